@@ -1,0 +1,2 @@
+//! Test beds, experiments, reports with plots.
+#![forbid(unsafe_code)]

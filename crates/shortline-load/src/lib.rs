@@ -1,0 +1,2 @@
+//! Workloads, traces, the open-loop generator and its result records.
+#![forbid(unsafe_code)]

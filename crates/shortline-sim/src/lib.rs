@@ -1,0 +1,2 @@
+//! Discrete-event simulator over shortline-sched.
+#![forbid(unsafe_code)]

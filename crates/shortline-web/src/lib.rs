@@ -1,0 +1,2 @@
+//! HTTP/1.1 and HTTP/2 over TCP and TLS: static files.
+#![forbid(unsafe_code)]

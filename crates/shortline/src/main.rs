@@ -1,0 +1,3 @@
+//! The `shortline` command.
+#![forbid(unsafe_code)]
+fn main() {}

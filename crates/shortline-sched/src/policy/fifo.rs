@@ -1,0 +1,21 @@
+//! `fifo`: in order of arrival.
+//!
+//! Source: paper 002 3.1, the order in which its proxy admits by default. Never preempts:
+//! nobody arrives before a job that is being served.
+
+use crate::job::Job;
+
+/// The rank: the arrival, in nanoseconds.
+pub(super) fn rank(job: &Job) -> u64 {
+    job.arrival_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goes_by_arrival() {
+        assert!(rank(&Job::arrived(1, 90)) < rank(&Job::arrived(2, 10)));
+    }
+}

@@ -1,0 +1,281 @@
+//! The scheduler: which of the jobs is next.
+//!
+//! A job is in one of two states. It is *waiting* when it is in the index and can be
+//! taken; it is *out* when it is in service, or when its driver suspended it because it
+//! cannot be served now (its connection takes no bytes). Every operation costs
+//! O(log waiting) and, once the tables have grown, allocates nothing.
+//!
+//! The index is a heap by rank and, with aging, a second one by deadline ([`crate::Aging`]).
+//! Both hold the same jobs. Ties in either go in the order of submission.
+
+use crate::aging::Aging;
+use crate::heap::IndexedHeap;
+use crate::job::{Job, JobId, JobSpec};
+use crate::policy::Policy;
+
+/// How a scheduler decides and how much it holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SchedulerConfig {
+    /// Who is served first.
+    pub policy: Policy,
+    /// Deadlines over the policy; `None` for the policy alone.
+    pub aging: Option<Aging>,
+    /// The most jobs held at once, waiting or not. At most `u32::MAX` count.
+    pub jobs_max: usize,
+}
+
+/// The scheduler holds as many jobs as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("queue full: {jobs_max} jobs, the most allowed (jobs_max)")]
+pub struct QueueFull {
+    /// The limit that was reached.
+    pub jobs_max: usize,
+}
+
+/// Jobs in the order of a policy.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    policy: Policy,
+    aging: Option<Aging>,
+    jobs_max: usize,
+    slots: Vec<Slot>,
+    slot_free_first: Option<u32>,
+    jobs_held: usize,
+    /// The number that the next submission gets.
+    sequence_next: u64,
+    /// The turn that the next job to enter the index draws.
+    turn_next: u64,
+    by_rank: IndexedHeap<Key>,
+    by_deadline: IndexedHeap<Key>,
+}
+
+/// Rank or deadline, then the order of submission.
+type Key = (u64, u64);
+
+#[derive(Clone, Debug)]
+struct Slot {
+    generation: u32,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Held(Job),
+    Free { next: Option<u32> },
+}
+
+impl Scheduler {
+    /// An empty scheduler.
+    pub fn new(config: SchedulerConfig) -> Self {
+        Self {
+            policy: config.policy,
+            aging: config.aging,
+            jobs_max: config.jobs_max.min(u32::MAX as usize),
+            slots: Vec::new(),
+            slot_free_first: None,
+            jobs_held: 0,
+            sequence_next: 0,
+            turn_next: 0,
+            by_rank: IndexedHeap::new(),
+            by_deadline: IndexedHeap::new(),
+        }
+    }
+
+    /// Adds a job, waiting.
+    ///
+    /// # Errors
+    /// [`QueueFull`] if `jobs_max` jobs are held already.
+    pub fn submit(&mut self, spec: JobSpec) -> Result<JobId, QueueFull> {
+        if self.jobs_held >= self.jobs_max {
+            return Err(QueueFull {
+                jobs_max: self.jobs_max,
+            });
+        }
+        let job = Job {
+            arrival_ns: spec.arrival_ns,
+            work_total: spec.work,
+            work_done: 0,
+            deadline_ns: self
+                .aging
+                .map(|aging| aging.deadline_ns(spec.arrival_ns, spec.service_ns_expected)),
+            started: false,
+            sequence: self.sequence_next,
+            turn: 0,
+        };
+        self.sequence_next += 1;
+        let id = self.store(job);
+        self.resume(id);
+        Ok(id)
+    }
+
+    /// The job that is next at `now_ns`: of the overdue ones that of the earliest
+    /// deadline, else that of the smallest rank. `None` if nobody waits.
+    pub fn peek(&self, now_ns: u64) -> Option<JobId> {
+        let overdue = self
+            .by_deadline
+            .first()
+            .filter(|&((deadline_ns, _), _)| deadline_ns <= now_ns);
+        let (_, slot) = overdue.or_else(|| self.by_rank.first())?;
+        Some(JobId {
+            slot,
+            generation: self.slots[slot as usize].generation,
+        })
+    }
+
+    /// Takes the job that is next at `now_ns` into service: it waits no longer.
+    pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
+        let id = self.peek(now_ns)?;
+        self.suspend(id);
+        if let Some(job) = self.job_mut(id) {
+            job.started = true;
+        }
+        Some(id)
+    }
+
+    /// Counts work done for a job. A job that waits is put in its new place.
+    pub fn record(&mut self, id: JobId, work_done: u64) {
+        let Some(job) = self.job_mut(id) else {
+            return;
+        };
+        job.work_done = job.work_done.saturating_add(work_done);
+        if self.by_rank.contains(id.slot) {
+            self.enter_index(id);
+        }
+    }
+
+    /// Lets a job wait again, with the rank it has now. Nothing happens to a job that
+    /// waits already.
+    pub fn resume(&mut self, id: JobId) {
+        if self.by_rank.contains(id.slot) {
+            return;
+        }
+        let turn = self.turn_next;
+        let Some(job) = self.job_mut(id) else {
+            return;
+        };
+        job.turn = turn;
+        self.turn_next += 1;
+        self.enter_index(id);
+    }
+
+    /// Lets a job be passed over until it resumes. Nothing happens to one that does not
+    /// wait.
+    pub fn suspend(&mut self, id: JobId) {
+        if self.job(id).is_some() {
+            self.leave_index(id.slot);
+        }
+    }
+
+    /// Removes a job, whatever its state, and returns it as it stood; `None` if it was
+    /// removed before.
+    pub fn remove(&mut self, id: JobId) -> Option<Job> {
+        let job = *self.job(id)?;
+        self.leave_index(id.slot);
+        self.slots[id.slot as usize] = Slot {
+            generation: id.generation.wrapping_add(1),
+            content: Content::Free {
+                next: self.slot_free_first,
+            },
+        };
+        self.slot_free_first = Some(id.slot);
+        self.jobs_held -= 1;
+        Some(job)
+    }
+
+    /// A job as it stands; `None` once it was removed.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        let slot = self.slots.get(id.slot as usize)?;
+        match &slot.content {
+            Content::Held(job) if slot.generation == id.generation => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Whether a job is held and can be taken.
+    pub fn is_waiting(&self, id: JobId) -> bool {
+        self.job(id).is_some() && self.by_rank.contains(id.slot)
+    }
+
+    /// How many jobs are held, waiting or not.
+    pub fn len(&self) -> usize {
+        self.jobs_held
+    }
+
+    /// Whether no job is held.
+    pub fn is_empty(&self) -> bool {
+        self.jobs_held == 0
+    }
+
+    /// How many jobs can be taken.
+    pub fn waiting(&self) -> usize {
+        self.by_rank.len()
+    }
+
+    /// All jobs held, in no particular order.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        (0u32..).zip(&self.slots).filter_map(|(slot, held)| {
+            let Content::Held(job) = &held.content else {
+                return None;
+            };
+            let id = JobId {
+                slot,
+                generation: held.generation,
+            };
+            Some((id, job))
+        })
+    }
+
+    fn store(&mut self, job: Job) -> JobId {
+        self.jobs_held += 1;
+        let content = Content::Held(job);
+        let Some(slot) = self.slot_free_first else {
+            let slot = self.slots.len() as u32;
+            self.slots.push(Slot {
+                generation: 0,
+                content,
+            });
+            return JobId {
+                slot,
+                generation: 0,
+            };
+        };
+        let place = &mut self.slots[slot as usize];
+        if let Content::Free { next } = place.content {
+            self.slot_free_first = next;
+        }
+        place.content = content;
+        JobId {
+            slot,
+            generation: place.generation,
+        }
+    }
+
+    fn job_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        match &mut slot.content {
+            Content::Held(job) if slot.generation == id.generation => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Puts a job in the index, or in its new place there.
+    fn enter_index(&mut self, id: JobId) {
+        let Some(&job) = self.job(id) else {
+            return;
+        };
+        self.by_rank
+            .insert(id.slot, (self.policy.rank(&job), job.sequence));
+        if let Some(deadline_ns) = job.deadline_ns
+            && !self.by_deadline.contains(id.slot)
+        {
+            self.by_deadline
+                .insert(id.slot, (deadline_ns, job.sequence));
+        }
+    }
+
+    fn leave_index(&mut self, slot: u32) {
+        if self.by_rank.remove(slot) {
+            self.by_deadline.remove(slot);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Reading and writing request traces: what is asked for, and when.
+//!
+//! Two formats, told apart by content, never by name:
+//! - CSV, `seconds,path,bytes` a line, the header line optional (`csv.rs`);
+//! - the World Cup 98 archive's binary records (`world_cup.rs`): anything that is not text.
+//!
+//! Times in a trace never go backwards. The World Cup format has whole seconds only:
+//! [`Spread`] says how the arrivals of one second are laid over it.
+//!
+//! A trace is read from a stream with limits on the number of requests and on the length
+//! of a path, so that a wrong file costs an error and not the memory.
+
+mod csv;
+mod error;
+mod world_cup;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Cursor, Read, Write};
+use std::path::Path;
+
+pub use error::{TraceError, TraceProblem};
+
+/// How much of the file decides which format it is, in bytes.
+const SNIFF_BYTES: u64 = 4096;
+
+/// The latest time a trace may hold, in seconds (115 days; f64 still tells 2 ns apart there).
+pub const SECONDS_MAX: f64 = 1e7;
+
+/// One request of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// When it is made, in nanoseconds after the start of the trace.
+    pub at_ns: u64,
+    /// The request target: begins with `/`, printable ASCII, may hold a query.
+    pub path: String,
+    /// The size of the response body that is expected, in bytes.
+    pub bytes: u64,
+}
+
+/// How the requests of one second are laid over it where a trace has whole seconds only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// The i-th of n requests at i/n of the second.
+    #[default]
+    Even,
+    /// Uniformly at random, order kept; the same seed gives the same times everywhere.
+    Random {
+        /// Seed of the generator.
+        seed: u64,
+    },
+}
+
+/// Limits and choices for reading a trace.
+#[derive(Clone, Debug)]
+pub struct TraceOptions {
+    /// The most requests a trace may hold; one more is an error. Default 20 million.
+    pub requests_max: usize,
+    /// The longest path accepted, in bytes. Default 8192.
+    pub path_bytes_max: usize,
+    /// Where the requests of a second go if the format has whole seconds only.
+    pub spread: Spread,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        Self {
+            requests_max: 20_000_000,
+            path_bytes_max: 8192,
+            spread: Spread::Even,
+        }
+    }
+}
+
+/// Reads a whole trace, whichever of the formats it is in.
+///
+/// # Errors
+/// [`TraceError`] names the file, the line or record, the value and what would be right:
+/// unreadable, empty, out of order, not a number, negative, cut short, over a limit.
+pub fn read_trace(path: &Path, options: &TraceOptions) -> Result<Vec<Request>, TraceError> {
+    File::open(path)
+        .map_err(TraceProblem::from)
+        .and_then(|file| parse_trace(BufReader::new(file), options))
+        .map_err(|problem| TraceError::new(path, problem))
+}
+
+/// Reads a trace from any stream, as [`read_trace`] does from a file.
+///
+/// # Errors
+/// As [`read_trace`], without the file's name.
+pub fn parse_trace(
+    mut input: impl BufRead,
+    options: &TraceOptions,
+) -> Result<Vec<Request>, TraceProblem> {
+    let mut head = Vec::new();
+    input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
+    if head.is_empty() {
+        return Err(TraceProblem::Empty);
+    }
+    let text = is_text(&head);
+    let whole = Cursor::new(head).chain(input);
+    if text {
+        csv::parse(whole, options)
+    } else {
+        world_cup::parse(whole, options)
+    }
+}
+
+/// Writes a trace as CSV with a header, times with nine places.
+///
+/// # Errors
+/// Whatever the file system says, with the file's name.
+pub fn write_csv(path: &Path, requests: &[Request]) -> Result<(), TraceError> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        csv::write(&mut out, requests)?;
+        out.flush()
+    };
+    write().map_err(|error| TraceError::new(path, error.into()))
+}
+
+/// Text has no NUL and is UTF-8, but for a character cut by the end of the sample. A World
+/// Cup record always has a NUL: its client and object numbers are far below 2^24.
+fn is_text(head: &[u8]) -> bool {
+    let utf8 = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    utf8 && !head.contains(&0)
+}
+
+/// Quotes a CSV field that holds a comma; a path can hold no quote (see [`csv`]).
+pub(crate) fn csv_field(path: &str) -> std::borrow::Cow<'_, str> {
+    if path.contains(',') {
+        format!("\"{path}\"").into()
+    } else {
+        path.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(input: &[u8]) -> Result<Vec<Request>, TraceProblem> {
+        parse_trace(input, &TraceOptions::default())
+    }
+
+    #[test]
+    fn nothing_is_an_error() {
+        assert_eq!(
+            parse(b"").unwrap_err().to_string(),
+            "holds no request: want CSV lines `seconds,path,bytes` or World Cup records"
+        );
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = read_trace(Path::new("no/such.csv"), &TraceOptions::default()).unwrap_err();
+        assert!(error.to_string().starts_with("no/such.csv: "), "{error}");
+    }
+
+    #[test]
+    fn a_character_cut_by_the_sample_is_still_text() {
+        assert!(is_text("1,/é".as_bytes()));
+        assert!(is_text(&"1,/é".as_bytes()[..4]));
+        assert!(!is_text(b"1,\xff\xff/"));
+        assert!(!is_text(b"1,/\0"));
+    }
+
+    #[test]
+    fn a_written_file_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.csv");
+        let requests = vec![
+            Request {
+                at_ns: 1,
+                path: "/a,b".into(),
+                bytes: 3,
+            },
+            Request {
+                at_ns: 1_500_000_000,
+                path: "/c?d=e".into(),
+                bytes: 0,
+            },
+        ];
+        write_csv(&file, &requests).unwrap();
+        assert_eq!(
+            read_trace(&file, &TraceOptions::default()).unwrap(),
+            requests
+        );
+    }
+
+    fn any_request() -> impl Strategy<Value = Request> {
+        (
+            0u64..1_000_000_000_000_000,
+            "/[a-z0-9,;%=?&~.-]{0,20}",
+            any::<u64>(),
+        )
+            .prop_map(|(at_ns, path, bytes)| Request { at_ns, path, bytes })
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_panics(input in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&input).is_ok();
+        }
+
+        #[test]
+        fn no_line_panics(input in "[0-9a-z,./\"\n+-]{0,80}") {
+            let _ = parse(input.as_bytes()).is_ok();
+        }
+
+        #[test]
+        fn what_is_written_reads_back(
+            mut requests in proptest::collection::vec(any_request(), 1..20)
+        ) {
+            requests.sort_by_key(|request| request.at_ns);
+            let mut text = Vec::new();
+            csv::write(&mut text, &requests).unwrap();
+            prop_assert_eq!(parse(&text).unwrap(), requests);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Traces as CSV: `seconds,path,bytes` a line, the header line optional.
+//!
+//! A request target holds no quote (RFC 3986), so the first and the last comma of a line
+//! bound the path, whatever commas it holds itself; quotes around it are taken off. That
+//! reads what CSV libraries write without a state machine over lines. Blank lines and a
+//! UTF-8 byte order mark are passed over.
+
+use std::io::{self, BufRead, Read, Write};
+
+use http::uri::PathAndQuery;
+
+use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem, csv_field};
+
+/// Room in a line for the time, the size, commas and quotes, in bytes.
+const LINE_BYTES_BESIDE_PATH: usize = 128;
+
+/// How much of a wrong value an error shows, in characters.
+const SHOWN_CHARS: usize = 60;
+
+pub(super) fn parse(
+    mut input: impl BufRead,
+    options: &TraceOptions,
+) -> Result<Vec<Request>, TraceProblem> {
+    let mut requests: Vec<Request> = Vec::new();
+    let mut lines = Lines::new(options);
+    while let Some(text) = lines.next(&mut input)? {
+        let (line, text) = (text.number, text.content);
+        if text.is_empty() || (line == 1 && is_header(text)) {
+            continue;
+        }
+        let request = parse_line(line, text, options)?;
+        if let Some(previous) = requests.last()
+            && request.at_ns < previous.at_ns
+        {
+            return Err(TraceProblem::Unsorted {
+                line,
+                value: shown(text.split(',').next().unwrap_or_default()),
+                previous: previous.at_ns as f64 / 1e9,
+            });
+        }
+        if requests.len() == options.requests_max {
+            return Err(TraceProblem::TooMany {
+                limit: options.requests_max,
+            });
+        }
+        requests.push(request);
+    }
+    if requests.is_empty() {
+        return Err(TraceProblem::Empty);
+    }
+    Ok(requests)
+}
+
+pub(super) fn write(out: &mut impl Write, requests: &[Request]) -> io::Result<()> {
+    writeln!(out, "seconds,path,bytes")?;
+    for Request { at_ns, path, bytes } in requests {
+        let (s, ns) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+        writeln!(out, "{s}.{ns:09},{},{bytes}", csv_field(path))?;
+    }
+    Ok(())
+}
+
+fn is_header(text: &str) -> bool {
+    let names = text.replace(['"', ' '], "").to_ascii_lowercase();
+    names == "seconds,path,bytes"
+}
+
+fn parse_line(line: usize, text: &str, options: &TraceOptions) -> Result<Request, TraceProblem> {
+    let fields = text
+        .split_once(',')
+        .and_then(|(time, rest)| Some((time, rest.rsplit_once(',')?)));
+    let Some((time, (path, bytes))) = fields else {
+        return Err(TraceProblem::Fields {
+            line,
+            text: shown(text),
+        });
+    };
+    Ok(Request {
+        at_ns: parse_time(line, time.trim())?,
+        path: parse_path(line, path.trim(), options)?,
+        bytes: bytes.trim().parse().map_err(|_| TraceProblem::Bytes {
+            line,
+            value: shown(bytes),
+        })?,
+    })
+}
+
+fn parse_time(line: usize, value: &str) -> Result<u64, TraceProblem> {
+    match value.parse::<f64>() {
+        // The range also keeps out NaN and the infinities.
+        Ok(seconds) if (0.0..=SECONDS_MAX).contains(&seconds) => Ok((seconds * 1e9).round() as u64),
+        _ => Err(TraceProblem::Time {
+            line,
+            value: shown(value),
+        }),
+    }
+}
+
+fn parse_path(line: usize, value: &str, options: &TraceOptions) -> Result<String, TraceProblem> {
+    let path = value
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(value);
+    if path.len() > options.path_bytes_max {
+        return Err(TraceProblem::PathTooLong {
+            line,
+            bytes: path.len(),
+            limit: options.path_bytes_max,
+        });
+    }
+    if !is_request_target(path) {
+        return Err(TraceProblem::Path {
+            line,
+            value: shown(path),
+        });
+    }
+    Ok(path.to_owned())
+}
+
+/// The generator must be able to send it as it stands: what [`PathAndQuery`] takes, less the
+/// quote (it would break the result CSV) and the fragment (it would be cut off unseen).
+fn is_request_target(path: &str) -> bool {
+    path.starts_with('/')
+        && path
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'#')
+        && path.parse::<PathAndQuery>().is_ok()
+}
+
+/// One line holds the error, so what is shown of a value is short and printable.
+fn shown(value: &str) -> String {
+    value
+        .chars()
+        .take(SHOWN_CHARS)
+        .flat_map(char::escape_debug)
+        .collect()
+}
+
+/// Reads lines of bounded length into one buffer.
+struct Lines {
+    buffer: Vec<u8>,
+    number: usize,
+    bytes_max: usize,
+}
+
+struct Line<'a> {
+    number: usize,
+    content: &'a str,
+}
+
+impl Lines {
+    fn new(options: &TraceOptions) -> Self {
+        Self {
+            buffer: Vec::new(),
+            number: 0,
+            bytes_max: options
+                .path_bytes_max
+                .saturating_add(LINE_BYTES_BESIDE_PATH),
+        }
+    }
+
+    fn next(&mut self, input: &mut impl BufRead) -> Result<Option<Line<'_>>, TraceProblem> {
+        self.buffer.clear();
+        let limit = self.bytes_max as u64 + 1;
+        let bytes = input
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut self.buffer)?;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if bytes > self.bytes_max {
+            return Err(TraceProblem::LineTooLong {
+                line: self.number,
+                limit: self.bytes_max,
+            });
+        }
+        let text = std::str::from_utf8(&self.buffer)
+            .map_err(|_| TraceProblem::NotText { line: self.number })?;
+        Ok(Some(Line {
+            number: self.number,
+            content: text.trim_start_matches('\u{feff}').trim(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parsed(input: &str) -> Vec<Request> {
+        parse(input.as_bytes(), &TraceOptions::default()).unwrap()
+    }
+
+    fn error(input: &str) -> String {
+        let options = TraceOptions {
+            requests_max: 3,
+            path_bytes_max: 100,
+            ..TraceOptions::default()
+        };
+        parse(input.as_bytes(), &options).unwrap_err().to_string()
+    }
+
+    fn request(at_ns: u64, path: &str, bytes: u64) -> Request {
+        Request {
+            at_ns,
+            path: path.into(),
+            bytes,
+        }
+    }
+
+    #[test]
+    fn the_header_is_optional() {
+        let want = vec![request(0, "/a", 5), request(1_500_000_000, "/b", 0)];
+        assert_eq!(parsed("seconds,path,bytes\n0,/a,5\n1.5,/b,0\n"), want);
+        assert_eq!(
+            parsed("\u{feff}Seconds, Path, Bytes\r\n0,/a,5\r\n1.5,/b,0"),
+            want
+        );
+        assert_eq!(parsed("0,/a,5\n\n1.5,/b,0\n"), want);
+    }
+
+    #[test]
+    fn a_path_may_hold_commas_and_be_quoted() {
+        assert_eq!(parsed("0,/a,b,5"), vec![request(0, "/a,b", 5)]);
+        assert_eq!(parsed("0,\"/a,b\",5"), vec![request(0, "/a,b", 5)]);
+    }
+
+    #[test]
+    fn each_error_names_line_value_and_what_would_be_right() {
+        assert_eq!(
+            error("0,/a,5\nNaN,/b,1"),
+            "line 2: time `NaN`: want seconds from 0 to 10000000"
+        );
+        assert_eq!(
+            error("-1,/b,1"),
+            "line 1: time `-1`: want seconds from 0 to 10000000"
+        );
+        assert_eq!(
+            error("inf,/b,1"),
+            "line 1: time `inf`: want seconds from 0 to 10000000"
+        );
+        assert_eq!(
+            error("0,/b,-1"),
+            "line 1: bytes `-1`: want a whole number, 0 or more"
+        );
+        assert_eq!(
+            error("0,/b,1.5"),
+            "line 1: bytes `1.5`: want a whole number, 0 or more"
+        );
+        assert_eq!(error("0,/b"), "line 1: `0,/b` is not `seconds,path,bytes`");
+        assert_eq!(
+            error("2,/a,1\n1.25,/b,1"),
+            "line 2: time 1.25 is before 2, the line before: want them sorted"
+        );
+        assert_eq!(
+            error("0,/a,1\n0,/a,1\n0,/a,1\n0,/a,1"),
+            "holds more than 3 requests, the limit: cut the trace or raise the limit"
+        );
+        assert!(error("seconds,path,bytes\n").starts_with("holds no request"));
+    }
+
+    #[test]
+    fn a_path_must_be_sendable() {
+        for path in [
+            "a",
+            "",
+            "http://x/",
+            "/a b",
+            "/a\"b",
+            "/a#b",
+            "/é",
+            "/a\u{1}",
+        ] {
+            let error = error(&format!("0,{path},5"));
+            assert!(error.starts_with("line 1: path `"), "{path:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_bounded() {
+        let long = format!("0,/{},5", "a".repeat(100));
+        assert_eq!(error(&long), "line 1: path of 101 bytes: want 100 at most");
+        let longer = format!("0,/{},5", "a".repeat(10_000));
+        assert_eq!(
+            error(&longer),
+            "line 1: longer than 228 bytes: want `seconds,path,bytes`"
+        );
+    }
+
+    #[test]
+    fn an_error_stays_in_one_line() {
+        assert_eq!(
+            error("0,/a\u{1b}[2J\rb,5"),
+            "line 1: path `/a\\u{1b}[2J\\rb`: want `/...` of printable ASCII without \
+             space, quote or `#` (percent-encode them)"
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! What can be wrong with a trace, in one line each: the file, the place, the value and
+//! what would be right.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::SECONDS_MAX;
+
+/// A trace that cannot be used, with the name of its file.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", file.display())]
+pub struct TraceError {
+    file: PathBuf,
+    #[source]
+    problem: TraceProblem,
+}
+
+impl TraceError {
+    pub(super) fn new(file: &Path, problem: TraceProblem) -> Self {
+        Self {
+            file: file.to_owned(),
+            problem,
+        }
+    }
+
+    /// What is wrong, without the file's name.
+    pub fn problem(&self) -> &TraceProblem {
+        &self.problem
+    }
+}
+
+/// What is wrong with a trace. Lines and records count from 1.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TraceProblem {
+    /// The system could not read or write it.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// There is no request in it.
+    #[error("holds no request: want CSV lines `seconds,path,bytes` or World Cup records")]
+    Empty,
+    /// There are more requests than the limit allows.
+    #[error("holds more than {limit} requests, the limit: cut the trace or raise the limit")]
+    TooMany {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// A line has too few fields.
+    #[error("line {line}: `{text}` is not `seconds,path,bytes`")]
+    Fields {
+        /// Line number.
+        line: usize,
+        /// The start of the line.
+        text: String,
+    },
+    /// A line is longer than any right one can be.
+    #[error("line {line}: longer than {limit} bytes: want `seconds,path,bytes`")]
+    LineTooLong {
+        /// Line number.
+        line: usize,
+        /// The longest line read, in bytes.
+        limit: usize,
+    },
+    /// A line is not UTF-8.
+    #[error("line {line}: not text: want `seconds,path,bytes` in ASCII")]
+    NotText {
+        /// Line number.
+        line: usize,
+    },
+    /// A time that is no time.
+    #[error("line {line}: time `{value}`: want seconds from 0 to {SECONDS_MAX:.0}")]
+    Time {
+        /// Line number.
+        line: usize,
+        /// What stands there.
+        value: String,
+    },
+    /// A path that cannot be requested.
+    #[error(
+        "line {line}: path `{value}`: want `/...` of printable ASCII without \
+         space, quote or `#` (percent-encode them)"
+    )]
+    Path {
+        /// Line number.
+        line: usize,
+        /// What stands there.
+        value: String,
+    },
+    /// A path over the limit.
+    #[error("line {line}: path of {bytes} bytes: want {limit} at most")]
+    PathTooLong {
+        /// Line number.
+        line: usize,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The limit in force, in bytes.
+        limit: usize,
+    },
+    /// A size that is no size.
+    #[error("line {line}: bytes `{value}`: want a whole number, 0 or more")]
+    Bytes {
+        /// Line number.
+        line: usize,
+        /// What stands there.
+        value: String,
+    },
+    /// Times go backwards in a CSV.
+    #[error("line {line}: time {value} is before {previous}, the line before: want them sorted")]
+    Unsorted {
+        /// Line number.
+        line: usize,
+        /// The time, in seconds, as it stands there.
+        value: String,
+        /// The time before it, in seconds.
+        previous: f64,
+    },
+    /// The file ends inside a World Cup record.
+    #[error(
+        "record {record}: cut short after {bytes} of 20 bytes: want whole World Cup records \
+         (or CSV lines `seconds,path,bytes`)"
+    )]
+    Truncated {
+        /// Record number.
+        record: usize,
+        /// How many bytes of it are there.
+        bytes: usize,
+    },
+    /// Timestamps go backwards in World Cup records.
+    #[error(
+        "record {record}: timestamp {value} is before {previous}, the record before: want them sorted"
+    )]
+    RecordUnsorted {
+        /// Record number.
+        record: usize,
+        /// The timestamp, in seconds.
+        value: u32,
+        /// The one before, in seconds.
+        previous: u32,
+    },
+    /// A timestamp too far from the first.
+    #[error(
+        "record {record}: timestamp {value} is {after} s after the first: want {SECONDS_MAX:.0} at most"
+    )]
+    RecordTooLate {
+        /// Record number.
+        record: usize,
+        /// The timestamp, in seconds.
+        value: u32,
+        /// Seconds since the first record.
+        after: u32,
+    },
+}

@@ -1,2 +1,31 @@
-//! The uplink: grants, pacing, slots and the kernel's counters.
-#![deny(unsafe_code)]
+//! The uplink: who may hand how many bytes to the kernel, and when.
+//!
+//! Whatever waits in a socket buffer or a qdisc can no longer be reordered. So a response (a
+//! job) gets **grants** of one quantum each, in the policy's order, and only as fast as the
+//! uplink drains them:
+//!
+//! | mode | when the next grant is due | module |
+//! |---|---|---|
+//! | `paced` | when the modelled queue of the uplink is almost empty | [`pacer`] |
+//! | `slots` | when less than N quanta are unacknowledged | [`slots`] |
+//! | `off` | at once | |
+//!
+//! A job whose connection cannot send is passed over and not charged.
+//! This room knows sockets and interfaces, but neither HTTP nor files.
+
+pub mod clock;
+mod config;
+pub mod device;
+mod link;
+pub mod pacer;
+mod queue;
+pub mod slots;
+mod snapshot;
+mod sys;
+mod timer;
+mod transport;
+
+pub use config::{LinkConfig, LinkError, LinkMode};
+pub use link::{Grant, JobHandle, Link};
+pub use snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
+pub use transport::Transport;

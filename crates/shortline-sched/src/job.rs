@@ -25,6 +25,14 @@ pub struct JobId {
     pub(crate) generation: u32,
 }
 
+impl JobId {
+    /// The job's place, dense from 0 and used again after the job is removed: an index for what
+    /// a driver keeps beside the job.
+    pub fn index(self) -> usize {
+        self.slot as usize
+    }
+}
+
 /// A job in a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {

@@ -1,0 +1,135 @@
+//! How a link is configured, and what contradicts itself.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use shortline_sched::units::Rate;
+use shortline_sched::{Aging, Policy};
+use thiserror::Error;
+
+use crate::device::DeviceError;
+
+/// How the kernel's queue is kept short, so that responses wait where they can be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkMode {
+    /// Grants follow the uplink's known rate.
+    Paced,
+    /// At most N quanta hold unacknowledged bytes; the rate need not be known.
+    Slots,
+    /// No scheduling: a plain server.
+    Off,
+}
+
+impl fmt::Display for LinkMode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Paced => "paced",
+            Self::Slots => "slots",
+            Self::Off => "off",
+        })
+    }
+}
+
+impl FromStr for LinkMode {
+    type Err = LinkError;
+
+    fn from_str(text: &str) -> Result<Self, LinkError> {
+        match text {
+            "paced" => Ok(Self::Paced),
+            "slots" => Ok(Self::Slots),
+            "off" => Ok(Self::Off),
+            "bands" => Err(LinkError::BandsNotYet),
+            other => Err(LinkError::UnknownMode(other.to_owned())),
+        }
+    }
+}
+
+/// Everything a [`crate::Link`] is told.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// How the kernel's queue is kept short.
+    pub mode: LinkMode,
+    /// The uplink's rate, IP bytes and [`Self::packet_header_bytes`] per packet; `paced` needs it.
+    pub rate: Option<Rate>,
+    /// The order of the responses.
+    pub policy: Policy,
+    /// The bound on passing over, if any.
+    pub aging: Option<Aging>,
+    /// Responses that may hold unacknowledged bytes in the kernel, mode `slots`.
+    pub slots_max: usize,
+    /// Payload bytes of one grant; `None`: three segments when paced at 20 Mbit/s and above and
+    /// one below (a quantum is the time a small response waits behind a large one), 14480 in slots.
+    pub quantum_bytes: Option<u32>,
+    /// Jobs that may wait at once; one more is refused.
+    pub jobs_max: usize,
+    /// Whether clients on the loopback interface are scheduled too.
+    pub schedule_loopback: bool,
+    /// The uplink's interface; `None`: the one that owns the address clients connect to.
+    pub device: Option<String>,
+    /// What RATE counts per packet beside its IP bytes: 14 for Ethernet.
+    pub packet_header_bytes: u32,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            mode: LinkMode::Slots,
+            rate: None,
+            policy: Policy::Srpt,
+            aging: None,
+            slots_max: 2,
+            quantum_bytes: None,
+            jobs_max: 100_000,
+            schedule_loopback: false,
+            device: None,
+            packet_header_bytes: 14,
+        }
+    }
+}
+
+/// What is wrong with a link's configuration.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// `paced` without a rate.
+    #[error("link mode 'paced' needs the uplink's rate: give --uplink RATE, such as 10mbit")]
+    PacedWithoutRate,
+    /// A later release.
+    #[error("link mode 'bands' comes in a later release: use paced, slots or off")]
+    BandsNotYet,
+    /// Not a link mode.
+    #[error("unknown link mode '{0}': use paced, slots or off")]
+    UnknownMode(String),
+    /// A limit of nothing.
+    #[error("{0} is 0: at least 1 is needed")]
+    Zero(&'static str),
+    /// The device cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The alarm cannot be made.
+    #[error("no timer for the pacer: {0}")]
+    Timer(std::io::Error),
+}
+
+impl LinkConfig {
+    /// Whether the parts fit together.
+    pub fn check(&self) -> Result<(), LinkError> {
+        if self.mode == LinkMode::Paced && self.rate.is_none() {
+            return Err(LinkError::PacedWithoutRate);
+        }
+        for (name, value) in [
+            ("slots", self.slots_max),
+            ("jobs_max", self.jobs_max),
+            (
+                "quantum",
+                self.quantum_bytes.map_or(1, |bytes| bytes as usize),
+            ),
+        ] {
+            if value == 0 {
+                return Err(LinkError::Zero(name));
+            }
+        }
+        Ok(())
+    }
+}

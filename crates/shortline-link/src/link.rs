@@ -1,0 +1,357 @@
+//! The link: one queue behind one lock, one pacer task, and the handles of the jobs.
+//!
+//! The path of a response: [`Link::submit`] puts a job into the queue; [`JobHandle::poll_grant`]
+//! is ready when it may send a quantum; [`JobHandle::hand_over`] says how many bytes went to
+//! the connection; [`Transport::drained`] that they are in the socket. Dropping the handle ends
+//! the job, finished or not.
+//!
+//! Where no grant has to wait, all this takes no system call but the clock's (which is none on
+//! Linux): the grant is made inside `submit`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use shortline_sched::{JobId, QueueFull};
+use tokio::net::TcpStream;
+
+use crate::clock::now_ns;
+use crate::config::{LinkConfig, LinkError, LinkMode};
+use crate::device::Device;
+use crate::queue::{Gate, Queue};
+use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
+use crate::timer::Alarm;
+use crate::transport::Transport;
+
+/// IPv4 and TCP headers with timestamps, per packet.
+const IP_TCP_HEADER_BYTES: u32 = 52;
+/// Payload bytes that an unscheduled job may send at once.
+const UNSCHEDULED_BYTES: u32 = 256 * 1024;
+/// The device's counters are read at most this often.
+const READING_NS_MIN: u64 = 1_000_000;
+
+/// Leave to hand over up to so many payload bytes, framing and head included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Payload bytes of the connection.
+    pub bytes: u32,
+}
+
+/// The uplink that all responses share.
+pub struct Link {
+    config: LinkConfig,
+    queue: Mutex<Queue>,
+    device: Mutex<DeviceState>,
+    alarm: Alarm,
+    /// When the alarm goes off; in the past: it is not set.
+    armed_ns: AtomicU64,
+}
+
+enum DeviceState {
+    Unknown,
+    None,
+    Known {
+        device: Device,
+        enqueued_at_start: u64,
+    },
+}
+
+impl Link {
+    /// A link as `config` says; call inside a runtime, and run [`Link::run`] beside the server.
+    pub fn new(config: LinkConfig) -> Result<Arc<Self>, LinkError> {
+        config.check()?;
+        let device = match &config.device {
+            Some(name) => DeviceState::open(name)?,
+            None => DeviceState::Unknown,
+        };
+        Ok(Arc::new(Self {
+            queue: Mutex::new(Queue::new(&config, now_ns())),
+            device: Mutex::new(device),
+            alarm: Alarm::new().map_err(LinkError::Timer)?,
+            armed_ns: AtomicU64::new(0),
+            config,
+        }))
+    }
+
+    /// Takes part in the life of a new connection between `local` and `peer`.
+    pub fn transport(
+        self: &Arc<Self>,
+        socket: Arc<TcpStream>,
+        peer: IpAddr,
+        local: IpAddr,
+    ) -> Arc<Transport> {
+        let loopback = peer.to_canonical().is_loopback();
+        let scheduled =
+            self.config.mode != LinkMode::Off && (!loopback || self.config.schedule_loopback);
+        if scheduled && !loopback && self.config.mode == LinkMode::Paced {
+            self.find_device(local);
+        }
+        let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
+        Arc::new(Transport::new(
+            socket,
+            Arc::clone(self),
+            scheduled,
+            packet_overhead_bytes,
+        ))
+    }
+
+    /// A response of `payload_bytes` (head, framing and body) wants to leave on `transport`.
+    pub fn submit(
+        self: &Arc<Self>,
+        transport: &Arc<Transport>,
+        payload_bytes: u64,
+    ) -> Result<JobHandle, QueueFull> {
+        if !transport.is_scheduled() {
+            return Ok(JobHandle(None));
+        }
+        let now_ns = now_ns();
+        let id = self.with_queue(now_ns, |queue| {
+            queue.submit(transport, payload_bytes, now_ns)
+        })?;
+        Ok(JobHandle(Some(Scheduled {
+            link: Arc::clone(self),
+            transport: Arc::clone(transport),
+            id,
+        })))
+    }
+
+    /// Makes the grants that have to wait, until the process ends.
+    pub async fn run(self: Arc<Self>) -> std::io::Result<()> {
+        let mut read_ns = 0;
+        loop {
+            self.alarm.wait().await?;
+            if now_ns().saturating_sub(read_ns) >= READING_NS_MIN {
+                read_ns = now_ns();
+                self.observe_device();
+            }
+            self.armed_ns.store(0, Ordering::Release);
+            self.with_queue(now_ns(), |_| ());
+        }
+    }
+
+    /// The link's state now.
+    pub fn snapshot(&self) -> LinkSnapshot {
+        let (device, wire_bytes) = match &mut *self.device.lock() {
+            DeviceState::Known {
+                device,
+                enqueued_at_start,
+            } => {
+                let sent = device
+                    .read()
+                    .map_or(0, |reading| reading.enqueued_bytes - reading.backlog_bytes);
+                (
+                    Some(device.name().to_owned()),
+                    Some(sent.saturating_sub(*enqueued_at_start)),
+                )
+            }
+            DeviceState::Unknown | DeviceState::None => (None, None),
+        };
+        let now_ns = now_ns();
+        let mut queue = self.queue.lock();
+        let mut size_classes = SIZE_CLASSES
+            .map(|(_, name)| SizeClass {
+                name,
+                ..SizeClass::default()
+            })
+            .to_vec();
+        for (_, job) in queue.scheduler.jobs() {
+            let class = SIZE_CLASSES
+                .iter()
+                .position(|(most, _)| job.work_total <= *most)
+                .unwrap_or(0);
+            size_classes[class].jobs += 1;
+            size_classes[class].remaining_bytes += job.remaining();
+        }
+        let (jobs, jobs_waiting) = (queue.scheduler.len(), queue.scheduler.waiting());
+        let jobs_blocked = queue.blocked();
+        LinkSnapshot {
+            mode: self.config.mode,
+            policy: self.config.policy.to_string(),
+            aging: self.config.aging.map(|aging| aging.factor()),
+            rate_bps: self.config.rate.map(|rate| rate.bps()),
+            device,
+            jobs,
+            jobs_waiting,
+            jobs_blocked,
+            jobs_sending: jobs - jobs_waiting - jobs_blocked,
+            size_classes,
+            queue_bytes: match &mut queue.gate {
+                Gate::Paced(pacer) => Some(pacer.queue_bytes(now_ns)),
+                Gate::Slots(_) | Gate::Off => None,
+            },
+            slots_held: match &queue.gate {
+                Gate::Slots(slots) => Some(slots.held()),
+                Gate::Paced(_) | Gate::Off => None,
+            },
+            quantum_bytes: queue.quantum(),
+            grants_total: queue.grants_total,
+            refunds_total: queue.refunds_total,
+            wire_bytes_total: wire_bytes.unwrap_or(queue.charged_total),
+        }
+    }
+
+    pub(crate) fn counts_segments(&self) -> bool {
+        self.config.mode == LinkMode::Paced
+    }
+
+    pub(crate) fn transport_drained(&self, transport: &Arc<Transport>) {
+        let now_ns = now_ns();
+        self.with_queue(now_ns, |queue| queue.transport_drained(transport));
+    }
+
+    /// Changes the queue, then makes the grants that became due.
+    fn with_queue<T>(&self, now_ns: u64, change: impl FnOnce(&mut Queue) -> T) -> T {
+        let mut queue = self.queue.lock();
+        let result = change(&mut queue);
+        let look_again_ns = queue.dispatch(now_ns);
+        self.leave_queue(queue, now_ns, look_again_ns);
+        result
+    }
+
+    /// Gives the lock back, wakes the jobs that got a grant, and sets the alarm for the next one
+    /// unless it will go off before that anyway.
+    fn leave_queue(
+        &self,
+        mut queue: MutexGuard<'_, Queue>,
+        now_ns: u64,
+        look_again_ns: Option<u64>,
+    ) {
+        let wakers = std::mem::take(&mut queue.to_wake);
+        drop(queue);
+        wakers.into_iter().for_each(Waker::wake);
+        let Some(delay_ns) = look_again_ns else {
+            return;
+        };
+        let due_ns = now_ns + delay_ns;
+        let armed_ns = self.armed_ns.load(Ordering::Acquire);
+        if armed_ns <= now_ns || due_ns < armed_ns {
+            self.armed_ns.store(due_ns, Ordering::Release);
+            // It can only fail for a descriptor that is not a timer.
+            let _ = self.alarm.set(Duration::from_nanos(delay_ns));
+        }
+    }
+
+    fn find_device(&self, local: IpAddr) {
+        let mut state = self.device.lock();
+        if matches!(*state, DeviceState::Unknown) {
+            *state = Device::name_of(local)
+                .and_then(|name| DeviceState::open(&name).ok())
+                .unwrap_or(DeviceState::None);
+        }
+    }
+
+    fn observe_device(&self) {
+        let mut state = self.device.lock();
+        let DeviceState::Known { device, .. } = &mut *state else {
+            return;
+        };
+        // The lock is held over the reading, so that no write falls between the two.
+        let mut queue = self.queue.lock();
+        match device.read() {
+            Ok(reading) => {
+                if let Gate::Paced(pacer) = &mut queue.gate {
+                    pacer.observe(now_ns(), reading);
+                }
+            }
+            // The interface has vanished: go on with what is charged.
+            Err(_) => *state = DeviceState::None,
+        }
+    }
+
+    /// Where no device is read, the socket's own count corrects what was charged for it.
+    pub(crate) fn correct_by_socket(&self, transport: &Transport) {
+        if !self.counts_segments() || matches!(*self.device.lock(), DeviceState::Known { .. }) {
+            return;
+        }
+        let Ok(sent_bytes) = transport.wire_bytes_sent() else {
+            return;
+        };
+        let mut queue = self.queue.lock();
+        let charged_bytes = transport.ledger.charged.swap(sent_bytes, Ordering::AcqRel);
+        queue.charged_total = (queue.charged_total + sent_bytes).saturating_sub(charged_bytes);
+        if let Gate::Paced(pacer) = &mut queue.gate {
+            pacer.correct(sent_bytes as f64 - charged_bytes as f64);
+        }
+    }
+}
+
+impl DeviceState {
+    fn open(name: &str) -> Result<Self, LinkError> {
+        let mut device = Device::open(name)?;
+        let enqueued_at_start = device.read().map_or(0, |reading| reading.enqueued_bytes);
+        Ok(Self::Known {
+            device,
+            enqueued_at_start,
+        })
+    }
+}
+
+/// A response on the link, until it is dropped.
+pub struct JobHandle(Option<Scheduled>);
+
+struct Scheduled {
+    link: Arc<Link>,
+    transport: Arc<Transport>,
+    id: JobId,
+}
+
+impl JobHandle {
+    /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
+    pub fn poll_grant(&mut self, context: &mut Context<'_>) -> Poll<Grant> {
+        let Some(Scheduled { link, id, .. }) = &self.0 else {
+            return Poll::Ready(Grant {
+                bytes: UNSCHEDULED_BYTES,
+            });
+        };
+        let mut queue = link.queue.lock();
+        if let Some(bytes) = queue.take_grant(*id) {
+            return Poll::Ready(Grant { bytes });
+        }
+        let now_ns = now_ns();
+        queue.want(*id);
+        let look_again_ns = queue.dispatch(now_ns);
+        let granted = queue.take_grant(*id);
+        if granted.is_none() {
+            queue.job_mut(*id).waker = Some(context.waker().clone());
+        }
+        link.leave_queue(queue, now_ns, look_again_ns);
+        granted.map_or(Poll::Pending, |bytes| Poll::Ready(Grant { bytes }))
+    }
+
+    /// `payload_bytes` of the grant just taken go to the connection now. They may be more or
+    /// fewer than granted: framing, or the end of the response.
+    pub fn hand_over(&mut self, payload_bytes: u32) {
+        if let Some(Scheduled { link, id, .. }) = &self.0 {
+            link.queue.lock().hand_over(*id, payload_bytes);
+        }
+    }
+
+    /// The grant just taken cannot be used now; the next [`Self::poll_grant`] asks again.
+    pub fn decline(&mut self) {
+        if let Some(Scheduled { link, id, .. }) = &self.0 {
+            link.with_queue(now_ns(), |queue| queue.decline(*id));
+        }
+    }
+
+    /// Whether the job waits for grants at all.
+    pub fn is_scheduled(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Drop for JobHandle {
+    fn drop(&mut self) {
+        if let Some(Scheduled {
+            link,
+            transport,
+            id,
+        }) = self.0.take()
+        {
+            link.with_queue(now_ns(), |queue| queue.remove(id));
+            link.correct_by_socket(&transport);
+        }
+    }
+}

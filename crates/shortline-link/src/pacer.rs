@@ -1,0 +1,227 @@
+//! The pacer: a model of the queue in front of the uplink, in bytes, that says when the next
+//! quantum may be handed to the kernel.
+//!
+//! Model: `queue(t)` rises by the wire bytes of each grant and falls with the uplink's rate.
+//! A grant is due when `queue <= lead`: the kernel then holds at most the rest of one quantum,
+//! so that almost nothing is where it can no longer be reordered (design, idea 2), and the
+//! link does not run dry while the process is being woken. `queue` may go down to `-credit`:
+//! time lost to a late wake-up, up to that depth, is made good (a token bucket of that depth).
+//!
+//! Correction: the model is charged with what we expect to be sent, and corrected with what
+//! the link really sent (device counters, or `TCP_INFO` where there are none): SYN-ACKs,
+//! acknowledgements, TLS records, retransmissions and foreign traffic are all in there.
+//! Charges whose bytes have not reached the kernel are kept apart (`unwritten`), so that they
+//! are not mistaken for bytes that were never needed. Where the kernel shows its queue, the
+//! model is never below it.
+//!
+//! No I/O and no clock: time is an argument, in nanoseconds.
+
+use shortline_sched::units::Rate;
+
+/// Observations further apart than this are not compared: what was sent meanwhile has drained.
+const OBSERVATION_NS_MAX: u64 = 20_000_000;
+
+/// What the device said at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes handed to the device's queue since it exists: sent plus waiting.
+    pub enqueued_bytes: u64,
+    /// Bytes that wait in the kernel's queue.
+    pub backlog_bytes: u64,
+}
+
+/// The model of the uplink's queue; see the module's text.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    bytes_per_ns: f64,
+    lead_bytes: f64,
+    credit_bytes: f64,
+    queue_bytes: f64,
+    advanced_ns: u64,
+    unwritten_bytes: f64,
+    written_since_reading: f64,
+    last_reading: Option<(u64, Reading)>,
+}
+
+impl Pacer {
+    /// A pacer for `rate`; `lead_ns` and `credit_ns` are times on the link (module text).
+    pub fn new(rate: Rate, lead_ns: u64, credit_ns: u64, now_ns: u64) -> Self {
+        let bytes_per_ns = rate.bps() as f64 / 8e9;
+        Self {
+            bytes_per_ns,
+            lead_bytes: bytes_per_ns * lead_ns as f64,
+            credit_bytes: bytes_per_ns * credit_ns as f64,
+            queue_bytes: 0.0,
+            advanced_ns: now_ns,
+            unwritten_bytes: 0.0,
+            written_since_reading: 0.0,
+            last_reading: None,
+        }
+    }
+
+    /// Time the link needs for `bytes`, in nanoseconds.
+    pub fn link_ns(&self, bytes: u64) -> u64 {
+        (bytes as f64 / self.bytes_per_ns) as u64
+    }
+
+    /// Whether a grant is due at `now_ns`.
+    pub fn is_due(&mut self, now_ns: u64) -> bool {
+        self.advance(now_ns);
+        self.queue_bytes <= self.lead_bytes
+    }
+
+    /// When the next grant will be due if nothing else happens.
+    pub fn due_ns(&self) -> u64 {
+        let excess_bytes = (self.queue_bytes - self.lead_bytes).max(0.0);
+        self.advanced_ns + (excess_bytes / self.bytes_per_ns).ceil() as u64
+    }
+
+    /// The modelled queue in bytes at `now_ns`.
+    pub fn queue_bytes(&mut self, now_ns: u64) -> u64 {
+        self.advance(now_ns);
+        self.queue_bytes.max(0.0) as u64
+    }
+
+    /// A grant of `wire_bytes` leaves: they count at once, and as unwritten until told.
+    pub fn charge(&mut self, wire_bytes: u32) {
+        self.queue_bytes += f64::from(wire_bytes);
+        self.unwritten_bytes += f64::from(wire_bytes);
+    }
+
+    /// Bytes charged before have reached the kernel.
+    pub fn written(&mut self, wire_bytes: u32) {
+        let bytes = f64::from(wire_bytes).min(self.unwritten_bytes);
+        self.unwritten_bytes -= bytes;
+        self.written_since_reading += bytes;
+    }
+
+    /// Bytes charged before will not be written now: the link is free for others.
+    pub fn refund(&mut self, wire_bytes: u32) {
+        let bytes = f64::from(wire_bytes).min(self.unwritten_bytes);
+        self.unwritten_bytes -= bytes;
+        self.queue_bytes -= bytes;
+        self.floor();
+    }
+
+    /// Bytes that went out beside what was charged (negative: fewer than charged).
+    pub fn correct(&mut self, wire_bytes: f64) {
+        self.queue_bytes += wire_bytes;
+        self.floor();
+    }
+
+    /// Corrects the model with the device's counters read at `now_ns`.
+    pub fn observe(&mut self, now_ns: u64, reading: Reading) {
+        self.advance(now_ns);
+        if let Some((then_ns, last)) = self.last_reading
+            && now_ns.saturating_sub(then_ns) <= OBSERVATION_NS_MAX
+            && reading.enqueued_bytes >= last.enqueued_bytes
+        {
+            let enqueued = (reading.enqueued_bytes - last.enqueued_bytes) as f64;
+            self.correct(enqueued - self.written_since_reading);
+        }
+        self.written_since_reading = 0.0;
+        self.last_reading = Some((now_ns, reading));
+        let known = reading.backlog_bytes as f64 + self.unwritten_bytes;
+        self.queue_bytes = self.queue_bytes.max(known);
+    }
+
+    fn advance(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.advanced_ns);
+        self.advanced_ns = self.advanced_ns.max(now_ns);
+        self.queue_bytes -= elapsed_ns as f64 * self.bytes_per_ns;
+        self.floor();
+    }
+
+    fn floor(&mut self) {
+        self.queue_bytes = self.queue_bytes.max(-self.credit_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn pacer() -> Pacer {
+        Pacer::new(Rate::from_bps(8_000_000), 0, 0, 0) // 1000 bytes per millisecond
+    }
+
+    #[test]
+    fn grants_follow_the_rate() {
+        let mut pacer = pacer();
+        assert!(pacer.is_due(0));
+        pacer.charge(1000);
+        assert!(!pacer.is_due(MS - 1));
+        assert_eq!(pacer.due_ns(), MS);
+        assert!(pacer.is_due(MS));
+    }
+
+    #[test]
+    fn lost_time_is_made_good_up_to_the_credit() {
+        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), 0, MS, 0);
+        assert!(pacer.is_due(10 * MS));
+        pacer.charge(1000);
+        assert!(pacer.is_due(10 * MS), "one millisecond of credit");
+        pacer.charge(1000);
+        assert!(!pacer.is_due(10 * MS));
+    }
+
+    #[test]
+    fn what_the_device_sent_beside_the_charges_delays_the_next_grant() {
+        let mut pacer = pacer();
+        let reading = |enqueued_bytes| Reading {
+            enqueued_bytes,
+            backlog_bytes: 0,
+        };
+        pacer.observe(0, reading(5000));
+        pacer.charge(1000);
+        pacer.written(1000);
+        pacer.observe(0, reading(6500));
+        assert_eq!(pacer.due_ns(), MS + MS / 2);
+    }
+
+    #[test]
+    fn a_grant_that_was_never_written_is_not_mistaken_for_an_overcharge() {
+        let mut pacer = pacer();
+        let reading = Reading {
+            enqueued_bytes: 5000,
+            backlog_bytes: 0,
+        };
+        pacer.observe(0, reading);
+        pacer.charge(1000);
+        pacer.observe(0, reading);
+        assert_eq!(pacer.due_ns(), MS);
+        pacer.refund(1000);
+        assert_eq!(pacer.due_ns(), 0);
+        pacer.observe(0, reading);
+        assert_eq!(pacer.due_ns(), 0);
+    }
+
+    #[test]
+    fn the_model_is_never_below_the_kernels_own_queue() {
+        let mut pacer = pacer();
+        pacer.observe(
+            0,
+            Reading {
+                enqueued_bytes: 9000,
+                backlog_bytes: 3000,
+            },
+        );
+        assert_eq!(pacer.due_ns(), 3 * MS);
+    }
+
+    #[test]
+    fn a_counter_that_restarts_or_a_long_gap_is_not_taken_for_traffic() {
+        let mut pacer = pacer();
+        let reading = |enqueued_bytes| Reading {
+            enqueued_bytes,
+            backlog_bytes: 0,
+        };
+        pacer.observe(0, reading(5000));
+        pacer.observe(1, reading(10));
+        assert!(pacer.is_due(1));
+        pacer.observe(1 + 2 * OBSERVATION_NS_MAX, reading(1_000_000));
+        assert!(pacer.is_due(1 + 2 * OBSERVATION_NS_MAX));
+    }
+}

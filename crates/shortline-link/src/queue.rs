@@ -1,0 +1,338 @@
+//! The queue of the uplink: the jobs, their order, and what decides when a grant is due.
+//! Everything here happens under the link's lock, with the time as an argument.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use shortline_sched::{Job, JobId, JobSpec, QueueFull, Scheduler, SchedulerConfig};
+
+use crate::config::{LinkConfig, LinkMode};
+use crate::pacer::Pacer;
+use crate::slots::{LOOK_AGAIN_NS, Slots};
+use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
+
+/// A grant whose bytes are not in the socket after so long is given to somebody else.
+const REFUND_NS: u64 = 1_000_000;
+/// Kernel queue the pacer aims at, as time on the link: covers the lateness of a wake-up.
+const LEAD_NS: u64 = 150_000;
+/// Lost time the pacer makes good, as time on the link.
+const CREDIT_NS: u64 = 300_000;
+/// Payload bytes of a quantum in mode `slots`.
+const SLOT_QUANTUM_BYTES: u32 = 14_480;
+/// From this rate on a paced quantum is three segments, below it one.
+const THREE_SEGMENTS_BPS: u64 = 20_000_000;
+
+/// When a grant is due.
+pub(crate) enum Gate {
+    Paced(Pacer),
+    Slots(Slots),
+    Off,
+}
+
+/// A job's side of the link.
+pub(crate) struct LinkJob {
+    pub transport: Arc<Transport>,
+    pub waker: Option<Waker>,
+    /// Payload bytes granted and not yet taken.
+    pub granted_bytes: Option<u32>,
+    /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
+    pub wanting: bool,
+    /// Wire bytes charged for the grant not yet taken.
+    charged_bytes: u32,
+}
+
+/// The queue; see the module's text.
+pub(crate) struct Queue {
+    pub scheduler: Scheduler,
+    pub gate: Gate,
+    jobs: Vec<Option<LinkJob>>,
+    quantum_bytes: Option<u32>,
+    /// Grants in the order they were made, to find those that are not written in time.
+    outstanding: VecDeque<(u64, Arc<Transport>)>,
+    pub to_wake: Vec<Waker>,
+    pub grants_total: u64,
+    pub refunds_total: u64,
+    /// Wire bytes charged, corrections by `TCP_INFO` included.
+    pub charged_total: u64,
+}
+
+impl Queue {
+    pub fn new(config: &LinkConfig, now_ns: u64) -> Self {
+        let gate = match (config.mode, config.rate) {
+            (LinkMode::Paced, Some(rate)) => {
+                Gate::Paced(Pacer::new(rate, LEAD_NS, CREDIT_NS, now_ns))
+            }
+            (LinkMode::Slots, _) => Gate::Slots(Slots::new(
+                config.slots_max,
+                config.quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES),
+            )),
+            (LinkMode::Paced | LinkMode::Off, _) => Gate::Off,
+        };
+        let quantum_bytes = config.quantum_bytes.or_else(|| {
+            let segments = if config.rate?.bps() >= THREE_SEGMENTS_BPS {
+                3
+            } else {
+                1
+            };
+            Some(segments * SEGMENT_BYTES_DEFAULT)
+        });
+        Self {
+            scheduler: Scheduler::new(SchedulerConfig {
+                policy: config.policy,
+                aging: config.aging,
+                jobs_max: config.jobs_max,
+            }),
+            gate,
+            jobs: Vec::new(),
+            quantum_bytes,
+            outstanding: VecDeque::new(),
+            to_wake: Vec::new(),
+            grants_total: 0,
+            refunds_total: 0,
+            charged_total: 0,
+        }
+    }
+
+    pub fn submit(
+        &mut self,
+        transport: &Arc<Transport>,
+        payload_bytes: u64,
+        now_ns: u64,
+    ) -> Result<JobId, QueueFull> {
+        let id = self.scheduler.submit(JobSpec {
+            arrival_ns: now_ns,
+            work: payload_bytes,
+            service_ns_expected: self.link_ns(payload_bytes),
+        })?;
+        if self.jobs.len() <= id.index() {
+            self.jobs.resize_with(id.index() + 1, || None);
+        }
+        self.jobs[id.index()] = Some(LinkJob {
+            transport: Arc::clone(transport),
+            waker: None,
+            granted_bytes: None,
+            wanting: true,
+            charged_bytes: 0,
+        });
+        Ok(id)
+    }
+
+    pub fn job_mut(&mut self, id: JobId) -> &mut LinkJob {
+        self.jobs[id.index()]
+            .as_mut()
+            .expect("invariant: a handle's job lives until the handle removes it")
+    }
+
+    /// The job asks for its next grant.
+    pub fn want(&mut self, id: JobId) {
+        let job = self.job_mut(id);
+        if !job.wanting {
+            job.wanting = true;
+            self.scheduler.resume(id);
+        }
+    }
+
+    /// Takes the grant that the job was given, if it was.
+    pub fn take_grant(&mut self, id: JobId) -> Option<u32> {
+        self.job_mut(id).granted_bytes.take()
+    }
+
+    /// The job's bytes are with its connection now.
+    pub fn hand_over(&mut self, id: JobId, payload_bytes: u32) {
+        let job = self.job_mut(id);
+        job.charged_bytes = 0;
+        job.transport.set_busy();
+        self.scheduler.record(id, u64::from(payload_bytes));
+    }
+
+    /// The job cannot use its grant now.
+    pub fn decline(&mut self, id: JobId) {
+        let job = self.job_mut(id);
+        job.granted_bytes = None;
+        let charged_bytes = std::mem::take(&mut job.charged_bytes);
+        let transport = Arc::clone(&job.transport);
+        self.cancel_charge(&transport, charged_bytes);
+    }
+
+    /// The job is done, or its client has gone.
+    pub fn remove(&mut self, id: JobId) -> Option<Job> {
+        let job = self.jobs.get_mut(id.index())?.take()?;
+        let unfinished = self
+            .scheduler
+            .job(id)
+            .is_some_and(|job| job.remaining() > 0);
+        if unfinished {
+            // Aborted: neither its unused grant nor what lies in the connection will be sent.
+            self.cancel_charge(&job.transport, u32::MAX);
+        }
+        if job.transport.has_parked.load(Ordering::Acquire) {
+            job.transport.parked.lock().retain(|parked| *parked != id);
+        }
+        self.scheduler.remove(id)
+    }
+
+    /// Makes every grant that is due. Returns the delay after which to look again, if jobs wait.
+    pub fn dispatch(&mut self, now_ns: u64) -> Option<u64> {
+        self.refund_unwritten(now_ns);
+        while let Some(id) = self.scheduler.peek(now_ns) {
+            if !self.job_mut(id).transport.can_send() {
+                self.park(id);
+                continue;
+            }
+            if !self.is_due(id, now_ns) {
+                return Some(match &self.gate {
+                    Gate::Paced(pacer) => pacer.due_ns().saturating_sub(now_ns),
+                    Gate::Slots(_) | Gate::Off => LOOK_AGAIN_NS,
+                });
+            }
+            let taken = self.scheduler.take(now_ns);
+            debug_assert_eq!(taken, Some(id));
+            self.grant(id, now_ns);
+        }
+        None
+    }
+
+    /// Gives the grants that were not written in time to others.
+    fn refund_unwritten(&mut self, now_ns: u64) {
+        while let Some((granted_ns, _)) = self.outstanding.front()
+            && now_ns.saturating_sub(*granted_ns) >= REFUND_NS
+        {
+            let Some((_, transport)) = self.outstanding.pop_front() else {
+                return;
+            };
+            let unwritten = transport.ledger.unwritten.load(Ordering::Acquire);
+            if unwritten > 0 {
+                self.give_back(&transport, unwritten);
+                transport
+                    .ledger
+                    .refunded
+                    .fetch_add(unwritten, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// All that was handed to the connection is in the socket.
+    pub fn transport_drained(&mut self, transport: &Arc<Transport>) {
+        let unwritten = transport.ledger.unwritten.swap(0, Ordering::AcqRel);
+        let refunded = transport.ledger.refunded.swap(0, Ordering::AcqRel);
+        if let Gate::Paced(pacer) = &mut self.gate {
+            pacer.charge(refunded);
+            pacer.written(unwritten + refunded);
+        }
+        self.charged_total += u64::from(refunded);
+        transport
+            .ledger
+            .charged
+            .fetch_add(u64::from(unwritten + refunded), Ordering::AcqRel);
+        transport.has_parked.store(false, Ordering::Release);
+        for id in transport.parked.lock().drain(..) {
+            self.scheduler.resume(id);
+        }
+    }
+
+    /// Time the link would need for `bytes`; without a rate, the bytes themselves as a measure.
+    fn link_ns(&self, bytes: u64) -> u64 {
+        match &self.gate {
+            Gate::Paced(pacer) => pacer.link_ns(bytes),
+            Gate::Slots(_) | Gate::Off => bytes,
+        }
+    }
+
+    fn is_due(&mut self, id: JobId, now_ns: u64) -> bool {
+        match &mut self.gate {
+            Gate::Paced(pacer) => pacer.is_due(now_ns),
+            Gate::Slots(slots) => {
+                let alone = self.scheduler.waiting() == 1;
+                let total = self.scheduler.job(id).map_or(0, |job| job.work_total);
+                (alone && slots.pass_on_trust(now_ns, total)) || slots.is_free(now_ns)
+            }
+            Gate::Off => true,
+        }
+    }
+
+    fn grant(&mut self, id: JobId, now_ns: u64) {
+        let remaining = self.scheduler.job(id).map_or(0, Job::remaining);
+        let quantum = self.quantum();
+        let bytes = u32::try_from(remaining).unwrap_or(u32::MAX).min(quantum);
+        let job = self.job_mut(id);
+        job.granted_bytes = Some(quantum);
+        job.wanting = false;
+        let transport = Arc::clone(&job.transport);
+        let charge = transport.wire_bytes(bytes.max(1));
+        job.charged_bytes = charge;
+        let waker = job.waker.take();
+        self.to_wake.extend(waker);
+        self.grants_total += 1;
+        self.charged_total += u64::from(charge);
+        transport
+            .ledger
+            .unwritten
+            .fetch_add(charge, Ordering::AcqRel);
+        match &mut self.gate {
+            Gate::Paced(pacer) => {
+                pacer.charge(charge);
+                self.outstanding.push_back((now_ns, transport));
+            }
+            Gate::Slots(slots) => slots.hold(&transport, now_ns),
+            Gate::Off => {}
+        }
+    }
+
+    /// Jobs passed over because their connection cannot send.
+    pub fn blocked(&self) -> usize {
+        let parked = |(id, _): &(JobId, &Job)| {
+            let job = self.jobs[id.index()].as_ref();
+            job.is_some_and(|job| job.wanting) && !self.scheduler.is_waiting(*id)
+        };
+        self.scheduler.jobs().filter(parked).count()
+    }
+
+    /// Payload bytes that the next grant carries.
+    pub fn quantum(&self) -> u32 {
+        match (&self.gate, self.quantum_bytes) {
+            (Gate::Slots(slots), _) => slots.quantum_bytes(),
+            (_, Some(quantum_bytes)) => quantum_bytes,
+            (_, None) => u32::MAX,
+        }
+    }
+
+    fn park(&mut self, id: JobId) {
+        self.scheduler.suspend(id);
+        let transport = Arc::clone(&self.job_mut(id).transport);
+        transport.parked.lock().push(id);
+        transport.has_parked.store(true, Ordering::Release);
+        // The connection may have drained between the look and the mark: then nobody else would
+        // come back for this job.
+        if transport.can_send() {
+            self.transport_drained(&transport);
+        }
+    }
+
+    /// Forgets up to `charged_bytes` of what was charged to the connection: they will not be sent.
+    fn cancel_charge(&mut self, transport: &Arc<Transport>, charged_bytes: u32) {
+        let back = charged_bytes.min(transport.ledger.unwritten.load(Ordering::Acquire));
+        if back > 0 {
+            self.give_back(transport, back);
+        }
+        let refunded = transport.ledger.refunded.load(Ordering::Acquire);
+        let left = refunded.saturating_sub(charged_bytes - back);
+        transport.ledger.refunded.store(left, Ordering::Release);
+    }
+
+    /// Takes `bytes` of the connection's unwritten charge back.
+    fn give_back(&mut self, transport: &Arc<Transport>, bytes: u32) {
+        self.refunds_total += 1;
+        transport
+            .ledger
+            .unwritten
+            .fetch_sub(bytes, Ordering::AcqRel);
+        self.charged_total = self.charged_total.saturating_sub(u64::from(bytes));
+        match &mut self.gate {
+            Gate::Paced(pacer) => pacer.refund(bytes),
+            Gate::Slots(slots) => slots.release(transport),
+            Gate::Off => {}
+        }
+    }
+}

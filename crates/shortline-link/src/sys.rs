@@ -1,0 +1,92 @@
+//! The two questions to a TCP socket that no crate asks for us: how many bytes are not yet
+//! acknowledged (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`,
+//! linux/tcp.h). The only module of the workspace with `unsafe`.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// What `TCP_INFO` says of a connection, as far as the link needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Payload bytes per full segment.
+    pub segment_bytes: u32,
+    /// Payload bytes handed to IP, retransmissions included.
+    pub sent_bytes: u64,
+    /// Segments handed to IP: data, acknowledgements, SYN-ACK and FIN.
+    pub sent_segments: u32,
+    /// Smallest round trip seen, in microseconds; 0 when the kernel has no sample.
+    pub rtt_us_min: u32,
+}
+
+/// Bytes written to the socket that the peer has not acknowledged, sent or not.
+pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ (the value of SIOCOUTQ) writes one int through the pointer, which is
+    // valid for the whole call, and the descriptor is borrowed for as long.
+    let status = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(u32::try_from(bytes).unwrap_or(0))
+}
+
+/// Reads `TCP_INFO`; fields that an old kernel does not fill stay 0.
+pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    const INFO_BYTES: usize = 232;
+    let mut info = [0u8; INFO_BYTES];
+    let mut length = INFO_BYTES as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `info`, which outlives the call.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(TcpInfo {
+        segment_bytes: u32_at(&info, 16),
+        sent_segments: u32_at(&info, 136),
+        rtt_us_min: u32_at(&info, 148),
+        sent_bytes: u64_at(&info, 200),
+    })
+}
+
+fn u32_at(info: &[u8], offset: usize) -> u32 {
+    let mut word = [0u8; 4];
+    word.copy_from_slice(&info[offset..offset + 4]);
+    u32::from_ne_bytes(word)
+}
+
+fn u64_at(info: &[u8], offset: usize) -> u64 {
+    let mut word = [0u8; 8];
+    word.copy_from_slice(&info[offset..offset + 8]);
+    u64::from_ne_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_socket_reports_its_unacknowledged_and_sent_bytes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        assert_eq!(unacknowledged_bytes(&server).unwrap(), 0);
+        server.write_all(&[7; 1000]).unwrap();
+        client.read_exact(&mut [0; 1000]).unwrap();
+        let info = tcp_info(&server).unwrap();
+        assert_eq!(info.sent_bytes, 1000);
+        assert!(info.sent_segments >= 1);
+        assert!(info.segment_bytes > 500);
+    }
+}

@@ -1,0 +1,144 @@
+//! A connection as the link sees it: can it send now, what does a write cost on the wire, and
+//! what does the kernel still hold of it. A job knows nothing else of its connection, so that
+//! other transports fit behind the same calls.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use shortline_sched::JobId;
+use tokio::net::TcpStream;
+
+use crate::link::Link;
+use crate::sys;
+
+/// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
+pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
+
+/// A connection that carries jobs.
+pub struct Transport {
+    socket: Arc<TcpStream>,
+    link: Arc<Link>,
+    scheduled: bool,
+    segment_bytes: u32,
+    packet_overhead_bytes: u32,
+    /// Bytes were handed to the connection and are not all in the socket yet.
+    busy: AtomicBool,
+    pub(crate) ledger: Ledger,
+    /// Jobs passed over while the connection could not send. Changed under the link's lock only.
+    pub(crate) parked: Mutex<Vec<JobId>>,
+    pub(crate) has_parked: AtomicBool,
+}
+
+/// What was charged for this connection, in wire bytes. Changed under the link's lock only.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// Charged, and not yet in the socket.
+    pub unwritten: AtomicU32,
+    /// Charged before, given back because it was not written in time.
+    pub refunded: AtomicU32,
+    /// Everything that stayed charged.
+    pub charged: AtomicU64,
+}
+
+impl Transport {
+    pub(crate) fn new(
+        socket: Arc<TcpStream>,
+        link: Arc<Link>,
+        scheduled: bool,
+        per_packet: u32,
+    ) -> Self {
+        // Only the pacer counts segments; elsewhere the question would be a wasted system call.
+        let segment_bytes = if scheduled && link.counts_segments() {
+            sys::tcp_info(&*socket).map_or(SEGMENT_BYTES_DEFAULT, |info| info.segment_bytes.max(1))
+        } else {
+            SEGMENT_BYTES_DEFAULT
+        };
+        Self {
+            socket,
+            link,
+            scheduled,
+            segment_bytes,
+            packet_overhead_bytes: per_packet,
+            busy: AtomicBool::new(false),
+            ledger: Ledger::default(),
+            parked: Mutex::new(Vec::new()),
+            has_parked: AtomicBool::new(false),
+        }
+    }
+
+    /// The socket below.
+    pub fn socket(&self) -> &Arc<TcpStream> {
+        &self.socket
+    }
+
+    /// Whether the jobs of this connection wait for grants at all.
+    pub fn is_scheduled(&self) -> bool {
+        self.scheduled
+    }
+
+    /// Payload bytes of a full segment.
+    pub fn segment_bytes(&self) -> u32 {
+        self.segment_bytes
+    }
+
+    /// Wire bytes that `payload_bytes` cost: themselves and the headers of their packets.
+    pub fn wire_bytes(&self, payload_bytes: u32) -> u32 {
+        let packets = payload_bytes.div_ceil(self.segment_bytes);
+        payload_bytes.saturating_add(packets.saturating_mul(self.packet_overhead_bytes))
+    }
+
+    /// Whether a grant would be used now: nothing handed over before still waits for the socket.
+    pub fn can_send(&self) -> bool {
+        !self.busy.load(Ordering::Acquire)
+    }
+
+    /// The connection has taken bytes that are not in the socket yet.
+    pub(crate) fn set_busy(&self) {
+        self.busy.store(true, Ordering::Release);
+    }
+
+    /// Tells the link that everything handed over so far is in the socket. Cheap when the link
+    /// does not wait for this.
+    pub fn drained(self: &Arc<Self>) {
+        if !self.busy.swap(false, Ordering::AcqRel) || !self.scheduled {
+            return;
+        }
+        if self.has_unwritten()
+            || self.ledger.refunded.load(Ordering::Acquire) > 0
+            || self.has_parked.load(Ordering::Acquire)
+        {
+            self.link.transport_drained(self);
+        }
+    }
+
+    /// The connection is about to end: what it sent beside its responses is counted.
+    pub fn settle(&self) {
+        if self.scheduled {
+            self.link.correct_by_socket(self);
+        }
+    }
+
+    /// Whether charged bytes have not reached the socket yet.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.ledger.unwritten.load(Ordering::Acquire) > 0
+    }
+
+    /// Bytes the peer has not acknowledged.
+    pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u32> {
+        sys::unacknowledged_bytes(&*self.socket)
+    }
+
+    /// The path's smallest round trip in nanoseconds, 0 if unknown.
+    pub(crate) fn rtt_ns_min(&self) -> u64 {
+        sys::tcp_info(&*self.socket).map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
+    }
+
+    /// What the connection has put on the wire so far, by the kernel's count.
+    pub(crate) fn wire_bytes_sent(&self) -> io::Result<u64> {
+        let info = sys::tcp_info(&*self.socket)?;
+        let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
+        Ok(info.sent_bytes + headers)
+    }
+}

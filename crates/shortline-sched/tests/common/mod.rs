@@ -1,0 +1,77 @@
+//! A single server in virtual time that does one unit of work at a step.
+//!
+//! Sizes and arrivals are whole, so preemption at whole times is all that any policy can
+//! use, and the schedule is exact.
+
+use proptest::prelude::*;
+use shortline_sched::{JobId, JobSpec, Scheduler, SchedulerConfig};
+
+/// A job as it comes in: arrival and size, both in nanoseconds.
+pub type Incoming = (u64, u64);
+
+/// Random jobs in the order of their arrival, overloaded for a while.
+pub fn incoming_jobs() -> impl Strategy<Value = Vec<Incoming>> {
+    prop::collection::vec((0..120u64, 1..25u64), 1..25).prop_map(|mut jobs| {
+        jobs.sort_by_key(|&(arrival_ns, _)| arrival_ns);
+        jobs
+    })
+}
+
+/// One unit of work: when, for whom, and who else was there.
+pub struct Step<'a> {
+    pub now_ns: u64,
+    pub served: JobId,
+    /// Everyone present before this unit, served one included.
+    pub scheduler: &'a Scheduler,
+}
+
+/// Serves all jobs; returns when each of them ended, and lets `observe` see every step.
+pub fn serve(
+    config: SchedulerConfig,
+    incoming: &[Incoming],
+    mut observe: impl FnMut(&Step<'_>),
+) -> Vec<u64> {
+    let mut scheduler = Scheduler::new(config);
+    let mut ids = Vec::new();
+    let mut ended_ns = vec![0; incoming.len()];
+    let mut now_ns = 0;
+    while ids.len() < incoming.len() || !scheduler.is_empty() {
+        while let Some(&(arrival_ns, size)) = incoming.get(ids.len())
+            && arrival_ns <= now_ns
+        {
+            let id = scheduler.submit(JobSpec {
+                arrival_ns,
+                work: size,
+                service_ns_expected: size,
+            });
+            ids.push(id.expect("the queue has room for all"));
+        }
+        if let Some(served) = scheduler.take(now_ns) {
+            observe(&Step {
+                now_ns,
+                served,
+                scheduler: &scheduler,
+            });
+            scheduler.record(served, 1);
+            let job = scheduler.job(served).expect("the job taken is held");
+            if job.remaining() == 0 {
+                let index = ids.iter().position(|&id| id == served);
+                ended_ns[index.expect("the job was submitted")] = now_ns + 1;
+                scheduler.remove(served);
+            } else {
+                scheduler.resume(served);
+            }
+        }
+        now_ns += 1;
+    }
+    ended_ns
+}
+
+/// A scheduler that holds whatever the tests submit.
+pub fn config(policy: shortline_sched::Policy) -> SchedulerConfig {
+    SchedulerConfig {
+        policy,
+        aging: None,
+        jobs_max: 10_000,
+    }
+}

@@ -22,7 +22,7 @@ mod queue;
 pub mod slots;
 mod snapshot;
 mod sys;
-mod timer;
+pub mod timer;
 mod transport;
 
 pub use config::{LinkConfig, LinkError, LinkMode};

@@ -1,10 +1,12 @@
-//! The two questions to a TCP socket that no crate asks for us: how many bytes are not yet
-//! acknowledged (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`,
-//! linux/tcp.h). The only module of the workspace with `unsafe`.
+//! What no crate does for us safely: asking a TCP socket how many bytes are not yet acknowledged
+//! (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`, linux/tcp.h),
+//! and putting a timer on the runtime's poller. The only module of the workspace with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use tokio::io::unix::AsyncFd;
 
 /// What `TCP_INFO` says of a connection, as far as the link needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +57,13 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         rtt_us_min: u32_at(&info, 148),
         sent_bytes: u64_at(&info, 200),
     })
+}
+
+/// Puts a descriptor on the runtime's poller.
+pub fn on_poller(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` names the same open file for as long as it lives, and the `AsyncFd`
+    // that owns it takes it off the poller before it is closed.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
 fn u32_at(info: &[u8], offset: usize) -> u32 {

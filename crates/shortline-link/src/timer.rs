@@ -12,6 +12,8 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
+use crate::sys::on_poller;
+
 /// An alarm that any thread may set and one task waits for.
 pub struct Alarm {
     timer: AsyncFd<OwnedFd>,
@@ -23,7 +25,7 @@ impl Alarm {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         Ok(Self {
-            timer: AsyncFd::register(timer)?,
+            timer: on_poller(timer)?,
         })
     }
 

@@ -1,3 +1,139 @@
-//! The `shortline` command.
+//! The `shortline` command: its subcommands, exit codes and how errors are told.
+//!
+//! Exit codes: 0 success, 2 bad usage, 1 anything else. An error is one line on standard
+//! error that begins with `shortline: `.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod error;
+mod lab;
+mod later;
+mod load;
+mod serve;
+mod sim;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::error::CommandError;
+
+/// Serves files, shortest remaining response first.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  shortline serve /srv/www --uplink 100mbit
+  shortline serve /srv/www --listen 0.0.0.0:443 --tls-cert site.crt --tls-key site.key
+  shortline load --target http://127.0.0.1:8080 --trace day.csv --out results.csv
+  shortline sim --trace day.csv --rate 10mbit --policy fair,srpt
+  shortline lab run demo --out demo
+
+Each command has its own --help.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the files below a folder
+    Serve(Box<serve::Args>),
+    /// Send a trace's requests to a server and report response times
+    Load(Box<load::Args>),
+    /// Compare servers and policies in experiments
+    Lab(Box<lab::Args>),
+    /// Compute what the best order could reach
+    Sim(Box<sim::Args>),
+    /// Analyse queues in formulas (a later release)
+    Model(later::Args),
+    /// Queue in front of a database or application server (a later release)
+    Gate(later::Args),
+}
+
+fn main() -> ExitCode {
+    match parse().and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Ended::Told(code)) => code,
+        Err(Ended::Error(error)) => error.report(),
+    }
+}
+
+/// Why nothing (more) is to be done.
+enum Ended {
+    /// Help or version was asked for and printed.
+    Told(ExitCode),
+    Error(CommandError),
+}
+
+fn parse() -> Result<Command, Ended> {
+    let parsed = Cli::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    match parsed {
+        Ok(cli) => Ok(cli.command),
+        Err(error) => Err(ended_by(&error)),
+    }
+}
+
+fn ended_by(error: &clap::Error) -> Ended {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Nobody is left to tell if standard output is closed.
+            let _ = error.print();
+            Ended::Told(ExitCode::SUCCESS)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            Ended::Told(ExitCode::from(2))
+        }
+        _ => Ended::Error(CommandError::Usage(in_one_line(error))),
+    }
+}
+
+/// clap tells an error in several paragraphs: the first says what is wrong, the others hint.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let paragraphs = text
+        .split("\n\n")
+        .take_while(|paragraph| !paragraph.starts_with("Usage:"))
+        .map(|paragraph| {
+            let words: Vec<&str> = paragraph.split_whitespace().collect();
+            words.join(" ")
+        })
+        .filter(|paragraph| !paragraph.starts_with("For more information"));
+    let line = paragraphs.collect::<Vec<_>>().join("; ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
+}
+
+fn run(command: Command) -> Result<(), Ended> {
+    let result = match command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Load(args) => load::run(*args),
+        Command::Lab(args) => lab::run(*args),
+        Command::Sim(args) => sim::run(*args),
+        Command::Model(_) => later::run("model"),
+        Command::Gate(_) => later::run("gate"),
+    };
+    result.map_err(Ended::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_clap_error_becomes_one_line() {
+        let error = Cli::try_parse_from(["shortline", "serve", "--polcy", "srpt"]).unwrap_err();
+        let line = in_one_line(&error);
+        assert!(!line.contains('\n'), "{line}");
+        assert!(line.contains("--polcy") && line.contains("--policy"), "{line}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a command did not succeed, and the exit code that follows from it.
+
+use std::process::ExitCode;
+
+/// A command's end other than success. Its text is one line: what, where, what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The command was called in a way that cannot mean anything: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The call was right but could not be carried out: exit code 1.
+    #[error("{0}")]
+    Failure(String),
+}
+
+impl CommandError {
+    /// Bad usage, told by another error.
+    pub fn usage(error: impl ToString) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    /// A failure, told by another error.
+    pub fn failure(error: impl ToString) -> Self {
+        Self::Failure(error.to_string())
+    }
+
+    /// Prints the error as one line to standard error and names the exit code.
+    pub fn report(&self) -> ExitCode {
+        // A line break inside (from a path, say) must not start a line of its own.
+        let line = self.to_string().replace(['\n', '\r'], " ");
+        eprintln!("shortline: {line}");
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Failure(_) => ExitCode::from(1),
+        }
+    }
+}

@@ -4,5 +4,7 @@
 //! of paper 000). This crate knows HTTP and time, never which server it loads.
 #![forbid(unsafe_code)]
 
+pub mod record;
+pub mod summary;
 pub mod trace;
 pub mod workload;

@@ -262,6 +262,8 @@ mod tests {
         assert_eq!(ends_ns(&jobs, Policy::Sjf), [10, 12, 20, 29]);
         assert_eq!(ends_ns(&jobs, Policy::Psjf), [29, 3, 11, 20]);
         assert_eq!(ends_ns(&[(0, 10), (3, 8)], Policy::Psjf), [18, 11]);
+        // One that arrives just as another ends does not come before it.
+        assert_eq!(ends_ns(&[(0, 10), (10, 8)], Policy::Psjf), [10, 18]);
         assert_eq!(ends_ns(&[(0, 10), (3, 8)], Policy::Srpt), [10, 18]);
         assert_eq!(ends_ns(&[(0, 20), (10, 2)], Policy::Fair), [22, 14]);
     }

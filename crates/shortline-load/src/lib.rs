@@ -1,10 +1,16 @@
 //! Workloads, traces, the open-loop generator and its result records.
 //!
-//! What arrives comes from [`trace`] (a file) or [`workload`] (made from the numbers
-//! of paper 000). This crate knows HTTP and time, never which server it loads.
+//! What arrives comes from [`trace`] (a file) or [`workload`] (made from the numbers of
+//! paper 000); [`generator`] makes it happen; [`record`] keeps what became of each request
+//! and [`summary`] sums it up. This crate knows HTTP and time, never which server it loads.
 #![forbid(unsafe_code)]
 
+pub mod generator;
 pub mod record;
 pub mod summary;
 pub mod trace;
 pub mod workload;
+
+pub use generator::{LoadError, LoadOptions, LoadReport, Protocol, Target, Trust, run};
+pub use record::{Failure, RequestRecord};
+pub use summary::Summary;

@@ -15,6 +15,8 @@
 
 mod table;
 
+pub(crate) use table::seconds as format_seconds;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;

@@ -1,0 +1,192 @@
+//! Opening a connection: TCP without Nagle's delay, then TLS where the target wants it.
+//!
+//! Every TLS connection is a new visitor's: sessions are not resumed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{LoadError, LoadOptions, Protocol, Target, Trust};
+use crate::record::Failure;
+
+/// A connection, plain or encrypted.
+pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// Opens connections to one server.
+pub(super) struct Connector {
+    address: SocketAddr,
+    tls: Option<Tls>,
+}
+
+struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+    protocol: &'static [u8],
+}
+
+impl Connector {
+    pub(super) async fn new(options: &LoadOptions) -> Result<Self, LoadError> {
+        let target = &options.target;
+        let tls = match (target.secure(), &options.trust) {
+            (false, _) => None,
+            (true, None) => return Err(LoadError::Untrusted(target.clone())),
+            (true, Some(trust)) => Some(Tls::new(target, options.protocol, trust)?),
+        };
+        let address = resolve(target).await.map_err(|source| LoadError::Resolve {
+            target: target.clone(),
+            source,
+        })?;
+        Ok(Self { address, tls })
+    }
+
+    pub(super) async fn connect(&self) -> Result<Box<dyn Wire>, Failure> {
+        let tcp = TcpStream::connect(self.address)
+            .await
+            .map_err(|_| Failure::Connect)?;
+        tcp.set_nodelay(true).map_err(|_| Failure::Connect)?;
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(tcp));
+        };
+        let stream = tls.connector.connect(tls.name.clone(), tcp).await;
+        let stream = stream.map_err(|_| Failure::Tls)?;
+        let agreed = stream.get_ref().1.alpn_protocol();
+        // A server without ALPN speaks HTTP/1.1; HTTP/2 must be agreed on.
+        if agreed == Some(tls.protocol) || (agreed.is_none() && tls.protocol == b"http/1.1") {
+            Ok(Box::new(stream))
+        } else {
+            Err(Failure::Tls)
+        }
+    }
+}
+
+/// The target's address; of several the first that takes a connection.
+async fn resolve(target: &Target) -> io::Result<SocketAddr> {
+    let found = tokio::net::lookup_host((target.host(), target.port())).await?;
+    let addresses: Vec<SocketAddr> = found.collect();
+    if addresses.len() > 1 {
+        for address in &addresses {
+            if TcpStream::connect(address).await.is_ok() {
+                return Ok(*address);
+            }
+        }
+    }
+    let none = || io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    addresses.first().copied().ok_or_else(none)
+}
+
+impl Tls {
+    fn new(target: &Target, protocol: Protocol, trust: &Trust) -> Result<Self, LoadError> {
+        let name =
+            ServerName::try_from(target.host().to_owned()).map_err(|error| LoadError::Resolve {
+                target: target.clone(),
+                source: io::Error::new(io::ErrorKind::InvalidInput, error),
+            })?;
+        let protocol: &[u8] = match protocol {
+            Protocol::Http1 => b"http/1.1",
+            Protocol::Http2 => b"h2",
+        };
+        let mut config = client_config(trust)?;
+        config.alpn_protocols = vec![protocol.to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            name,
+            protocol,
+        })
+    }
+}
+
+fn client_config(trust: &Trust) -> Result<ClientConfig, LoadError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("invariant: ring has cipher suites for TLS 1.2 and 1.3");
+    Ok(match trust {
+        Trust::Ca(file) => builder.with_root_certificates(roots(file)?),
+        Trust::Anyone => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(TrustAnyone(provider))),
+    }
+    .with_no_client_auth())
+}
+
+fn roots(file: &Path) -> Result<RootCertStore, LoadError> {
+    let wrong = |problem: String| LoadError::Certificates {
+        file: file.to_owned(),
+        problem,
+    };
+    let mut roots = RootCertStore::empty();
+    let certificates =
+        CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        roots
+            .add(certificate)
+            .map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("holds no certificate".into()));
+    }
+    Ok(roots)
+}
+
+/// Takes any certificate, but checks that the server holds its key.
+#[derive(Debug)]
+struct TrustAnyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustAnyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -178,6 +178,11 @@ fn parse_reply(mut bytes: &[u8]) -> Option<Reading> {
 }
 
 fn reading_of(attributes: &[TcAttribute]) -> Option<Reading> {
+    let counts_nothing =
+        |attribute: &TcAttribute| matches!(attribute, TcAttribute::Kind(kind) if kind == "noqueue");
+    if attributes.iter().any(counts_nothing) {
+        return None;
+    }
     let stats = attributes.iter().find_map(|attribute| match attribute {
         TcAttribute::Stats2(stats) => Some(stats),
         _ => None,

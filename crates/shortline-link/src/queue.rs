@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
+use shortline_sched::units::Rate;
 use shortline_sched::{Job, JobId, JobSpec, QueueFull, Scheduler, SchedulerConfig};
 
 use crate::config::{LinkConfig, LinkMode};
@@ -21,13 +22,16 @@ const LEAD_NS: u64 = 150_000;
 const CREDIT_NS: u64 = 300_000;
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
-/// From this rate on a paced quantum is three segments, below it one.
-const THREE_SEGMENTS_BPS: u64 = 20_000_000;
+/// A paced quantum as time on the link, in whole segments, at least one: a small response waits
+/// so long behind a large one, and the pacer wakes up as often.
+const PACED_QUANTUM_NS: f64 = 350_000.0;
+/// Segments of a paced quantum at most: what the kernel sends as one burst.
+const PACED_SEGMENTS_MAX: f64 = 44.0;
 
 /// When a grant is due.
 pub(crate) enum Gate {
     Paced(Pacer),
-    Slots(Slots),
+    Slots(Slots<Transport>),
     Off,
 }
 
@@ -70,14 +74,9 @@ impl Queue {
             )),
             (LinkMode::Paced | LinkMode::Off, _) => Gate::Off,
         };
-        let quantum_bytes = config.quantum_bytes.or_else(|| {
-            let segments = if config.rate?.bps() >= THREE_SEGMENTS_BPS {
-                3
-            } else {
-                1
-            };
-            Some(segments * SEGMENT_BYTES_DEFAULT)
-        });
+        let quantum_bytes = config
+            .quantum_bytes
+            .or_else(|| config.rate.map(paced_quantum_bytes));
         Self {
             scheduler: Scheduler::new(SchedulerConfig {
                 policy: config.policy,
@@ -106,6 +105,13 @@ impl Queue {
             work: payload_bytes,
             service_ns_expected: self.link_ns(payload_bytes),
         })?;
+        if let Gate::Slots(slots) = &mut self.gate
+            && !transport.carries_jobs()
+        {
+            // The client has sent another request: it has the last response.
+            slots.release(transport);
+        }
+        transport.jobs.fetch_add(1, Ordering::AcqRel);
         if self.jobs.len() <= id.index() {
             self.jobs.resize_with(id.index() + 1, || None);
         }
@@ -159,6 +165,7 @@ impl Queue {
     /// The job is done, or its client has gone.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = self.jobs.get_mut(id.index())?.take()?;
+        job.transport.jobs.fetch_sub(1, Ordering::AcqRel);
         let unfinished = self
             .scheduler
             .job(id)
@@ -181,7 +188,7 @@ impl Queue {
                 self.park(id);
                 continue;
             }
-            if !self.is_due(id, now_ns) {
+            if !self.is_due(now_ns) {
                 return Some(match &self.gate {
                     Gate::Paced(pacer) => pacer.due_ns().saturating_sub(now_ns),
                     Gate::Slots(_) | Gate::Off => LOOK_AGAIN_NS,
@@ -240,14 +247,10 @@ impl Queue {
         }
     }
 
-    fn is_due(&mut self, id: JobId, now_ns: u64) -> bool {
+    fn is_due(&mut self, now_ns: u64) -> bool {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.is_due(now_ns),
-            Gate::Slots(slots) => {
-                let alone = self.scheduler.waiting() == 1;
-                let total = self.scheduler.job(id).map_or(0, |job| job.work_total);
-                (alone && slots.pass_on_trust(now_ns, total)) || slots.is_free(now_ns)
-            }
+            Gate::Slots(slots) => slots.is_free(now_ns),
             Gate::Off => true,
         }
     }
@@ -275,7 +278,7 @@ impl Queue {
                 pacer.charge(charge);
                 self.outstanding.push_back((now_ns, transport));
             }
-            Gate::Slots(slots) => slots.hold(&transport, now_ns),
+            Gate::Slots(slots) => slots.take(&transport, now_ns),
             Gate::Off => {}
         }
     }
@@ -335,4 +338,10 @@ impl Queue {
             Gate::Off => {}
         }
     }
+}
+
+fn paced_quantum_bytes(rate: Rate) -> u32 {
+    let bytes = rate.bps() as f64 / 8e9 * PACED_QUANTUM_NS;
+    let segments = (bytes / f64::from(SEGMENT_BYTES_DEFAULT)).round();
+    segments.clamp(1.0, PACED_SEGMENTS_MAX) as u32 * SEGMENT_BYTES_DEFAULT
 }

@@ -1,154 +1,243 @@
-//! Slots: at most N quanta hold unacknowledged bytes in the kernel, whatever the uplink's rate
+//! Slots: at most N responses hold unacknowledged bytes in the kernel, whatever the uplink's rate
 //! is, which need not be known.
 //!
-//! In the spirit of 001 3.3 (write concurrency), but counted in bytes that the peer has not
+//! In the spirit of 001 3.3 (write concurrency), but counted in quanta that the peer has not
 //! acknowledged instead of blocked writers: what waits in a socket buffer, a qdisc or a queue
 //! further on is all unacknowledged, and cannot be reordered any more.
 //!
-//! Departures, each to keep the link busy and the cost low:
-//! - the quantum doubles, up to a limit, while it is acknowledged within a round trip and
-//!   [`DRAIN_NS_FAST`], and halves when it takes longer, down to the configured one: where
-//!   there is no queue, nothing is gained by small quanta;
-//! - a slot whose bytes make no progress for [`STALL_NS_MAX`] is given back: a stalled client
-//!   must not hold the link;
-//! - after a look that found every slot drained, responses that fit into one quantum pass
-//!   without another look for [`TRUST_NS`], while nobody waits and up to [`TRUST_BYTES_MAX`]:
-//!   an uncontended server pays no system call.
+//! Departures, each to keep the link busy and the cost low where there is no queue:
+//! - **Level.** There are `N * 2^level` slots of `quantum * 2^min(level, 2)` bytes. The level
+//!   rises when all slots are taken and those looked at were acknowledged within a round trip
+//!   and [`DRAIN_NS_FAST`] of their grant, and falls when one took longer. Behind a bottleneck it
+//!   stays 0.
+//! - A slot whose bytes make no progress for [`STALL_NS_MAX`] is given back: a stalled client
+//!   must not hold the link.
+//! - The next request of a connection says that its last response has arrived: its slot is given
+//!   back without a look. So an uncontended server pays no system call.
+//!
+//! No I/O of its own: what the kernel holds is asked through [`Holder`], the time is an argument.
 
 use std::sync::Arc;
-
-use crate::transport::Transport;
 
 /// Drained this soon after its grant (beside the path's own round trip), a quantum met no queue.
 pub const DRAIN_NS_FAST: u64 = 2_000_000;
 /// A slot without any newly acknowledged byte for so long is given back.
 pub const STALL_NS_MAX: u64 = 100_000_000;
-/// How long a look that found all slots drained is believed.
-pub const TRUST_NS: u64 = 1_000_000;
-/// How many bytes may pass on the strength of one look.
-pub const TRUST_BYTES_MAX: u32 = 64 * 1024;
-/// The largest quantum an unqueued path gets.
-pub const QUANTUM_BYTES_MAX: u32 = 256 * 1024;
 /// How long until full slots are looked at again while jobs wait.
 pub const LOOK_AGAIN_NS: u64 = 250_000;
+/// 32 times the slots: where clients acknowledge late, more must be under way.
+const LEVEL_MAX: u32 = 5;
+/// Four times the quantum: larger writes only evict each other from the processor's cache.
+const QUANTUM_LEVEL_MAX: u32 = 2;
 
-struct Holder {
-    transport: Arc<Transport>,
+/// A connection whose bytes take a slot.
+pub trait Holder {
+    /// Granted bytes that are not in the socket yet.
+    fn has_unwritten(&self) -> bool;
+    /// Bytes the peer has not acknowledged; 0 where the socket is gone.
+    fn unacknowledged_bytes(&self) -> u32;
+    /// The path's smallest round trip in nanoseconds, 0 if unknown.
+    fn rtt_ns_min(&self) -> u64;
+}
+
+struct Slot<H> {
+    holder: Arc<H>,
     granted_ns: u64,
     progress_ns: u64,
     unacknowledged_bytes: u32,
 }
 
 /// The slots; see the module's text.
-pub struct Slots {
+pub struct Slots<H> {
     slots_max: usize,
-    quantum_bytes_min: u32,
     quantum_bytes: u32,
-    holders: Vec<Holder>,
-    trusted_until_ns: u64,
-    trusted_bytes: u32,
+    level: u32,
+    taken: Vec<Slot<H>>,
 }
 
-impl Slots {
-    /// `slots_max` slots of `quantum_bytes` payload bytes each to begin with.
+impl<H: Holder> Slots<H> {
+    /// `slots_max` slots of `quantum_bytes` payload bytes each at level 0.
     pub fn new(slots_max: usize, quantum_bytes: u32) -> Self {
         Self {
             slots_max,
-            quantum_bytes_min: quantum_bytes,
             quantum_bytes,
-            holders: Vec::with_capacity(slots_max),
-            trusted_until_ns: 0,
-            trusted_bytes: 0,
+            level: 0,
+            taken: Vec::with_capacity(slots_max << LEVEL_MAX),
         }
     }
 
     /// Payload bytes that the next grant may carry.
     pub fn quantum_bytes(&self) -> u32 {
         self.quantum_bytes
+            .saturating_mul(1 << self.level.min(QUANTUM_LEVEL_MAX))
     }
 
-    /// Slots that hold bytes, as far as known without looking.
-    pub fn held(&self) -> usize {
-        self.holders.len()
-    }
-
-    /// Lets a short response pass without a look, if the last one still stands.
-    pub fn pass_on_trust(&mut self, now_ns: u64, bytes: u64) -> bool {
-        let fits = bytes <= u64::from(self.quantum_bytes_min.min(self.trusted_bytes));
-        if !fits || now_ns >= self.trusted_until_ns {
-            return false;
-        }
-        self.trusted_bytes -= bytes as u32;
-        true
+    /// Slots taken, as far as known without looking.
+    pub fn taken(&self) -> usize {
+        self.taken.len()
     }
 
     /// Whether a slot is free; looks at the sockets only when none is known to be.
     pub fn is_free(&mut self, now_ns: u64) -> bool {
-        if self.holders.len() >= self.slots_max {
+        if self.is_full() {
             self.look(now_ns);
         }
-        self.holders.len() < self.slots_max
+        !self.is_full()
     }
 
-    /// A grant leaves on `transport`: it holds a slot from now on.
-    pub fn hold(&mut self, transport: &Arc<Transport>, now_ns: u64) {
-        self.trusted_until_ns = 0;
-        self.holders.push(Holder {
-            transport: Arc::clone(transport),
+    /// A grant leaves on `holder`: it takes a slot.
+    pub fn take(&mut self, holder: &Arc<H>, now_ns: u64) {
+        self.taken.push(Slot {
+            holder: Arc::clone(holder),
             granted_ns: now_ns,
             progress_ns: now_ns,
             unacknowledged_bytes: u32::MAX,
         });
     }
 
-    /// The granted bytes will not be written now: the slot is free for others.
-    pub fn release(&mut self, transport: &Arc<Transport>) {
-        if let Some(at) = self
-            .holders
-            .iter()
-            .position(|holder| Arc::ptr_eq(&holder.transport, transport))
-        {
-            self.holders.swap_remove(at);
-        }
+    /// The bytes of `holder` have arrived, or will not be sent: its slots are free.
+    pub fn release(&mut self, holder: &Arc<H>) {
+        self.taken.retain(|slot| !Arc::ptr_eq(&slot.holder, holder));
+    }
+
+    fn is_full(&self) -> bool {
+        self.taken.len() >= self.slots_max << self.level
     }
 
     fn look(&mut self, now_ns: u64) {
-        let mut quantum_bytes = self.quantum_bytes;
-        let quantum_bytes_min = self.quantum_bytes_min;
-        self.holders.retain_mut(|holder| {
-            let held = holder.still_holds(now_ns);
-            if !held {
-                let drain_ns = now_ns.saturating_sub(holder.granted_ns);
-                let fast = drain_ns <= DRAIN_NS_FAST
-                    || drain_ns <= DRAIN_NS_FAST + holder.transport.rtt_ns_min();
-                quantum_bytes = if fast {
-                    (quantum_bytes * 2).min(QUANTUM_BYTES_MAX)
-                } else {
-                    (quantum_bytes / 2).max(quantum_bytes_min)
-                };
+        let (mut fast, mut slow) = (0, 0);
+        self.taken.retain_mut(|slot| {
+            let taken = slot.is_taken(now_ns);
+            if !taken && slot.drained_fast(now_ns) {
+                fast += 1;
+            } else if !taken {
+                slow += 1;
             }
-            held
+            taken
         });
-        self.quantum_bytes = quantum_bytes;
-        if self.holders.is_empty() {
-            self.trusted_until_ns = now_ns + TRUST_NS;
-            self.trusted_bytes = TRUST_BYTES_MAX;
+        if slow > 0 {
+            self.level = self.level.saturating_sub(1);
+        } else if fast > 0 {
+            self.level = (self.level + 1).min(LEVEL_MAX);
         }
     }
 }
 
-impl Holder {
-    fn still_holds(&mut self, now_ns: u64) -> bool {
-        if self.transport.has_unwritten() {
-            // Granted, but not in the socket yet: nothing to be seen there.
-            return now_ns.saturating_sub(self.progress_ns) < STALL_NS_MAX;
+impl<H: Holder> Slot<H> {
+    fn is_taken(&mut self, now_ns: u64) -> bool {
+        if !self.holder.has_unwritten() {
+            let left_bytes = self.holder.unacknowledged_bytes();
+            if left_bytes == 0 {
+                return false;
+            }
+            if left_bytes < self.unacknowledged_bytes {
+                self.unacknowledged_bytes = left_bytes;
+                self.progress_ns = now_ns;
+            }
         }
-        // A socket that cannot be asked any more holds nothing.
-        let left_bytes = self.transport.unacknowledged_bytes().unwrap_or(0);
-        if left_bytes < self.unacknowledged_bytes {
-            self.unacknowledged_bytes = left_bytes;
-            self.progress_ns = now_ns;
+        now_ns.saturating_sub(self.progress_ns) < STALL_NS_MAX
+    }
+
+    fn drained_fast(&self, now_ns: u64) -> bool {
+        let drain_ns = now_ns.saturating_sub(self.granted_ns);
+        drain_ns <= DRAIN_NS_FAST || drain_ns <= DRAIN_NS_FAST + self.holder.rtt_ns_min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    #[derive(Default)]
+    struct Fake {
+        bytes: AtomicU32,
+        unwritten: AtomicBool,
+        looks: AtomicU32,
+    }
+
+    impl Fake {
+        fn holding(bytes: u32) -> Arc<Self> {
+            Arc::new(Self {
+                bytes: bytes.into(),
+                ..Self::default()
+            })
         }
-        left_bytes > 0 && now_ns.saturating_sub(self.progress_ns) < STALL_NS_MAX
+    }
+
+    impl Holder for Fake {
+        fn has_unwritten(&self) -> bool {
+            self.unwritten.load(Ordering::Relaxed)
+        }
+        fn unacknowledged_bytes(&self) -> u32 {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            self.bytes.load(Ordering::Relaxed)
+        }
+        fn rtt_ns_min(&self) -> u64 {
+            0
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn only_so_many_hold_bytes_and_a_drained_one_makes_room() {
+        let mut slots = Slots::new(2, 1000);
+        let (first, second) = (Fake::holding(10), Fake::holding(10));
+        assert!(slots.is_free(0));
+        slots.take(&first, 0);
+        assert!(slots.is_free(0));
+        slots.take(&second, 0);
+        assert!(!slots.is_free(MS));
+        first.bytes.store(0, Ordering::Relaxed);
+        assert!(slots.is_free(10 * MS));
+        assert_eq!(slots.taken(), 1);
+        assert_eq!(
+            slots.quantum_bytes(),
+            1000,
+            "10 ms is a queue: the level stays"
+        );
+    }
+
+    #[test]
+    fn nobody_is_asked_while_a_slot_is_free() {
+        let mut slots = Slots::new(2, 1000);
+        let holder = Fake::holding(10);
+        slots.take(&holder, 0);
+        assert!(slots.is_free(0));
+        slots.release(&holder);
+        slots.take(&holder, 0);
+        assert!(slots.is_free(0));
+        assert_eq!(holder.looks.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn the_level_rises_without_a_queue_and_falls_with_one() {
+        let mut slots = Slots::new(1, 1000);
+        for level in 1..=3u32 {
+            while !slots.is_full() {
+                slots.take(&Fake::holding(0), 0);
+            }
+            assert!(slots.is_free(MS));
+            assert_eq!(slots.quantum_bytes(), 1000 << level.min(2));
+        }
+        while !slots.is_full() {
+            slots.take(&Fake::holding(0), 0);
+        }
+        assert!(slots.is_free(50 * MS));
+        assert_eq!(slots.slots_max << slots.level, 4);
+    }
+
+    #[test]
+    fn a_stalled_holder_loses_its_slot_and_one_that_progresses_keeps_it() {
+        let mut slots = Slots::new(2, 1000);
+        let (stalled, slow) = (Fake::holding(100), Fake::holding(100));
+        slots.take(&stalled, 0);
+        slots.take(&slow, 0);
+        assert!(!slots.is_free(MS));
+        slow.bytes.store(50, Ordering::Relaxed);
+        assert!(!slots.is_free(STALL_NS_MAX));
+        assert!(slots.is_free(STALL_NS_MAX + MS));
+        assert!(Arc::ptr_eq(&slots.taken[0].holder, &slow));
     }
 }

@@ -11,6 +11,7 @@ use shortline_sched::JobId;
 use tokio::net::TcpStream;
 
 use crate::link::Link;
+use crate::slots::Holder;
 use crate::sys;
 
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
@@ -25,6 +26,8 @@ pub struct Transport {
     packet_overhead_bytes: u32,
     /// Bytes were handed to the connection and are not all in the socket yet.
     busy: AtomicBool,
+    /// Jobs on this connection.
+    pub(crate) jobs: AtomicU32,
     pub(crate) ledger: Ledger,
     /// Jobs passed over while the connection could not send. Changed under the link's lock only.
     pub(crate) parked: Mutex<Vec<JobId>>,
@@ -62,6 +65,7 @@ impl Transport {
             segment_bytes,
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
+            jobs: AtomicU32::new(0),
             ledger: Ledger::default(),
             parked: Mutex::new(Vec::new()),
             has_parked: AtomicBool::new(false),
@@ -120,19 +124,9 @@ impl Transport {
         }
     }
 
-    /// Whether charged bytes have not reached the socket yet.
-    pub(crate) fn has_unwritten(&self) -> bool {
-        self.ledger.unwritten.load(Ordering::Acquire) > 0
-    }
-
-    /// Bytes the peer has not acknowledged.
-    pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u32> {
-        sys::unacknowledged_bytes(&*self.socket)
-    }
-
-    /// The path's smallest round trip in nanoseconds, 0 if unknown.
-    pub(crate) fn rtt_ns_min(&self) -> u64 {
-        sys::tcp_info(&*self.socket).map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
+    /// Whether responses of this connection wait or are being sent.
+    pub(crate) fn carries_jobs(&self) -> bool {
+        self.jobs.load(Ordering::Acquire) > 0
     }
 
     /// What the connection has put on the wire so far, by the kernel's count.
@@ -140,5 +134,19 @@ impl Transport {
         let info = sys::tcp_info(&*self.socket)?;
         let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
         Ok(info.sent_bytes + headers)
+    }
+}
+
+impl Holder for Transport {
+    fn has_unwritten(&self) -> bool {
+        self.ledger.unwritten.load(Ordering::Acquire) > 0
+    }
+
+    fn unacknowledged_bytes(&self) -> u32 {
+        sys::unacknowledged_bytes(&*self.socket).unwrap_or(0)
+    }
+
+    fn rtt_ns_min(&self) -> u64 {
+        sys::tcp_info(&*self.socket).map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
     }
 }

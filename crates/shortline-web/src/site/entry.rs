@@ -1,0 +1,329 @@
+//! What is known about a resource: the file and its precompressed siblings, each with the header
+//! fields of its responses made once.
+//!
+//! - The entity tag is `"MTIME_NS-SIZE"` in hexadecimal, with the coding's name for siblings:
+//!   strong, and the same on every host that got the file with its time. Rewriting a file with as
+//!   many bytes within one tick of the kernel's file clock (at most 10 ms) is not told apart.
+//! - A modification time in the future or before 1970 is no `Last-Modified` (RFC 9110 8.8.2.1).
+//! - A sibling older than its original, in whole seconds, is stale and ignored.
+//! - Types come from the name (`mime_guess`); text other than XML, which declares its own, is
+//!   said to be UTF-8.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use http::header::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    HeaderMap, HeaderValue, LAST_MODIFIED, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use rustix::fs::{Stat, fstat};
+
+use super::conditional::Validators;
+use super::encoding::{Choice, Coding, choose};
+use super::file::OpenFile;
+
+/// A file that has not changed for so long is known by its times; the clocks of file systems
+/// tick up to every two seconds.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// A resource as of its last check.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) identity: Arc<Variant>,
+    siblings: Vec<(Coding, Arc<Variant>)>,
+    /// When the file system was last asked, ns since the site was opened.
+    checked_ns: AtomicU64,
+}
+
+/// One representation of a resource.
+#[derive(Debug)]
+pub(super) struct Variant {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) validators: Validators,
+    /// Of a 200.
+    pub(super) headers: HeaderMap,
+    pub(super) is_coded: bool,
+    stamp: Stamp,
+    /// Whether the stamp is proof of the content.
+    settled: bool,
+}
+
+/// What of a file changes whenever its content does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    pub(super) len: u64,
+    modified: (i64, u32),
+    changed: (i64, u32),
+}
+
+/// What a variant is made of besides its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind<'a> {
+    /// The original's name, which tells the type.
+    pub(super) name: &'a str,
+    pub(super) coding: Option<Coding>,
+    /// Whether the resource has siblings.
+    pub(super) varies: bool,
+}
+
+impl Entry {
+    pub(super) fn new(
+        identity: Arc<Variant>,
+        siblings: Vec<(Coding, Arc<Variant>)>,
+        checked_ns: u64,
+    ) -> Self {
+        Self {
+            identity,
+            siblings,
+            checked_ns: AtomicU64::new(checked_ns),
+        }
+    }
+
+    /// The variant for a request; none if the client accepts none.
+    pub(super) fn select(&self, headers: &HeaderMap) -> Option<&Arc<Variant>> {
+        if !headers.contains_key(ACCEPT_ENCODING) {
+            return Some(&self.identity);
+        }
+        match choose(headers, |coding| self.sibling(coding).is_some()) {
+            Choice::Identity => Some(&self.identity),
+            Choice::Coded(coding) => self.sibling(coding),
+            Choice::NotAcceptable => None,
+        }
+    }
+
+    pub(super) fn sibling(&self, coding: Coding) -> Option<&Arc<Variant>> {
+        self.siblings
+            .iter()
+            .find(|sibling| sibling.0 == coding)
+            .map(|sibling| &sibling.1)
+    }
+
+    /// Whether the last check is at most `age_ns_max` old and no file still open has changed.
+    pub(super) fn is_fresh(&self, now_ns: u64, age_ns_max: u64) -> bool {
+        let age_ns = now_ns.saturating_sub(self.checked_ns.load(Ordering::Relaxed));
+        age_ns <= age_ns_max && self.variants().all(|variant| variant.is_unchanged())
+    }
+
+    /// All variants.
+    pub(super) fn variants(&self) -> impl Iterator<Item = &Arc<Variant>> {
+        std::iter::once(&self.identity).chain(self.siblings.iter().map(|sibling| &sibling.1))
+    }
+
+    /// Notes a check that found the same variants; false if they are others.
+    pub(super) fn confirm(&self, other: &Entry, now_ns: u64) -> bool {
+        let same = self.variants().count() == other.variants().count()
+            && self
+                .variants()
+                .zip(other.variants())
+                .all(|(one, two)| Arc::ptr_eq(one, two));
+        if same {
+            self.checked_ns.fetch_max(now_ns, Ordering::Relaxed);
+        }
+        same
+    }
+}
+
+impl Variant {
+    pub(super) fn new(file: OpenFile, stamp: Stamp, kind: Kind<'_>, now: SystemTime) -> Self {
+        let validators = Validators {
+            etag: stamp.etag(kind.coding),
+            modified: stamp.date(now),
+        };
+        let headers = headers_of(stamp.len, kind, &validators);
+        let is_coded = kind.coding.is_some();
+        let settled = stamp.is_settled(now);
+        Self {
+            file: Arc::new(file),
+            validators,
+            headers,
+            is_coded,
+            stamp,
+            settled,
+        }
+    }
+
+    /// Whether this is still right for a file found with `stamp` and a resource that varies or not.
+    pub(super) fn holds_for(&self, stamp: Stamp, varies: bool) -> bool {
+        self.settled && self.stamp == stamp && self.headers.contains_key(VARY) == varies
+    }
+
+    /// A file in memory stays as it is until checked by name; an open one can be asked itself.
+    fn is_unchanged(&self) -> bool {
+        self.file
+            .disk()
+            .is_none_or(|disk| fstat(disk).is_ok_and(|stat| Stamp::new(&stat) == self.stamp))
+    }
+}
+
+impl Stamp {
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the widths differ between architectures"
+    )]
+    pub(super) fn new(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            len: stat.st_size as u64,
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+        }
+    }
+
+    /// Whether a sibling was made before its original was last changed.
+    pub(super) fn is_older_than(&self, original: &Stamp) -> bool {
+        self.modified.0 < original.modified.0
+    }
+
+    fn etag(&self, coding: Option<Coding>) -> HeaderValue {
+        let (seconds, nanoseconds) = self.modified;
+        let time_ns = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        let separator = if coding.is_some() { "-" } else { "" };
+        let coding = coding.map_or("", Coding::name);
+        let etag = format!("\"{time_ns:x}-{:x}{separator}{coding}\"", self.len);
+        HeaderValue::try_from(etag).expect("invariant: hexadecimal digits, dashes and a name")
+    }
+
+    fn date(&self, now: SystemTime) -> Option<SystemTime> {
+        let seconds = u64::try_from(self.modified.0).ok()?;
+        let date = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+        (date <= now).then_some(date)
+    }
+
+    /// The change time, unlike the modification time, cannot be set back.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let changed = Duration::new(u64::try_from(self.changed.0).unwrap_or(0), self.changed.1);
+        let now = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        now.checked_sub(changed)
+            .is_some_and(|age| age >= SETTLED_AFTER)
+    }
+}
+
+fn headers_of(len: u64, kind: Kind<'_>, validators: &Validators) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
+    headers.insert(CONTENT_TYPE, content_type(kind.name));
+    headers.insert(ETAG, validators.etag.clone());
+    if let Some(modified) = validators.modified {
+        let date = HeaderValue::try_from(httpdate::fmt_http_date(modified));
+        headers.insert(
+            LAST_MODIFIED,
+            date.expect("invariant: dates are plain ASCII"),
+        );
+    }
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if kind.varies {
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    if let Some(coding) = kind.coding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    }
+    headers
+}
+
+fn content_type(name: &str) -> HeaderValue {
+    let Some(mime) = mime_guess::from_path(name).first_raw() else {
+        return HeaderValue::from_static("application/octet-stream");
+    };
+    let is_text = (mime.starts_with("text/") || mime == "application/javascript")
+        && !mime.ends_with("xml")
+        && !mime.contains(';');
+    if !is_text {
+        return HeaderValue::from_static(mime);
+    }
+    let value = HeaderValue::try_from(format!("{mime}; charset=utf-8"));
+    value.expect("invariant: types are plain ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn stamp(modified: i64, changed: i64) -> Stamp {
+        Stamp {
+            device: 1,
+            inode: 2,
+            len: 0x1f,
+            modified: (modified, 5),
+            changed: (changed, 0),
+        }
+    }
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn types_have_a_charset_where_they_are_text() {
+        for (name, expected) in [
+            ("a.html", "text/html; charset=utf-8"),
+            ("a.b.CSS", "text/css; charset=utf-8"),
+            ("a.js", "text/javascript; charset=utf-8"),
+            ("a.mjs", "text/javascript; charset=utf-8"),
+            ("a.txt", "text/plain; charset=utf-8"),
+            ("a.xml", "text/xml"),
+            ("a.svg", "image/svg+xml"),
+            ("a.json", "application/json"),
+            ("a.wasm", "application/wasm"),
+            ("a.png", "image/png"),
+            ("a.woff2", "font/woff2"),
+            ("a.gz", "application/gzip"),
+            ("README", "application/octet-stream"),
+            ("a.", "application/octet-stream"),
+        ] {
+            assert_eq!(content_type(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn tags_tell_time_size_and_coding() {
+        let plain = stamp(1, 1).etag(None);
+        assert_eq!(plain, "\"3b9aca05-1f\"");
+        assert_eq!(stamp(1, 1).etag(Some(Coding::Brotli)), "\"3b9aca05-1f-br\"");
+        assert_ne!(stamp(2, 1).etag(None), plain);
+        assert_ne!(
+            Stamp {
+                len: 1,
+                ..stamp(1, 1)
+            }
+            .etag(None),
+            plain
+        );
+        assert!(stamp(i64::MIN, 1).etag(None).to_str().is_ok());
+    }
+
+    #[test]
+    fn dates_that_cannot_be_are_left_out() {
+        assert_eq!(stamp(100, 0).date(at(100)), Some(at(100)));
+        assert_eq!(stamp(101, 0).date(at(100)), None);
+        assert_eq!(stamp(-1, 0).date(at(100)), None);
+        assert_eq!(stamp(i64::MAX, 0).date(at(100)), None);
+    }
+
+    #[test]
+    fn a_stamp_is_proof_once_settled() {
+        assert!(stamp(0, 98).is_settled(at(100)));
+        assert!(!stamp(0, 99).is_settled(at(100)));
+        assert!(!stamp(0, 101).is_settled(at(100)));
+    }
+
+    #[test]
+    fn siblings_of_the_same_second_are_not_older() {
+        assert!(stamp(1, 0).is_older_than(&stamp(2, 0)));
+        assert!(
+            !Stamp {
+                modified: (2, 0),
+                ..stamp(2, 0)
+            }
+            .is_older_than(&stamp(2, 0))
+        );
+    }
+}

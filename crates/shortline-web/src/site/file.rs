@@ -1,0 +1,138 @@
+//! A file that is being sent: reads that never wait for the disk, and reads that do.
+//!
+//! No memory maps: a mapped file that is cut short kills the process (SIGBUS); a read of it comes
+//! back short and ends one response with `UnexpectedEof`. `preadv2(RWF_NOWAIT)` returns what the
+//! page cache holds and EAGAIN otherwise, so the disk can be asked on another thread, in the
+//! scheduler's order. Where a file system knows no RWF_NOWAIT, every read of the disk goes there.
+//!
+//! A small file is read whole the first time any of it is read, and kept; once it is in memory
+//! changes on disk no longer touch it.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+use bytes::{Bytes, BytesMut};
+use rustix::io::{Errno, ReadWriteFlags};
+
+/// A regular file opened for sending, of the length it had then.
+#[derive(Debug)]
+pub struct OpenFile {
+    len: u64,
+    /// All bytes, once read, of a file small enough to keep.
+    memory: OnceLock<Bytes>,
+    /// Whether the bytes may be kept.
+    keep: bool,
+    /// Closed for files that were in memory from the start.
+    disk: Option<OwnedFd>,
+}
+
+impl OpenFile {
+    /// Takes an open regular file of `len` bytes. With `keep`, its bytes stay in memory as soon as
+    /// they are read; if the kernel has them at hand that is now, and the descriptor is closed.
+    pub(super) fn new(disk: OwnedFd, len: u64, keep: bool) -> Self {
+        let mut file = Self {
+            len,
+            memory: OnceLock::new(),
+            keep,
+            disk: Some(disk),
+        };
+        if keep {
+            // An error shows again when the file is sent, where it ends that response alone.
+            if let Ok(Some(_)) = file.read_now(0, usize::try_from(len).unwrap_or(usize::MAX)) {
+                file.disk = None;
+            }
+        }
+        file
+    }
+
+    /// Reads `len` bytes at `offset` if they are in memory; never waits for a disk.
+    /// `Ok(None)`: they are not, use [`OpenFile::read_blocking`]. `UnexpectedEof`: the file was
+    /// cut short, or the piece lies outside of it.
+    pub fn read_now(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
+        match self.read(offset, len, ReadWriteFlags::NOWAIT) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_not_at_hand(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads `len` bytes at `offset`, waiting for the disk: for a thread that may block.
+    /// `UnexpectedEof`: the file was cut short, or the piece lies outside of it.
+    pub fn read_blocking(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        self.read(offset, len, ReadWriteFlags::empty())
+    }
+
+    /// The length promised to clients, in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file was empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The descriptor, for files that are not in memory.
+    pub(super) fn disk(&self) -> Option<&OwnedFd> {
+        self.disk.as_ref()
+    }
+
+    /// The bytes a client is sent, if they are all at hand.
+    pub(super) fn in_memory(&self) -> Option<&Bytes> {
+        self.memory.get()
+    }
+
+    /// How much memory this takes or may come to take, in bytes.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        if self.keep { self.len } else { 0 }
+    }
+
+    fn read(&self, offset: u64, len: usize, flags: ReadWriteFlags) -> io::Result<Bytes> {
+        let end = offset
+            .checked_add(len as u64)
+            .filter(|end| *end <= self.len);
+        let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if !self.keep {
+            return self.read_disk(offset, len, flags);
+        }
+        let whole = match self.memory.get() {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = self.read_disk(0, fitting(self.len)?, flags)?;
+                self.memory.get_or_init(|| bytes)
+            }
+        };
+        Ok(whole.slice(fitting(offset)?..fitting(end)?))
+    }
+
+    fn read_disk(&self, offset: u64, len: usize, flags: ReadWriteFlags) -> io::Result<Bytes> {
+        let disk = self
+            .disk
+            .as_ref()
+            .expect("invariant: closed only once the bytes are kept");
+        let mut buffer = BytesMut::zeroed(len);
+        let mut filled = 0;
+        while filled < len {
+            let rest = &mut [IoSliceMut::new(&mut buffer[filled..])];
+            match rustix::io::preadv2(disk, rest, offset + filled as u64, flags) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => filled += read,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(buffer.freeze())
+    }
+}
+
+/// EAGAIN: not in the page cache. EOPNOTSUPP: this file system cannot tell.
+fn is_not_at_hand(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    errno == Some(Errno::AGAIN.raw_os_error()) || errno == Some(Errno::OPNOTSUPP.raw_os_error())
+}
+
+/// A position in a file that is kept in memory always fits; on 32 bits a larger one is refused.
+fn fitting(value: u64) -> io::Result<usize> {
+    usize::try_from(value).map_err(|_| io::ErrorKind::UnexpectedEof.into())
+}

@@ -1,0 +1,132 @@
+//! Static files: everything about a response except the sockets.
+//!
+//! A [`Site`] turns a request's head into a [`Plan`]: status, headers and where the body's bytes
+//! come from. The driver (HTTP/1.1 or HTTP/2) writes the head and pulls the segments in the order
+//! the scheduler grants; it never learns about files' names, validators, ranges or codings.
+//!
+//! Semantics are RFC 9110's (methods, conditionals 13, ranges 14, negotiation 12); where there is
+//! a choice it is stated in the module that makes it:
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`paths`] | which targets name something, and what never does |
+//! | `open` | how a name becomes a regular file beneath the root |
+//! | `file` | reading without blocking, cut files |
+//! | `entry` | what is known about a resource: variants, validators, headers |
+//! | `cache` | how long it is believed and how much is kept |
+//! | [`conditional`], [`range`], [`encoding`] | the headers of the same names |
+//! | `multipart` | the body of several ranges |
+//! | `listing` | directory listings |
+//! | `respond` | the order of all that |
+
+mod cache;
+pub mod conditional;
+pub mod encoding;
+mod entry;
+mod file;
+mod listing;
+mod multipart;
+mod open;
+pub mod paths;
+mod plan;
+pub mod range;
+mod respond;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use file::OpenFile;
+pub use plan::{Plan, PlanBody, RequestHead, Segment};
+
+/// What a site serves and how much it may keep, with sound defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteOptions {
+    /// Names tried in a directory, first match wins. Default: `index.html`.
+    pub index: Vec<String>,
+    /// Whether a directory without an index file is listed. Default: no, it is 404.
+    pub listing: bool,
+    /// At most so many names of one directory are listed. Default 2000.
+    pub listing_entries_max: usize,
+    /// Whether `.zst`, `.br` and `.gz` siblings are offered. Default: yes.
+    pub precompressed: bool,
+    /// Files up to this size are kept in memory, in bytes. Default 64 KiB.
+    pub cache_file_bytes_max: u64,
+    /// All cached files together, in bytes. Default 128 MiB.
+    pub cache_bytes_max: u64,
+    /// At most so many resources are cached. Default 32,768.
+    pub cache_files_max: u64,
+    /// At most so many files are kept open in the cache (those too large for memory). Default 256.
+    pub cache_open_files_max: u64,
+}
+
+impl Default for SiteOptions {
+    fn default() -> Self {
+        Self {
+            index: vec!["index.html".into()],
+            listing: false,
+            listing_entries_max: 2000,
+            precompressed: true,
+            cache_file_bytes_max: 64 * 1024,
+            cache_bytes_max: 128 * 1024 * 1024,
+            cache_files_max: 32 * 1024,
+            cache_open_files_max: 256,
+        }
+    }
+}
+
+/// Why a site cannot be served at all.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// The root cannot be opened as a directory.
+    #[error("site root {}: {source}; give a directory this user may read", root.display())]
+    Root {
+        /// The root as given.
+        root: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The kernel or a sandbox refuses `openat2`, without which no path is safe.
+    #[error(
+        "site root {}: openat2 is refused ({source}); Linux 5.6 or newer is needed, and a sandbox that allows openat2",
+        root.display()
+    )]
+    Openat2 {
+        /// The root as given.
+        root: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// An index name that could name something else than a file of the directory.
+    #[error("index name {name:?}: give a plain file name such as \"index.html\"")]
+    Index {
+        /// The name as given.
+        name: String,
+    },
+}
+
+/// A directory tree served over HTTP. Cheap to clone: clones share root and cache.
+#[derive(Clone, Debug)]
+pub struct Site {
+    inner: Arc<respond::Responder>,
+}
+
+impl Site {
+    /// Opens `root` for serving. Fails if it is no readable directory, if the kernel lacks
+    /// `openat2`, or if an index name is no plain file name.
+    pub fn open(root: &Path, options: SiteOptions) -> Result<Self, SiteError> {
+        let inner = Arc::new(respond::Responder::open(root, options)?);
+        Ok(Self { inner })
+    }
+
+    /// The plan for a request if it can be made without waiting for a disk: always so for what is
+    /// cached, mostly so for what the kernel has in memory. `None`: ask [`Site::respond`].
+    pub fn respond_now(&self, head: &RequestHead<'_>) -> Option<Plan> {
+        self.inner.respond_now(head)
+    }
+
+    /// The plan for a request. Tries [`Site::respond_now`] first; else a thread of tokio's
+    /// blocking pool looks the file up.
+    pub async fn respond(&self, head: &RequestHead<'_>) -> Plan {
+        respond::respond(&self.inner, head).await
+    }
+}

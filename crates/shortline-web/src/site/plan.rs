@@ -1,0 +1,127 @@
+//! What goes in and what comes out: request heads, plans, and the short plans of errors.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, Method, StatusCode};
+
+use super::OpenFile;
+
+/// A request as far as files care.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target as sent: `/path?query`, `http://host/path?query`, or `*`.
+    pub target: &'a str,
+    /// The header fields.
+    pub headers: &'a HeaderMap,
+    /// Whether the connection is encrypted.
+    pub secure: bool,
+    /// The host asked for. Redirects are relative, so nothing is derived from it.
+    pub host: Option<&'a str>,
+}
+
+/// A response decided upon: all of it but `Date`, `Server` and the connection's own fields.
+#[derive(Debug)]
+pub struct Plan {
+    /// The status.
+    pub status: StatusCode,
+    /// The header fields, `Content-Length` included wherever the status allows one.
+    pub headers: HeaderMap,
+    /// Where the body comes from.
+    pub body: PlanBody,
+}
+
+/// The body of a [`Plan`].
+#[derive(Debug)]
+pub enum PlanBody {
+    /// No body: HEAD, 204, 304, or an empty file.
+    Empty,
+    /// The parts in the order they are sent; together as long as `Content-Length` says.
+    Segments(Vec<Segment>),
+}
+
+/// A part of a body.
+#[derive(Clone, Debug)]
+pub enum Segment {
+    /// Bytes at hand.
+    Bytes(Bytes),
+    /// A piece of a file.
+    File {
+        /// The file, open for as long as this is held.
+        file: Arc<OpenFile>,
+        /// Where the piece starts, in bytes.
+        offset: u64,
+        /// How long it is, in bytes.
+        len: u64,
+    },
+}
+
+impl PlanBody {
+    /// Bytes to be sent.
+    pub fn len(&self) -> u64 {
+        match self {
+            PlanBody::Empty => 0,
+            PlanBody::Segments(segments) => segments.iter().map(Segment::len).sum(),
+        }
+    }
+
+    /// Whether nothing is to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Segment {
+    /// Bytes to be sent.
+    pub fn len(&self) -> u64 {
+        match self {
+            Segment::Bytes(bytes) => bytes.len() as u64,
+            Segment::File { len, .. } => *len,
+        }
+    }
+
+    /// Whether nothing is to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Plan {
+    /// A short plain-text response that says its status: the body of every error.
+    pub fn text(status: StatusCode, method: &Method) -> Self {
+        let reason = status.canonical_reason().unwrap_or("Error");
+        let body = Bytes::from(format!("{} {reason}\n", status.as_str()));
+        Self::page(status, method, "text/plain; charset=utf-8", body)
+    }
+
+    /// A body made on the spot.
+    pub(super) fn page(
+        status: StatusCode,
+        method: &Method,
+        content_type: &'static str,
+        body: Bytes,
+    ) -> Self {
+        let mut headers = HeaderMap::with_capacity(8);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        let body = if *method == Method::HEAD || body.is_empty() {
+            PlanBody::Empty
+        } else {
+            PlanBody::Segments(vec![Segment::Bytes(body)])
+        };
+        Self {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+}

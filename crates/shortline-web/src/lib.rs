@@ -1,2 +1,26 @@
 //! HTTP/1.1 and HTTP/2 over TCP and TLS: static files.
+//!
+//! The path of a request: [`server`] accepts a connection and enters it into the `watch`
+//! registry; `connection` finds out which protocol it speaks; `http1` (on hyper) or `http2` (on
+//! h2) reads a request; `respond` asks the [`site`] what the response is and the link when it
+//! may start; `outgoing` reads and hands over one quantum a grant; `account` counts and logs it.
+//!
+//! This room knows HTTP and files. In which order responses leave, the link decides.
 #![forbid(unsafe_code)]
+
+mod account;
+mod connection;
+mod disk;
+mod http1;
+mod http2;
+mod limits;
+mod log;
+mod outgoing;
+mod respond;
+pub mod server;
+pub mod site;
+mod socket;
+mod watch;
+
+pub use account::{RESPONSE_SECONDS, ResponseCounts};
+pub use limits::Limits;

@@ -1,0 +1,120 @@
+//! One connection from its acceptance to its end: TLS, which protocol, and the parked times in
+//! between.
+
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsAcceptor;
+
+use crate::http1::{self, After};
+use crate::http2;
+use crate::server::{Active, Shared};
+use crate::socket::{ClientSocket, Rewound};
+use crate::watch::Watch;
+
+/// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The first read of a connection, and of a parked one: most heads fit.
+const FIRST_READ_BYTES: usize = 1024;
+
+/// What a connection's code needs of the server.
+pub struct Connection {
+    /// The server.
+    pub server: Arc<Shared>,
+    /// The settings in force when the connection was accepted.
+    pub settings: Arc<Active>,
+    /// The connection in the registry.
+    pub watch: Arc<Watch>,
+    /// The client.
+    pub peer: IpAddr,
+    /// Whether it came over TLS.
+    pub secure: bool,
+}
+
+/// Serves a connection until it ends.
+pub async fn serve(connection: Arc<Connection>, tls: Option<Arc<rustls::ServerConfig>>) {
+    let socket = ClientSocket::new(Arc::clone(&connection.watch));
+    let Some(tls) = tls else {
+        return serve_plain(connection, socket).await;
+    };
+    connection.watch.handshake_begins();
+    let handshake = Box::pin(TlsAcceptor::from(tls).accept(socket));
+    let stream = match connection.watch.obeying(handshake).await {
+        Some(Ok(stream)) => stream,
+        Some(Err(error)) => return connection.server.count_connection_error(&error),
+        None => return,
+    };
+    connection.watch.waits_for_request();
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        Box::pin(http2::serve(&connection, stream)).await;
+    } else {
+        serve_http1(&connection, stream, Bytes::new()).await;
+    }
+}
+
+async fn serve_plain(connection: Arc<Connection>, mut socket: ClientSocket) {
+    let Some(first) = first_bytes(&connection.watch, &mut socket).await else {
+        return;
+    };
+    if first.starts_with(PREFACE) {
+        Box::pin(http2::serve(&connection, Rewound::new(first, socket))).await;
+    } else {
+        serve_http1(&connection, socket, first).await;
+    }
+}
+
+/// HTTP/1.1, parked between requests that are long in coming.
+async fn serve_http1<S>(connection: &Arc<Connection>, mut stream: S, mut before: Bytes)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let watch = &connection.watch;
+    loop {
+        if before.is_empty() {
+            watch.set_parked(true);
+            let Some(Ok(bytes)) = watch.obeying(read_some(&mut stream, Bytes::new())).await else {
+                return;
+            };
+            before = bytes;
+        }
+        watch.set_parked(false);
+        match Box::pin(http1::serve(connection, stream, before)).await {
+            After::Closed => return,
+            After::Open(again, left) => (stream, before) = (again, left),
+        }
+    }
+}
+
+/// Reads until it is clear whether the client speaks HTTP/2.
+async fn first_bytes(watch: &Watch, socket: &mut ClientSocket) -> Option<Bytes> {
+    let mut bytes = Bytes::new();
+    loop {
+        bytes = watch.obeying(read_some(socket, bytes)).await?.ok()?;
+        let seen = bytes.len().min(PREFACE.len());
+        if seen == PREFACE.len() || bytes[..seen] != PREFACE[..seen] {
+            return Some(bytes);
+        }
+    }
+}
+
+/// `before` and what the next read brings; an error at the end of the stream.
+async fn read_some<S: AsyncRead + Unpin>(stream: &mut S, before: Bytes) -> io::Result<Bytes> {
+    poll_fn(|context| {
+        // On the stack of this call only: a connection that waits must not hold a buffer.
+        let mut space = [MaybeUninit::uninit(); FIRST_READ_BYTES];
+        let mut buffer = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut buffer))?;
+        if buffer.filled().is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Poll::Ready(Ok([&before, buffer.filled()].concat().into()))
+    })
+    .await
+}

@@ -1,0 +1,130 @@
+//! Reads that must wait for the disk, in the order of the uplink's policy (paper 001 3.1 gives
+//! the disk a queue of its own): a few at a time, the others wait here, so that a small response
+//! does not wait behind the reads of large ones.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use shortline_link::clock::now_ns;
+use shortline_sched::{JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
+use tokio::sync::oneshot;
+
+use crate::site::OpenFile;
+
+/// Reads that may wait; one more is refused and its response ends.
+const READS_WAITING_MAX: usize = 100_000;
+
+/// The queue in front of the disk.
+pub struct Disk {
+    queue: Mutex<Queue>,
+}
+
+struct Queue {
+    scheduler: Scheduler,
+    waiting: Vec<Option<oneshot::Sender<()>>>,
+    reads: usize,
+    reads_max: usize,
+}
+
+impl Disk {
+    /// At most `reads_max` reads at a time, the others in the order of `policy`.
+    pub fn new(policy: Policy, reads_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            queue: Mutex::new(Queue {
+                scheduler: Scheduler::new(SchedulerConfig {
+                    policy,
+                    aging: None,
+                    jobs_max: READS_WAITING_MAX,
+                }),
+                waiting: Vec::new(),
+                reads: 0,
+                reads_max,
+            }),
+        })
+    }
+
+    /// Responses that wait for the disk or are being read.
+    pub fn jobs(&self) -> usize {
+        self.queue.lock().scheduler.len()
+    }
+
+    /// Reads `length` bytes at `offset` for a response with `remaining_bytes` to go.
+    pub async fn read(
+        self: Arc<Self>,
+        file: Arc<OpenFile>,
+        offset: u64,
+        length: usize,
+        remaining_bytes: u64,
+    ) -> io::Result<Bytes> {
+        let (place, turn) = self.enter(remaining_bytes)?;
+        // The sender lives in the queue for as long as the place is held.
+        let _ = turn.await;
+        // The place goes with the read, not with us: a read whose response was aborted still
+        // keeps the disk busy.
+        tokio::task::spawn_blocking(move || {
+            let bytes = file.read_blocking(offset, length);
+            drop(place);
+            bytes
+        })
+        .await
+        .map_err(io::Error::other)?
+    }
+
+    fn enter(self: &Arc<Self>, remaining_bytes: u64) -> io::Result<(Place, oneshot::Receiver<()>)> {
+        let (sender, receiver) = oneshot::channel();
+        let mut queue = self.queue.lock();
+        let id = queue
+            .scheduler
+            .submit(JobSpec {
+                arrival_ns: now_ns(),
+                work: remaining_bytes,
+                service_ns_expected: remaining_bytes,
+            })
+            .map_err(io::Error::other)?;
+        if queue.waiting.len() <= id.index() {
+            queue.waiting.resize_with(id.index() + 1, || None);
+        }
+        queue.waiting[id.index()] = Some(sender);
+        queue.start_next();
+        let disk = Arc::clone(self);
+        Ok((Place { disk, id }, receiver))
+    }
+}
+
+impl Queue {
+    fn start_next(&mut self) {
+        while self.reads < self.reads_max {
+            let Some(id) = self.scheduler.take(now_ns()) else {
+                return;
+            };
+            self.reads += 1;
+            if let Some(sender) = self.waiting[id.index()].take() {
+                // The reader may have given up; its place is given back when it is dropped.
+                let _ = sender.send(());
+            }
+        }
+    }
+}
+
+/// A response's place in front of the disk.
+struct Place {
+    disk: Arc<Disk>,
+    id: JobId,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut queue = self.disk.queue.lock();
+        if queue
+            .scheduler
+            .remove(self.id)
+            .is_some_and(|job| job.started)
+        {
+            queue.reads -= 1;
+        }
+        queue.waiting[self.id.index()] = None;
+        queue.start_next();
+    }
+}

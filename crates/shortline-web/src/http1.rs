@@ -1,0 +1,130 @@
+//! HTTP/1.1 on hyper: one response at a time, its head not written before its first grant, one
+//! body frame a grant. A connection that stays idle gives hyper's state back (10,000 of them
+//! would hold 100 MB) and keeps only its socket.
+//!
+//! A client that closes its sending side is taken to have gone: its response is aborted.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::connection::Connection;
+use crate::outgoing::Outgoing;
+use crate::respond::respond;
+use crate::socket::Rewound;
+use crate::watch::Order;
+
+/// What is left of a connection after its parser is gone.
+pub enum After<S> {
+    /// It is over.
+    Closed,
+    /// It may bring another request; these bytes of it were read already.
+    Open(S, Bytes),
+}
+
+type Answer = Pin<Box<dyn Future<Output = io::Result<Response<ScheduledBody>>> + Send>>;
+
+/// Answers requests until the connection closes or has been idle for a while.
+pub async fn serve<S>(connection: &Arc<Connection>, stream: S, before: Bytes) -> After<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = &connection.settings.limits;
+    let service = service_fn({
+        let connection = Arc::clone(connection);
+        move |request: Request<Incoming>| answer(Arc::clone(&connection), request)
+    });
+    let mut driver = Box::new(
+        http1::Builder::new()
+            .max_buf_size(limits.header_bytes_max.max(8192))
+            .max_headers(limits.header_fields_max)
+            .serve_connection(TokioIo::new(Rewound::new(before, stream)), service),
+    );
+    let watch = &connection.watch;
+    let mut parking = false;
+    let ended = poll_fn(|context| {
+        match watch.order(context) {
+            Order::None => {}
+            Order::Close => return Poll::Ready(None),
+            Order::Drain => {
+                parking = false;
+                Pin::new(&mut *driver).graceful_shutdown();
+            }
+            Order::Park => {
+                parking = true;
+                Pin::new(&mut *driver).graceful_shutdown();
+            }
+        }
+        driver.poll_without_shutdown(context).map(Some)
+    })
+    .await;
+    match ended {
+        None => After::Closed,
+        Some(Err(error)) => {
+            connection.server.count_connection_error(&error);
+            After::Closed
+        }
+        Some(Ok(())) => {
+            let parts = driver.into_parts();
+            let stream = parts.io.into_inner().into_stream();
+            if parking {
+                After::Open(stream, parts.read_buf)
+            } else {
+                close(stream).await;
+                After::Closed
+            }
+        }
+    }
+}
+
+/// The end of the stream after the last response, so that the client sees it as complete.
+async fn close<S: AsyncWrite + Unpin>(mut stream: S) {
+    // A client that has gone already needs no farewell.
+    let _ = poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await;
+}
+
+fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Answer {
+    Box::pin(async move {
+        let started = respond(&connection, &request).await?;
+        let mut response = Response::new(ScheduledBody(started.outgoing));
+        *response.status_mut() = started.status;
+        *response.headers_mut() = started.headers;
+        Ok(response)
+    })
+}
+
+/// A body that yields one frame a grant.
+struct ScheduledBody(Outgoing);
+
+impl Body for ScheduledBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0
+            .poll_chunk(context, u32::MAX)
+            .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.remaining_bytes() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.remaining_bytes())
+    }
+}

@@ -1,0 +1,142 @@
+//! From a request to a response that may start: the site decides what it is, the link decides
+//! when. The same for HTTP/1.1 and HTTP/2.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Request, StatusCode, Version};
+
+use crate::account::{Account, RequestFacts};
+use crate::connection::Connection;
+use crate::outgoing::{Framing, Outgoing};
+use crate::site::{Plan, PlanBody, RequestHead};
+
+/// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
+const HEAD_BYTES_BASE: usize = 17 + 37 + 2;
+/// Header and tag of a TLS record, and the byte of its content type (RFC 8446 5.2).
+const TLS_RECORD_BYTES: u32 = 22;
+/// Header of an HTTP/2 frame (RFC 9113 4.1).
+const HTTP2_FRAME_BYTES: u32 = 9;
+/// Our heads as HPACK leaves them, about a quarter of their text.
+const HPACK_DIVISOR: usize = 4;
+
+/// A response whose first quantum is granted.
+pub struct Started {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its header fields, without the date.
+    pub headers: HeaderMap,
+    /// Its body, and the turns it waits for.
+    pub outgoing: Outgoing,
+}
+
+/// Decides the response to `request` and waits until it may start.
+pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> io::Result<Started> {
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or("*", |path_and_query| path_and_query.as_str());
+    let mut account = Account::open(
+        &connection.server.ledger,
+        &connection.watch,
+        connection.peer,
+        &RequestFacts {
+            method: request.method(),
+            target,
+            version: request.version(),
+            headers: request.headers(),
+        },
+    );
+    let Plan {
+        status,
+        headers,
+        body,
+    } = plan(connection, request, target).await;
+    account.set_status(status.as_u16());
+    let framing = framing(connection, request.version(), &headers);
+    let body_bytes = body.len();
+    let job_bytes = body_bytes + u64::from(framing.head_bytes);
+    let transport = connection.watch.transport();
+    let Ok(job) = connection.settings.link.submit(transport, job_bytes) else {
+        // The queue's limit: better an error than a wait without end.
+        return Err(io::Error::other("too many responses wait: raise jobs_max"));
+    };
+    let disk = Arc::clone(&connection.settings.disk);
+    let mut outgoing = Outgoing::new(job, body, framing, disk, account);
+    poll_fn(|context| outgoing.poll_ready(context)).await?;
+    if body_bytes == 0 {
+        outgoing.hand_over_head();
+    }
+    Ok(Started {
+        status,
+        headers,
+        outgoing,
+    })
+}
+
+async fn plan<B>(connection: &Connection, request: &Request<B>, target: &str) -> Plan {
+    let host = match host(request) {
+        Ok(host) => host,
+        Err(()) => return bad_request(),
+    };
+    let head = RequestHead {
+        method: request.method(),
+        target,
+        headers: request.headers(),
+        secure: connection.secure,
+        host,
+    };
+    connection.settings.site.respond(&head).await
+}
+
+/// RFC 9112 3.2: exactly one `Host` field in HTTP/1.1; HTTP/2 has `:authority` instead.
+fn host<B>(request: &Request<B>) -> Result<Option<&str>, ()> {
+    let mut fields = request.headers().get_all(header::HOST).iter();
+    let first = fields.next();
+    let missing = first.is_none() && request.version() == Version::HTTP_11;
+    if missing || fields.next().is_some() {
+        return Err(());
+    }
+    if let Some(authority) = request.uri().authority() {
+        return Ok(Some(authority.as_str()));
+    }
+    first
+        .map(|value| value.to_str().map_err(|_| ()))
+        .transpose()
+}
+
+fn bad_request() -> Plan {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Plan {
+        status: StatusCode::BAD_REQUEST,
+        headers,
+        body: PlanBody::Empty,
+    }
+}
+
+fn framing(connection: &Connection, version: Version, headers: &HeaderMap) -> Framing {
+    let fields: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let head_bytes = fields + HEAD_BYTES_BASE;
+    let record_bytes = if connection.secure {
+        TLS_RECORD_BYTES
+    } else {
+        0
+    };
+    match version {
+        Version::HTTP_2 => Framing {
+            head_bytes: (head_bytes / HPACK_DIVISOR) as u32 + HTTP2_FRAME_BYTES,
+            chunk_bytes: record_bytes + HTTP2_FRAME_BYTES,
+        },
+        _ => Framing {
+            head_bytes: head_bytes as u32,
+            chunk_bytes: record_bytes,
+        },
+    }
+}

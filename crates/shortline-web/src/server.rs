@@ -1,0 +1,288 @@
+//! The server: listeners, the limits on connections, settings that can be exchanged while it
+//! runs, and its end.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use serde::Serialize;
+use shortline_link::{Link, LinkSnapshot};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch as channel;
+
+use crate::account::{Counters, Ledger, ResponseCounts};
+use crate::connection::{self, Connection};
+use crate::disk::Disk;
+use crate::limits::Limits;
+use crate::site::Site;
+use crate::watch::{ConnectionCounts, Registry, SWEEP_EVERY};
+
+pub use crate::log::{AccessLog, AccessRecord};
+
+/// How long to wait where the machine or a limit lets no further connection in.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
+
+/// What may change while the server runs; connections keep what they were accepted under.
+pub struct Settings {
+    /// The files.
+    pub site: Arc<Site>,
+    /// The limits.
+    pub limits: Limits,
+    /// The uplink. Its pacer must be running ([`Link::run`]).
+    pub link: Arc<Link>,
+}
+
+/// [`Settings`] in force.
+pub struct Active {
+    /// The files.
+    pub site: Arc<Site>,
+    /// The limits.
+    pub limits: Limits,
+    /// The uplink.
+    pub link: Arc<Link>,
+    /// The queue in front of the disk.
+    pub disk: Arc<Disk>,
+}
+
+/// A socket that takes connections.
+pub struct Listener {
+    /// A bound and listening socket.
+    pub socket: std::net::TcpListener,
+    /// Its certificate and protocols, if it speaks TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+/// What all connections share.
+pub struct Shared {
+    active: RwLock<Arc<Active>>,
+    /// The open connections.
+    pub registry: Arc<Registry>,
+    /// Counters and access log.
+    pub ledger: Arc<Ledger>,
+    connections: AtomicU64,
+    refused: AtomicU64,
+    expired: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// The server at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServerSnapshot {
+    /// Open connections by stage.
+    pub connections: ConnectionCounts,
+    /// Connections accepted since the start.
+    pub connections_total: u64,
+    /// Connections closed at once because their address had its share.
+    pub connections_refused_total: u64,
+    /// Connections closed because a limit of time ran out.
+    pub connections_expired_total: u64,
+    /// Connections that ended by an error: malformed requests, resets, failed handshakes.
+    pub connections_failed_total: u64,
+    /// Responses that wait for the disk.
+    pub disk_jobs: usize,
+    /// Responses since the start.
+    pub responses: ResponseCounts,
+}
+
+/// A web server; see the module's text.
+pub struct Server {
+    shared: Arc<Shared>,
+    stopping: channel::Sender<bool>,
+}
+
+impl Server {
+    /// A server with `settings`, not yet listening.
+    pub fn new(settings: Settings, access_log: Option<Arc<dyn AccessLog>>) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::new(Shared {
+                active: RwLock::new(Arc::new(Active::new(settings))),
+                registry: Arc::default(),
+                ledger: Arc::new(Ledger {
+                    counters: Counters::default(),
+                    access_log: parking_lot::Mutex::new(access_log),
+                }),
+                connections: AtomicU64::new(0),
+                refused: AtomicU64::new(0),
+                expired: AtomicU64::new(0),
+                failed: AtomicU64::new(0),
+            }),
+            stopping: channel::Sender::new(false),
+        })
+    }
+
+    /// Takes connections from `listeners` until [`Server::drain`] is called.
+    ///
+    /// # Errors
+    /// When a listener cannot be put on the runtime's poller.
+    pub async fn run(&self, listeners: Vec<Listener>) -> io::Result<()> {
+        let mut tasks = tokio::task::JoinSet::new();
+        for listener in listeners {
+            listener.socket.set_nonblocking(true)?;
+            // Accepted sockets inherit this; without it a response of several grants would
+            // stall for the client's delayed acknowledgement.
+            socket2::SockRef::from(&listener.socket).set_tcp_nodelay(true)?;
+            self.shared
+                .active()
+                .link
+                .prepare_listener(&listener.socket)?;
+            let socket = TcpListener::from_std(listener.socket)?;
+            let mut stopping = self.stopping.subscribe();
+            let shared = Arc::clone(&self.shared);
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = accept(shared, socket, listener.tls) => {}
+                    _ = stopping.wait_for(|stopping| *stopping) => {}
+                }
+            });
+        }
+        let shared = Arc::clone(&self.shared);
+        let sweeper = tokio::spawn(async move { sweep(&shared).await });
+        while tasks.join_next().await.is_some() {}
+        // Connections that still drain keep their limits.
+        self.shared.registry.empty().await;
+        sweeper.abort();
+        Ok(())
+    }
+
+    /// Stops accepting, lets responses finish until `deadline`, then closes what is left.
+    /// Returns how many connections had to be closed.
+    pub async fn drain(&self, deadline: Duration) -> usize {
+        self.stopping.send_replace(true);
+        self.shared.registry.drain();
+        let emptied = tokio::time::timeout(deadline, self.shared.registry.empty()).await;
+        let left = if emptied.is_ok() {
+            0
+        } else {
+            self.shared.registry.open()
+        };
+        self.shared.registry.close();
+        left
+    }
+
+    /// New connections are served with `settings` from now on.
+    pub fn replace(&self, settings: Settings) {
+        *self.shared.active.write() = Arc::new(Active::new(settings));
+    }
+
+    /// Responses are logged to `access_log` from now on.
+    pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
+        *self.shared.ledger.access_log.lock() = access_log;
+    }
+
+    /// The server's state now.
+    pub fn snapshot(&self) -> ServerSnapshot {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ServerSnapshot {
+            connections: self.shared.registry.counts(),
+            connections_total: load(&self.shared.connections),
+            connections_refused_total: load(&self.shared.refused),
+            connections_expired_total: load(&self.shared.expired),
+            connections_failed_total: load(&self.shared.failed),
+            disk_jobs: self.shared.active().disk.jobs(),
+            responses: self.shared.ledger.counters.snapshot(),
+        }
+    }
+
+    /// The uplink's state now.
+    pub fn link_snapshot(&self) -> LinkSnapshot {
+        self.shared.active().link.snapshot()
+    }
+}
+
+impl Active {
+    fn new(settings: Settings) -> Self {
+        Self {
+            disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
+            site: settings.site,
+            limits: settings.limits,
+            link: settings.link,
+        }
+    }
+}
+
+impl Shared {
+    fn active(&self) -> Arc<Active> {
+        Arc::clone(&self.active.read())
+    }
+
+    /// A connection ended by an error; clients cause most of them, so they are only counted.
+    pub fn count_connection_error(&self, error: &(dyn Error + 'static)) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!("connection ended: {error}");
+    }
+}
+
+async fn accept(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+) {
+    let mut warned = false;
+    loop {
+        let connections_max = shared.active().limits.connections_max;
+        while shared.registry.open() >= connections_max {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+        }
+        match listener.accept().await {
+            Ok((socket, peer)) => {
+                warned = false;
+                take(&shared, socket, peer, tls.clone());
+            }
+            // The client gave up while it waited in the backlog.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                // No descriptors or no memory left: it passes when other connections end.
+                if !std::mem::replace(&mut warned, true) {
+                    tracing::warn!("cannot accept connections now: {error}");
+                }
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
+        }
+    }
+}
+
+fn take(
+    shared: &Arc<Shared>,
+    socket: TcpStream,
+    peer: SocketAddr,
+    tls: Option<Arc<rustls::ServerConfig>>,
+) {
+    shared.connections.fetch_add(1, Ordering::Relaxed);
+    let settings = shared.active();
+    let peer = peer.ip().to_canonical();
+    // A socket without an address of its own has been reset already.
+    let Ok(local) = socket.local_addr() else {
+        return;
+    };
+    let transport = || settings.link.transport(Arc::new(socket), peer, local.ip());
+    let per_address_max = settings.limits.connections_per_address_max;
+    let Some(registration) = shared.registry.register(peer, per_address_max, transport) else {
+        shared.refused.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    let connection = Arc::new(Connection {
+        server: Arc::clone(shared),
+        watch: Arc::clone(&registration.watch),
+        settings,
+        peer,
+        secure: tls.is_some(),
+    });
+    tokio::spawn(async move {
+        connection::serve(connection, tls).await;
+        drop(registration);
+    });
+}
+
+async fn sweep(shared: &Shared) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let expired = shared.registry.sweep(&shared.active().limits);
+        shared.expired.fetch_add(expired, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,282 @@
+//! The server's state as Prometheus text (exposition format 0.0.4).
+//!
+//! Times in seconds, amounts in bytes, counters end in `_total`, as Prometheus' naming rules want.
+
+use std::fmt::{Display, Write};
+
+use shortline_link::LinkSnapshot;
+use shortline_web::server::ServerSnapshot;
+use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
+
+use super::admin::Status;
+
+/// All metrics of one moment.
+pub fn render(status: &Status) -> String {
+    let mut page = Page::default();
+    page.gauge(
+        "uptime_seconds",
+        "Time since the start.",
+        status.uptime_seconds,
+    );
+    page.gauge_of(
+        "build_info",
+        "The version; always 1.",
+        [([("version", status.version)], 1)],
+    );
+    page.counter(
+        "access_log_dropped_total",
+        "Access log lines lost because the disk was slow or full.",
+        status.access_log_dropped_total,
+    );
+    link(&mut page, &status.link);
+    server(&mut page, &status.server);
+    responses(&mut page, &status.server.responses);
+    page.0
+}
+
+fn link(page: &mut Page, link: &LinkSnapshot) {
+    let (mode, policy) = (link.mode.to_string(), link.policy.as_str());
+    page.gauge_of(
+        "link_info",
+        "Link mode and policy; always 1.",
+        [([("mode", mode.as_str()), ("policy", policy)], 1)],
+    );
+    if let Some(rate_bps) = link.rate_bps {
+        page.gauge(
+            "link_rate_bits_per_second",
+            "The uplink's rate as given.",
+            rate_bps,
+        );
+    }
+    page.counter(
+        "link_wire_bytes_total",
+        "Bytes on the wire, headers included.",
+        link.wire_bytes_total,
+    );
+    page.counter("link_grants_total", "Grants made.", link.grants_total);
+    page.counter(
+        "link_refunds_total",
+        "Grants given back unused or late.",
+        link.refunds_total,
+    );
+    page.gauge(
+        "link_quantum_bytes",
+        "Body bytes of a grant now.",
+        link.quantum_bytes,
+    );
+    if let Some(bytes) = link.queue_bytes {
+        page.gauge(
+            "link_queue_bytes",
+            "The modelled queue of the uplink (paced).",
+            bytes,
+        );
+    }
+    if let Some(slots) = link.slots_held {
+        page.gauge("link_slots_held", "Slots that hold bytes (slots).", slots);
+    }
+    page.gauge_of(
+        "link_jobs",
+        "Responses on the link by stage.",
+        [
+            ([("stage", "waiting")], link.jobs_waiting),
+            ([("stage", "blocked")], link.jobs_blocked),
+            ([("stage", "sending")], link.jobs_sending),
+        ],
+    );
+    page.gauge_of(
+        "link_jobs_by_size",
+        "Responses on the link by their whole size.",
+        link.size_classes
+            .iter()
+            .map(|class| ([("size", class.name)], class.jobs)),
+    );
+    page.gauge_of(
+        "link_remaining_bytes_by_size",
+        "Bytes that these responses still have to send.",
+        link.size_classes
+            .iter()
+            .map(|class| ([("size", class.name)], class.remaining_bytes)),
+    );
+}
+
+fn server(page: &mut Page, server: &ServerSnapshot) {
+    let connections = &server.connections;
+    page.gauge_of(
+        "connections",
+        "Open connections by stage.",
+        [
+            ([("stage", "idle")], connections.idle),
+            ([("stage", "head")], connections.head),
+            ([("stage", "response")], connections.response),
+        ],
+    );
+    page.counter(
+        "connections_total",
+        "Connections accepted.",
+        server.connections_total,
+    );
+    page.counter(
+        "connections_refused_total",
+        "Connections closed at once because their address had its share.",
+        server.connections_refused_total,
+    );
+    page.counter(
+        "connections_expired_total",
+        "Connections closed because a limit of time ran out.",
+        server.connections_expired_total,
+    );
+    page.counter(
+        "connections_failed_total",
+        "Connections that ended by an error.",
+        server.connections_failed_total,
+    );
+    page.gauge(
+        "disk_jobs",
+        "Responses that wait for the disk.",
+        server.disk_jobs,
+    );
+}
+
+fn responses(page: &mut Page, counts: &ResponseCounts) {
+    const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+    page.labelled(
+        "counter",
+        "requests_total",
+        "Requests answered, by class of status.",
+        CLASSES
+            .iter()
+            .zip(counts.by_status_class)
+            .map(|(class, count)| ([("status", *class)], count)),
+    );
+    page.counter(
+        "responses_incomplete_total",
+        "Responses that ended before their last byte.",
+        counts.incomplete_total,
+    );
+    page.counter(
+        "body_bytes_total",
+        "Body bytes handed over.",
+        counts.body_bytes_total,
+    );
+    page.counter(
+        "wait_seconds_total",
+        "Time from complete request to first grant, summed over complete responses.",
+        counts.wait_seconds_total,
+    );
+    histogram(page, counts);
+}
+
+/// Prometheus counts each bucket with all below it.
+fn histogram(page: &mut Page, counts: &ResponseCounts) {
+    page.head(
+        "histogram",
+        "response_seconds",
+        "Time from complete request to last byte handed over, complete responses.",
+    );
+    let bounds = RESPONSE_SECONDS.iter().map(f64::to_string);
+    let bounds = bounds.chain(std::iter::once("+Inf".to_owned()));
+    let mut total = 0;
+    for (bound, count) in bounds.zip(&counts.by_response_time) {
+        total += count;
+        page.sample("response_seconds_bucket", &[("le", &bound)], total);
+    }
+    page.sample("response_seconds_sum", &[], counts.response_seconds_total);
+    page.sample("response_seconds_count", &[], total);
+}
+
+/// The text so far.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head("gauge", name, help);
+        self.sample(name, &[], value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head("counter", name, help);
+        self.sample(name, &[], value);
+    }
+
+    fn gauge_of<'a, const LABELS: usize, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = ([(&'a str, &'a str); LABELS], V)>,
+    ) {
+        self.labelled("gauge", name, help, samples);
+    }
+
+    fn labelled<'a, const LABELS: usize, V: Display>(
+        &mut self,
+        kind: &str,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = ([(&'a str, &'a str); LABELS], V)>,
+    ) {
+        self.head(kind, name, help);
+        for (labels, value) in samples {
+            self.sample(name, &labels, value);
+        }
+    }
+
+    fn head(&mut self, kind: &str, name: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            self.0,
+            "# HELP shortline_{name} {help}\n# TYPE shortline_{name} {kind}"
+        );
+    }
+
+    /// Labels are our own words and need no escapes.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let pairs: Vec<String> = labels
+            .iter()
+            .map(|(label, text)| format!("{label}=\"{text}\""))
+            .collect();
+        let labels = if pairs.is_empty() {
+            String::new()
+        } else {
+            format!("{{{}}}", pairs.join(","))
+        };
+        let _ = writeln!(self.0, "shortline_{name}{labels} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_histogram_is_cumulative() {
+        let counts = ResponseCounts {
+            by_status_class: [0, 3, 0, 0, 0],
+            incomplete_total: 0,
+            body_bytes_total: 9,
+            wait_seconds_total: 0.5,
+            response_seconds_total: 1.5,
+            by_response_time: vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 2],
+        };
+        let mut page = Page::default();
+        responses(&mut page, &counts);
+        assert!(
+            page.0
+                .contains("shortline_response_seconds_bucket{le=\"0.001\"} 1\n")
+        );
+        assert!(
+            page.0
+                .contains("shortline_response_seconds_bucket{le=\"10\"} 1\n")
+        );
+        assert!(
+            page.0
+                .contains("shortline_response_seconds_bucket{le=\"+Inf\"} 3\n")
+        );
+        assert!(page.0.contains("shortline_response_seconds_count 3\n"));
+        assert!(
+            page.0
+                .contains("shortline_requests_total{status=\"2xx\"} 3\n")
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Every option of `shortline serve`, each defined once: as a flag and as a key of the
+//! configuration file (`--stall-time-max 60s` is `stall-time-max = "60s"` in `[limits]`).
+//!
+//! What is left out is `None` here; the defaults are those of the rooms that use the values.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, de};
+use shortline_link::LinkMode;
+use shortline_sched::units::{Rate, Size, Span};
+use shortline_sched::{Aging, Policy};
+
+/// `[uplink]`: who sends next, and how fast.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Uplink")]
+pub struct UplinkOptions {
+    /// The uplink's rate, such as 100mbit: responses leave just as fast as it drains them.
+    /// `off` for no scheduling. Without it, `slots` keeps the kernel's queue short
+    #[arg(long = "uplink", value_name = "RATE|auto|off")]
+    pub rate: Option<Uplink>,
+    /// Who is served first: fair, fifo, sjf, psjf, srpt or las [default: srpt]
+    #[arg(long, value_name = "NAME")]
+    pub policy: Option<Policy>,
+    /// Serve a response first once it has waited X times its expected service
+    #[arg(long, value_name = "X")]
+    pub aging: Option<Aging>,
+    /// How the kernel's queue is kept short: paced, slots or off
+    #[arg(long, value_name = "MODE", value_parser = link_mode)]
+    #[serde(deserialize_with = "link_mode_from_text")]
+    pub link_mode: Option<LinkMode>,
+    /// Responses that may hold unacknowledged bytes in the kernel (slots) [default: 2]
+    #[arg(long, value_name = "N")]
+    pub slots: Option<NonZeroUsize>,
+    /// Body bytes of one grant [default: slots 14480; paced one segment, from 20mbit on three]
+    #[arg(long, value_name = "SIZE")]
+    pub quantum: Option<Size>,
+    /// Responses that may wait at once; one more is refused [default: 100000]
+    #[arg(long, value_name = "N")]
+    pub jobs_max: Option<NonZeroUsize>,
+    /// Schedule clients on the loopback interface too
+    #[arg(long = "uplink-loopback", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub loopback: Option<bool>,
+    /// The uplink's interface [default: the one that owns the address clients connect to]
+    #[arg(long = "uplink-device", value_name = "NAME")]
+    pub device: Option<String>,
+    /// Bytes that RATE counts per packet beside its IP bytes [default: 14]
+    #[arg(long = "uplink-packet-header", value_name = "SIZE")]
+    pub packet_header: Option<Size>,
+}
+
+/// `[site]`: the files.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Site")]
+pub struct SiteKeys {
+    /// The folder whose files are served [default: the current one]
+    #[arg(value_name = "ROOT", help_heading = None::<&str>)]
+    pub root: Option<PathBuf>,
+    /// Names tried in a folder, first match wins [default: index.html]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub index: Option<Vec<String>>,
+    /// List folders that have no index file [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub listing: Option<bool>,
+    /// Names listed of one folder at most [default: 2000]
+    #[arg(long, value_name = "N")]
+    pub listing_entries_max: Option<NonZeroUsize>,
+    /// Offer .zst, .br and .gz siblings [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub precompressed: Option<bool>,
+    /// Files up to this size are kept in memory [default: 64KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub cache_file_size_max: Option<Size>,
+    /// All files kept in memory together [default: 128MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub cache_size_max: Option<Size>,
+    /// Files kept in memory at most [default: 32768]
+    #[arg(long, value_name = "N")]
+    pub cache_files_max: Option<u64>,
+    /// Larger files kept open at most [default: 256]
+    #[arg(long, value_name = "N")]
+    pub cache_open_files_max: Option<u64>,
+}
+
+/// `[limits]`: what one client, and all of them together, may take.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Limits")]
+pub struct LimitOptions {
+    /// Open connections in all; further ones wait in the kernel [default: 20000]
+    #[arg(long, value_name = "N")]
+    pub connections_max: Option<NonZeroUsize>,
+    /// Open connections of one address; further ones are closed [default: 4096]
+    #[arg(long, value_name = "N")]
+    pub connections_per_address_max: Option<NonZeroUsize>,
+    /// A request's head, at least 8KiB [default: 8KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub header_size_max: Option<Size>,
+    /// Header fields of a request [default: 100]
+    #[arg(long, value_name = "N")]
+    pub header_fields_max: Option<NonZeroUsize>,
+    /// Time for a request's head, and for a TLS handshake [default: 20s]
+    #[arg(long, value_name = "TIME")]
+    pub header_time_max: Option<Span>,
+    /// Time a connection may stay open without a request [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub idle_time_max: Option<Span>,
+    /// Time a response may stand still because its client takes nothing [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub stall_time_max: Option<Span>,
+    /// HTTP/2 streams of one connection at a time [default: 128]
+    #[arg(long, value_name = "N")]
+    pub streams_max: Option<NonZeroU32>,
+    /// Files read from disk at the same time [default: 8]
+    #[arg(long, value_name = "N")]
+    pub disk_reads_max: Option<NonZeroUsize>,
+    /// Time that responses under way have left after SIGTERM [default: 30s]
+    #[arg(long = "drain", value_name = "TIME")]
+    #[serde(rename = "drain")]
+    pub drain_time_max: Option<Span>,
+}
+
+/// `[admin]`: metrics and status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Admin and log")]
+pub struct AdminOptions {
+    /// Tell /metrics, /status and /healthz at this address; never scheduled, keep it private
+    #[arg(long = "admin", value_name = "ADDR")]
+    pub address: Option<SocketAddr>,
+    /// Open connections to it [default: 64]
+    #[arg(
+        id = "admin_connections_max",
+        long = "admin-connections-max",
+        value_name = "N"
+    )]
+    pub connections_max: Option<NonZeroUsize>,
+}
+
+/// `[log]`: the access log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Admin and log")]
+pub struct LogOptions {
+    /// Log each response to this file, or to standard output: Combined Log Format and times
+    #[arg(long = "access-log", value_name = "FILE|-")]
+    pub access: Option<PathBuf>,
+    /// Lines that may wait for the disk; further ones are dropped and counted [default: 8192]
+    #[arg(long = "access-log-lines-max", value_name = "N")]
+    pub lines_max: Option<NonZeroUsize>,
+}
+
+/// What is said of the uplink's rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Uplink {
+    /// The rate; link mode `paced`.
+    Rate(Rate),
+    /// Not scheduled; link mode `off`.
+    Off,
+}
+
+/// An uplink that is none.
+#[derive(Debug, thiserror::Error)]
+pub enum UplinkError {
+    /// A later release.
+    #[error(
+        "uplink `auto` comes in a later release: give the rate, such as 100mbit, or leave it out"
+    )]
+    AutoNotYet,
+    /// No rate either.
+    #[error(transparent)]
+    Rate(#[from] shortline_sched::units::UnitError),
+}
+
+impl FromStr for Uplink {
+    type Err = UplinkError;
+
+    fn from_str(text: &str) -> Result<Self, UplinkError> {
+        match text {
+            "auto" => Err(UplinkError::AutoNotYet),
+            "off" => Ok(Self::Off),
+            rate => Ok(Self::Rate(rate.parse()?)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Uplink {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer)
+    }
+}
+
+/// One set of options laid over another: what the upper one leaves out, the lower one says.
+pub trait Overlay: Sized {
+    /// `self` over `under`.
+    fn over(self, under: Self) -> Self;
+}
+
+macro_rules! overlay {
+    ($type:ident { $($field:ident),* $(,)? }) => {
+        impl Overlay for $type {
+            fn over(self, under: Self) -> Self {
+                Self { $($field: self.$field.or(under.$field)),* }
+            }
+        }
+    };
+}
+
+overlay!(UplinkOptions {
+    rate,
+    policy,
+    aging,
+    link_mode,
+    slots,
+    quantum,
+    jobs_max,
+    loopback,
+    device,
+    packet_header,
+});
+overlay!(SiteKeys {
+    root,
+    index,
+    listing,
+    listing_entries_max,
+    precompressed,
+    cache_file_size_max,
+    cache_size_max,
+    cache_files_max,
+    cache_open_files_max,
+});
+overlay!(AdminOptions {
+    address,
+    connections_max,
+});
+overlay!(LogOptions { access, lines_max });
+overlay!(LimitOptions {
+    connections_max,
+    connections_per_address_max,
+    header_size_max,
+    header_fields_max,
+    header_time_max,
+    idle_time_max,
+    stall_time_max,
+    streams_max,
+    disk_reads_max,
+    drain_time_max,
+});
+
+fn link_mode(text: &str) -> Result<LinkMode, shortline_link::LinkError> {
+    text.parse()
+}
+
+fn link_mode_from_text<'de, D: Deserializer<'de>>(source: D) -> Result<Option<LinkMode>, D::Error> {
+    from_text(source).map(Some)
+}
+
+fn from_text<'de, D, T>(source: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    String::deserialize(source)?
+        .parse()
+        .map_err(de::Error::custom)
+}

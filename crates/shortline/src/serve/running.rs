@@ -1,0 +1,386 @@
+//! A running server: started, told by signals, ended.
+//!
+//! SIGHUP reads the whole configuration again and exchanges everything at once, or keeps
+//! everything as it is and says why. Connections and responses under way keep what they were
+//! accepted under. Addresses stay: a listening socket cannot be exchanged without losing
+//! connections that wait in it.
+
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustls::sign::CertifiedKey;
+use sd_notify::NotifyState;
+use shortline_link::Link;
+use shortline_web::server::{AccessLog, Listener, Server, Settings as WebSettings};
+use shortline_web::site::Site;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use super::Args;
+use super::access_log::LogWriter;
+use super::admin::{self, Status};
+use super::file::Listen;
+use super::options::LogOptions;
+use super::settings::{self, Settings};
+use super::sockets::{self, Bound};
+use super::tls::{self, Certificate};
+use crate::error::CommandError;
+
+const LOG_LINES_MAX: usize = 8192;
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// How often to look whether the last response of a replaced uplink is gone.
+const RETIRE_EVERY: Duration = Duration::from_secs(1);
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+/// [`CommandError::Failure`]: a file, certificate or address that cannot be had.
+pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
+    let mut signals = Signals::new().map_err(CommandError::failure)?;
+    let (mut running, listeners) = Running::start(args, settings)?;
+    let server = Arc::clone(&running.server);
+    let accepting = tokio::spawn(async move { server.run(listeners).await });
+    notify(&[NotifyState::Ready]);
+    while signals.next().await == Told::Reload {
+        running.reload();
+    }
+    notify(&[NotifyState::Stopping]);
+    let closed = running.drain(&mut signals).await;
+    if closed > 0 {
+        tracing::warn!("closed {closed} connections with responses under way");
+    }
+    match accepting.await {
+        Ok(result) => result.map_err(CommandError::failure),
+        Err(panic) => Err(CommandError::failure(panic)),
+    }
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Reload,
+    End,
+}
+
+struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.hangup.recv() => Told::Reload,
+            _ = self.terminate.recv() => Told::End,
+            _ = self.interrupt.recv() => Told::End,
+        }
+    }
+
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// A link and the task that makes its grants.
+struct RunningLink {
+    link: Arc<Link>,
+    task: JoinHandle<()>,
+}
+
+/// The log in force; the admin endpoint counts its losses.
+type LogInForce = Arc<Mutex<Option<Arc<LogWriter>>>>;
+
+/// A listening socket with what a reload needs of it.
+struct Port {
+    listen: Listen,
+    certificate: Option<Arc<Certificate>>,
+    /// The socket once more: a new link sets options on it.
+    socket: TcpListener,
+}
+
+/// The server with all that a reload exchanges.
+struct Running {
+    args: Args,
+    settings: Settings,
+    server: Arc<Server>,
+    link: RunningLink,
+    log: LogInForce,
+    ports: Vec<Port>,
+}
+
+impl Running {
+    fn start(args: Args, settings: Settings) -> Result<(Self, Vec<Listener>), CommandError> {
+        let site = open_site(&settings)?;
+        let log = open_log(&settings.log)?;
+        let mut ports = Vec::new();
+        let mut listeners = Vec::new();
+        for bound in sockets::open_all(&args, &settings)? {
+            let (port, listener) = Port::open(bound)?;
+            ports.push(port);
+            listeners.push(listener);
+        }
+        let link = RunningLink::start(&settings)?;
+        let web = WebSettings {
+            site,
+            limits: settings.limits.clone(),
+            link: Arc::clone(&link.link),
+        };
+        let running = Self {
+            server: Server::new(web, as_access_log(log.as_ref())),
+            args,
+            settings,
+            link,
+            log: Arc::new(Mutex::new(log)),
+            ports,
+        };
+        running.start_admin()?;
+        running.ports.iter().for_each(Port::announce);
+        Ok((running, listeners))
+    }
+
+    fn start_admin(&self) -> Result<(), CommandError> {
+        let Some(address) = self.settings.admin.address else {
+            return Ok(());
+        };
+        let socket = sockets::bind(address)?;
+        let address = socket.local_addr().map_err(CommandError::failure)?;
+        eprintln!("shortline: admin on {address}");
+        let connections_max = self.settings.admin.connections_max;
+        let connections_max = connections_max.map_or(ADMIN_CONNECTIONS_MAX, NonZeroUsize::get);
+        let server = Arc::clone(&self.server);
+        let log = Arc::clone(&self.log);
+        let started = Instant::now();
+        let status = move || Status {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: started.elapsed().as_secs_f64(),
+            link: server.link_snapshot(),
+            server: server.snapshot(),
+            access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
+        };
+        tokio::spawn(async move {
+            let Err(error) = admin::run(socket, connections_max, Arc::new(status)).await;
+            tracing::error!("admin endpoint: {error}");
+        });
+        Ok(())
+    }
+
+    fn reload(&mut self) {
+        match self.try_reload() {
+            Ok(()) => tracing::info!("reloaded"),
+            Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
+        }
+    }
+
+    /// First everything that can fail, then everything that cannot.
+    fn try_reload(&mut self) -> Result<(), CommandError> {
+        let settings = settings::read(&self.args)?;
+        refuse_new_addresses(&self.settings, &settings)?;
+        let site = open_site(&settings)?;
+        let keys = self.load_keys(&settings)?;
+        let log = (settings.log != self.settings.log)
+            .then(|| open_log(&settings.log))
+            .transpose()?;
+        let link = (settings.uplink != self.settings.uplink)
+            .then(|| self.start_new_link(&settings))
+            .transpose()?;
+
+        for (certificate, key) in keys {
+            certificate.replace(key);
+        }
+        self.exchange_log(log);
+        if let Some(link) = link {
+            std::mem::replace(&mut self.link, link).retire();
+        }
+        self.server.replace(WebSettings {
+            site,
+            limits: settings.limits.clone(),
+            link: Arc::clone(&self.link.link),
+        });
+        self.settings = settings;
+        Ok(())
+    }
+
+    fn load_keys(
+        &self,
+        settings: &Settings,
+    ) -> Result<Vec<(Arc<Certificate>, CertifiedKey)>, CommandError> {
+        let mut keys = Vec::new();
+        for port in &self.ports {
+            let named = settings
+                .listen
+                .iter()
+                .find(|listen| listen.address == port.listen.address);
+            if let (Some(certificate), Some(key)) =
+                (&port.certificate, load_key(named.unwrap_or(&port.listen))?)
+            {
+                keys.push((Arc::clone(certificate), key));
+            }
+        }
+        Ok(keys)
+    }
+
+    fn start_new_link(&self, settings: &Settings) -> Result<RunningLink, CommandError> {
+        let new = RunningLink::start(settings)?;
+        for port in &self.ports {
+            new.link
+                .prepare_listener(&port.socket)
+                .map_err(CommandError::failure)?;
+        }
+        Ok(new)
+    }
+
+    /// A new log takes over; without one the old log's file is opened anew.
+    fn exchange_log(&self, new: Option<Option<Arc<LogWriter>>>) {
+        match new {
+            Some(log) => {
+                self.server.set_access_log(as_access_log(log.as_ref()));
+                *self.log.lock() = log;
+            }
+            None => {
+                if let Some(log) = &*self.log.lock() {
+                    log.reopen();
+                }
+            }
+        }
+    }
+
+    /// Lets responses finish up to the deadline or the next signal. Returns how many
+    /// connections had to be closed.
+    async fn drain(self, signals: &mut Signals) -> usize {
+        // Else connections would go on to wait in these.
+        drop(self.ports);
+        let closed = tokio::select! {
+            closed = self.server.drain(self.settings.drain_time_max) => closed,
+            () = signals.end() => self.server.drain(Duration::ZERO).await,
+        };
+        // Writes what is left of the log, as the last to hold it.
+        self.server.set_access_log(None);
+        *self.log.lock() = None;
+        closed
+    }
+}
+
+impl Port {
+    fn open(bound: Bound) -> Result<(Self, Listener), CommandError> {
+        let certificate = load_key(&bound.listen)?.map(Certificate::new);
+        let tls = certificate
+            .as_ref()
+            .map(Certificate::server_config)
+            .transpose()
+            .map_err(CommandError::failure)?;
+        let port = Self {
+            listen: bound.listen,
+            certificate,
+            socket: bound.socket.try_clone().map_err(CommandError::failure)?,
+        };
+        let listener = Listener {
+            socket: bound.socket,
+            tls,
+        };
+        Ok((port, listener))
+    }
+
+    /// Says the address, which port 0 leaves to the kernel.
+    fn announce(&self) {
+        let protocol = if self.certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let address = self.socket.local_addr().unwrap_or(self.listen.address);
+        eprintln!("shortline: listening on {address} ({protocol})");
+    }
+}
+
+impl RunningLink {
+    fn start(settings: &Settings) -> Result<Self, CommandError> {
+        let link = Link::new(settings.link.clone()).map_err(CommandError::failure)?;
+        let pacer = Arc::clone(&link);
+        let task = tokio::spawn(async move {
+            if let Err(error) = pacer.run().await {
+                tracing::error!("uplink: {error}");
+            }
+        });
+        Ok(Self { link, task })
+    }
+
+    /// Runs on for the connections accepted under it, and ends with the last of them.
+    fn retire(self) {
+        tokio::spawn(async move {
+            // Two are left at the end: ours and the task's own.
+            while Arc::strong_count(&self.link) > 2 {
+                tokio::time::sleep(RETIRE_EVERY).await;
+            }
+            self.task.abort();
+        });
+    }
+}
+
+fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandError> {
+    let ports = |settings: &Settings| -> Vec<(SocketAddr, bool)> {
+        let listen = settings.listen.iter();
+        listen
+            .map(|listen| (listen.address, listen.tls_cert.is_some()))
+            .collect()
+    };
+    if ports(old) != ports(new) {
+        return Err(CommandError::usage(
+            "listen: addresses, and whether they speak TLS, change at a restart only",
+        ));
+    }
+    if old.admin != new.admin {
+        return Err(CommandError::usage(
+            "admin: the address and its limit change at a restart only",
+        ));
+    }
+    Ok(())
+}
+
+fn open_site(settings: &Settings) -> Result<Arc<Site>, CommandError> {
+    Site::open(&settings.root, settings.site.clone())
+        .map(Arc::new)
+        .map_err(CommandError::failure)
+}
+
+fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {
+    let lines_max = options.lines_max.map_or(LOG_LINES_MAX, NonZeroUsize::get);
+    let path = options.access.as_deref();
+    path.map(|path| LogWriter::open(path, lines_max))
+        .transpose()
+        .map_err(CommandError::failure)
+}
+
+fn as_access_log(log: Option<&Arc<LogWriter>>) -> Option<Arc<dyn AccessLog>> {
+    log.map(|log| Arc::clone(log) as Arc<dyn AccessLog>)
+}
+
+fn load_key(listen: &Listen) -> Result<Option<CertifiedKey>, CommandError> {
+    match (&listen.tls_cert, &listen.tls_key) {
+        (Some(cert), Some(key)) => tls::load(cert, key)
+            .map(Some)
+            .map_err(CommandError::failure),
+        _ => Ok(None),
+    }
+}
+
+/// Tells systemd, if it started us.
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("systemd is not told: {error}");
+    }
+}

@@ -6,7 +6,7 @@
 //!   timerfd: the runtime's own timer is 0.75 ms off at the median.
 //! - **Connections**: HTTP/1.1 takes an idle connection that has served fewer than K
 //!   requests before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 lays
-//!   its streams over a fixed number of connections ([`http2`]).
+//!   its streams over a fixed number of connections (`http2.rs`).
 //! - **Impatience** (paper 000, 5.1 H): with `abort_after` a try is given up after that
 //!   time, its connection or stream closed, and repeated up to `retries` times.
 //! - **The end**: after the last start, what is outstanding has `drain` to finish; the
@@ -36,7 +36,6 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::record::RequestRecord;
 use crate::trace::Request;
-use progress::Progress;
 pub use target::{Target, TargetError, Trust};
 use visit::Shared;
 
@@ -181,11 +180,8 @@ pub async fn run(options: LoadOptions) -> Result<LoadReport, LoadError> {
     let schedule = schedule(&options)?;
     let in_flight_max = in_flight_max(options.in_flight_max)?;
     let connector = connect::Connector::new(&options).await?;
-    let progress = Progress::new(schedule.len());
     let (stop, stopped) = watch::channel(false);
-    let shared = Arc::new(Shared::new(
-        &options, schedule, connector, progress, stopped,
-    ));
+    let shared = Arc::new(Shared::new(&options, schedule, connector, stopped));
     let display = options
         .progress
         .then(|| tokio::spawn(progress::show(Arc::clone(&shared))));

@@ -13,6 +13,7 @@
 //!   worst lateness and the number of late starts are reported in any case: a single stall
 //!   of a shared machine is no reason to throw a run away, but it should be seen.
 
+mod slowdown;
 mod table;
 
 pub(crate) use table::seconds as format_seconds;
@@ -20,9 +21,10 @@ pub(crate) use table::seconds as format_seconds;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use shortline_sched::units::Rate;
 
 use crate::record::RequestRecord;
+pub use slowdown::KnownLink;
+use slowdown::slowdowns;
 
 /// A start later than this is late, in seconds.
 pub const LATE_S: f64 = 0.005;
@@ -31,18 +33,6 @@ pub const LATE_SHARE_MAX: f64 = 0.01;
 
 /// Upper bounds of the size classes, in bytes; the last class has none.
 const CLASS_BOUNDS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// No response time counts as shorter, in seconds: slowdowns stay finite.
-const TIME_S_MIN: f64 = 1e-6;
-
-/// What the link is known to do, for the slowdown.
-#[derive(Clone, Copy)]
-pub struct KnownLink<'a> {
-    /// Its rate.
-    pub rate: Rate,
-    /// What it carries for a body of so many bytes.
-    pub wire_bytes: &'a dyn Fn(u64) -> u64,
-}
-
 /// The summary of a run. `Display` prints it as a table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
@@ -203,53 +193,6 @@ fn void(requests: usize, late_starts: usize, interrupted: bool) -> Option<String
     })
 }
 
-/// The slowdown of each record, of those that finished.
-fn slowdowns(records: &[RequestRecord], link: Option<KnownLink<'_>>) -> Vec<Option<f64>> {
-    let alone_s: Box<dyn Fn(u64) -> f64 + '_> = match link {
-        Some(KnownLink { rate, wire_bytes }) => {
-            Box::new(move |size| wire_bytes(size) as f64 * 8.0 / rate.bps() as f64)
-        }
-        None => {
-            let least = LeastTimes::of(records);
-            Box::new(move |size| least.at_or_above(size))
-        }
-    };
-    let slowdown = |r: &RequestRecord| r.response_time_s / alone_s(r.size).max(TIME_S_MIN);
-    records
-        .iter()
-        .map(|r| r.ok().then(|| slowdown(r)))
-        .collect()
-}
-
-/// The least response time of finished requests of a size or larger.
-struct LeastTimes {
-    /// By size; a time never above the next one.
-    by_size: BTreeMap<u64, f64>,
-}
-
-impl LeastTimes {
-    fn of(records: &[RequestRecord]) -> Self {
-        let mut by_size: BTreeMap<u64, f64> = BTreeMap::new();
-        for record in records.iter().filter(|record| record.ok()) {
-            let least = by_size.entry(record.size).or_insert(f64::INFINITY);
-            *least = least.min(record.response_time_s);
-        }
-        let mut least = f64::INFINITY;
-        for time in by_size.values_mut().rev() {
-            least = least.min(*time);
-            *time = least;
-        }
-        Self { by_size }
-    }
-
-    fn at_or_above(&self, size: u64) -> f64 {
-        self.by_size
-            .range(size..)
-            .next()
-            .map_or(0.0, |(_, time)| *time)
-    }
-}
-
 fn classes(records: &[RequestRecord], slowdowns: &[Option<f64>]) -> Vec<SizeClass> {
     let mut members: [Vec<usize>; CLASS_BOUNDS.len() + 1] = Default::default();
     for (index, record) in records.iter().enumerate() {
@@ -297,6 +240,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::record::Failure;
+    use shortline_sched::units::Rate;
 
     fn record(size: u64, response_time_s: f64, failure: Option<Failure>) -> RequestRecord {
         RequestRecord {
@@ -358,18 +302,6 @@ mod tests {
         // 2,000 wire bytes at 1,000 a second: 2 s alone.
         let slowdown = summary.slowdown.unwrap();
         assert_eq!((slowdown.count, slowdown.mean), (1, 0.5));
-    }
-
-    #[test]
-    fn slowdown_without_a_rate_is_over_the_least_time_of_that_size_or_larger() {
-        let records = [
-            record(10, 4.0, None),
-            record(20, 2.0, None),
-            record(30, 8.0, None),
-            record(30, 5.0, None),
-        ];
-        let got = slowdowns(&records, None);
-        assert_eq!(got, [Some(2.0), Some(1.0), Some(1.6), Some(1.0)]);
     }
 
     #[test]

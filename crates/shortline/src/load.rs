@@ -33,7 +33,12 @@ pub struct Args {
     trace: Option<PathBuf>,
 
     /// Arrivals come this many times as fast as in the trace
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
     speed: f64,
 
     /// Leave out requests that would start later than this
@@ -115,6 +120,7 @@ pub struct Args {
 /// the run could not be made or not one request finished.
 pub fn run(args: Args) -> Result<(), CommandError> {
     let requests = requests(&args)?;
+    check_trust(&args)?;
     if let Some(file) = &args.out {
         check_writable(file)?;
     }
@@ -152,6 +158,22 @@ fn requests(args: &Args) -> Result<Vec<Request>, CommandError> {
         ..TraceOptions::default()
     };
     read_trace(trace, &options).map_err(CommandError::usage)
+}
+
+/// Whom to trust says nothing about a target without TLS: one of the two is a mistake.
+fn check_trust(args: &Args) -> Result<(), CommandError> {
+    let flag = match (&args.tls_ca, args.tls_insecure) {
+        (Some(_), _) => "--tls-ca",
+        (None, true) => "--tls-insecure",
+        (None, false) => return Ok(()),
+    };
+    if args.target.secure() {
+        return Ok(());
+    }
+    Err(CommandError::Usage(format!(
+        "{flag} with --target {}: want an https target or no such flag",
+        args.target
+    )))
 }
 
 /// A run of minutes must not end with a result that cannot be kept.
@@ -281,6 +303,17 @@ mod tests {
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn trust_without_tls_is_refused() {
+        let args = parsed("--target http://x --trace t --tls-insecure").unwrap();
+        assert_eq!(
+            check_trust(&args).unwrap_err().to_string(),
+            "--tls-insecure with --target http://x: want an https target or no such flag"
+        );
+        let args = parsed("--target https://x --trace t --tls-insecure").unwrap();
+        assert!(check_trust(&args).is_ok());
     }
 
     #[test]

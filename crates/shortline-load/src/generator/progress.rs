@@ -1,5 +1,5 @@
 //! How a run goes, live on standard error: a bar on a terminal, a line every five seconds
-//! elsewhere. Either shows time, requests sent, done and in flight, and the mean response
+//! elsewhere. Either fits into 80 columns and shows time, requests sent, done and in flight, and the mean response
 //! time of what ended in the last second.
 
 use std::io::{IsTerminal, stderr};
@@ -17,8 +17,8 @@ const TICKS_PER_SECOND: usize = 4;
 const TICKS_PER_LINE: usize = 20;
 
 /// Counters of a run.
+#[derive(Default)]
 pub(super) struct Progress {
-    requests: usize,
     sent: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
@@ -27,16 +27,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(requests: usize) -> Self {
-        Self {
-            requests,
-            sent: AtomicU64::new(0),
-            done: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            time_us: AtomicU64::new(0),
-        }
-    }
-
     pub(super) fn sent(&self) {
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
@@ -86,7 +76,7 @@ impl View {
             return Self::Lines;
         }
         let bar = ProgressBar::new(shared.length().as_millis() as u64);
-        let style = ProgressStyle::with_template("{bar:24} {msg}")
+        let style = ProgressStyle::with_template("{bar:16} {msg}")
             .expect("invariant: the template is well-formed");
         bar.set_style(style.progress_chars("=> "));
         Self::Bar(bar)
@@ -115,11 +105,9 @@ impl Window {
             ended => format_seconds((time_us - time_us_before) as f64 / 1e6 / ended as f64),
         };
         format!(
-            "{:.0}/{:.0} s   sent {sent}/{}   done {done}   failed {failed}   in flight {}   \
-             mean of the last second {mean}",
+            "{:.0}/{:.0} s  sent {sent}  done {done}  failed {failed}  in flight {}  mean {mean}",
             shared.elapsed().as_secs_f64(),
             shared.length().as_secs_f64(),
-            counters.requests,
             sent.saturating_sub(done),
         )
     }

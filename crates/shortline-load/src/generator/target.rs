@@ -35,7 +35,8 @@ pub struct TargetError {
 }
 
 impl Target {
-    pub(super) fn secure(&self) -> bool {
+    /// Whether it is reached over TLS.
+    pub fn secure(&self) -> bool {
         self.secure
     }
 

@@ -41,7 +41,6 @@ impl Shared {
         options: &LoadOptions,
         schedule: Vec<Request>,
         connector: Connector,
-        progress: Progress,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         Self {
@@ -51,7 +50,7 @@ impl Shared {
             client: Client::new(options, connector),
             abort_after: options.abort_after,
             retries: options.retries,
-            progress,
+            progress: Progress::default(),
             stopped,
         }
     }

@@ -145,13 +145,14 @@ pub(super) fn bytes(count: u64) -> String {
     }
 }
 
-/// Three digits, more only before the point.
+/// Three digits, more only before the point; very small numbers by their power of ten.
 fn digits(value: f64) -> String {
     match value {
         v if v >= 99.95 => format!("{v:.0}"),
         v if v >= 9.995 => format!("{v:.1}"),
         v if v >= 0.0995 || v == 0.0 => format!("{v:.2}"),
-        v => format!("{v:.4}"),
+        v if v >= 0.000_995 => format!("{v:.4}"),
+        v => format!("{v:.2e}"),
     }
 }
 

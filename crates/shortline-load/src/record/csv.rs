@@ -1,0 +1,331 @@
+//! The result CSV, written and read; its columns are in [`crate::record`].
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::RequestRecord;
+use crate::trace::csv_field;
+
+const HEADER: &str = "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error";
+const FIELDS_AFTER_PATH: usize = 9;
+/// The longest line read, in bytes: the longest path a trace may hold is far below it.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// A result CSV that could not be read or written.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", file.display())]
+pub struct RecordError {
+    file: PathBuf,
+    #[source]
+    problem: RecordProblem,
+}
+
+/// What is wrong with a result CSV. Lines count from 1.
+#[derive(Debug, Error)]
+pub enum RecordProblem {
+    /// The system could not read or write it.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The first line is not the header.
+    #[error("line 1: want the header `{HEADER}`")]
+    Header,
+    /// A field is not what its column wants.
+    #[error("line {line}: {column} `{value}`: want {want}")]
+    Field {
+        /// Line number.
+        line: usize,
+        /// The column's name.
+        column: &'static str,
+        /// What stands there.
+        value: String,
+        /// What would be right.
+        want: &'static str,
+    },
+}
+
+/// Writes records as CSV with the header.
+///
+/// # Errors
+/// [`RecordError`] with the file's name.
+pub fn write_records(path: &Path, records: &[RequestRecord]) -> Result<(), RecordError> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        write_to(&mut out, records)?;
+        out.flush()
+    };
+    write().map_err(|error| RecordError {
+        file: path.to_owned(),
+        problem: error.into(),
+    })
+}
+
+/// Reads what [`write_records`] wrote.
+///
+/// # Errors
+/// [`RecordError`] with file, line, column, value and what would be right.
+pub fn read_records(path: &Path) -> Result<Vec<RequestRecord>, RecordError> {
+    File::open(path)
+        .map_err(RecordProblem::from)
+        .and_then(|file| read_from(BufReader::new(file)))
+        .map_err(|problem| RecordError {
+            file: path.to_owned(),
+            problem,
+        })
+}
+
+fn write_to(out: &mut impl Write, records: &[RequestRecord]) -> io::Result<()> {
+    writeln!(out, "{HEADER}")?;
+    for record in records {
+        writeln!(
+            out,
+            "{:.6},{},{},{},{},{},{:.6},{},{},{:.6},{}",
+            record.at_s,
+            csv_field(&record.path),
+            record.size,
+            record.received,
+            u8::from(record.ok()),
+            record.tries,
+            record.lag_s,
+            optional(record.connect_s),
+            optional(record.first_byte_s),
+            record.response_time_s,
+            record.failure.map(|f| f.to_string()).unwrap_or_default(),
+        )?;
+    }
+    Ok(())
+}
+
+fn optional(seconds: Option<f64>) -> String {
+    seconds.map(|s| format!("{s:.6}")).unwrap_or_default()
+}
+
+fn read_from(mut input: impl BufRead) -> Result<Vec<RequestRecord>, RecordProblem> {
+    let mut records = Vec::new();
+    let mut text = String::new();
+    for line in 1.. {
+        text.clear();
+        if input.by_ref().take(LINE_BYTES_MAX).read_line(&mut text)? == 0 {
+            break;
+        }
+        match (line, text.trim_end()) {
+            (1, HEADER) => {}
+            (1, _) => return Err(RecordProblem::Header),
+            (_, "") => {}
+            (line, text) => records.push(parse_line(line, text)?),
+        }
+    }
+    Ok(records)
+}
+
+fn parse_line(line: usize, text: &str) -> Result<RequestRecord, RecordProblem> {
+    // The path may hold commas, and nothing after it may: count from the end.
+    let mut after_path: Vec<&str> = text.rsplitn(FIELDS_AFTER_PATH + 1, ',').collect();
+    let Some((at, path)) = after_path.pop().and_then(|rest| rest.split_once(',')) else {
+        return Err(RecordProblem::Field {
+            line,
+            column: "line",
+            value: text.chars().take(60).collect(),
+            want: "eleven fields",
+        });
+    };
+    let mut fields = Fields {
+        line,
+        left: after_path,
+    };
+    let at_s = fields.seconds("at", at)?;
+    let size = fields.next("size", "bytes")?;
+    let received = fields.next("received", "bytes")?;
+    let ok: u8 = fields.next("ok", "0 or 1")?;
+    let tries = fields.next("tries", "a whole number")?;
+    let lag_s = fields.next_seconds("lag")?;
+    let connect_s = fields.next_optional("connect")?;
+    let first_byte_s = fields.next_optional("first_byte")?;
+    let response_time_s = fields.next_seconds("response_time")?;
+    let failure = match (ok, fields.take()) {
+        (1, "") => None,
+        (_, name) => Some(fields.parse("error", name, "a kind of failure where ok is 0")?),
+    };
+    Ok(RequestRecord {
+        at_s,
+        path: path.trim_matches('"').to_owned(),
+        size,
+        received,
+        tries,
+        lag_s,
+        connect_s,
+        first_byte_s,
+        response_time_s,
+        failure,
+    })
+}
+
+/// The fields of a line from `size` on, the last first.
+struct Fields<'a> {
+    line: usize,
+    left: Vec<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self) -> &'a str {
+        self.left.pop().unwrap_or_default()
+    }
+
+    fn parse<T: FromStr>(
+        &self,
+        column: &'static str,
+        value: &str,
+        want: &'static str,
+    ) -> Result<T, RecordProblem> {
+        value.parse().map_err(|_| RecordProblem::Field {
+            line: self.line,
+            column,
+            value: value.into(),
+            want,
+        })
+    }
+
+    fn next<T: FromStr>(
+        &mut self,
+        column: &'static str,
+        want: &'static str,
+    ) -> Result<T, RecordProblem> {
+        let value = self.take();
+        self.parse(column, value, want)
+    }
+
+    fn seconds(&self, column: &'static str, value: &str) -> Result<f64, RecordProblem> {
+        let want = "seconds";
+        let seconds: f64 = self.parse(column, value, want)?;
+        if seconds.is_finite() {
+            return Ok(seconds);
+        }
+        Err(RecordProblem::Field {
+            line: self.line,
+            column,
+            value: value.into(),
+            want,
+        })
+    }
+
+    fn next_seconds(&mut self, column: &'static str) -> Result<f64, RecordProblem> {
+        let value = self.take();
+        self.seconds(column, value)
+    }
+
+    fn next_optional(&mut self, column: &'static str) -> Result<Option<f64>, RecordProblem> {
+        match self.take() {
+            "" => Ok(None),
+            value => self.seconds(column, value).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::record::Failure;
+    use proptest::prelude::*;
+
+    fn record() -> RequestRecord {
+        RequestRecord {
+            at_s: 1.5,
+            path: "/a,b".into(),
+            size: 5000,
+            received: 4000,
+            tries: 2,
+            lag_s: 0.000_021,
+            connect_s: None,
+            first_byte_s: Some(0.25),
+            response_time_s: 7.000_001,
+            failure: Some(Failure::Status(503)),
+        }
+    }
+
+    #[test]
+    fn the_columns_are_the_designs() {
+        let mut text = Vec::new();
+        write_to(&mut text, &[record()]).unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error\n\
+             1.500000,\"/a,b\",5000,4000,0,2,0.000021,,0.250000,7.000001,status-503\n"
+        );
+    }
+
+    #[test]
+    fn a_file_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("r.csv");
+        write_records(&file, &[record()]).unwrap();
+        assert_eq!(read_records(&file).unwrap(), [record()]);
+    }
+
+    #[test]
+    fn errors_name_line_column_and_value() {
+        let error = |line: &str| {
+            let text = format!("{HEADER}\n{line}\n");
+            read_from(text.as_bytes()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            error("1,/a,x,0,1,1,0,0,0,0,"),
+            "line 2: size `x`: want bytes"
+        );
+        assert_eq!(
+            error("NaN,/a,1,0,1,1,0,0,0,0,"),
+            "line 2: at `NaN`: want seconds"
+        );
+        assert_eq!(
+            error("1,/a,1,0,0,1,0,0,0,0,"),
+            "line 2: error ``: want a kind of failure where ok is 0"
+        );
+        assert_eq!(error("1,2,3"), "line 2: line `1,2,3`: want eleven fields");
+        assert!(matches!(
+            read_from(&b"a,b\n"[..]),
+            Err(RecordProblem::Header)
+        ));
+    }
+
+    fn any_failure() -> impl Strategy<Value = Option<Failure>> {
+        prop_oneof![
+            Just(None),
+            Just(Some(Failure::Connect)),
+            Just(Some(Failure::Tls)),
+            Just(Some(Failure::Reset)),
+            Just(Some(Failure::Timeout)),
+            (100u16..600).prop_map(|code| Some(Failure::Status(code))),
+            Just(Some(Failure::Short)),
+            Just(Some(Failure::Protocol)),
+            Just(Some(Failure::Unfinished)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_reads_back(
+            times in proptest::collection::vec(0u32..2_000_000_000, 5),
+            path in "/[a-z,%?=]{0,12}", size: u64, received: u64, tries: u32,
+            connected: bool, failure in any_failure(),
+        ) {
+            // Six places are kept.
+            let s = |i: usize| f64::from(times[i]) / 1e6;
+            let record = RequestRecord {
+                at_s: s(0), path, size, received, tries, lag_s: s(1),
+                connect_s: connected.then(|| s(2)), first_byte_s: connected.then(|| s(3)),
+                response_time_s: s(4), failure,
+            };
+            let mut text = Vec::new();
+            write_to(&mut text, std::slice::from_ref(&record)).unwrap();
+            prop_assert_eq!(read_from(text.as_slice()).unwrap(), vec![record]);
+        }
+
+        #[test]
+        fn no_line_panics(line in "[0-9a-z,./\" -]{0,80}") {
+            let _ = read_from(format!("{HEADER}\n{line}\n").as_bytes()).is_ok();
+        }
+    }
+}

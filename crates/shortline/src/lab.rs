@@ -1,17 +1,112 @@
-//! `shortline lab`: Runs experiments beside nginx and Apache.
+//! `shortline lab`: runs experiments beside nginx and Apache, and reports on them.
+
+use std::io::{BufReader, stdin};
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use shortline_lab::{LabError, RunOptions, janitor};
+use shortline_sched::units::Rate;
 
 use crate::error::CommandError;
 
+const EXAMPLES: &str = "\
+Examples:
+  shortline lab run demo --out demo
+  sudo shortline lab run w1 --seeds 5 --out w1
+  sudo shortline lab run w1 --servers srpt,nginx --seconds 50
+  shortline lab report w1";
+
 /// Flags of `shortline lab`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Name every experiment: what it shows and how long it takes
+    List,
+    /// Run an experiment and print its report
+    Run(Run),
+    /// Print the report on kept results again
+    Report {
+        /// The folder that `lab run` wrote
+        folder: PathBuf,
+    },
+    /// Undo what a lab made, when it ends (the lab starts this itself)
+    #[command(hide = true)]
+    Janitor,
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// Which experiment: `lab list` names them
+    experiment: String,
+    /// Where to keep results, report and plot [default: lab-results/EXPERIMENT]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How long requests arrive, or a measurement takes
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    /// The servers, in turn: srpt, fair and the other policies (ours, paced), slots, off,
+    /// nginx, apache
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    servers: Vec<String>,
+    /// How many seeds of arrivals, or rounds of a measurement
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// The uplink's rate
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// [`CommandError`], one line.
-pub fn run(_args: Args) -> Result<(), CommandError> {
-    Err(CommandError::Usage(
-        "`lab` comes in a later release".to_owned(),
-    ))
+pub fn run(args: Args) -> Result<(), CommandError> {
+    match args.command {
+        Command::List => print!("{}", shortline_lab::list()),
+        Command::Run(run) => print!("{}", shortline_lab::run(&run.into()).map_err(told)?),
+        Command::Report { folder } => {
+            print!("{}", shortline_lab::report(&folder).map_err(told)?);
+        }
+        Command::Janitor => return clean_up(),
+    }
+    Ok(())
+}
+
+impl From<Run> for RunOptions {
+    fn from(run: Run) -> Self {
+        Self {
+            id: run.experiment,
+            out: run.out,
+            seconds: run.seconds,
+            servers: run.servers,
+            seeds: run.seeds,
+            rate: run.rate,
+        }
+    }
+}
+
+fn told(error: LabError) -> CommandError {
+    if error.is_usage() {
+        CommandError::usage(error)
+    } else {
+        CommandError::failure(error)
+    }
+}
+
+fn clean_up() -> Result<(), CommandError> {
+    let left = janitor::clean_up_at_end_of(BufReader::new(stdin()));
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(CommandError::Failure(format!(
+            "could not clean up after the lab: {}",
+            left.join("; ")
+        )))
+    }
 }

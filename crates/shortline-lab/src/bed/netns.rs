@@ -1,0 +1,80 @@
+//! A network namespace of the lab's own, gone when dropped.
+
+use std::sync::Arc;
+
+use super::Place;
+use crate::janitor::{self, Janitor};
+use crate::{LabError, command};
+
+/// A named network namespace with its loopback up.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes the namespace `name`.
+    ///
+    /// # Errors
+    /// If `ip` fails, or the run is over.
+    pub fn make(janitor: &Arc<Janitor>, name: String) -> Result<Self, LabError> {
+        janitor.watch_namespace(&name)?;
+        command::run("ip", &["netns", "add", &name])?;
+        let namespace = Self { name };
+        // Neighbour and multicast messages of IPv6 would be counted as the servers' bytes.
+        namespace.set("net.ipv6.conf.all.disable_ipv6", "1")?;
+        namespace.set("net.ipv6.conf.default.disable_ipv6", "1")?;
+        namespace.ip(&["link", "set", "dev", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// For processes that should run in it.
+    pub fn place(&self) -> Place {
+        Place::Namespace(self.name.clone())
+    }
+
+    /// Runs `ip` on its devices.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn ip(&self, arguments: &[&str]) -> Result<String, LabError> {
+        command::run("ip", &[&["-n", &self.name], arguments].concat())
+    }
+
+    /// Runs `tc` on its devices.
+    ///
+    /// # Errors
+    /// If `tc` fails.
+    pub fn tc(&self, arguments: &[&str]) -> Result<String, LabError> {
+        command::run("tc", &[&["-n", &self.name], arguments].concat())
+    }
+
+    /// Sets one of its kernel parameters.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set(&self, parameter: &str, value: &str) -> Result<(), LabError> {
+        let path = format!("/proc/sys/{}", parameter.replace('.', "/"));
+        let script = r#"echo "$1" > "$2""#;
+        let exec = [
+            "netns", "exec", &self.name, "sh", "-c", script, "sh", value, &path,
+        ];
+        command::run("ip", &exec).map(drop)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        if let Err(error) = janitor::remove_namespace(&self.name) {
+            eprintln!(
+                "lab: namespace {} is left to the janitor: {error}",
+                self.name
+            );
+        }
+    }
+}

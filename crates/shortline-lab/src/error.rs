@@ -1,0 +1,146 @@
+//! What can go wrong in the lab, in one line each: what, where, and what would be right.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why an experiment could not be run or reported.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// No experiment of that name.
+    #[error("unknown experiment `{0}`: `shortline lab list` names them all")]
+    UnknownExperiment(String),
+    /// No server of that name.
+    #[error(
+        "unknown server `{0}`: want nginx, apache, off, slots, slots-POLICY, or a POLICY ({1}) for ours paced"
+    )]
+    UnknownServer(String, String),
+    /// The experiment cannot run that server.
+    #[error("experiment `{experiment}` cannot run `{server}`: it takes {allowed}")]
+    ServerNotInExperiment {
+        /// The experiment asked for.
+        experiment: &'static str,
+        /// The server it has no use for.
+        server: String,
+        /// The servers it takes.
+        allowed: String,
+    },
+    /// A number outside its limits.
+    #[error("{what} is {value}: want {low} to {high}")]
+    OutOfRange {
+        /// Which option.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// The smallest that is right.
+        low: u64,
+        /// The largest that is right.
+        high: u64,
+    },
+    /// A rate whose phases the generator could not fill.
+    #[error("experiment `{0}` has no uplink: --rate does not apply")]
+    NoRate(&'static str),
+    /// Namespaces need root.
+    #[error("experiment `{0}` makes network namespaces: run it as root (the demo needs none)")]
+    NotRoot(&'static str),
+    /// A program that the experiment needs is not there.
+    #[error("`{program}` is not installed: apt-get install {package}")]
+    ToolMissing {
+        /// What was looked for on the PATH and in the sbin folders.
+        program: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A command ended badly or could not be started.
+    #[error("`{command}` failed: {problem}")]
+    Command {
+        /// The command line.
+        command: String,
+        /// Its exit status and the last line it wrote.
+        problem: String,
+    },
+    /// A command or server took longer than its limit.
+    #[error("{what} took more than {limit_s} s and was stopped")]
+    TooLong {
+        /// Which process.
+        what: String,
+        /// The limit, in seconds.
+        limit_s: u64,
+    },
+    /// A server ended or never listened.
+    #[error("server `{server}` {problem}; its last words: {log}")]
+    Server {
+        /// Which server.
+        server: String,
+        /// What it did.
+        problem: String,
+        /// The last line of its log.
+        log: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A kept result that is not what this version writes.
+    #[error("{path}: {problem}: want a folder written by `shortline lab run --out`", path = path.display())]
+    Kept {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The trace or the simulator refused.
+    #[error("{0}")]
+    Workload(String),
+    /// The plot could not be drawn.
+    #[error("{path}: the plot could not be drawn: {problem}", path = path.display())]
+    Plot {
+        /// Where it should go.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// SIGINT or SIGTERM.
+    #[error("interrupted: everything the experiment made has been removed")]
+    Interrupted,
+}
+
+impl LabError {
+    /// Whether the command line was wrong (exit status 2) and not the run (1).
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownExperiment(_)
+                | Self::UnknownServer(..)
+                | Self::ServerNotInExperiment { .. }
+                | Self::OutOfRange { .. }
+                | Self::NoRate(_)
+        )
+    }
+
+    /// For `map_err` on anything done to the file at `path`.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::File {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// For `map_err` where a kept file does not hold what it should.
+    pub(crate) fn kept<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self + '_ {
+        move |problem| Self::Kept {
+            path: path.into(),
+            problem: problem.to_string(),
+        }
+    }
+
+    /// For `map_err` on the errors of the workload, trace and simulator crates.
+    pub(crate) fn workload<E: ToString>(error: E) -> Self {
+        Self::Workload(error.to_string())
+    }
+}

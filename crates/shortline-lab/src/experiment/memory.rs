@@ -1,0 +1,199 @@
+//! Resident memory of a server with 10,000 idle connections, each of which did one request:
+//! HTTP/1.1 in the clear, and HTTP/2 over TLS.
+//!
+//! The connections come from many loopback addresses (127.0.1.1 and so on), since a server
+//! may limit those of one address.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+use shortline_sched::Policy;
+
+use super::plan::{read_json, write_json};
+use super::uplink::free_port;
+use crate::bed::Place;
+use crate::idle_client::{self, IdleClient};
+use crate::lab::Lab;
+use crate::server::{self, OursMode, Running, Server, ServerSetup, Speech};
+use crate::table::{Table, bytes};
+use crate::{LabError, proc_fs};
+
+/// How many connections.
+const CONNECTIONS: u32 = 10_000;
+/// File descriptors that this process needs beside them.
+const FILES_SPARE: u64 = 200;
+/// How long the connections idle before the memory is read: the server has parked them.
+const IDLE: Duration = Duration::from_secs(5);
+/// The answer to each request, in bytes.
+const BODY_BYTES: usize = 1_000;
+
+/// One measurement, as kept in `memory.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    server: String,
+    protocol: String,
+    connections: u32,
+    /// Before the first connection.
+    resident_begin_bytes: u64,
+    /// With all of them idle.
+    resident_bytes: u64,
+    /// After they have closed.
+    resident_end_bytes: u64,
+}
+
+/// The servers to measure: ours as it is by default, unless named.
+///
+/// # Errors
+/// None yet; every server can be measured.
+pub fn servers(named: &[Server]) -> Result<Vec<Server>, LabError> {
+    if named.is_empty() {
+        Ok(vec![
+            Server::Ours(OursMode::Slots(Policy::Srpt)),
+            Server::Nginx,
+        ])
+    } else {
+        Ok(named.to_vec())
+    }
+}
+
+/// Measures each server with both protocols and keeps `memory.json`.
+///
+/// # Errors
+/// If there are too few file descriptors, or a server or connection fails.
+pub fn run(lab: &Lab, servers: &[Server]) -> Result<(), LabError> {
+    raise_open_files()?;
+    server::make_certificate(lab, "127.0.0.1")?;
+    let root = lab.scratch().join("site");
+    fs::create_dir_all(&root).map_err(LabError::file(&root))?;
+    let file = root.join("a.bin");
+    fs::write(&file, vec![b'x'; BODY_BYTES]).map_err(LabError::file(&file))?;
+    let mut all = Vec::new();
+    for server in servers {
+        for (protocol, speech) in [
+            (
+                "HTTP/1.1",
+                Speech {
+                    tls: false,
+                    http2: false,
+                },
+            ),
+            (
+                "HTTP/2 over TLS",
+                Speech {
+                    tls: true,
+                    http2: true,
+                },
+            ),
+        ] {
+            eprintln!("memory: {server}, {protocol}, {CONNECTIONS} connections");
+            all.push(measure(lab, *server, protocol, speech, &root)?);
+            write_json(&lab.out().join("memory.json"), &all)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    lab: &Lab,
+    server: Server,
+    protocol: &str,
+    speech: Speech,
+    root: &Path,
+) -> Result<Measured, LabError> {
+    let setup = ServerSetup {
+        place: Place::Here,
+        address: "127.0.0.1".into(),
+        port: free_port()?,
+        root: root.into(),
+        rate: None,
+        speech,
+        uplink_loopback: false,
+        admin_port: None,
+    };
+    let mut running = Running::start(lab, server, &setup)?;
+    let resident_begin_bytes = proc_fs::resident_bytes(running.pid());
+    let client = IdleClient {
+        server: SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port)),
+        path: "/a.bin",
+        body_bytes: BODY_BYTES,
+        connections: CONNECTIONS,
+        certificate: speech.tls.then(|| server::certificate_file(lab)),
+    };
+    let resident_bytes = idle_client::hold(&client, || {
+        std::thread::sleep(IDLE);
+        proc_fs::resident_bytes(running.pid())
+    })?;
+    std::thread::sleep(IDLE);
+    running.still_runs()?;
+    Ok(Measured {
+        server: server.to_string(),
+        protocol: protocol.into(),
+        connections: CONNECTIONS,
+        resident_begin_bytes,
+        resident_bytes,
+        resident_end_bytes: proc_fs::resident_bytes(running.pid()),
+    })
+}
+
+fn raise_open_files() -> Result<(), LabError> {
+    let needed = u64::from(CONNECTIONS) + FILES_SPARE;
+    let limit = getrlimit(Resource::Nofile);
+    let too_few = |problem: String| LabError::Command {
+        command: "ulimit -n".into(),
+        problem,
+    };
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        return Err(too_few(format!(
+            "the hard limit is below {needed} open files: raise it"
+        )));
+    }
+    let raised = Rlimit {
+        current: limit.maximum.or(Some(needed)),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|error| too_few(error.to_string()))
+}
+
+/// The report on the results in `folder`.
+///
+/// # Errors
+/// If `memory.json` is missing or wrong.
+pub fn report(folder: &Path) -> Result<String, LabError> {
+    let all: Vec<Measured> = read_json(&folder.join("memory.json"))?;
+    let mut table = Table::new(&[
+        "server",
+        "protocol",
+        "connections",
+        "resident",
+        "per connection",
+        "before",
+        "after",
+    ]);
+    for measured in &all {
+        let grown = measured
+            .resident_bytes
+            .saturating_sub(measured.resident_begin_bytes);
+        table.row(vec![
+            measured.server.clone(),
+            measured.protocol.clone(),
+            measured.connections.to_string(),
+            bytes(measured.resident_bytes as f64),
+            bytes(grown as f64 / f64::from(measured.connections)),
+            bytes(measured.resident_begin_bytes as f64),
+            bytes(measured.resident_end_bytes as f64),
+        ]);
+    }
+    let mut text = String::new();
+    writeln!(
+        text,
+        "memory: resident memory with idle connections after a request each\n"
+    )
+    .ok();
+    text += &table.to_string();
+    Ok(text)
+}

@@ -1,0 +1,422 @@
+//! The servers that are compared, each started as a process: ours in its modes, nginx,
+//! Apache. Their configuration is in `peers/`, tuned as their own documentation says.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+use shortline_sched::Policy;
+use shortline_sched::units::Rate;
+
+use crate::bed::Place;
+use crate::lab::Lab;
+use crate::process::Process;
+use crate::{LabError, command, proc_fs};
+
+/// How long a server may take until it listens.
+const START_MAX: Duration = Duration::from_secs(10);
+/// Connections a server is set up for; an overload of W1 has a few thousand.
+const CONNECTIONS: u64 = 16_000;
+
+/// A server to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// Shortline.
+    Ours(OursMode),
+    /// nginx from Debian.
+    Nginx,
+    /// Apache httpd from Debian, event MPM.
+    Apache,
+}
+
+/// How Shortline shares the uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OursMode {
+    /// Paced at the uplink's rate.
+    Paced(Policy),
+    /// At most a few responses in the kernel, no rate given.
+    Slots(Policy),
+    /// Without scheduling.
+    Off,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(OursMode::Paced(policy)) => policy.fmt(f),
+            Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
+            Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
+            Self::Ours(OursMode::Off) => f.write_str("off"),
+            Self::Nginx => f.write_str("nginx"),
+            Self::Apache => f.write_str("apache"),
+        }
+    }
+}
+
+impl FromStr for Server {
+    type Err = LabError;
+
+    fn from_str(name: &str) -> Result<Self, LabError> {
+        let policy = |policy: &str| {
+            policy.parse::<Policy>().map_err(|_| {
+                let policies = Policy::ALL.iter().map(ToString::to_string);
+                let policies: Vec<String> = policies.collect();
+                LabError::UnknownServer(name.into(), policies.join(", "))
+            })
+        };
+        Ok(match name {
+            "nginx" => Self::Nginx,
+            "apache" => Self::Apache,
+            "off" => Self::Ours(OursMode::Off),
+            "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
+            _ => Self::Ours(match name.strip_prefix("slots-") {
+                Some(name) => OursMode::Slots(policy(name)?),
+                None => OursMode::Paced(policy(name)?),
+            }),
+        })
+    }
+}
+
+/// What the server is to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Speech {
+    /// Over TLS.
+    pub tls: bool,
+    /// HTTP/2: by ALPN over TLS, else by prior knowledge.
+    pub http2: bool,
+}
+
+/// Everything a server needs to know.
+#[derive(Clone, Debug)]
+pub struct ServerSetup {
+    /// Where it runs.
+    pub place: Place,
+    /// The address to listen on.
+    pub address: String,
+    /// The port to listen on.
+    pub port: u16,
+    /// The files to serve.
+    pub root: PathBuf,
+    /// The uplink, if it is known.
+    pub rate: Option<Rate>,
+    /// TLS and HTTP/2.
+    pub speech: Speech,
+    /// Schedule loopback clients too (ours only).
+    pub uplink_loopback: bool,
+    /// Listen for the admin on this port of 127.0.0.1 (ours only).
+    pub admin_port: Option<u16>,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Running {
+    /// Which one.
+    pub server: Server,
+    process: Process,
+}
+
+impl Running {
+    /// Starts `server` and waits until it listens.
+    ///
+    /// # Errors
+    /// If it is not installed, ends at once, or does not listen within 10 s.
+    pub fn start(lab: &Lab, server: Server, setup: &ServerSetup) -> Result<Self, LabError> {
+        let (program, arguments) = command_line(lab, server, setup)?;
+        let log = lab.log(&server.to_string());
+        let process = Process::start(lab, &setup.place, &program, &arguments, &log)?;
+        let mut running = Self { server, process };
+        running.wait_until_listening(setup.port)?;
+        Ok(running)
+    }
+
+    /// Its process id; nginx's and Apache's workers are its children.
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    /// Fails if it has ended.
+    ///
+    /// # Errors
+    /// With its exit status and its last words.
+    pub fn still_runs(&mut self) -> Result<(), LabError> {
+        match self.process.ended() {
+            Some(status) => Err(self.failed(format!("ended: {status}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn wait_until_listening(&mut self, port: u16) -> Result<(), LabError> {
+        let deadline = Instant::now() + START_MAX;
+        while !proc_fs::is_listening(self.pid(), port) {
+            self.still_runs()?;
+            if Instant::now() > deadline {
+                let problem = format!("does not listen after {} s", START_MAX.as_secs());
+                return Err(self.failed(problem));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, problem: String) -> LabError {
+        LabError::Server {
+            server: self.server.to_string(),
+            problem,
+            log: self.process.last_words(),
+        }
+    }
+}
+
+/// The version a server gives of itself, for the results.
+pub fn version(lab: &Lab, server: Server) -> Result<String, LabError> {
+    let (program, argument) = match server {
+        Server::Ours(_) => (lab.program().to_owned(), "--version"),
+        Server::Nginx => (nginx()?, "-v"),
+        Server::Apache => (apache()?, "-v"),
+    };
+    let output = std::process::Command::new(&program).arg(argument).output();
+    let output = output.map_err(LabError::file(&program))?;
+    // nginx writes its version to standard error.
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let version = text.lines().next().unwrap_or_default();
+    Ok(version
+        .trim_start_matches("Server version: ")
+        .trim_start_matches("nginx version: ")
+        .to_owned())
+}
+
+fn nginx() -> Result<PathBuf, LabError> {
+    command::find("nginx", "nginx-light")
+}
+
+fn apache() -> Result<PathBuf, LabError> {
+    command::find("apache2", "apache2")
+}
+
+fn command_line(
+    lab: &Lab,
+    server: Server,
+    setup: &ServerSetup,
+) -> Result<(PathBuf, Vec<String>), LabError> {
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+    let scratch = lab.scratch().display().to_string();
+    let configuration = |name: &str, text: String| {
+        let path = lab.scratch().join(name);
+        fs::write(&path, text).map_err(LabError::file(&path))?;
+        Ok::<_, LabError>(path.display().to_string())
+    };
+    match server {
+        Server::Ours(mode) => Ok((lab.program().to_owned(), our_arguments(lab, mode, setup))),
+        Server::Nginx => {
+            let conf = configuration("nginx.conf", nginx_configuration(&scratch, setup))?;
+            Ok((nginx()?, words(&["-p", &scratch, "-c", &conf])))
+        }
+        Server::Apache => {
+            let conf = configuration("apache.conf", apache_configuration(&scratch, setup))?;
+            Ok((apache()?, words(&["-f", &conf, "-DFOREGROUND"])))
+        }
+    }
+}
+
+fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
+    let mut arguments = vec!["serve".to_owned(), setup.root.display().to_string()];
+    let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
+    add("--listen", format!("{}:{}", setup.address, setup.port));
+    match mode {
+        OursMode::Paced(policy) => {
+            let rate = setup.rate.map(|rate| rate.to_string());
+            add("--uplink", rate.unwrap_or_else(|| "1gbit".into()));
+            add("--policy", policy.to_string());
+        }
+        OursMode::Slots(policy) => {
+            add("--link-mode", "slots".into());
+            add("--policy", policy.to_string());
+        }
+        OursMode::Off => add("--uplink", "off".into()),
+    }
+    // All clients of a bed have one address.
+    add("--connections-max", CONNECTIONS.to_string());
+    add("--connections-per-address-max", CONNECTIONS.to_string());
+    if setup.speech.tls {
+        add("--tls-cert", certificate(lab, "crt").display().to_string());
+        add("--tls-key", certificate(lab, "key").display().to_string());
+    }
+    if let Some(port) = setup.admin_port {
+        add("--admin", format!("127.0.0.1:{port}"));
+    }
+    if setup.uplink_loopback {
+        arguments.push("--uplink-loopback".into());
+    }
+    arguments
+}
+
+fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
+    let Speech { tls, http2 } = setup.speech;
+    let options = format!(
+        "{}{}",
+        if tls { " ssl" } else { "" },
+        if http2 { " http2" } else { "" }
+    );
+    let tls = if tls {
+        include_str!("../peers/nginx-tls.conf")
+    } else {
+        ""
+    };
+    fill_in(
+        include_str!("../peers/nginx.conf"),
+        scratch,
+        setup,
+        &[
+            ("@TLS@", tls),
+            ("@LISTEN_OPTIONS@", &options),
+            ("@NOFILE@", &open_files_max().to_string()),
+            (
+                "@CONNECTIONS@",
+                &CONNECTIONS.min(open_files_max() * 9 / 10).to_string(),
+            ),
+        ],
+    )
+}
+
+fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
+    let Speech { tls, http2 } = setup.speech;
+    let mut modules = String::new();
+    let mut load = |name: &str| {
+        modules += &format!("LoadModule {name}_module @MODULES@/mod_{name}.so\n");
+    };
+    if tls {
+        load("socache_shmcb");
+        load("ssl");
+    }
+    if http2 {
+        load("http2");
+    }
+    let protocols = match (tls, http2) {
+        (_, false) => "",
+        (true, true) => "Protocols h2 http/1.1",
+        (false, true) => "Protocols h2c http/1.1",
+    };
+    let tls = if tls {
+        include_str!("../peers/apache-tls.conf")
+    } else {
+        ""
+    };
+    fill_in(
+        include_str!("../peers/apache.conf"),
+        scratch,
+        setup,
+        &[
+            ("@PROTOCOL_MODULES@", &modules),
+            ("@PROTOCOLS@", protocols),
+            ("@TLS@", tls),
+            ("@MODULES@", "/usr/lib/apache2/modules"),
+        ],
+    )
+}
+
+/// Fills in first what may itself hold places to fill in.
+fn fill_in(template: &str, scratch: &str, setup: &ServerSetup, special: &[(&str, &str)]) -> String {
+    let root = setup.root.display().to_string();
+    let port = setup.port.to_string();
+    let general = [
+        ("@SCRATCH@", scratch),
+        ("@ROOT@", &root),
+        ("@ADDRESS@", &setup.address),
+        ("@PORT@", &port),
+    ];
+    let places = special.iter().chain(&general);
+    places.fold(template.to_owned(), |text, (place, value)| {
+        text.replace(place, value)
+    })
+}
+
+/// The hard limit of open files, to which servers raise their own.
+fn open_files_max() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20)
+}
+
+/// Makes the certificate that all servers use over TLS.
+///
+/// # Errors
+/// If it cannot be made or written.
+pub fn make_certificate(lab: &Lab, name: &str) -> Result<(), LabError> {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]);
+    let made = made.map_err(LabError::workload)?;
+    for (ending, text) in [
+        ("crt", made.cert.pem()),
+        ("key", made.signing_key.serialize_pem()),
+    ] {
+        let path = certificate(lab, ending);
+        fs::write(&path, text).map_err(LabError::file(&path))?;
+    }
+    Ok(())
+}
+
+fn certificate(lab: &Lab, ending: &str) -> PathBuf {
+    lab.scratch().join(format!("site.{ending}"))
+}
+
+/// The certificate as a file, for clients to trust.
+pub fn certificate_file(lab: &Lab) -> PathBuf {
+    certificate(lab, "crt")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn setup(speech: Speech) -> ServerSetup {
+        ServerSetup {
+            place: Place::Here,
+            address: "127.0.0.1".into(),
+            port: 8080,
+            root: "/srv/www".into(),
+            rate: None,
+            speech,
+            uplink_loopback: false,
+            admin_port: None,
+        }
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in [
+            "srpt",
+            "fair",
+            "slots",
+            "slots-fair",
+            "off",
+            "nginx",
+            "apache",
+        ] {
+            assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
+        }
+        let error = "slots-quick".parse::<Server>().unwrap_err().to_string();
+        assert!(
+            error.contains("`slots-quick`") && error.contains("nginx"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn every_place_of_the_templates_is_filled_in() {
+        for (tls, http2) in [(false, false), (false, true), (true, false), (true, true)] {
+            let setup = setup(Speech { tls, http2 });
+            for text in [
+                nginx_configuration("/tmp/x", &setup),
+                apache_configuration("/tmp/x", &setup),
+            ] {
+                let settings = text
+                    .lines()
+                    .filter(|line| !line.trim_start().starts_with('#'));
+                let left: Vec<&str> = settings.filter(|line| line.contains('@')).collect();
+                assert_eq!(left, Vec::<&str>::new());
+            }
+        }
+    }
+}

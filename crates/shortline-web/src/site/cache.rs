@@ -88,3 +88,30 @@ fn share(part: u64, limit: u64) -> u64 {
     let units = (u128::from(part) * u128::from(CAPACITY)).div_ceil(u128::from(limit.max(1)));
     u64::try_from(units).expect("invariant: a part within its limit is within the capacity")
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn shares_within_the_capacity_are_parts_within_the_limit(
+            limit in 0u64..10_000, parts in proptest::collection::vec(0u64..1000, 0..100),
+        ) {
+            let weights: Vec<u64> = parts.iter().map(|part| share(*part, limit)).collect();
+            if weights.iter().sum::<u64>() <= CAPACITY {
+                prop_assert!(parts.iter().sum::<u64>() <= limit);
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_is_a_share_of_one() {
+        assert_eq!(share(7, 7), CAPACITY);
+        assert_eq!(share(u64::MAX, u64::MAX), CAPACITY);
+        assert_eq!(share(0, 0), 0);
+        assert!(share(1, 0) > CAPACITY);
+    }
+}

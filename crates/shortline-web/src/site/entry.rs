@@ -231,10 +231,13 @@ fn content_type(name: &str) -> HeaderValue {
     let Some(mime) = mime_guess::from_path(name).first_raw() else {
         return HeaderValue::from_static("application/octet-stream");
     };
-    let is_text = (mime.starts_with("text/") || mime == "application/javascript")
-        && !mime.ends_with("xml")
-        && !mime.contains(';');
-    if !is_text {
+    // RFC 9239: the other names of this type are obsolete.
+    let mime = if mime == "application/javascript" {
+        "text/javascript"
+    } else {
+        mime
+    };
+    if !mime.starts_with("text/") || mime.ends_with("xml") || mime.contains(';') {
         return HeaderValue::from_static(mime);
     }
     let value = HeaderValue::try_from(format!("{mime}; charset=utf-8"));

@@ -31,6 +31,8 @@ pub mod paths;
 mod plan;
 pub mod range;
 mod respond;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

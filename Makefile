@@ -1,0 +1,48 @@
+# Shortline's everyday commands. Each is a thin name for a script or a cargo call.
+#
+#   make demo       what it is about, in two minutes, without root
+#   make test       all checks and tests; what CI runs
+#   make test-long  the tests that take long: 2,000 hostile clients, minutes of fuzzing
+#   make bench      the measurements of docs/results (as root: namespaces)
+#   make lint       format, clippy, docs, licences
+#   make setup      what the others need on a Debian machine
+#   make clean      everything that these made
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long bench lint setup h2spec clean
+
+BINARY = $(or $(CARGO_TARGET_DIR),target)/release/shortline
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo:
+	scripts/setup rust
+	cargo build --release --locked -p shortline
+	$(BINARY) lab run demo --out demo
+
+test: setup h2spec
+	scripts/lint
+	scripts/test
+
+test-long: setup h2spec
+	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --release
+	scripts/fuzz 60
+
+bench: setup
+	cargo build --release --locked -p shortline
+	scripts/bench $(BINARY)
+
+lint: setup
+	scripts/lint --deny
+
+setup:
+	scripts/setup
+
+h2spec:
+	scripts/h2spec/build
+
+clean:
+	cargo clean
+	rm -rf demo lab-results fuzz/target fuzz/artifacts

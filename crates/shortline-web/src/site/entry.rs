@@ -37,7 +37,7 @@ pub(super) struct Entry {
 }
 
 /// One representation of a resource.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Variant {
     pub(super) file: Arc<OpenFile>,
     pub(super) validators: Validators,
@@ -148,6 +148,17 @@ impl Variant {
     /// Whether this is still right for a file found with `stamp` and a resource that varies or not.
     pub(super) fn holds_for(&self, stamp: Stamp, varies: bool) -> bool {
         self.settled && self.stamp == stamp && self.headers.contains_key(VARY) == varies
+    }
+
+    /// This, without a descriptor if the file has come into memory since it was opened.
+    pub(super) fn released(self: &Arc<Self>) -> Arc<Self> {
+        match self.file.released() {
+            Some(file) => Arc::new(Self {
+                file: Arc::new(file),
+                ..Self::clone(self)
+            }),
+            None => Arc::clone(self),
+        }
     }
 
     /// A file in memory stays as it is until checked by name; an open one can be asked itself.

@@ -46,6 +46,17 @@ impl OpenFile {
         file
     }
 
+    /// The same file without its descriptor, if its bytes were read since it was opened.
+    pub(super) fn released(&self) -> Option<Self> {
+        let bytes = self.memory.get().filter(|_| self.disk.is_some())?;
+        Some(Self {
+            len: self.len,
+            memory: bytes.clone().into(),
+            keep: true,
+            disk: None,
+        })
+    }
+
     /// Reads `len` bytes at `offset` if they are in memory; never waits for a disk.
     /// `Ok(None)`: they are not, use [`OpenFile::read_blocking`]. `UnexpectedEof`: the file was
     /// cut short, or the piece lies outside of it.
@@ -135,4 +146,57 @@ fn is_not_at_hand(error: &io::Error) -> bool {
 /// A position in a file that is kept in memory always fits; on 32 bits a larger one is refused.
 fn fitting(value: u64) -> io::Result<usize> {
     usize::try_from(value).map_err(|_| io::ErrorKind::UnexpectedEof.into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write;
+
+    use super::*;
+
+    fn opened(content: &[u8], keep: bool) -> OpenFile {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        OpenFile::new(file.into(), content.len() as u64, keep)
+    }
+
+    #[test]
+    fn pieces_outside_of_the_file_are_refused() {
+        for keep in [false, true] {
+            let file = opened(b"0123456789", keep);
+            for (offset, len) in [(0, 11), (10, 1), (u64::MAX, 1), (5, usize::MAX)] {
+                let error = file.read_blocking(offset, len).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+                assert!(file.read_now(offset, len).is_err());
+            }
+            assert_eq!(&file.read_blocking(3, 4).unwrap()[..], b"3456");
+            assert_eq!(&file.read_blocking(10, 0).unwrap()[..], b"");
+        }
+    }
+
+    #[test]
+    fn a_kept_file_once_read_needs_no_descriptor() {
+        let file = opened(b"0123456789", true);
+        assert_eq!(&file.read_blocking(3, 4).unwrap()[..], b"3456");
+        assert_eq!(&file.in_memory().unwrap()[..], b"0123456789");
+        // Either the kernel had it at hand when it was opened, or it can be released now.
+        let file = if file.disk().is_some() {
+            file.released().unwrap()
+        } else {
+            file
+        };
+        assert!(file.disk().is_none() && file.released().is_none());
+        assert_eq!(&file.read_now(3, 4).unwrap().unwrap()[..], b"3456");
+        assert_eq!((file.len(), file.kept_bytes()), (10, 10));
+    }
+
+    #[test]
+    fn other_files_keep_their_descriptor() {
+        let file = opened(b"0123456789", false);
+        assert_eq!(&file.read_blocking(0, 10).unwrap()[..], b"0123456789");
+        assert!(file.disk().is_some() && file.in_memory().is_none());
+        assert_eq!(file.kept_bytes(), 0);
+    }
 }

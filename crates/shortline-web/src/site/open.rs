@@ -248,7 +248,7 @@ mod tests {
     fn unreadable_is_forbidden() {
         let (dir, root) = site();
         let file = dir.path().join("root/a/file");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
         // The superuser may read it all the same.
         match fs::read(&file).map_err(|error| error.kind()) {
             Err(io::ErrorKind::PermissionDenied) => {

@@ -169,13 +169,12 @@ fn without_authority(raw_path: &str) -> Result<&str, TargetError> {
 
 fn canonicalize(raw_path: &str) -> Result<SitePath<'static>, TargetError> {
     let mut path = String::with_capacity(raw_path.len());
-    let mut names = 0;
-    for raw_segment in raw_path.split('/').filter(|segment| !segment.is_empty()) {
+    let raw_segments = raw_path.split('/').filter(|segment| !segment.is_empty());
+    for (index, raw_segment) in raw_segments.enumerate() {
         let segment = decode(raw_segment)?;
-        check_segment(&segment, names == 0)?;
+        check_segment(&segment, index == 0)?;
         path.push('/');
         path.push_str(&segment);
-        names += 1;
     }
     if raw_path.ends_with('/') {
         path.push('/');

@@ -103,6 +103,11 @@ impl Responder {
 
     fn find(&self, path: &SitePath<'_>, wait: Wait) -> Result<Found, OpenError> {
         let now_ns = u64::try_from(self.opened_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.find_at(now_ns, path, wait)
+    }
+
+    /// `now_ns` counts from when the site was opened.
+    fn find_at(&self, now_ns: u64, path: &SitePath<'_>, wait: Wait) -> Result<Found, OpenError> {
         let known = self.cache.get(path.as_str());
         if let Some(entry) = known
             .as_ref()
@@ -196,7 +201,7 @@ impl Responder {
         let siblings = self.siblings(name, &stamp, wait)?;
         let varies = !siblings.is_empty();
         let variant = |fd, stamp: Stamp, coding, before: Option<&Arc<Variant>>| match before {
-            Some(before) if before.holds_for(stamp, varies) => Arc::clone(before),
+            Some(before) if before.holds_for(stamp, varies) => before.released(),
             _ => {
                 let keep = stamp.len <= self.options.cache_file_bytes_max;
                 let kind = Kind {
@@ -406,5 +411,49 @@ fn plan_pieces(variant: &Variant, pieces: &[Piece]) -> Plan {
         status: StatusCode::PARTIAL_CONTENT,
         headers,
         body,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn content(responder: &Responder, now_ns: u64) -> Result<Bytes, OpenError> {
+        let Ok(Target::Resource { path, .. }) = parse_target("/file") else {
+            panic!("a path")
+        };
+        let Found::Resource(entry) = responder.find_at(now_ns, &path, Wait::Allowed)? else {
+            panic!("a file")
+        };
+        let file = &entry.identity.file;
+        Ok(file
+            .read_blocking(0, usize::try_from(file.len()).unwrap())
+            .unwrap())
+    }
+
+    #[test]
+    fn a_small_file_is_believed_for_a_second_and_no_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let responder = Responder::open(dir.path(), SiteOptions::default()).unwrap();
+        std::fs::write(&file, "one").unwrap();
+        assert_eq!(content(&responder, 0).unwrap(), "one");
+        // As long and, on a coarse clock, of the same time.
+        std::fs::write(&file, "two").unwrap();
+        assert_eq!(content(&responder, BELIEVED_NS).unwrap(), "one");
+        assert_eq!(content(&responder, BELIEVED_NS + 1).unwrap(), "two");
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(content(&responder, 2 * BELIEVED_NS).unwrap(), "two");
+        assert_eq!(
+            content(&responder, 3 * BELIEVED_NS).unwrap_err(),
+            OpenError::NotFound
+        );
+        // Gone from the cache at once, not only once it is checked again.
+        assert_eq!(
+            content(&responder, 3 * BELIEVED_NS).unwrap_err(),
+            OpenError::NotFound
+        );
     }
 }

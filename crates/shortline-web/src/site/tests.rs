@@ -468,19 +468,6 @@ fn a_large_file_that_is_replaced_is_sent_as_it_was() {
 }
 
 #[test]
-fn a_small_file_is_believed_for_a_second_at_most() {
-    let bed = bed();
-    assert_eq!(answer(&bed.get("/file.txt")).1, "0123456789");
-    // The same length and time: only the change time and the fresh change tell.
-    bed.write("file.txt", b"abcdefghij");
-    std::thread::sleep(Duration::from_nanos(super::cache::BELIEVED_NS) + Duration::from_millis(50));
-    assert_eq!(answer(&bed.get("/file.txt")).1, "abcdefghij");
-    fs::remove_file(bed.dir.path().join("file.txt")).unwrap();
-    std::thread::sleep(Duration::from_nanos(super::cache::BELIEVED_NS) + Duration::from_millis(50));
-    assert_eq!(bed.get("/file.txt").status, 404);
-}
-
-#[test]
 fn without_a_cache_all_is_the_same() {
     let options = SiteOptions {
         cache_bytes_max: 0,

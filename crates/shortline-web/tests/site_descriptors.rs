@@ -1,0 +1,42 @@
+//! No file descriptors left: 503 with Retry-After, and service again once there are some.
+//! Alone in its process, because the limit is the process's.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::File;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use shortline_web::site::{Plan, RequestHead, Site, SiteOptions};
+
+async fn get(site: &Site, target: &str) -> Plan {
+    let headers = &HeaderMap::new();
+    let head = RequestHead {
+        method: &Method::GET,
+        target,
+        headers,
+        secure: false,
+        host: None,
+    };
+    site.respond(&head).await
+}
+
+#[tokio::test]
+async fn without_descriptors_clients_are_asked_to_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["known", "unknown"] {
+        std::fs::write(dir.path().join(name), name).unwrap();
+    }
+    let site = Site::open(dir.path(), SiteOptions::default()).unwrap();
+    assert_eq!(get(&site, "/known").await.status, StatusCode::OK);
+
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = Some(64);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let hoard: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let plan = get(&site, "/unknown").await;
+    assert_eq!(plan.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(plan.headers[header::RETRY_AFTER], "1");
+
+    drop(hoard);
+    assert_eq!(get(&site, "/unknown").await.status, StatusCode::OK);
+}

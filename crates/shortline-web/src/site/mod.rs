@@ -17,6 +17,7 @@
 //! | [`conditional`], [`range`], [`encoding`] | the headers of the same names |
 //! | `multipart` | the body of several ranges |
 //! | `listing` | directory listings |
+//! | `lookup` | what a path names: file, index, directory, listing |
 //! | `respond` | the order of all that |
 
 mod cache;
@@ -25,6 +26,7 @@ pub mod encoding;
 mod entry;
 mod file;
 mod listing;
+mod lookup;
 mod multipart;
 mod open;
 pub mod paths;
@@ -109,21 +111,21 @@ pub enum SiteError {
 /// A directory tree served over HTTP. Cheap to clone: clones share root and cache.
 #[derive(Clone, Debug)]
 pub struct Site {
-    inner: Arc<respond::Responder>,
+    inner: Arc<lookup::Lookup>,
 }
 
 impl Site {
     /// Opens `root` for serving. Fails if it is no readable directory, if the kernel lacks
     /// `openat2`, or if an index name is no plain file name.
     pub fn open(root: &Path, options: SiteOptions) -> Result<Self, SiteError> {
-        let inner = Arc::new(respond::Responder::open(root, options)?);
+        let inner = Arc::new(lookup::Lookup::open(root, options)?);
         Ok(Self { inner })
     }
 
     /// The plan for a request if it can be made without waiting for a disk: always so for what is
     /// cached, mostly so for what the kernel has in memory. `None`: ask [`Site::respond`].
     pub fn respond_now(&self, head: &RequestHead<'_>) -> Option<Plan> {
-        self.inner.respond_now(head)
+        respond::respond_now(&self.inner, head)
     }
 
     /// The plan for a request. Tries [`Site::respond_now`] first; else a thread of tokio's

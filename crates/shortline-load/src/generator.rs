@@ -35,7 +35,7 @@ use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 
 use crate::record::RequestRecord;
-use crate::trace::Request;
+use crate::trace::{Request, is_request_target};
 pub use target::{Target, TargetError, Trust};
 use visit::Shared;
 
@@ -63,7 +63,7 @@ pub enum Protocol {
 pub struct LoadOptions {
     /// The server.
     pub target: Target,
-    /// What is requested and when, sorted by time.
+    /// What is requested and when.
     pub requests: Vec<Request>,
     /// Arrivals come this many times as fast as the trace says. Default 1.
     pub speed: f64,
@@ -128,6 +128,9 @@ pub enum LoadError {
     /// The speed is no speed.
     #[error("speed {0}: want a finite number above 0")]
     Speed(f64),
+    /// A path that no trace file could hold.
+    #[error("path `{}`: want `/...` of printable ASCII without space, quote or `#`", .0.escape_debug())]
+    Path(String),
     /// No request is left to be made.
     #[error("no request starts within {} s: want a longer run or an earlier trace", .0.as_secs_f64())]
     Nothing(Duration),
@@ -224,8 +227,12 @@ fn schedule(options: &LoadOptions) -> Result<Vec<Request>, LoadError> {
     let length = options.length.unwrap_or(Duration::MAX);
     let mut requests = options.requests.clone();
     for request in &mut requests {
+        if !is_request_target(&request.path) {
+            return Err(LoadError::Path(request.path.clone()));
+        }
         request.at_ns = (request.at_ns as f64 / speed) as u64;
     }
+    requests.sort_by_key(|request| request.at_ns);
     requests.retain(|request| u128::from(request.at_ns) < length.as_nanos());
     if requests.is_empty() {
         return Err(LoadError::Nothing(length));

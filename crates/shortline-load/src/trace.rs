@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Cursor, Read, Write};
 use std::path::Path;
 
+pub(crate) use csv::is_request_target;
 pub use error::{TraceError, TraceProblem};
 
 /// How much of the file decides which format it is, in bytes.

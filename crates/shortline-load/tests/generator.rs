@@ -337,6 +337,14 @@ async fn options_that_cannot_be_are_errors_that_say_what_can() {
     let error = run(speed).await.unwrap_err().to_string();
     assert_eq!(error, "speed NaN: want a finite number above 0");
 
+    let mut unsendable = one();
+    unsendable[0].path = "/a b\n".into();
+    let error = run(options("http", 1, unsendable))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("path `/a b\\n`: want `/...`"), "{error}");
+
     let many = LoadOptions {
         in_flight_max: NonZeroUsize::new(usize::MAX / 2),
         ..options("http", 1, one())

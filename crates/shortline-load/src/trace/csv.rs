@@ -14,6 +14,9 @@ use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem, csv_field};
 /// Room in a line for the time, the size, commas and quotes, in bytes.
 const LINE_BYTES_BESIDE_PATH: usize = 128;
 
+/// The `http` crate takes URIs below 64 KiB; scheme and host must fit as well.
+const REQUEST_TARGET_BYTES_MAX: usize = 60_000;
+
 /// How much of a wrong value an error shows, in characters.
 const SHOWN_CHARS: usize = 60;
 
@@ -119,8 +122,9 @@ fn parse_path(line: usize, value: &str, options: &TraceOptions) -> Result<String
 
 /// The generator must be able to send it as it stands: what [`PathAndQuery`] takes, less the
 /// quote (it would break the result CSV) and the fragment (it would be cut off unseen).
-fn is_request_target(path: &str) -> bool {
+pub(crate) fn is_request_target(path: &str) -> bool {
     path.starts_with('/')
+        && path.len() <= REQUEST_TARGET_BYTES_MAX
         && path
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'#')

@@ -1,0 +1,123 @@
+//! `shortline load` as a program: exit codes, what goes where, and an interrupt.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Answers every connection's first request with five bytes, `/hang` never.
+fn server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut hanging = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 1024];
+            let count = stream.read(&mut head).unwrap_or(0);
+            if head[..count].starts_with(b"GET /hang") {
+                hanging.push(stream);
+            } else {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
+            }
+        }
+    });
+    address
+}
+
+struct Trace(tempfile::TempDir);
+
+impl Trace {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("trace.csv"), text).unwrap();
+        Self(folder)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, address: SocketAddr) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shortline"));
+        command
+            .args(["load", "--target", &format!("http://{address}"), "--trace"])
+            .arg(self.file("trace.csv"));
+        command
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn assert_error(output: &Output, code: i32, part: &str) {
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(
+        error.starts_with("shortline: ") && error.contains(part),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_run_prints_its_summary_and_writes_its_records() {
+    let trace = Trace::new("seconds,path,bytes\n0,/a,5\n0.01,/b,5\n");
+    let mut command = trace.command(server());
+    let output = command
+        .arg("--out")
+        .arg(trace.file("r.csv"))
+        .output()
+        .unwrap();
+    let summary = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        summary.starts_with("requests       2   finished 2   failed 0\n"),
+        "{summary}"
+    );
+    let records = std::fs::read_to_string(trace.file("r.csv")).unwrap();
+    let lines: Vec<&str> = records.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[1].starts_with("0.000000,/a,5,5,1,1,") && lines[1].ends_with(','));
+}
+
+#[test]
+fn a_wrong_trace_line_is_named_with_exit_code_2() {
+    let trace = Trace::new("0,/a,5\n0,a,5\n");
+    let output = trace.command(server()).output().unwrap();
+    assert_error(&output, 2, "trace.csv: line 2: path `a`: want `/...`");
+}
+
+#[test]
+fn a_run_in_which_nothing_finishes_fails() {
+    let trace = Trace::new("0,/a,6\n");
+    let output = trace.command(server()).output().unwrap();
+    assert_error(&output, 1, "none of 1 requests finished");
+    assert!(text(&output.stdout).contains("failed 1: short 1"));
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_voids_it() {
+    let trace = Trace::new("0,/a,5\n0,/hang,5\n3600,/a,5\n");
+    let mut command = trace.command(server());
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first two requests must be under way; more time does no harm.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let signal = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(signal.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let summary = text(&output.stdout);
+    assert!(
+        summary.contains("requests       2   finished 1   failed 1: unfinished 1"),
+        "{summary}"
+    );
+    assert!(summary.contains("VOID           interrupted"), "{summary}");
+}

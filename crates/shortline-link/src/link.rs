@@ -149,8 +149,13 @@ impl Link {
                 read_ns = now_ns();
                 self.observe_device();
             }
-            self.armed_ns.store(0, Ordering::Release);
-            self.with_queue(now_ns(), |_| ());
+            let due_ns = self.armed_ns.swap(0, Ordering::AcqRel);
+            let now_ns = now_ns();
+            self.with_queue(now_ns, |queue| {
+                if let Gate::Paced(pacer) = &mut queue.gate {
+                    pacer.woke_late(now_ns.saturating_sub(due_ns));
+                }
+            });
         }
     }
 
@@ -205,7 +210,7 @@ impl Link {
                 Gate::Slots(_) | Gate::Off => None,
             },
             slots_held: match &queue.gate {
-                Gate::Slots(slots) => Some(slots.taken()),
+                Gate::Slots(slots) => Some(slots.holders()),
                 Gate::Paced(_) | Gate::Off => None,
             },
             quantum_bytes: queue.quantum(),

@@ -4,8 +4,10 @@
 //! Model: `queue(t)` rises by the wire bytes of each grant and falls with the uplink's rate.
 //! A grant is due when `queue <= lead`: the kernel then holds at most the rest of one quantum,
 //! so that almost nothing is where it can no longer be reordered (design, idea 2), and the
-//! link does not run dry while the process is being woken. `queue` may go down to `-credit`:
-//! time lost to a late wake-up, up to that depth, is made good (a token bucket of that depth).
+//! link does not run dry while the process is being woken: `lead` follows the lateness of the
+//! wake-ups (their maximum, forgotten by a 64th at each), between [`LEAD_NS_MIN`] and
+//! [`LEAD_NS_MAX`]. `queue` may go down to `-credit` ([`CREDIT_NS`]): time lost to a wake-up that
+//! was later still is made good, as in a token bucket of that depth.
 //!
 //! Correction: the model is charged with what we expect to be sent, and corrected with what
 //! the link really sent (device counters, or `TCP_INFO` where there are none): SYN-ACKs,
@@ -18,6 +20,12 @@
 
 use shortline_sched::units::Rate;
 
+/// The least kernel queue aimed at, as time on the link.
+pub const LEAD_NS_MIN: u64 = 100_000;
+/// The most, on a machine that wakes us late.
+pub const LEAD_NS_MAX: u64 = 2_000_000;
+/// Lost time that is made good, as time on the link.
+pub const CREDIT_NS: u64 = 1_000_000;
 /// Observations further apart than this are not compared: what was sent meanwhile has drained.
 const OBSERVATION_NS_MAX: u64 = 20_000_000;
 
@@ -34,7 +42,7 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     bytes_per_ns: f64,
-    lead_bytes: f64,
+    lead_ns: f64,
     credit_bytes: f64,
     queue_bytes: f64,
     advanced_ns: u64,
@@ -44,13 +52,13 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer for `rate`; `lead_ns` and `credit_ns` are times on the link (module text).
-    pub fn new(rate: Rate, lead_ns: u64, credit_ns: u64, now_ns: u64) -> Self {
+    /// A pacer for `rate` with an empty queue.
+    pub fn new(rate: Rate, now_ns: u64) -> Self {
         let bytes_per_ns = rate.bps() as f64 / 8e9;
         Self {
             bytes_per_ns,
-            lead_bytes: bytes_per_ns * lead_ns as f64,
-            credit_bytes: bytes_per_ns * credit_ns as f64,
+            lead_ns: LEAD_NS_MIN as f64,
+            credit_bytes: bytes_per_ns * CREDIT_NS as f64,
             queue_bytes: 0.0,
             advanced_ns: now_ns,
             unwritten_bytes: 0.0,
@@ -67,13 +75,20 @@ impl Pacer {
     /// Whether a grant is due at `now_ns`.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         self.advance(now_ns);
-        self.queue_bytes <= self.lead_bytes
+        self.queue_bytes <= self.lead_bytes()
     }
 
     /// When the next grant will be due if nothing else happens.
     pub fn due_ns(&self) -> u64 {
-        let excess_bytes = (self.queue_bytes - self.lead_bytes).max(0.0);
+        let excess_bytes = (self.queue_bytes - self.lead_bytes()).max(0.0);
         self.advanced_ns + (excess_bytes / self.bytes_per_ns).ceil() as u64
+    }
+
+    /// A wake-up for a grant that was due came `late_ns` too late.
+    pub fn woke_late(&mut self, late_ns: u64) {
+        let forgotten = self.lead_ns * (1.0 - 1.0 / 64.0);
+        let lead_ns = forgotten.max(late_ns as f64);
+        self.lead_ns = lead_ns.clamp(LEAD_NS_MIN as f64, LEAD_NS_MAX as f64);
     }
 
     /// The modelled queue in bytes at `now_ns`.
@@ -125,6 +140,10 @@ impl Pacer {
         self.queue_bytes = self.queue_bytes.max(known);
     }
 
+    fn lead_bytes(&self) -> f64 {
+        self.lead_ns * self.bytes_per_ns
+    }
+
     fn advance(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.advanced_ns);
         self.advanced_ns = self.advanced_ns.max(now_ns);
@@ -143,8 +162,18 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// 1000 bytes per millisecond; the queue a grant may leave behind is 100 bytes.
     fn pacer() -> Pacer {
-        Pacer::new(Rate::from_bps(8_000_000), 0, 0, 0) // 1000 bytes per millisecond
+        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), 0);
+        pacer.charge(100);
+        pacer
+    }
+
+    fn reading(enqueued_bytes: u64, backlog_bytes: u64) -> Reading {
+        Reading {
+            enqueued_bytes,
+            backlog_bytes,
+        }
     }
 
     #[test]
@@ -159,7 +188,7 @@ mod tests {
 
     #[test]
     fn lost_time_is_made_good_up_to_the_credit() {
-        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), 0, MS, 0);
+        let mut pacer = pacer();
         assert!(pacer.is_due(10 * MS));
         pacer.charge(1000);
         assert!(pacer.is_due(10 * MS), "one millisecond of credit");
@@ -168,60 +197,63 @@ mod tests {
     }
 
     #[test]
+    fn the_lead_follows_late_wake_ups_and_forgets_them() {
+        let mut pacer = pacer();
+        pacer.charge(1000);
+        pacer.woke_late(MS);
+        assert_eq!(
+            pacer.due_ns(),
+            100_000,
+            "due earlier by what the wake-up was late"
+        );
+        for _ in 0..500 {
+            pacer.woke_late(0);
+        }
+        assert_eq!(pacer.due_ns(), MS);
+        pacer.woke_late(1000 * MS);
+        assert_eq!(pacer.lead_ns as u64, LEAD_NS_MAX);
+    }
+
+    #[test]
     fn what_the_device_sent_beside_the_charges_delays_the_next_grant() {
         let mut pacer = pacer();
-        let reading = |enqueued_bytes| Reading {
-            enqueued_bytes,
-            backlog_bytes: 0,
-        };
-        pacer.observe(0, reading(5000));
+        pacer.written(100);
+        pacer.observe(0, reading(5000, 0));
         pacer.charge(1000);
         pacer.written(1000);
-        pacer.observe(0, reading(6500));
+        pacer.observe(0, reading(6500, 0));
         assert_eq!(pacer.due_ns(), MS + MS / 2);
     }
 
     #[test]
     fn a_grant_that_was_never_written_is_not_mistaken_for_an_overcharge() {
         let mut pacer = pacer();
-        let reading = Reading {
-            enqueued_bytes: 5000,
-            backlog_bytes: 0,
-        };
-        pacer.observe(0, reading);
+        pacer.written(100);
+        pacer.observe(0, reading(5000, 0));
         pacer.charge(1000);
-        pacer.observe(0, reading);
+        pacer.observe(0, reading(5000, 0));
         assert_eq!(pacer.due_ns(), MS);
         pacer.refund(1000);
-        assert_eq!(pacer.due_ns(), 0);
-        pacer.observe(0, reading);
-        assert_eq!(pacer.due_ns(), 0);
+        assert!(pacer.is_due(0));
+        pacer.observe(0, reading(5000, 0));
+        assert!(pacer.is_due(0));
     }
 
     #[test]
     fn the_model_is_never_below_the_kernels_own_queue() {
         let mut pacer = pacer();
-        pacer.observe(
-            0,
-            Reading {
-                enqueued_bytes: 9000,
-                backlog_bytes: 3000,
-            },
-        );
+        pacer.written(100);
+        pacer.observe(0, reading(9000, 3100));
         assert_eq!(pacer.due_ns(), 3 * MS);
     }
 
     #[test]
     fn a_counter_that_restarts_or_a_long_gap_is_not_taken_for_traffic() {
         let mut pacer = pacer();
-        let reading = |enqueued_bytes| Reading {
-            enqueued_bytes,
-            backlog_bytes: 0,
-        };
-        pacer.observe(0, reading(5000));
-        pacer.observe(1, reading(10));
+        pacer.observe(0, reading(5000, 0));
+        pacer.observe(1, reading(10, 0));
         assert!(pacer.is_due(1));
-        pacer.observe(1 + 2 * OBSERVATION_NS_MAX, reading(1_000_000));
+        pacer.observe(1 + 2 * OBSERVATION_NS_MAX, reading(1_000_000, 0));
         assert!(pacer.is_due(1 + 2 * OBSERVATION_NS_MAX));
     }
 }

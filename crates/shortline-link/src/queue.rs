@@ -16,10 +16,6 @@ use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 
 /// A grant whose bytes are not in the socket after so long is given to somebody else.
 const REFUND_NS: u64 = 1_000_000;
-/// Kernel queue the pacer aims at, as time on the link: covers the lateness of a wake-up.
-const LEAD_NS: u64 = 150_000;
-/// Lost time the pacer makes good, as time on the link.
-const CREDIT_NS: u64 = 300_000;
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
 /// A paced quantum as time on the link, in whole segments, at least one: a small response waits
@@ -65,9 +61,7 @@ pub(crate) struct Queue {
 impl Queue {
     pub fn new(config: &LinkConfig, now_ns: u64) -> Self {
         let gate = match (config.mode, config.rate) {
-            (LinkMode::Paced, Some(rate)) => {
-                Gate::Paced(Pacer::new(rate, LEAD_NS, CREDIT_NS, now_ns))
-            }
+            (LinkMode::Paced, Some(rate)) => Gate::Paced(Pacer::new(rate, now_ns)),
             (LinkMode::Slots, _) => Gate::Slots(Slots::new(
                 config.slots_max,
                 config.quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES),
@@ -278,7 +272,7 @@ impl Queue {
                 pacer.charge(charge);
                 self.outstanding.push_back((now_ns, transport));
             }
-            Gate::Slots(slots) => slots.take(&transport, now_ns),
+            Gate::Slots(slots) => slots.take(&transport, bytes, now_ns),
             Gate::Off => {}
         }
     }

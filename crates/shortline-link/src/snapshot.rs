@@ -50,7 +50,7 @@ pub struct LinkSnapshot {
     pub size_classes: Vec<SizeClass>,
     /// The modelled queue of the uplink in bytes (`paced`).
     pub queue_bytes: Option<u64>,
-    /// Slots that hold bytes (`slots`).
+    /// Responses that hold bytes in the kernel (`slots`).
     pub slots_held: Option<usize>,
     /// Payload bytes of a grant now.
     pub quantum_bytes: u32,

@@ -1,0 +1,125 @@
+//! The admin endpoint and the access log.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::client::{connect, get, read_to_end, request};
+use crate::process::{Server, Site, wait_for};
+
+/// `/status` as JSON.
+pub fn status(server: &Server) -> Value {
+    let got = get(server.admin.unwrap(), "/status");
+    assert_eq!(got.status, 200);
+    serde_json::from_slice(&got.body).unwrap()
+}
+
+#[test]
+fn status_and_metrics_tell_the_queue_while_it_is_there() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "1mbit", "--uplink-loopback"]);
+    let mut stream = connect(server.address());
+    stream
+        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let told = wait_for("a response under way", || {
+        let told = status(&server);
+        (told["link"]["jobs"] == 1).then_some(told)
+    });
+    assert_eq!(told["link"]["mode"], "paced");
+    assert_eq!(told["link"]["policy"], "srpt");
+    assert_eq!(told["link"]["rate_bps"], 1_000_000);
+    assert_eq!(told["server"]["connections"]["response"], 1);
+    let classes = told["link"]["size_classes"].as_array().unwrap();
+    let jobs: u64 = classes
+        .iter()
+        .map(|class| class["jobs"].as_u64().unwrap())
+        .sum();
+    assert_eq!(jobs, 1);
+
+    let metrics = get(server.admin.unwrap(), "/metrics");
+    let text = String::from_utf8(metrics.body).unwrap();
+    assert!(
+        text.contains("shortline_link_info{mode=\"paced\",policy=\"srpt\"} 1\n"),
+        "{text}"
+    );
+    assert!(text.contains("shortline_link_wire_bytes_total "), "{text}");
+    assert!(
+        text.contains("shortline_requests_total{status=\"2xx\"} "),
+        "{text}"
+    );
+    let line_is_sound = |line: &str| {
+        let value = line.rsplit_once(' ').map(|(_, value)| value.parse::<f64>());
+        line.starts_with("# ") || matches!(value, Some(Ok(_)))
+    };
+    assert!(text.lines().all(line_is_sound), "{text}");
+    assert_eq!(get(server.admin.unwrap(), "/healthz").body, b"ok\n");
+}
+
+#[test]
+fn the_admin_endpoint_refuses_what_it_does_not_have() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let admin = server.admin.unwrap();
+    assert_eq!(get(admin, "/").status, 404);
+    assert_eq!(
+        request(admin, "POST", "/status", "Content-Length: 0\r\n").status,
+        405
+    );
+}
+
+#[test]
+fn a_line_tells_each_response_also_one_that_was_cut_short() {
+    let site = Site::new();
+    let log = site.beside("access.log");
+    let flags = [
+        "--access-log",
+        log.to_str().unwrap(),
+        "--uplink",
+        "1mbit",
+        "--uplink-loopback",
+    ];
+    let server = Server::start(&site, &flags);
+    assert_eq!(get(server.address(), "/hello.txt?q").status, 200);
+    let mut stream = connect(server.address());
+    stream
+        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    wait_for("the response to begin", || {
+        (status(&server)["link"]["grants_total"].as_u64() > Some(2)).then_some(())
+    });
+    drop(stream);
+    let text = wait_for("two lines", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        (text.lines().count() == 2).then_some(text)
+    });
+    let mut lines = text.lines();
+    let whole = lines.next().unwrap();
+    assert!(
+        whole.contains("\"GET /hello.txt?q HTTP/1.1\" 200 6 "),
+        "{whole}"
+    );
+    assert!(whole.ends_with("complete=1"), "{whole}");
+    let cut = lines.next().unwrap();
+    assert!(
+        cut.contains("\"GET /large.bin HTTP/1.1\" 200 ") && cut.ends_with("complete=0"),
+        "{cut}"
+    );
+}
+
+#[test]
+fn too_many_connections_of_one_address_are_refused() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--connections-per-address-max", "2"]);
+    let held = [connect(server.address()), connect(server.address())];
+    wait_for("two connections", || {
+        (status(&server)["server"]["connections"]["open"] == 2).then_some(())
+    });
+    assert_eq!(read_to_end(&mut connect(server.address())), b"");
+    assert_eq!(status(&server)["server"]["connections_refused_total"], 1);
+    drop(held);
+    wait_for("room", || {
+        (status(&server)["server"]["connections"]["open"] == 0).then_some(())
+    });
+    assert_eq!(get(server.address(), "/hello.txt").status, 200);
+}

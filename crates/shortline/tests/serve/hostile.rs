@@ -1,0 +1,118 @@
+//! Clients that mean harm, or are merely broken, all at once.
+//!
+//! `SHORTLINE_HOSTILE_CLIENTS` says how many; 200 if it does not.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::SockRef;
+
+use crate::admin::status;
+use crate::client::get;
+use crate::process::{Server, Site, pattern, wait_for};
+
+/// Allocators keep some of what they had.
+const MEMORY_KEPT_BYTES: u64 = 24 << 20;
+
+fn clients() -> usize {
+    std::env::var("SHORTLINE_HOSTILE_CLIENTS").map_or(200, |number| number.parse().unwrap())
+}
+
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, all).unwrap();
+}
+
+/// What a hostile client does next; it is held open until it is dropped.
+fn attack(address: SocketAddr, kind: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_write_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    let request = b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    match kind % 5 {
+        // A head that never ends.
+        0 => stream.write_all(&request[..1 + kind % 30]).unwrap(),
+        // A response that nobody reads.
+        1 => stream.write_all(request).unwrap(),
+        // A reset while the response is queued or sent.
+        2 => {
+            stream.write_all(request).unwrap();
+            SockRef::from(&stream)
+                .set_linger(Some(Duration::ZERO))
+                .unwrap();
+        }
+        // Many requests at once, and nobody reads.
+        3 => stream.write_all(&request.repeat(100)).unwrap(),
+        // A body that is promised and does not come.
+        _ => stream
+            .write_all(b"POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx")
+            .unwrap(),
+    }
+    stream
+}
+
+#[test]
+fn hostile_clients_leave_nothing_behind() {
+    allow_descriptors();
+    let site = Site::new();
+    let flags = [
+        "--uplink",
+        "400mbit",
+        "--uplink-loopback",
+        "--header-time-max",
+        "1s",
+        "--stall-time-max",
+        "1s",
+        "--idle-time-max",
+        "1s",
+    ];
+    let server = Server::start(&site, &flags);
+    // Once beforehand, so that caches and pools are warm.
+    assert_eq!(get(server.address(), "/large.bin").status, 200);
+    let resident_before = server.resident_bytes();
+
+    let (reset, held): (Vec<_>, Vec<_>) = (0..clients())
+        .map(|kind| (kind, attack(server.address(), kind)))
+        .partition(|(kind, _)| kind % 5 == 2);
+    drop(reset);
+    for _ in 0..5 {
+        assert_eq!(get(server.address(), "/hello.txt").body, b"hello\n");
+    }
+    wait_for("the limits to end every connection", || {
+        (status(&server)["server"]["connections"]["open"] == 0).then_some(())
+    });
+    let told = status(&server);
+    assert_eq!(told["link"]["jobs"], 0, "{told}");
+    drop(held);
+
+    assert!(get(server.address(), "/large.bin").body == pattern(1_000_000));
+    let resident = server.resident_bytes();
+    assert!(
+        resident <= resident_before + MEMORY_KEPT_BYTES,
+        "{resident_before} bytes resident before, {resident} after"
+    );
+}
+
+#[test]
+fn a_client_that_aborts_leaves_the_queue_at_once() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "1mbit", "--uplink-loopback"]);
+    let streams: Vec<_> = (0..10).map(|_| attack(server.address(), 1)).collect();
+    wait_for("ten jobs", || {
+        (status(&server)["link"]["jobs"] == 10).then_some(())
+    });
+    drop(streams);
+    wait_for("no job", || {
+        (status(&server)["link"]["jobs"] == 0).then_some(())
+    });
+}

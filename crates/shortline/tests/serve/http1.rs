@@ -1,0 +1,162 @@
+//! HTTP/1.1 over a real socket: methods, ranges, conditions, encodings, connections.
+
+use std::io::Write;
+
+use crate::client::{connect, exchange, get, parse, read_one, request};
+use crate::process::{Server, Site, pattern};
+
+#[test]
+fn get_head_and_options() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let got = get(server.address(), "/hello.txt");
+    assert_eq!((got.status, got.body.as_slice()), (200, &b"hello\n"[..]));
+    assert_eq!(got.field("content-type"), Some("text/plain; charset=utf-8"));
+    let head = request(server.address(), "HEAD", "/hello.txt", "");
+    assert_eq!(
+        (head.status, head.content_length(), head.body.len()),
+        (200, 6, 0)
+    );
+    let options = request(server.address(), "OPTIONS", "/hello.txt", "");
+    assert!(options.field("allow").unwrap().contains("HEAD"));
+    let post = request(
+        server.address(),
+        "POST",
+        "/hello.txt",
+        "Content-Length: 0\r\n",
+    );
+    assert_eq!(post.status, 405);
+}
+
+#[test]
+fn every_mode_and_policy_serves_the_whole_file() {
+    let site = Site::new();
+    let modes: [&[&str]; 5] = [
+        &["--link-mode", "off"],
+        &["--uplink-loopback", "--slots", "1"],
+        &["--uplink-loopback", "--policy", "fair"],
+        &["--uplink-loopback", "--uplink", "200mbit"],
+        &[
+            "--uplink-loopback",
+            "--uplink",
+            "200mbit",
+            "--policy",
+            "las",
+            "--aging",
+            "3",
+        ],
+    ];
+    for flags in modes {
+        let server = Server::start(&site, flags);
+        let got = get(server.address(), "/large.bin");
+        assert!(
+            got.body == pattern(1_000_000),
+            "{flags:?}: {} bytes",
+            got.body.len()
+        );
+    }
+}
+
+#[test]
+fn ranges_and_conditions() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let address = server.address();
+    let content = pattern(1_000_000);
+    let one = request(address, "GET", "/large.bin", "Range: bytes=10-19\r\n");
+    assert_eq!((one.status, one.body.as_slice()), (206, &content[10..20]));
+    assert_eq!(one.field("content-range"), Some("bytes 10-19/1000000"));
+    let two = request(address, "GET", "/large.bin", "Range: bytes=0-1,-2\r\n");
+    assert_eq!(two.status, 206);
+    assert!(
+        two.field("content-type")
+            .unwrap()
+            .starts_with("multipart/byteranges; boundary=")
+    );
+    assert_eq!(two.body.len(), two.content_length());
+    let none = request(address, "GET", "/large.bin", "Range: bytes=1000000-\r\n");
+    assert_eq!(none.status, 416);
+
+    let etag = one.field("etag").unwrap();
+    let same = request(
+        address,
+        "GET",
+        "/large.bin",
+        &format!("If-None-Match: {etag}\r\n"),
+    );
+    assert_eq!((same.status, same.body.len()), (304, 0));
+    let other = request(address, "GET", "/large.bin", "If-Match: \"x\"\r\n");
+    assert_eq!(other.status, 412);
+    let stale = "Range: bytes=0-1\r\nIf-Range: \"x\"\r\n";
+    assert_eq!(request(address, "GET", "/large.bin", stale).status, 200);
+}
+
+#[test]
+fn compressed_siblings_are_offered() {
+    let site = Site::new()
+        .with("hello.txt.gz", "gzip!")
+        .with("hello.txt.br", "brotli!");
+    let server = Server::start(&site, &[]);
+    let got = request(
+        server.address(),
+        "GET",
+        "/hello.txt",
+        "Accept-Encoding: gzip\r\n",
+    );
+    assert_eq!(got.field("content-encoding"), Some("gzip"));
+    assert_eq!(got.body, b"gzip!");
+    let plain = get(server.address(), "/hello.txt");
+    assert_eq!(plain.body, b"hello\n");
+    assert!(
+        plain
+            .field("vary")
+            .unwrap()
+            .eq_ignore_ascii_case("accept-encoding")
+    );
+}
+
+#[test]
+fn folders_and_hidden_files() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let address = server.address();
+    assert_eq!(get(address, "/").body, b"<p>index\n");
+    let redirect = get(address, "/folder");
+    assert!(matches!(redirect.status, 301 | 308), "{}", redirect.status);
+    assert!(redirect.field("location").unwrap().ends_with("/folder/"));
+    assert_eq!(get(address, "/folder/").status, 404);
+    assert_eq!(get(address, "/.hidden").status, 404);
+    let listing = Server::start(&site, &["--listing"]);
+    let page = get(listing.address(), "/folder/");
+    assert_eq!(page.status, 200);
+    assert!(String::from_utf8(page.body).unwrap().contains("page.html"));
+}
+
+#[test]
+fn a_connection_serves_many_requests_and_pipelines_them() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink-loopback"]);
+    let mut stream = connect(server.address());
+    for _ in 0..3 {
+        stream
+            .write_all(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
+        assert_eq!(read_one(&mut stream).body, b"hello\n");
+    }
+    let three = "GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /large.bin HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    stream.write_all(three.as_bytes()).unwrap();
+    assert_eq!(read_one(&mut stream).body, b"hello\n");
+    assert!(read_one(&mut stream).body == pattern(1_000_000));
+    assert_eq!(read_one(&mut stream).body, b"<p>index\n");
+}
+
+#[test]
+fn http_1_0_closes_after_the_response() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let got = parse(&exchange(
+        server.address(),
+        "GET /hello.txt HTTP/1.0\r\n\r\n",
+    ));
+    assert_eq!((got.status, got.body.as_slice()), (200, &b"hello\n"[..]));
+}

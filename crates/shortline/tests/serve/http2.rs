@@ -1,0 +1,175 @@
+//! HTTP/2, with prior knowledge and by ALPN; and the conformance suite h2spec.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::Request;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::client::get;
+use crate::process::{Server, Site, pattern};
+use crate::tls;
+
+async fn handshake(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> SendRequest<Bytes> {
+    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(async move {
+        // It ends with the client.
+        let _ = connection.await;
+    });
+    client
+}
+
+/// The body of a response, as far as it came, and whether it came whole.
+async fn fetch(client: &mut SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>, bool) {
+    let request = Request::get(format!("http://a{path}")).body(()).unwrap();
+    let mut ready = client.clone().ready().await.unwrap();
+    let (response, _) = ready.send_request(request, true).unwrap();
+    let response = response.await.unwrap();
+    let status = response.status().as_u16();
+    let mut stream = response.into_body();
+    let mut body = Vec::new();
+    while let Some(data) = stream.data().await {
+        let Ok(data) = data else {
+            return (status, body, false);
+        };
+        stream.flow_control().release_capacity(data.len()).unwrap();
+        body.extend_from_slice(&data);
+    }
+    (status, body, true)
+}
+
+async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
+    handshake(TcpStream::connect(address).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn streams_share_a_connection() {
+    let site = Site::new();
+    let modes: [&[&str]; 3] = [
+        &["--link-mode", "off"],
+        &["--uplink-loopback"],
+        &["--uplink-loopback", "--uplink", "100mbit"],
+    ];
+    for flags in modes {
+        let server = Server::start(&site, flags);
+        let client = connect(server.address()).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..40 {
+            let mut client = client.clone();
+            tasks.spawn(async move {
+                if number % 8 == 0 {
+                    let (status, body, whole) = fetch(&mut client, "/large.bin").await;
+                    assert!(status == 200 && whole && body == pattern(1_000_000));
+                } else {
+                    let (status, body, whole) = fetch(&mut client, "/hello.txt").await;
+                    assert!(status == 200 && whole && body == b"hello\n");
+                }
+            });
+        }
+        tasks.join_all().await;
+    }
+}
+
+#[tokio::test]
+async fn alpn_chooses_http_2() {
+    let site = Site::new();
+    let server = tls::start(&site, &["--uplink-loopback"]);
+    let config = tls::client_config(&site, rustls::ALL_VERSIONS, "h2");
+    let stream = TcpStream::connect(server.address()).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = tokio_rustls::TlsConnector::from(config)
+        .connect(name, stream)
+        .await
+        .unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (status, body, whole) = fetch(&mut handshake(stream).await, "/large.bin").await;
+    assert!(status == 200 && whole && body == pattern(1_000_000));
+}
+
+#[tokio::test]
+async fn a_file_cut_short_resets_its_stream_only() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "4mbit", "--uplink-loopback"]);
+    let mut client = connect(server.address()).await;
+    let mut other = client.clone();
+    let path = site.root().join("large.bin");
+    let cut = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(1000).unwrap();
+    };
+    let ((_, _, whole), ()) = tokio::join!(fetch(&mut client, "/large.bin"), cut);
+    assert!(!whole);
+    let (status, body, whole) = fetch(&mut other, "/hello.txt").await;
+    assert!(status == 200 && whole && body == b"hello\n");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_leaves_the_queue() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "1mbit", "--uplink-loopback"]);
+    let client = connect(server.address()).await;
+    let request = Request::get("http://a/large.bin").body(()).unwrap();
+    let mut ready = client.clone().ready().await.unwrap();
+    let (response, mut sender) = ready.send_request(request, true).unwrap();
+    drop(response);
+    sender.send_reset(h2::Reason::CANCEL);
+    let admin = server.admin.unwrap();
+    let left = tokio::task::spawn_blocking(move || {
+        crate::process::wait_for("no job", || {
+            let told: serde_json::Value =
+                serde_json::from_slice(&get(admin, "/status").body).unwrap();
+            (told["link"]["jobs"] == 0).then_some(())
+        });
+    });
+    left.await.unwrap();
+}
+
+/// Runs h2spec, or says why not.
+fn h2spec(arguments: &[&str]) {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/h2spec");
+    if !tool.exists() {
+        println!("skipped: no h2spec; `make h2spec` builds it, with go");
+        return;
+    }
+    let output = Command::new(tool).args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let failures = text.split("Failures:").nth(1).unwrap_or_default();
+    assert!(output.status.success(), "{failures}");
+    assert!(text.contains(" 0 failed"), "{text}");
+}
+
+#[test]
+fn h2spec_passes_over_tls() {
+    let site = Site::new();
+    let server = tls::start(&site, &["--uplink-loopback"]);
+    let port = server.address().port().to_string();
+    h2spec(&["-t", "-k", "-h", "127.0.0.1", "-p", &port]);
+}
+
+#[test]
+fn h2spec_passes_with_prior_knowledge() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "100mbit", "--uplink-loopback"]);
+    let port = server.address().port().to_string();
+    // All but http2/3.5/2: on a port that also speaks HTTP/1.1 a wrong preface is a malformed
+    // HTTP/1.1 request and gets its 400, in which h2spec looks for a frame.
+    let sections = [
+        "generic",
+        "hpack",
+        "http2/3.5/1",
+        "http2/4",
+        "http2/5",
+        "http2/6",
+        "http2/7",
+        "http2/8",
+    ];
+    h2spec(&[&sections[..], &["-h", "127.0.0.1", "-p", &port]].concat());
+}

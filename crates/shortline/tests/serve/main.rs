@@ -1,0 +1,16 @@
+//! `shortline serve` as its users run it: the program itself, real sockets, real signals.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod admin;
+mod client;
+mod command_line;
+mod damaged_files;
+mod hostile;
+mod http1;
+mod http2;
+mod malformed;
+mod process;
+mod signals;
+mod systemd;
+mod tls;

@@ -1,0 +1,132 @@
+//! TLS: versions, ALPN, and certificates exchanged while the server runs.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::process::Signal;
+use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+};
+
+use crate::client::{connect, parse, read_to_end};
+use crate::process::{Server, Site, pattern};
+
+/// Writes a new certificate for `localhost` and its key beside the site.
+pub fn write_certificate(site: &Site) -> (PathBuf, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (site.beside("site.crt"), site.beside("site.key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    (cert, key)
+}
+
+/// Serves `site` over TLS.
+pub fn start(site: &Site, flags: &[&str]) -> Server {
+    let (cert, key) = write_certificate(site);
+    let tls = [
+        "--tls-cert",
+        cert.to_str().unwrap(),
+        "--tls-key",
+        key.to_str().unwrap(),
+    ];
+    Server::start(site, &[&tls, flags].concat())
+}
+
+/// A client that trusts the site's certificate as it is now, and offers `protocol`.
+pub fn client_config(
+    site: &Site,
+    versions: &[&'static SupportedProtocolVersion],
+    protocol: &str,
+) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let cert = rustls::pki_types::CertificateDer::from_pem_file(site.beside("site.crt")).unwrap();
+    roots.add(cert).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    Arc::new(config)
+}
+
+fn open(
+    address: SocketAddr,
+    config: Arc<ClientConfig>,
+) -> StreamOwned<ClientConnection, std::net::TcpStream> {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(config, name).unwrap();
+    StreamOwned::new(connection, connect(address))
+}
+
+fn get_large(address: SocketAddr, config: Arc<ClientConfig>) -> Vec<u8> {
+    let mut stream = open(address, config);
+    stream
+        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    parse(&read_to_end(&mut stream)).body
+}
+
+#[test]
+fn both_versions_serve_in_every_link_mode() {
+    let site = Site::new();
+    let modes: [&[&str]; 3] = [
+        &["--link-mode", "off"],
+        &["--uplink-loopback"],
+        &["--uplink-loopback", "--uplink", "200mbit"],
+    ];
+    for flags in modes {
+        let server = start(&site, flags);
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+            let config = client_config(&site, &[version], "http/1.1");
+            assert!(
+                get_large(server.address(), config) == pattern(1_000_000),
+                "{flags:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn sighup_takes_a_new_certificate_and_refuses_a_broken_one() {
+    let site = Site::new();
+    let mut server = start(&site, &[]);
+    write_certificate(&site);
+    server.signal(Signal::HUP);
+    server.line_with("reloaded");
+    let trusts_new = client_config(&site, rustls::ALL_VERSIONS, "http/1.1");
+    assert_eq!(
+        get_large(server.address(), Arc::clone(&trusts_new)).len(),
+        1_000_000
+    );
+
+    std::fs::write(site.beside("site.key"), "no key").unwrap();
+    server.signal(Signal::HUP);
+    let line = server.line_with("not reloaded");
+    assert!(
+        line.contains("site.key") && line.contains("BEGIN PRIVATE KEY"),
+        "{line}"
+    );
+    assert_eq!(get_large(server.address(), trusts_new).len(), 1_000_000);
+}
+
+#[test]
+fn what_is_no_handshake_ends_the_connection() {
+    let site = Site::new();
+    let server = start(&site, &["--header-time-max", "1s"]);
+    let mut plain = connect(server.address());
+    plain
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    read_to_end(&mut plain);
+    // A handshake that never comes runs into the limit.
+    let mut silent = connect(server.address());
+    assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
+    let config = client_config(&site, rustls::ALL_VERSIONS, "http/1.1");
+    assert_eq!(get_large(server.address(), config).len(), 1_000_000);
+}

@@ -6,12 +6,11 @@
 //! further on is all unacknowledged, and cannot be reordered any more.
 //!
 //! Departures, each to keep the link busy and the cost low where there is no queue:
-//! - A slot is a quantum's worth of bytes: several small responses share one (each counts for an
-//!   eighth of a quantum at least, so that they stay few).
 //! - **Level.** There are `N * 2^level` slots of `quantum * 2^min(level, 2)` bytes. The level
-//!   rises when all slots are taken and half a quantum or more was acknowledged within a round
-//!   trip and [`DRAIN_NS_FAST`] of its grant; it falls to 0 when anything took longer. Behind a
-//!   bottleneck of less than 30 Mbit/s it never leaves 0.
+//!   rises when all slots are taken and a grant was acknowledged, within a round trip, at the
+//!   speed of a quantum in [`DRAIN_NS_FAST`] or in [`DRAIN_NS_INSTANT`]: then there is no
+//!   bottleneck to order for. It falls to 0 when a grant took longer than [`DRAIN_NS_FAST`].
+//!   Where the uplink has less than 50 Mbit/s or so it never leaves 0.
 //! - A slot whose bytes make no progress for [`STALL_NS_MAX`] is given back: a stalled client
 //!   must not hold the link.
 //! - The next request of a connection says that its last response has arrived: its slot is given
@@ -23,12 +22,12 @@ use std::sync::Arc;
 
 /// Drained this soon after its grant (beside the path's own round trip), a quantum met no queue.
 pub const DRAIN_NS_FAST: u64 = 2_000_000;
+/// Drained this soon, anything met none: a small response needs longer at 20 Mbit/s.
+pub const DRAIN_NS_INSTANT: u64 = 250_000;
 /// A slot without any newly acknowledged byte for so long is given back.
 pub const STALL_NS_MAX: u64 = 100_000_000;
 /// How long until full slots are looked at again while jobs wait.
 pub const LOOK_AGAIN_NS: u64 = 250_000;
-/// The least part of a quantum that a response takes, however small it is.
-const QUANTUM_PARTS: u32 = 8;
 /// 32 times the slots: where clients acknowledge late, more must be under way.
 const LEVEL_MAX: u32 = 5;
 /// Four times the quantum: larger writes only evict each other from the processor's cache.
@@ -58,7 +57,6 @@ pub struct Slots<H> {
     quantum_bytes: u32,
     level: u32,
     taken: Vec<Slot<H>>,
-    taken_bytes: u64,
 }
 
 impl<H: Holder> Slots<H> {
@@ -69,7 +67,6 @@ impl<H: Holder> Slots<H> {
             quantum_bytes,
             level: 0,
             taken: Vec::new(),
-            taken_bytes: 0,
         }
     }
 
@@ -94,55 +91,42 @@ impl<H: Holder> Slots<H> {
 
     /// A grant of `bytes` leaves on `holder`.
     pub fn take(&mut self, holder: &Arc<H>, bytes: u32, now_ns: u64) {
-        let granted_bytes = bytes.max(self.quantum_bytes / QUANTUM_PARTS);
-        self.taken_bytes += u64::from(granted_bytes);
         self.taken.push(Slot {
             holder: Arc::clone(holder),
             granted_ns: now_ns,
             progress_ns: now_ns,
             unacknowledged_bytes: u32::MAX,
-            granted_bytes,
+            granted_bytes: bytes,
         });
     }
 
     /// The bytes of `holder` have arrived, or will not be sent: its slots are free.
     pub fn release(&mut self, holder: &Arc<H>) {
-        self.free(|slot| Arc::ptr_eq(&slot.holder, holder));
+        self.taken.retain(|slot| !Arc::ptr_eq(&slot.holder, holder));
     }
 
     fn is_full(&self) -> bool {
-        let slots = (self.slots_max as u64) << self.level;
-        self.taken_bytes >= slots * u64::from(self.quantum_bytes)
+        self.taken.len() >= self.slots_max << self.level
     }
 
     fn look(&mut self, now_ns: u64) {
         let quantum_bytes = self.quantum_bytes;
         let (mut fast, mut slow) = (false, false);
-        self.free(|slot| {
+        self.taken.retain_mut(|slot| {
             if slot.is_taken(now_ns) {
-                return false;
+                return true;
             }
-            let in_time = slot.drained_fast(now_ns);
-            fast |= in_time && slot.granted_bytes >= quantum_bytes / 2;
-            slow |= !in_time;
-            true
+            let fair_share =
+                u64::from(slot.granted_bytes) * DRAIN_NS_FAST / u64::from(quantum_bytes);
+            fast |= slot.drained_within(fair_share.clamp(DRAIN_NS_INSTANT, DRAIN_NS_FAST), now_ns);
+            slow |= !slot.drained_within(DRAIN_NS_FAST, now_ns);
+            false
         });
         if slow {
             self.level = 0;
         } else if fast {
             self.level = (self.level + 1).min(LEVEL_MAX);
         }
-    }
-
-    fn free(&mut self, mut is_free: impl FnMut(&mut Slot<H>) -> bool) {
-        let taken_bytes = &mut self.taken_bytes;
-        self.taken.retain_mut(|slot| {
-            let free = is_free(slot);
-            if free {
-                *taken_bytes -= u64::from(slot.granted_bytes);
-            }
-            !free
-        });
     }
 }
 
@@ -161,9 +145,9 @@ impl<H: Holder> Slot<H> {
         now_ns.saturating_sub(self.progress_ns) < STALL_NS_MAX
     }
 
-    fn drained_fast(&self, now_ns: u64) -> bool {
+    fn drained_within(&self, limit_ns: u64, now_ns: u64) -> bool {
         let drain_ns = now_ns.saturating_sub(self.granted_ns);
-        drain_ns <= DRAIN_NS_FAST || drain_ns <= DRAIN_NS_FAST + self.holder.rtt_ns_min()
+        drain_ns <= limit_ns || drain_ns <= limit_ns + self.holder.rtt_ns_min()
     }
 }
 
@@ -223,16 +207,6 @@ mod tests {
     }
 
     #[test]
-    fn small_responses_share_a_slot_but_stay_few() {
-        let mut slots = Slots::new(2, 1000);
-        for _ in 0..16 {
-            assert!(slots.is_free(0));
-            slots.take(&Fake::holding(10), 1, 0);
-        }
-        assert!(!slots.is_free(0));
-    }
-
-    #[test]
     fn nobody_is_asked_while_a_slot_is_free() {
         let mut slots = Slots::new(2, 1000);
         let holder = Fake::holding(10);
@@ -264,11 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn small_responses_prove_no_fast_path() {
+    fn a_small_response_proves_a_fast_path_only_at_once() {
         let mut slots = Slots::new(1, 1000);
         fill(&mut slots, 100);
         assert!(slots.is_free(MS));
-        assert_eq!(slots.level, 0);
+        assert_eq!(slots.level, 0, "1 ms is long for 100 bytes");
+        fill(&mut slots, 100);
+        assert!(slots.is_free(DRAIN_NS_INSTANT));
+        assert_eq!(slots.level, 1);
     }
 
     #[test]

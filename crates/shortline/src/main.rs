@@ -130,10 +130,23 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_names_every_option_of_serve() {
+        let page = include_str!("../../../docs/configuration.md");
+        let cli = Cli::command();
+        let serve = cli.find_subcommand("serve").unwrap();
+        for option in serve.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(page.contains(&format!("`--{option}")), "--{option}");
+        }
+    }
+
+    #[test]
     fn a_clap_error_becomes_one_line() {
         let error = Cli::try_parse_from(["shortline", "serve", "--polcy", "srpt"]).unwrap_err();
         let line = in_one_line(&error);
         assert!(!line.contains('\n'), "{line}");
-        assert!(line.contains("--polcy") && line.contains("--policy"), "{line}");
+        assert!(
+            line.contains("--polcy") && line.contains("--policy"),
+            "{line}"
+        );
     }
 }

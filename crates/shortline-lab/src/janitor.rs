@@ -317,16 +317,20 @@ pub fn signal(pid: i32, signal: Signal) {
 }
 
 /// Removes the network namespace `name` and with it its devices; no error if it was never
-/// made.
+/// made or somebody else removes it at the same time (lab and janitor after a signal).
 ///
 /// # Errors
 /// If `ip` fails.
 pub fn remove_namespace(name: &str) -> Result<(), LabError> {
-    if !Path::new("/run/netns").join(name).exists() {
+    let there = || Path::new("/run/netns").join(name).exists();
+    if !there() {
         return Ok(());
     }
     end_all(|| processes_in(name));
-    command::run("ip", &["netns", "delete", name]).map(drop)
+    match command::run("ip", &["netns", "delete", name]) {
+        Err(error) if there() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn processes_in(namespace: &str) -> Vec<i32> {

@@ -7,6 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::Mode;
+use rustix::process::umask;
+
 use crate::LabError;
 use crate::janitor::Janitor;
 use crate::process::Log;
@@ -35,6 +38,8 @@ impl Lab {
         let janitor = Arc::new(Janitor::start(janitor, &run_id)?);
         let scratch = std::env::temp_dir().join(format!("shortline-lab-{run_id}"));
         janitor.watch_directory(&scratch)?;
+        // nginx and Apache serve as nobody, who must be able to read the site.
+        umask(Mode::from_raw_mode(0o022));
         for folder in [&scratch, out] {
             fs::create_dir_all(folder).map_err(LabError::file(folder))?;
         }

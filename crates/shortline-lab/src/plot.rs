@@ -103,7 +103,7 @@ fn draw_over_time(
         .y_label_formatter(&|seconds| time(*seconds))
         .draw()?;
     draw_lines(&mut chart, &lines)?;
-    legend(&mut chart)
+    legend(&mut chart, SeriesLabelPosition::UpperLeft)
 }
 
 fn draw_by_size(
@@ -138,10 +138,11 @@ fn draw_by_size(
         .configure_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc("size (bytes)")
+        .x_label_formatter(&|size| format!("{size}"))
         .y_label_formatter(&|seconds| time(*seconds))
         .draw()?;
     draw_lines(&mut chart, &lines)?;
-    legend(&mut chart)
+    legend(&mut chart, SeriesLabelPosition::UpperLeft)
 }
 
 fn draw_distribution(
@@ -175,7 +176,7 @@ fn draw_distribution(
         .y_label_formatter(&|share| format!("{share}"))
         .draw()?;
     draw_lines(&mut chart, &lines)?;
-    legend(&mut chart)
+    legend(&mut chart, SeriesLabelPosition::LowerLeft)
 }
 
 fn draw_means(
@@ -199,31 +200,18 @@ fn draw_means(
         .iter()
         .map(|(_, _, mean_s)| *mean_s)
         .fold(TIME_MIN_S, f64::max);
-    let shortest_s = means
-        .iter()
-        .map(|(_, _, mean_s)| *mean_s)
-        .fold(longest_s, f64::min)
-        / 2.0;
     let rows = series.len() as f64;
+    // Half as wide again for the text behind the longest bar.
     let mut chart = ChartBuilder::on(panel)
         .caption(
             "mean response time, and as a multiple of the optimum",
             ("sans-serif", 16),
         )
         .margin(10)
-        .x_label_area_size(36)
-        .y_label_area_size(64)
-        .build_cartesian_2d((shortest_s..longest_s * 4.0).log_scale(), 0.0..rows)?;
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .light_line_style(TRANSPARENT)
-        .y_labels(0)
-        .x_label_formatter(&|seconds| time(*seconds))
-        .draw()?;
+        .build_cartesian_2d(0.0..longest_s * 1.5, 0.0..rows)?;
     for (index, name, mean_s) in means {
         let top = rows - index as f64 - 0.15;
-        let bar = [(shortest_s, top - 0.7), (mean_s, top)];
+        let bar = [(0.0, top - 0.7), (mean_s, top)];
         chart.draw_series([Rectangle::new(bar, colour(index).mix(0.7).filled())])?;
         let multiple = optimum_s.map_or(String::new(), |optimum_s| {
             format!(" ({} x)", three_digits(mean_s / optimum_s))
@@ -254,6 +242,7 @@ where
 
 fn legend<'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    position: SeriesLabelPosition,
 ) -> Result<(), Box<dyn std::error::Error>>
 where
     X: Ranged<ValueType = f64>,
@@ -261,7 +250,7 @@ where
 {
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(position)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .draw()?;

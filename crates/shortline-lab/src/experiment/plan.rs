@@ -25,6 +25,9 @@ pub struct Variant {
     pub servers: &'static [Server],
     pub(super) rate_bps: u64,
     pub(super) requests_per_connection: Option<u32>,
+    /// What the link carries for a request beside its body and the heads of its packets,
+    /// as measured before: so that a load of 1.2 is one whatever the protocol costs.
+    pub(super) per_request_bytes: u64,
     pub(super) speech: Speech,
     /// On loopback, without an uplink that the kernel limits: ours alone.
     pub(super) loopback: bool,
@@ -46,6 +49,7 @@ pub(super) const W1: Variant = Variant {
     ],
     rate_bps: RATE_BPS,
     requests_per_connection: Some(1),
+    per_request_bytes: 460,
     speech: Speech {
         tls: false,
         http2: false,
@@ -55,6 +59,7 @@ pub(super) const W1: Variant = Variant {
 
 pub(super) const W1_K5: Variant = Variant {
     requests_per_connection: Some(5),
+    per_request_bytes: 300,
     ..W1
 };
 
@@ -63,6 +68,7 @@ pub(super) const W1_TLS: Variant = Variant {
         tls: true,
         http2: false,
     },
+    per_request_bytes: 1920,
     ..W1
 };
 
@@ -71,11 +77,13 @@ pub(super) const W1_H2: Variant = Variant {
         tls: false,
         http2: true,
     },
+    per_request_bytes: 570,
     ..W1
 };
 
 pub(super) const W1_H2_SHARED: Variant = Variant {
     requests_per_connection: None,
+    per_request_bytes: 120,
     ..W1_H2
 };
 
@@ -84,6 +92,7 @@ pub(super) const W1_H2_TLS: Variant = Variant {
         tls: true,
         http2: true,
     },
+    per_request_bytes: 2100,
     ..W1
 };
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use shortline_load::trace::{Request, write_csv};
 use shortline_load::workload::{self, FILES_DEFAULT, SiteFiles};
+use shortline_sim::wire::WireModel;
 
 use super::figures::{self, Figures};
 use super::plan::{Plan, Variant, write_json};
@@ -132,11 +133,14 @@ pub fn seed_folder(out: &Path, seed: u64) -> PathBuf {
 }
 
 fn arrivals(variant: &Variant, plan: &Plan, seed: u64, site: &SiteFiles) -> Vec<Request> {
-    let wire_bytes = workload::wire_bytes_default;
+    let model = WireModel {
+        per_request_bytes: variant.per_request_bytes,
+        ..WireModel::default()
+    };
     workload::arrivals(
         &variant.schedule(),
         plan.rate,
-        wire_bytes,
+        |body_bytes| model.wire_bytes(body_bytes),
         plan.length(),
         seed,
         site,

@@ -29,7 +29,7 @@ pub struct Counters {
     by_response_time: [AtomicU64; RESPONSE_SECONDS.len() + 1],
 }
 
-/// [`Counters`] at one moment.
+/// The counters at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResponseCounts {
     /// Responses by the first digit of their status, 1 to 5.

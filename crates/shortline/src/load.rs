@@ -23,7 +23,7 @@ const LATER: &str = "Later";
 /// Flags of `shortline load`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The server: http://HOST[:PORT] or https://HOST[:PORT]
+    /// The server: `http://HOST[:PORT]` or `https://HOST[:PORT]`
     #[arg(long, value_name = "URL")]
     target: Target,
 

@@ -74,7 +74,7 @@ fn a_file_replaced_is_sent_as_it_was() {
 fn an_unreadable_file_is_an_error_of_its_own() {
     let site = Site::new();
     let path = site.root().join("hello.txt");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
     if std::fs::read(&path).is_ok() {
         println!("skipped: root may read every file");
         return;

@@ -287,7 +287,7 @@ fn parse_process(text: &str) -> Option<(i32, u64)> {
     Some((pid.parse().ok()?, start_ticks.parse().ok()?))
 }
 
-/// Ends all processes that `living` names, until it names none: SIGTERM, after [`GRACE`]
+/// Ends all processes that `living` names, until it names none: SIGTERM, after `GRACE`
 /// SIGKILL.
 pub fn end_all(living: impl Fn() -> Vec<i32>) {
     let begin = Instant::now();

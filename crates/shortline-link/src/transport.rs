@@ -22,7 +22,8 @@ pub struct Transport {
     socket: Arc<TcpStream>,
     link: Arc<Link>,
     scheduled: bool,
-    segment_bytes: u32,
+    /// Asked of the socket when first needed; 0 until then.
+    segment_bytes: AtomicU32,
     packet_overhead_bytes: u32,
     /// Bytes were handed to the connection and are not all in the socket yet.
     busy: AtomicBool,
@@ -52,17 +53,11 @@ impl Transport {
         scheduled: bool,
         per_packet: u32,
     ) -> Self {
-        // Only the pacer counts segments; elsewhere the question would be a wasted system call.
-        let segment_bytes = if scheduled && link.counts_segments() {
-            sys::tcp_info(&*socket).map_or(SEGMENT_BYTES_DEFAULT, |info| info.segment_bytes.max(1))
-        } else {
-            SEGMENT_BYTES_DEFAULT
-        };
         Self {
             socket,
             link,
             scheduled,
-            segment_bytes,
+            segment_bytes: AtomicU32::new(0),
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
             jobs: AtomicU32::new(0),
@@ -82,14 +77,9 @@ impl Transport {
         self.scheduled
     }
 
-    /// Payload bytes of a full segment.
-    pub fn segment_bytes(&self) -> u32 {
-        self.segment_bytes
-    }
-
     /// Wire bytes that `payload_bytes` cost: themselves and the headers of their packets.
     pub fn wire_bytes(&self, payload_bytes: u32) -> u32 {
-        let packets = payload_bytes.div_ceil(self.segment_bytes);
+        let packets = payload_bytes.div_ceil(self.segment_bytes());
         payload_bytes.saturating_add(packets.saturating_mul(self.packet_overhead_bytes))
     }
 
@@ -144,6 +134,17 @@ impl Holder for Transport {
 
     fn unacknowledged_bytes(&self) -> u32 {
         sys::unacknowledged_bytes(&*self.socket).unwrap_or(0)
+    }
+
+    fn segment_bytes(&self) -> u32 {
+        let known = self.segment_bytes.load(Ordering::Relaxed);
+        if known > 0 {
+            return known;
+        }
+        let asked = sys::tcp_info(&*self.socket).map_or(0, |info| info.segment_bytes);
+        let bytes = if asked > 0 { asked } else { SEGMENT_BYTES_DEFAULT };
+        self.segment_bytes.store(bytes, Ordering::Relaxed);
+        bytes
     }
 
     fn rtt_ns_min(&self) -> u64 {

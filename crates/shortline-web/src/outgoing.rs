@@ -170,7 +170,7 @@ impl Outgoing {
                 chunk
             }
         };
-        if segment.len() == 0 {
+        if segment.is_empty() {
             self.segments.pop_front();
         }
         Ok(Some(chunk))

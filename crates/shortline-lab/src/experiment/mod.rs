@@ -1,10 +1,12 @@
 //! The experiments: what there is ([`ALL`]), and running one to its end or to a signal.
 
 mod figures;
+mod kept;
 mod memory;
 pub(crate) mod plan;
 mod throughput;
 mod uplink;
+mod uplink_table;
 
 use std::fmt::Write as _;
 use std::fs;

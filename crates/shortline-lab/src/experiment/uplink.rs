@@ -4,7 +4,7 @@
 //! Kept in the results' folder: `plan.json`; for each seed a folder with `trace.csv` and
 //! for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its summary) and
 //! `SERVER.json` (what the uplink carried, at the end and over time). Everything reported
-//! is computed from these, by [`figures`](super::figures).
+//! is computed from these, by [`Figures`].
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,8 +18,9 @@ use shortline_load::trace::{Request, write_csv};
 use shortline_load::workload::{self, FILES_DEFAULT, SiteFiles};
 use shortline_sim::wire::WireModel;
 
-use super::figures::{self, Figures};
+use super::figures::Figures;
 use super::plan::{Plan, Variant, write_json};
+use super::uplink_table;
 use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
 use crate::bed::{BedConfig, Counters, NativeBed, Place};
 use crate::lab::Lab;
@@ -122,7 +123,7 @@ pub fn report(folder: &Path, experiment: &str) -> Result<String, LabError> {
     )?;
     Ok(format!(
         "{}\nplot: {}\n",
-        figures::table(&plan, &figures),
+        uplink_table::table(&plan, &figures),
         plot_file.display()
     ))
 }

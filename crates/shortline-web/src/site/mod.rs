@@ -53,7 +53,7 @@ pub struct SiteOptions {
     pub listing_entries_max: usize,
     /// Whether `.zst`, `.br` and `.gz` siblings are offered. Default: yes.
     pub precompressed: bool,
-    /// Files up to this size are kept in memory, in bytes. Default 64 KiB.
+    /// Files up to this size are kept in memory, in bytes. Default 1 MiB: sent from memory a file costs one copy, read anew two.
     pub cache_file_bytes_max: u64,
     /// All cached files together, in bytes. Default 128 MiB.
     pub cache_bytes_max: u64,
@@ -70,7 +70,7 @@ impl Default for SiteOptions {
             listing: false,
             listing_entries_max: 2000,
             precompressed: true,
-            cache_file_bytes_max: 64 * 1024,
+            cache_file_bytes_max: 1024 * 1024,
             cache_bytes_max: 128 * 1024 * 1024,
             cache_files_max: 32 * 1024,
             cache_open_files_max: 256,

@@ -73,7 +73,7 @@ pub struct SiteKeys {
     /// Offer .zst, .br and .gz siblings [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub precompressed: Option<bool>,
-    /// Files up to this size are kept in memory [default: 64KiB]
+    /// Files up to this size are kept in memory [default: 1MiB]
     #[arg(long, value_name = "SIZE")]
     pub cache_file_size_max: Option<Size>,
     /// All files kept in memory together [default: 128MiB]

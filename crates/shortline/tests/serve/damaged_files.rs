@@ -8,7 +8,14 @@ use std::process::Command;
 use crate::client::{connect, get, parse, read_to_end};
 use crate::process::{PROGRAM, Server, Site, pattern, wait_for};
 
-const SLOW: [&str; 3] = ["--uplink", "4mbit", "--uplink-loopback"];
+/// Slow enough to change a file under way, which is read from disk as it goes.
+const SLOW: [&str; 5] = [
+    "--uplink",
+    "4mbit",
+    "--uplink-loopback",
+    "--cache-file-size-max",
+    "0",
+];
 
 /// Asks for the large file, reads its head and a little more, calls `change`, reads the rest.
 fn read_while(server: &Server, change: impl FnOnce()) -> crate::client::Response {

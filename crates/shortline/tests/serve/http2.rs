@@ -96,7 +96,14 @@ async fn alpn_chooses_http_2() {
 #[tokio::test]
 async fn a_file_cut_short_resets_its_stream_only() {
     let site = Site::new();
-    let server = Server::start(&site, &["--uplink", "4mbit", "--uplink-loopback"]);
+    let slow = [
+        "--uplink",
+        "4mbit",
+        "--uplink-loopback",
+        "--cache-file-size-max",
+        "0",
+    ];
+    let server = Server::start(&site, &slow);
     let mut client = connect(server.address()).await;
     let mut other = client.clone();
     let path = site.root().join("large.bin");

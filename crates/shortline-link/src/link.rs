@@ -18,7 +18,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use shortline_sched::{JobId, Policy, QueueFull};
 use socket2::SockRef;
-use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
@@ -98,10 +98,11 @@ impl Link {
         self.config.policy
     }
 
-    /// Takes part in the life of a new connection between `local` and `peer`.
+    /// Takes part in the life of a new connection between `local` and `peer`, of which it gets
+    /// the half that sends.
     pub fn transport(
         self: &Arc<Self>,
-        socket: Arc<TcpStream>,
+        socket: OwnedWriteHalf,
         peer: IpAddr,
         local: IpAddr,
     ) -> Arc<Transport> {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use shortline_sched::JobId;
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::link::Link;
 use crate::slots::Holder;
@@ -19,7 +20,7 @@ pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
 
 /// A connection that carries jobs.
 pub struct Transport {
-    socket: Arc<TcpStream>,
+    socket: OwnedWriteHalf,
     link: Arc<Link>,
     scheduled: bool,
     /// Asked of the socket when first needed; 0 until then.
@@ -48,7 +49,7 @@ pub(crate) struct Ledger {
 
 impl Transport {
     pub(crate) fn new(
-        socket: Arc<TcpStream>,
+        socket: OwnedWriteHalf,
         link: Arc<Link>,
         scheduled: bool,
         per_packet: u32,
@@ -68,8 +69,8 @@ impl Transport {
     }
 
     /// The socket below.
-    pub fn socket(&self) -> &Arc<TcpStream> {
-        &self.socket
+    pub fn socket(&self) -> &TcpStream {
+        self.socket.as_ref()
     }
 
     /// Whether the jobs of this connection wait for grants at all.
@@ -121,7 +122,7 @@ impl Transport {
 
     /// What the connection has put on the wire so far, by the kernel's count.
     pub(crate) fn wire_bytes_sent(&self) -> io::Result<u64> {
-        let info = sys::tcp_info(&*self.socket)?;
+        let info = sys::tcp_info(self.socket())?;
         let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
         Ok(info.sent_bytes + headers)
     }
@@ -133,7 +134,7 @@ impl Holder for Transport {
     }
 
     fn unacknowledged_bytes(&self) -> u32 {
-        sys::unacknowledged_bytes(&*self.socket).unwrap_or(0)
+        sys::unacknowledged_bytes(self.socket()).unwrap_or(0)
     }
 
     fn segment_bytes(&self) -> u32 {
@@ -141,13 +142,17 @@ impl Holder for Transport {
         if known > 0 {
             return known;
         }
-        let asked = sys::tcp_info(&*self.socket).map_or(0, |info| info.segment_bytes);
-        let bytes = if asked > 0 { asked } else { SEGMENT_BYTES_DEFAULT };
+        let asked = sys::tcp_info(self.socket()).map_or(0, |info| info.segment_bytes);
+        let bytes = if asked > 0 {
+            asked
+        } else {
+            SEGMENT_BYTES_DEFAULT
+        };
         self.segment_bytes.store(bytes, Ordering::Relaxed);
         bytes
     }
 
     fn rtt_ns_min(&self) -> u64 {
-        sys::tcp_info(&*self.socket).map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
+        sys::tcp_info(self.socket()).map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
     }
 }

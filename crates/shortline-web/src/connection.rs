@@ -11,6 +11,7 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::tcp::OwnedReadHalf;
 use tokio_rustls::TlsAcceptor;
 
 use crate::http1::{self, After};
@@ -39,8 +40,12 @@ pub struct Connection {
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(connection: Arc<Connection>, tls: Option<Arc<rustls::ServerConfig>>) {
-    let socket = ClientSocket::new(Arc::clone(&connection.watch));
+pub async fn serve(
+    connection: Arc<Connection>,
+    receiving: OwnedReadHalf,
+    tls: Option<Arc<rustls::ServerConfig>>,
+) {
+    let socket = ClientSocket::new(receiving, Arc::clone(&connection.watch));
     let Some(tls) = tls else {
         return serve_plain(connection, socket).await;
     };

@@ -258,7 +258,8 @@ fn take(
     let Ok(local) = socket.local_addr() else {
         return;
     };
-    let transport = || settings.link.transport(Arc::new(socket), peer, local.ip());
+    let (receiving, sending) = socket.into_split();
+    let transport = || settings.link.transport(sending, peer, local.ip());
     let per_address_max = settings.limits.connections_per_address_max;
     let Some(registration) = shared.registry.register(peer, per_address_max, transport) else {
         shared.refused.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +273,7 @@ fn take(
         secure: tls.is_some(),
     });
     tokio::spawn(async move {
-        connection::serve(connection, tls).await;
+        connection::serve(connection, receiving, tls).await;
         drop(registration);
     });
 }

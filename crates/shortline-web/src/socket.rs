@@ -9,22 +9,24 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
 
 use crate::watch::Watch;
 
-/// The socket; shared with the link, which asks the kernel about it.
+/// The socket; its sending half is shared with the link, which asks the kernel about it.
 pub struct ClientSocket {
-    socket: Arc<TcpStream>,
+    receiving: OwnedReadHalf,
     watch: Arc<Watch>,
 }
 
 impl ClientSocket {
     /// The socket of `watch`'s connection.
-    pub fn new(watch: Arc<Watch>) -> Self {
-        Self {
-            socket: Arc::clone(watch.transport().socket()),
-            watch,
-        }
+    pub fn new(receiving: OwnedReadHalf, watch: Arc<Watch>) -> Self {
+        Self { receiving, watch }
+    }
+
+    fn sending(&self) -> &TcpStream {
+        self.watch.transport().socket()
     }
 
     fn poll_written(
@@ -36,7 +38,7 @@ impl ClientSocket {
         loop {
             match write() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(self.socket.poll_write_ready(context))?;
+                    ready!(self.sending().poll_write_ready(context))?;
                 }
                 Ok(written) => {
                     self.watch.bytes_written();
@@ -53,22 +55,16 @@ impl ClientSocket {
 
 impl AsyncRead for ClientSocket {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.socket.poll_read_ready(context))?;
-            match self.socket.try_read_buf(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(0) => return Poll::Ready(Ok(())),
-                Ok(_) => {
-                    self.watch.bytes_read();
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.receiving).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.watch.bytes_read();
         }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -78,7 +74,7 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_written(context, bytes.len(), || self.socket.try_write(bytes))
+        self.poll_written(context, bytes.len(), || self.sending().try_write(bytes))
     }
 
     fn poll_write_vectored(
@@ -87,7 +83,9 @@ impl AsyncWrite for ClientSocket {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let offered = slices.iter().map(|slice| slice.len()).sum();
-        self.poll_written(context, offered, || self.socket.try_write_vectored(slices))
+        self.poll_written(context, offered, || {
+            self.sending().try_write_vectored(slices)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -99,7 +97,7 @@ impl AsyncWrite for ClientSocket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = socket2::SockRef::from(&*self.socket).shutdown(std::net::Shutdown::Write);
+        let shut = socket2::SockRef::from(self.sending()).shutdown(std::net::Shutdown::Write);
         Poll::Ready(shut)
     }
 }

@@ -71,12 +71,16 @@ pub struct Watch {
     multiplexed: AtomicBool,
     /// Responses under way.
     responses: AtomicU32,
-    /// When the stage began or a byte was last taken by the client, whichever is later.
+    /// When a sweep first saw the connection without progress. Kept by the sweep alone, so that a request takes no look at the clock.
     since_ns: AtomicU64,
+    progress_seen: AtomicU64,
     /// A response waits for the client's HTTP/2 window.
     window_closed: AtomicBool,
     /// Counts reads and writes that moved bytes.
     moves: AtomicU64,
+    /// Counts writes and changes of the stage. Reads are none: a head that comes byte by byte
+    /// must not take for ever.
+    progress: AtomicU64,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
 }
@@ -128,8 +132,8 @@ impl Watch {
     /// The client's socket took bytes.
     pub fn bytes_written(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
+        self.progress.fetch_add(1, Ordering::Relaxed);
         self.window_closed.store(false, Ordering::Relaxed);
-        self.since_ns.store(now_ns(), Ordering::Relaxed);
     }
 
     /// Changes whenever bytes were read or written.
@@ -181,7 +185,7 @@ impl Watch {
     }
 
     fn enter(&self, stage: Stage) {
-        self.since_ns.store(now_ns(), Ordering::Relaxed);
+        self.progress.fetch_add(1, Ordering::Relaxed);
         self.stage.store(stage as u8, Ordering::Release);
     }
 
@@ -194,8 +198,7 @@ impl Watch {
 
     /// What the limits say of this connection at `now_ns`.
     fn due(&self, limits: &Limits, now_ns: u64) -> Order {
-        let since = now_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed));
-        let since = Duration::from_nanos(since);
+        let since = Duration::from_nanos(now_ns.saturating_sub(self.unchanged_since_ns(now_ns)));
         match self.stage.load(Ordering::Acquire) {
             // The last response may still wait for its client to take it.
             0 if since > limits.idle_time_max + limits.stall_time_max => Order::Close,
@@ -205,6 +208,14 @@ impl Watch {
             2 if since > limits.stall_time_max && self.is_stalled() => Order::Close,
             _ => Order::None,
         }
+    }
+
+    fn unchanged_since_ns(&self, now_ns: u64) -> u64 {
+        let progress = self.progress.load(Ordering::Relaxed);
+        if self.progress_seen.swap(progress, Ordering::Relaxed) != progress {
+            self.since_ns.store(now_ns, Ordering::Relaxed);
+        }
+        self.since_ns.load(Ordering::Relaxed)
     }
 
     /// A response stands still because of its client, not because others are before it.
@@ -279,6 +290,8 @@ impl Registry {
             since_ns: AtomicU64::new(now_ns()),
             window_closed: AtomicBool::new(false),
             moves: AtomicU64::new(0),
+            progress: AtomicU64::new(0),
+            progress_seen: AtomicU64::new(0),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
         });

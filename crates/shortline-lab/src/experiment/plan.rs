@@ -68,7 +68,7 @@ pub(super) const W1_TLS: Variant = Variant {
         tls: true,
         http2: false,
     },
-    per_request_bytes: 1920,
+    per_request_bytes: 1950,
     ..W1
 };
 
@@ -83,7 +83,7 @@ pub(super) const W1_H2: Variant = Variant {
 
 pub(super) const W1_H2_SHARED: Variant = Variant {
     requests_per_connection: None,
-    per_request_bytes: 120,
+    per_request_bytes: 100,
     ..W1_H2
 };
 

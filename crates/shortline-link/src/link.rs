@@ -34,8 +34,8 @@ const IP_TCP_HEADER_BYTES: u32 = 52;
 const UNSCHEDULED_BYTES: u32 = 64 * 1024;
 /// Unsent bytes in a socket before it counts as not writable: about one quantum when paced,
 const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// and as many as the largest quantum's half in slots, which count what is unacknowledged.
-const SLOTS_UNSENT_BYTES_MAX: u32 = 128 * 1024;
+/// else what keeps a fast path busy; more only leaves the processor's cache.
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// The device's counters are read at most this often.
 const READING_NS_MIN: u64 = 1_000_000;
 
@@ -87,8 +87,7 @@ impl Link {
     pub fn prepare_listener(&self, socket: impl AsFd) -> std::io::Result<()> {
         let unsent_bytes_max = match self.config.mode {
             LinkMode::Paced => PACED_UNSENT_BYTES_MAX,
-            LinkMode::Slots => SLOTS_UNSENT_BYTES_MAX,
-            LinkMode::Off => return Ok(()),
+            LinkMode::Slots | LinkMode::Off => UNSENT_BYTES_MAX,
         };
         SockRef::from(&socket).set_tcp_notsent_lowat(unsent_bytes_max)
     }

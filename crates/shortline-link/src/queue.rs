@@ -2,8 +2,8 @@
 //! Everything here happens under the link's lock, with the time as an argument.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use shortline_sched::units::Rate;
@@ -49,8 +49,9 @@ pub(crate) struct Queue {
     pub gate: Gate,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
-    /// Grants in the order they were made, to find those that are not written in time.
-    outstanding: VecDeque<(u64, Arc<Transport>)>,
+    /// Grants in the order they were made, to find those that are not written in time. They do
+    /// not keep a connection's socket: it closes when the connection ends, whenever the next grant is.
+    outstanding: VecDeque<(u64, Weak<Transport>)>,
     pub to_wake: Vec<Waker>,
     pub grants_total: u64,
     pub refunds_total: u64,
@@ -203,6 +204,9 @@ impl Queue {
             let Some((_, transport)) = self.outstanding.pop_front() else {
                 return;
             };
+            let Some(transport) = transport.upgrade() else {
+                continue;
+            };
             let unwritten = transport.ledger.unwritten.load(Ordering::Acquire);
             if unwritten > 0 {
                 self.give_back(&transport, unwritten);
@@ -270,7 +274,8 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => {
                 pacer.charge(charge);
-                self.outstanding.push_back((now_ns, transport));
+                self.outstanding
+                    .push_back((now_ns, Arc::downgrade(&transport)));
             }
             Gate::Slots(slots) => slots.take(&transport, bytes, now_ns),
             Gate::Off => {}

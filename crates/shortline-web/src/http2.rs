@@ -31,6 +31,9 @@ const SEND_BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Streams a client may open and reset before its connection is taken for an attack.
 const RESETS_PENDING_MAX: usize = 32;
 
+/// Bytes of a request's body that are read and passed over before it is answered.
+const REQUEST_BODY_BYTES_MAX: usize = 64 * 1024;
+
 type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Answers requests until the connection closes.
@@ -94,9 +97,17 @@ where
 async fn answer(
     connection: Arc<Connection>,
     moved: Arc<Notify>,
-    request: Request<RecvStream>,
+    mut request: Request<RecvStream>,
     mut channel: SendResponse<Bytes>,
 ) {
+    if !request.body().is_end_stream() {
+        let time_max = connection.settings.limits.header_time_max;
+        let passed = tokio::time::timeout(time_max, pass_over(request.body_mut())).await;
+        if !matches!(passed, Ok(Ok(()))) {
+            channel.send_reset(Reason::CANCEL);
+            return;
+        }
+    }
     let started = {
         let mut work = pin!(respond(&connection, &request));
         poll_fn(|context| match channel.poll_reset(context) {
@@ -123,6 +134,23 @@ async fn answer(
             channel.send_reset(Reason::REFUSED_STREAM);
         }
     }
+}
+
+/// Reads a request's body and trailers, which nobody wants: a malformed one must be an error, and
+/// can only be told from a sound one at its end (RFC 9113, 8.1.1).
+async fn pass_over(body: &mut RecvStream) -> Result<(), h2::Error> {
+    let mut left_bytes = REQUEST_BODY_BYTES_MAX;
+    while let Some(data) = body.data().await {
+        let bytes = data?.len();
+        if bytes > left_bytes {
+            // Answered without the rest; the client is told to stop when the stream ends.
+            return Ok(());
+        }
+        left_bytes -= bytes;
+        body.flow_control().release_capacity(bytes)?;
+    }
+    body.trailers().await?;
+    Ok(())
 }
 
 async fn send(

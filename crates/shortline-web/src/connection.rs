@@ -46,9 +46,18 @@ pub async fn serve(
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     let socket = ClientSocket::new(receiving, Arc::clone(&connection.watch));
-    let Some(tls) = tls else {
-        return serve_plain(connection, socket).await;
-    };
+    // Boxed apart, so that the task of a plain connection has no room for a TLS session.
+    match tls {
+        None => Box::pin(serve_plain(connection, socket)).await,
+        Some(tls) => Box::pin(serve_tls(connection, socket, tls)).await,
+    }
+}
+
+async fn serve_tls(
+    connection: Arc<Connection>,
+    socket: ClientSocket,
+    tls: Arc<rustls::ServerConfig>,
+) {
     connection.watch.handshake_begins();
     let handshake = Box::pin(TlsAcceptor::from(tls).accept(socket));
     let stream = match connection.watch.obeying(handshake).await {

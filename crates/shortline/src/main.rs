@@ -18,6 +18,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::CommandError;
 
+/// It gives memory back to the system when connections become idle, which the C library's does
+/// not, and takes less time over the small pieces of a request.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Serves files, shortest remaining response first.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, after_help = EXAMPLES, max_term_width = 100)]

@@ -73,7 +73,9 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
     tell_to_stderr();
     raise_open_files();
+    // Connections have threads of their own; this one wakes the pacer and answers the admin.
     tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| CommandError::failure(format!("no runtime: {error}")))?

@@ -154,7 +154,7 @@ impl Server {
         let sweeper = tokio::spawn(async move { sweep(&shared).await });
         let mut result = Ok(());
         while let Some(ended) = workers.join_next().await {
-            result = result.and(ended.map_err(io::Error::other).flatten());
+            result = result.and(ended.unwrap_or_else(|error| Err(io::Error::other(error))));
         }
         sweeper.abort();
         result

@@ -127,7 +127,7 @@ impl Link {
         payload_bytes: u64,
     ) -> Result<JobHandle, QueueFull> {
         if !transport.is_scheduled() {
-            return Ok(JobHandle(None));
+            return Ok(JobHandle::unscheduled());
         }
         let now_ns = now_ns();
         let id = self.with_queue(now_ns, |queue| {
@@ -326,6 +326,11 @@ struct Scheduled {
 }
 
 impl JobHandle {
+    /// A response that waits for nobody, such as the one that says the queue is full.
+    pub fn unscheduled() -> Self {
+        Self(None)
+    }
+
     /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
     pub fn poll_grant(&mut self, context: &mut Context<'_>) -> Poll<Grant> {
         let Some(Scheduled { link, id, .. }) = &self.0 else {

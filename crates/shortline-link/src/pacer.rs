@@ -21,11 +21,11 @@
 use shortline_sched::units::Rate;
 
 /// The least kernel queue aimed at, as time on the link.
-pub const LEAD_NS_MIN: u64 = 100_000;
+pub const LEAD_NS_MIN: u64 = 400_000;
 /// The most, on a machine that wakes us late.
 pub const LEAD_NS_MAX: u64 = 2_000_000;
 /// Lost time that is made good, as time on the link.
-pub const CREDIT_NS: u64 = 1_000_000;
+pub const CREDIT_NS: u64 = 3_000_000;
 /// Observations further apart than this are not compared: what was sent meanwhile has drained.
 const OBSERVATION_NS_MAX: u64 = 20_000_000;
 
@@ -162,10 +162,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// 1000 bytes per millisecond; the queue a grant may leave behind is 100 bytes.
+    /// 1000 bytes per millisecond; it holds the queue that a grant may leave behind, 400 bytes.
     fn pacer() -> Pacer {
         let mut pacer = Pacer::new(Rate::from_bps(8_000_000), 0);
-        pacer.charge(100);
+        pacer.charge(400);
         pacer
     }
 
@@ -191,7 +191,8 @@ mod tests {
         let mut pacer = pacer();
         assert!(pacer.is_due(10 * MS));
         pacer.charge(1000);
-        assert!(pacer.is_due(10 * MS), "one millisecond of credit");
+        assert!(pacer.is_due(10 * MS), "two of three milliseconds are left");
+        pacer.charge(2000);
         pacer.charge(1000);
         assert!(!pacer.is_due(10 * MS));
     }
@@ -203,7 +204,7 @@ mod tests {
         pacer.woke_late(MS);
         assert_eq!(
             pacer.due_ns(),
-            100_000,
+            400_000,
             "due earlier by what the wake-up was late"
         );
         for _ in 0..500 {
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn what_the_device_sent_beside_the_charges_delays_the_next_grant() {
         let mut pacer = pacer();
-        pacer.written(100);
+        pacer.written(400);
         pacer.observe(0, reading(5000, 0));
         pacer.charge(1000);
         pacer.written(1000);
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn a_grant_that_was_never_written_is_not_mistaken_for_an_overcharge() {
         let mut pacer = pacer();
-        pacer.written(100);
+        pacer.written(400);
         pacer.observe(0, reading(5000, 0));
         pacer.charge(1000);
         pacer.observe(0, reading(5000, 0));
@@ -242,8 +243,8 @@ mod tests {
     #[test]
     fn the_model_is_never_below_the_kernels_own_queue() {
         let mut pacer = pacer();
-        pacer.written(100);
-        pacer.observe(0, reading(9000, 3100));
+        pacer.written(400);
+        pacer.observe(0, reading(9000, 3400));
         assert_eq!(pacer.due_ns(), 3 * MS);
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Request, StatusCode, Version};
+use shortline_link::JobHandle;
 
 use crate::account::{Account, RequestFacts};
 use crate::connection::Connection;
@@ -49,20 +50,23 @@ pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> i
             headers: request.headers(),
         },
     );
+    let mut plan = plan(connection, request, target).await;
+    let framing = framing(connection, request.version(), &plan.headers);
+    let job_bytes = plan.body.len() + u64::from(framing.head_bytes);
+    let transport = connection.watch.transport();
+    let submitted = connection.settings.link.submit(transport, job_bytes);
+    let job = submitted.unwrap_or_else(|_full| {
+        // Better an answer at once than a wait without end.
+        plan = Plan::text(StatusCode::SERVICE_UNAVAILABLE, request.method());
+        JobHandle::unscheduled()
+    });
     let Plan {
         status,
         headers,
         body,
-    } = plan(connection, request, target).await;
+    } = plan;
     account.set_status(status.as_u16());
-    let framing = framing(connection, request.version(), &headers);
     let body_bytes = body.len();
-    let job_bytes = body_bytes + u64::from(framing.head_bytes);
-    let transport = connection.watch.transport();
-    let Ok(job) = connection.settings.link.submit(transport, job_bytes) else {
-        // The queue's limit: better an error than a wait without end.
-        return Err(io::Error::other("too many responses wait: raise jobs_max"));
-    };
     let disk = Arc::clone(&connection.settings.disk);
     let mut outgoing = Outgoing::new(job, body, framing, disk, account);
     poll_fn(|context| outgoing.poll_ready(context)).await?;

@@ -10,6 +10,7 @@ mod hostile;
 mod http1;
 mod http2;
 mod malformed;
+mod order;
 mod process;
 mod signals;
 mod systemd;

@@ -1,0 +1,51 @@
+//! The order in which responses leave, over real sockets. What is asserted is an order, never how
+//! long something took.
+
+use std::io::Write;
+
+use crate::admin::status;
+use crate::client::{connect, get, parse, read_one, read_to_end};
+use crate::process::{Server, Site, pattern};
+
+const LARGE_BYTES: usize = 1_000_000;
+
+fn site() -> Site {
+    Site::new()
+        .with("large.bin", pattern(LARGE_BYTES))
+        .with("small.txt", "small")
+}
+
+const LARGE: &[u8] = b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_small_response_overtakes_a_large_one() {
+    let flags = ["--uplink", "4mbit", "--uplink-loopback"];
+    let site = site();
+    let server = Server::start(&site, &flags);
+    let mut large = connect(server.address());
+    large.write_all(LARGE).unwrap();
+    assert!(large.peek(&mut [0]).unwrap() > 0);
+    assert_eq!(get(server.address(), "/small.txt").body, b"small");
+    // Two seconds of the uplink: the large response cannot be done yet, and must not be lost.
+    let jobs = status(&server)["link"]["jobs"].as_u64();
+    assert_eq!(jobs, Some(1), "the large response is still under way");
+    assert_eq!(parse(&read_to_end(&mut large)).body.len(), LARGE_BYTES);
+}
+
+#[test]
+fn a_full_queue_answers_503_at_once_and_recovers() {
+    let flags = ["--uplink", "8mbit", "--uplink-loopback", "--jobs-max", "1"];
+    let site = site();
+    let server = Server::start(&site, &flags);
+    let mut large = connect(server.address());
+    large.write_all(LARGE).unwrap();
+    let mut second = connect(server.address());
+    // The first job is in the queue once its first bytes have come.
+    assert!(large.peek(&mut [0]).unwrap() > 0);
+    second
+        .write_all(b"GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    assert_eq!(read_one(&mut second).status, 503);
+    assert_eq!(parse(&read_to_end(&mut large)).body.len(), LARGE_BYTES);
+    assert_eq!(get(server.address(), "/small.txt").status, 200);
+}

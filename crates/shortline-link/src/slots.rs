@@ -11,8 +11,6 @@
 //!   speed of a quantum in [`DRAIN_NS_FAST`] or in [`DRAIN_NS_INSTANT`]: then there is no
 //!   bottleneck to order for. It falls to 0 when a grant took longer than [`DRAIN_NS_FAST`].
 //!   Where the uplink has less than 50 Mbit/s or so it never leaves 0.
-//! - The last segment counts as arrived [`TAIL_NS`] after its grant: a receiver may keep the
-//!   acknowledgement of a single segment back for 40 ms (RFC 1122 4.2.3.2).
 //! - A slot whose bytes make no progress for [`STALL_NS_MAX`] is given back: a stalled client
 //!   must not hold the link.
 //! - The next request of a connection says that its last response has arrived: its slot is given
@@ -26,8 +24,6 @@ use std::sync::Arc;
 pub const DRAIN_NS_FAST: u64 = 2_000_000;
 /// Drained this soon, anything met none: a small response needs longer at 20 Mbit/s.
 pub const DRAIN_NS_INSTANT: u64 = 250_000;
-/// How long the last segment of a grant holds its slot at most.
-pub const TAIL_NS: u64 = 1_500_000;
 /// A slot without any newly acknowledged byte for so long is given back.
 pub const STALL_NS_MAX: u64 = 100_000_000;
 /// How long until full slots are looked at again while jobs wait.
@@ -43,8 +39,6 @@ pub trait Holder {
     fn has_unwritten(&self) -> bool;
     /// Bytes the peer has not acknowledged; 0 where the socket is gone.
     fn unacknowledged_bytes(&self) -> u32;
-    /// Payload bytes of a full segment.
-    fn segment_bytes(&self) -> u32;
     /// The path's smallest round trip in nanoseconds, 0 if unknown.
     fn rtt_ns_min(&self) -> u64;
 }
@@ -140,9 +134,7 @@ impl<H: Holder> Slot<H> {
     fn is_taken(&mut self, now_ns: u64) -> bool {
         if !self.holder.has_unwritten() {
             let left_bytes = self.holder.unacknowledged_bytes();
-            let age_ns = now_ns.saturating_sub(self.granted_ns);
-            let is_tail = age_ns >= TAIL_NS && left_bytes <= self.holder.segment_bytes();
-            if left_bytes == 0 || is_tail {
+            if left_bytes == 0 {
                 return false;
             }
             if left_bytes < self.unacknowledged_bytes {
@@ -188,9 +180,6 @@ mod tests {
             self.looks.fetch_add(1, Ordering::Relaxed);
             self.bytes.load(Ordering::Relaxed)
         }
-        fn segment_bytes(&self) -> u32 {
-            20
-        }
         fn rtt_ns_min(&self) -> u64 {
             0
         }
@@ -227,14 +216,6 @@ mod tests {
         slots.take(&holder, 1000, 0);
         assert!(slots.is_free(0));
         assert_eq!(holder.looks.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn a_last_segment_whose_acknowledgement_is_kept_back_holds_no_slot_for_long() {
-        let mut slots = Slots::new(1, 1000);
-        slots.take(&Fake::holding(20), 1000, 0);
-        assert!(!slots.is_free(MS));
-        assert!(slots.is_free(TAIL_NS));
     }
 
     fn fill(slots: &mut Slots<Fake>, bytes: u32) {

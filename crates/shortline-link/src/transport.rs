@@ -78,6 +78,22 @@ impl Transport {
         self.scheduled
     }
 
+    /// Payload bytes of a full segment.
+    fn segment_bytes(&self) -> u32 {
+        let known = self.segment_bytes.load(Ordering::Relaxed);
+        if known > 0 {
+            return known;
+        }
+        let asked = sys::tcp_info(self.socket()).map_or(0, |info| info.segment_bytes);
+        let bytes = if asked > 0 {
+            asked
+        } else {
+            SEGMENT_BYTES_DEFAULT
+        };
+        self.segment_bytes.store(bytes, Ordering::Relaxed);
+        bytes
+    }
+
     /// Wire bytes that `payload_bytes` cost: themselves and the headers of their packets.
     pub fn wire_bytes(&self, payload_bytes: u32) -> u32 {
         let packets = payload_bytes.div_ceil(self.segment_bytes());
@@ -135,21 +151,6 @@ impl Holder for Transport {
 
     fn unacknowledged_bytes(&self) -> u32 {
         sys::unacknowledged_bytes(self.socket()).unwrap_or(0)
-    }
-
-    fn segment_bytes(&self) -> u32 {
-        let known = self.segment_bytes.load(Ordering::Relaxed);
-        if known > 0 {
-            return known;
-        }
-        let asked = sys::tcp_info(self.socket()).map_or(0, |info| info.segment_bytes);
-        let bytes = if asked > 0 {
-            asked
-        } else {
-            SEGMENT_BYTES_DEFAULT
-        };
-        self.segment_bytes.store(bytes, Ordering::Relaxed);
-        bytes
     }
 
     fn rtt_ns_min(&self) -> u64 {

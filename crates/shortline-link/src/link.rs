@@ -367,11 +367,6 @@ impl JobHandle {
             link.with_queue(now_ns(), |queue| queue.decline(*id));
         }
     }
-
-    /// Whether the job waits for grants at all.
-    pub fn is_scheduled(&self) -> bool {
-        self.0.is_some()
-    }
 }
 
 impl Drop for JobHandle {

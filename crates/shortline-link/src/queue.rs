@@ -1,9 +1,8 @@
 //! The queue of the uplink: the jobs, their order, and what decides when a grant is due.
 //! Everything here happens under the link's lock, with the time as an argument.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use shortline_sched::units::Rate;
@@ -14,8 +13,6 @@ use crate::pacer::Pacer;
 use crate::slots::{LOOK_AGAIN_NS, Slots};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 
-/// A grant whose bytes are not in the socket after so long is given to somebody else.
-const REFUND_NS: u64 = 1_000_000;
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
 /// A paced quantum as time on the link, in whole segments, at least one: a small response waits
@@ -49,9 +46,6 @@ pub(crate) struct Queue {
     pub gate: Gate,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
-    /// Grants in the order they were made, to find those that are not written in time. They do
-    /// not keep a connection's socket: it closes when the connection ends, whenever the next grant is.
-    outstanding: VecDeque<(u64, Weak<Transport>)>,
     pub to_wake: Vec<Waker>,
     pub grants_total: u64,
     pub refunds_total: u64,
@@ -81,7 +75,6 @@ impl Queue {
             gate,
             jobs: Vec::new(),
             quantum_bytes,
-            outstanding: VecDeque::new(),
             to_wake: Vec::new(),
             grants_total: 0,
             refunds_total: 0,
@@ -177,7 +170,6 @@ impl Queue {
 
     /// Makes every grant that is due. Returns the delay after which to look again, if jobs wait.
     pub fn dispatch(&mut self, now_ns: u64) -> Option<u64> {
-        self.refund_unwritten(now_ns);
         while let Some(id) = self.scheduler.peek(now_ns) {
             if !self.job_mut(id).transport.can_send() {
                 self.park(id);
@@ -196,25 +188,17 @@ impl Queue {
         None
     }
 
-    /// Gives the grants that were not written in time to others.
-    fn refund_unwritten(&mut self, now_ns: u64) {
-        while let Some((granted_ns, _)) = self.outstanding.front()
-            && now_ns.saturating_sub(*granted_ns) >= REFUND_NS
-        {
-            let Some((_, transport)) = self.outstanding.pop_front() else {
-                return;
-            };
-            let Some(transport) = transport.upgrade() else {
-                continue;
-            };
-            let unwritten = transport.ledger.unwritten.load(Ordering::Acquire);
-            if unwritten > 0 {
-                self.give_back(&transport, unwritten);
-                transport
-                    .ledger
-                    .refunded
-                    .fetch_add(unwritten, Ordering::AcqRel);
-            }
+    /// The socket takes no more: what was granted to the connection goes to others until it does.
+    /// (A grant that is late because the processor was busy stays: its bytes are about to come,
+    /// and in its stead others would be sent beside it.)
+    pub fn transport_blocked(&mut self, transport: &Arc<Transport>) {
+        let unwritten = transport.ledger.unwritten.load(Ordering::Acquire);
+        if unwritten > 0 {
+            self.give_back(transport, unwritten);
+            transport
+                .ledger
+                .refunded
+                .fetch_add(unwritten, Ordering::AcqRel);
         }
     }
 
@@ -272,11 +256,7 @@ impl Queue {
             .unwritten
             .fetch_add(charge, Ordering::AcqRel);
         match &mut self.gate {
-            Gate::Paced(pacer) => {
-                pacer.charge(charge);
-                self.outstanding
-                    .push_back((now_ns, Arc::downgrade(&transport)));
-            }
+            Gate::Paced(pacer) => pacer.charge(charge),
             Gate::Slots(slots) => slots.take(&transport, bytes, now_ns),
             Gate::Off => {}
         }

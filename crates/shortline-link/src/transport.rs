@@ -124,6 +124,13 @@ impl Transport {
         }
     }
 
+    /// Tells the link that the socket takes no more for now. Cheap when told again.
+    pub fn blocked(self: &Arc<Self>) {
+        if self.scheduled && self.link.counts_segments() && self.has_unwritten() {
+            self.link.transport_blocked(self);
+        }
+    }
+
     /// The connection is about to end: what it sent beside its responses is counted.
     pub fn settle(&self) {
         if self.scheduled {

@@ -38,7 +38,11 @@ impl ClientSocket {
         loop {
             match write() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(self.sending().poll_write_ready(context))?;
+                    let ready = self.sending().poll_write_ready(context)?;
+                    if ready.is_pending() {
+                        self.watch.transport().blocked();
+                        return Poll::Pending;
+                    }
                 }
                 Ok(written) => {
                     self.watch.bytes_written();

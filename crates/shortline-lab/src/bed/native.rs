@@ -190,10 +190,12 @@ impl NativeBed {
     }
 }
 
-/// How far HTB may run ahead: one packet, or what 0.2 ms carry, for timers are not exact.
+/// How far HTB may run ahead: one packet, or what 1.28 ms carry (the same at 10 Mbit/s). A real
+/// line loses nothing to a late timer; with 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
+/// unused although packets waited, on a machine whose processors were busy.
 fn burst_bytes(rate: Rate) -> u64 {
     const PACKET_BYTES: u64 = 1600;
-    PACKET_BYTES.max(rate.bps() / 8 / 5_000)
+    PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000)
 }
 
 fn allow_congestion_control(lab: &Lab) -> Result<(), LabError> {
@@ -236,6 +238,6 @@ mod tests {
     #[test]
     fn a_burst_is_a_packet_at_least() {
         assert_eq!(burst_bytes(Rate::from_bps(10_000_000)), 1600);
-        assert_eq!(burst_bytes(Rate::from_bps(100_000_000)), 2500);
+        assert_eq!(burst_bytes(Rate::from_bps(100_000_000)), 16_000);
     }
 }

@@ -36,10 +36,13 @@ const REQUEST_BODY_BYTES_MAX: usize = 64 * 1024;
 
 type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Answers requests until the connection closes.
-pub async fn serve<S>(connection: &Arc<Connection>, stream: S)
+/// A connection that speaks HTTP/2.
+pub type Http2<S> = Box<server::Connection<S, Bytes>>;
+
+/// Exchanges settings with the client; `None` if the connection ended over it.
+pub async fn begin<S>(connection: &Connection, stream: S) -> Option<Http2<S>>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin,
 {
     connection.watch.set_multiplexed();
     let limits = &connection.settings.limits;
@@ -49,12 +52,21 @@ where
         .max_header_list_size(limits.header_bytes_max as u32)
         .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX);
-    let handshake = builder.handshake::<_, Bytes>(stream);
-    let mut h2 = match connection.watch.obeying(handshake).await {
-        Some(Ok(h2)) => h2,
-        Some(Err(error)) => return connection.server.count_connection_error(&error),
-        None => return,
-    };
+    let handshake = builder.handshake(stream);
+    match connection.watch.obeying(handshake).await? {
+        Ok(h2) => Some(Box::new(h2)),
+        Err(error) => {
+            connection.server.count_connection_error(&error);
+            None
+        }
+    }
+}
+
+/// Answers requests until the connection closes.
+pub async fn serve<S>(connection: Arc<Connection>, mut h2: Http2<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let moved = Arc::new(Notify::new());
     let mut streams: FuturesUnordered<StreamTask> = FuturesUnordered::new();
     let mut moves_seen = 0;
@@ -72,7 +84,7 @@ where
             while let Poll::Ready(Some(())) = Pin::new(&mut streams).poll_next(context) {}
             match h2.poll_accept(context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    let (connection, moved) = (Arc::clone(connection), Arc::clone(&moved));
+                    let (connection, moved) = (Arc::clone(&connection), Arc::clone(&moved));
                     streams.push(Box::pin(answer(connection, moved, request, respond)));
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),

@@ -5,9 +5,10 @@
 //! the optimum that a server is measured against, under `fair` the processor-sharing
 //! reference. The order comes from [`shortline_sched`], the same code that the server
 //! runs. [`wire`] says what a response costs on the link, [`Summary`] what is worth
-//! knowing about the outcome.
+//! knowing about the outcome. [`dist`] has the distributions of job sizes.
 #![forbid(unsafe_code)]
 
+pub mod dist;
 mod fluid;
 mod summary;
 pub mod wire;

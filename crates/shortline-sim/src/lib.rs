@@ -5,11 +5,12 @@
 //! the optimum that a server is measured against, under `fair` the processor-sharing
 //! reference. The order comes from [`shortline_sched`], the same code that the server
 //! runs. [`wire`] says what a response costs on the link, [`Summary`] what is worth
-//! knowing about the outcome. [`dist`] has the distributions of job sizes.
+//! knowing about the outcome. [`dist`] has the distributions of job sizes, [`model`] what theory says of them.
 #![forbid(unsafe_code)]
 
 pub mod dist;
 mod fluid;
+pub mod model;
 mod summary;
 pub mod wire;
 

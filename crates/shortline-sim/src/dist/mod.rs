@@ -56,7 +56,7 @@ enum Family {
 
 /// What every family knows. Integrals reach from 0 up to and including their bound.
 trait Law {
-    /// E[S^power]; infinite where it does not exist.
+    /// E\[S^power\]; infinite where it does not exist.
     fn moment(&self, power: i32) -> f64;
     /// The integral of t^power dF(t) up to and including `size`.
     fn partial_moment(&self, power: i32, size: f64) -> f64;
@@ -170,12 +170,12 @@ impl Distribution {
             .clamp(f64::MIN_POSITIVE, f64::MAX)
     }
 
-    /// E[S]; infinite where it does not exist.
+    /// E\[S\]; infinite where it does not exist.
     pub fn mean(&self) -> f64 {
         self.moment(1)
     }
 
-    /// E[S^power]; infinite where it does not exist.
+    /// E\[S^power\]; infinite where it does not exist.
     pub fn moment(&self, power: i32) -> f64 {
         self.law().moment(power)
     }

@@ -188,8 +188,11 @@ impl Solved<'_> {
         }
         let ends = [(largest, self.slowdown_largest())];
         let inside = mesh.borders.iter().map(|&size| (size, self.slowdown(size)));
-        let worst =
-            |best: (f64, f64), other: (f64, f64)| if other.1 > best.1 { other } else { best };
+        // By rounding alone no size is worse than another.
+        let worst = |best: (f64, f64), other: (f64, f64)| {
+            let worse = other.1 > best.1 * (1.0 + 1e-12);
+            if worse { other } else { best }
+        };
         let (size, slowdown) = inside.fold(ends[0], worst);
         if size == largest || self.queue.sizes().atoms().is_some() {
             return (size, slowdown);

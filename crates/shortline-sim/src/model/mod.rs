@@ -1,9 +1,7 @@
 //! What theory says of one queue: mean times in the system, by formula.
 //!
 //! [`Queue`] is an M/G/1: Poisson arrivals, sizes of a [`Distribution`], one server of speed
-//! 1, so that sizes are times; [`Queue::solve`] gives the means under a policy. [`Alternating`]
-//! is the same queue whose load changes between two levels, one of which may be above 1
-//! (paper 000, 6.3): an approximation, where the other is exact.
+//! 1, so that sizes are times; [`Queue::solve`] gives the means under a policy.
 //!
 //! The integrals over sizes run over the share of jobs that are larger, on a logarithmic
 //! scale (`mesh`), because there both an exponential and a Pareto tail are smooth.

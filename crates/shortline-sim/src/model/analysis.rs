@@ -8,8 +8,10 @@ use super::queue::Queue;
 
 /// How many percentile buckets there are, as in paper 003, Fig. 5: half a per cent each.
 pub const BUCKETS: usize = 200;
-/// Shares of larger jobs at which single sizes are looked at, beyond the buckets.
-const TAIL_SHARES: [f64; 9] = [0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7];
+/// Single sizes are looked at where a share of m / 10^k is larger, for each of these m ...
+const SHARES_OF_TEN: [f64; 7] = [7.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0];
+/// ... and k from 1 to this.
+const DECADES: i32 = 9;
 
 /// The means under one policy, in the unit of the sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,7 +29,7 @@ pub struct Analysis {
     pub slowdown_max_size: f64,
     /// E\[T(x)\]/x of the largest size, or the limit where there is none.
     pub slowdown_largest: f64,
-    /// The means of jobs whose sizes are at least this common, to ever larger ones.
+    /// What single sizes must expect, ever larger ones, to the largest if there is one.
     pub points: Vec<Point>,
     /// The means of the jobs between one half per cent of sizes and the next.
     pub buckets: Vec<Bucket>,
@@ -152,9 +154,11 @@ impl Solved<'_> {
 
     fn points(&self) -> Vec<Point> {
         let (_, largest) = self.queue.sizes().range();
-        let shares = TAIL_SHARES.into_iter().map(|share| {
-            let size = self.queue.sizes().size_exceeded_by(share);
-            (share, size)
+        let shares = (1..=DECADES).flat_map(|decade| {
+            SHARES_OF_TEN.map(|tenths| {
+                let share = tenths / 10f64.powi(decade);
+                (share, self.queue.sizes().size_exceeded_by(share))
+            })
         });
         let last = largest.is_finite().then_some((0.0, largest));
         shares

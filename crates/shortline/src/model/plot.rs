@@ -1,0 +1,186 @@
+//! Drawings of `shortline model`, as SVG: the slowdown that each size expects (paper 001, Figs
+//! 7 and 8), up to the 99th percentile on the left as there, and on the right on to the
+//! largest job; or, of several loads, the means by load. Text is left to the viewer's own fonts.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::ModelResult;
+use crate::error::CommandError;
+
+const WIDTH: u32 = 1120;
+const HEIGHT: u32 = 460;
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(120, 80, 40),
+    RGBColor(90, 90, 90),
+];
+
+type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+struct Line {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// Draws the results to a file.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandError> {
+    let loads = results.iter().map(|result| result.load);
+    let several = loads.clone().any(|load| Some(load) != loads.clone().next());
+    let whole = SVGBackend::new(path, (WIDTH, HEIGHT)).into_drawing_area();
+    let drawn = (|| -> Drawn {
+        whole.fill(&WHITE)?;
+        let (left, right) = whole.split_horizontally(WIDTH / 2);
+        if several {
+            by_load(&left, &right, results)?;
+        } else {
+            by_size(&left, &right, results)?;
+        }
+        whole.present()?;
+        Ok(())
+    })();
+    drawn.map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
+}
+
+fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
+    let lines = |points: fn(&ModelResult) -> Vec<(f64, f64)>| -> Vec<Line> {
+        let line = |result: &ModelResult| Line {
+            name: name(results, result),
+            points: points(result),
+        };
+        results.iter().map(line).collect()
+    };
+    let to_99 = lines(|result| {
+        let buckets = &result.analysis.buckets;
+        let count = buckets.len() as f64;
+        let share = |place: usize| (place as f64 + 0.5) / count;
+        let points = buckets.iter().enumerate();
+        points
+            .map(|(place, bucket)| (100.0 * share(place), bucket.slowdown))
+            .filter(|(percentile, slowdown)| *percentile < 99.0 && slowdown.is_finite())
+            .collect()
+    });
+    let tail = lines(|result| {
+        let points = result.analysis.points.iter();
+        points
+            .filter(|point| point.share_above > 0.0)
+            .map(|point| (-point.share_above.log10(), point.slowdown))
+            .collect()
+    });
+    chart(
+        left,
+        "mean slowdown by size",
+        ("percentile of size", 0.0..100.0),
+        &to_99,
+    )?;
+    let decades = tail.iter().flat_map(|line| line.points.last());
+    let decades = decades.map(|point| point.0).fold(1.0, f64::max);
+    chart(
+        right,
+        "and on to the largest jobs",
+        (
+            "nines: 2 is the 99th percentile, 3 the 99.9th",
+            0.0..decades,
+        ),
+        &tail,
+    )
+}
+
+fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
+    let lines = |value: fn(&ModelResult) -> f64| -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for result in results {
+            let name = name(results, result);
+            let point = (result.load, value(result));
+            if !point.1.is_finite() {
+                continue;
+            }
+            match lines.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.points.push(point),
+                None => lines.push(Line {
+                    name,
+                    points: vec![point],
+                }),
+            }
+        }
+        lines
+    };
+    let means = lines(|result| result.analysis.sojourn_mean);
+    let largest = lines(|result| result.analysis.slowdown_largest);
+    let title = "mean time in the system, in mean service times";
+    chart(left, title, ("load", 0.0..1.0), &means)?;
+    chart(
+        right,
+        "slowdown of the largest job",
+        ("load", 0.0..1.0),
+        &largest,
+    )
+}
+
+/// What tells a result from the others.
+fn name(results: &[ModelResult], result: &ModelResult) -> String {
+    let one_dist = results.iter().all(|other| other.dist == result.dist);
+    let one_policy = results
+        .iter()
+        .all(|other| other.analysis.policy == result.analysis.policy);
+    match (one_dist, one_policy) {
+        (true, _) => result.analysis.policy.to_string(),
+        (false, true) => result.dist.to_string(),
+        (false, false) => format!("{} {}", result.dist, result.analysis.policy),
+    }
+}
+
+fn chart(
+    panel: &Panel<'_>,
+    title: &str,
+    (x_title, x_range): (&str, std::ops::Range<f64>),
+    lines: &[Line],
+) -> Drawn {
+    let values = lines
+        .iter()
+        .flat_map(|line| &line.points)
+        .map(|point| point.1);
+    let highest = values.fold(1.5, f64::max);
+    let mut chart = ChartBuilder::on(panel)
+        .caption(title, ("sans-serif", 16))
+        .margin(10)
+        .x_label_area_size(36)
+        .y_label_area_size(52)
+        .build_cartesian_2d(x_range, (1.0..highest * 1.1).log_scale())?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc(x_title)
+        .y_label_formatter(&|value| {
+            format!("{value:.3}")
+                .trim_end_matches('0')
+                .trim_end_matches('.')
+                .into()
+        })
+        .draw()?;
+    for (place, line) in lines.iter().enumerate() {
+        let style = COLOURS[place % COLOURS.len()].stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), style))?
+            .label(&line.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Results of `shortline model` for people to read.
+
+use std::fmt::Write;
+
+use shortline_sim::model::Analysis;
+
+use super::ModelResult;
+
+/// Percentiles of size shown, as the share of larger jobs.
+const SHARES: [(f64, &str); 5] = [
+    (0.5, "p50"),
+    (0.1, "p90"),
+    (0.01, "p99"),
+    (1e-3, "p99.9"),
+    (1e-4, "p99.99"),
+];
+
+/// A table per distribution and load: means, then the slowdown that single sizes expect.
+pub(super) fn table(results: &[ModelResult]) -> String {
+    let mut text = String::from("times in mean service times; slowdown of jobs by size\n");
+    let mut heading = None;
+    for result in results {
+        let this = (&result.dist, result.load);
+        if heading != Some(this) {
+            heading = Some(this);
+            text += &format!("\n{}, load {}\n", result.dist, result.load);
+            text += &titles();
+        }
+        text += &row(&result.analysis);
+    }
+    text
+}
+
+fn titles() -> String {
+    let mut text = format!("{:<6} {:>10} {:>10}", "policy", "mean", "slowdown");
+    for (_, name) in SHARES {
+        text += &format!(" {name:>8}");
+    }
+    text + &format!(" {:>8} {:>8} {:>10}\n", "largest", "worst", "at size")
+}
+
+fn row(analysis: &Analysis) -> String {
+    let mut text = format!(
+        "{:<6} {:>10.4} {:>10}",
+        analysis.policy,
+        analysis.sojourn_mean,
+        number(analysis.slowdown_mean),
+    );
+    for (share, _) in SHARES {
+        let point = analysis
+            .points
+            .iter()
+            .find(|point| point.share_above == share)
+            .expect("invariant: there is a point for 1, 2, 5 of every power of ten");
+        text += &format!(" {:>8}", number(point.slowdown));
+    }
+    // A string takes any formatting.
+    let _ = writeln!(
+        text,
+        " {:>8} {:>8} {:>10.4}",
+        number(analysis.slowdown_largest),
+        number(analysis.slowdown_max),
+        analysis.slowdown_max_size,
+    );
+    text
+}
+
+fn number(value: f64) -> String {
+    if value.is_infinite() {
+        "inf".into()
+    } else {
+        format!("{value:.4}")
+    }
+}

@@ -49,6 +49,7 @@ pub(crate) struct Queue {
     pub gate: Gate,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
+    rate: Option<Rate>,
     /// Grants in the order they were made, to find those that are not written in time. They do
     /// not keep a connection's socket: it closes when the connection ends, whenever the next grant is.
     outstanding: VecDeque<(u64, Weak<Transport>)>,
@@ -75,12 +76,13 @@ impl Queue {
         Self {
             scheduler: Scheduler::new(SchedulerConfig {
                 policy: config.policy,
-                aging: config.aging,
+                urgency: config.urgency,
                 jobs_max: config.jobs_max,
             }),
             gate,
             jobs: Vec::new(),
             quantum_bytes,
+            rate: config.rate,
             outstanding: VecDeque::new(),
             to_wake: Vec::new(),
             grants_total: 0,
@@ -99,6 +101,7 @@ impl Queue {
             arrival_ns: now_ns,
             work: payload_bytes,
             service_ns_expected: self.link_ns(payload_bytes),
+            ..JobSpec::default()
         })?;
         if let Gate::Slots(slots) = &mut self.gate
             && !transport.carries_jobs()
@@ -239,9 +242,9 @@ impl Queue {
 
     /// Time the link would need for `bytes`; without a rate, the bytes themselves as a measure.
     fn link_ns(&self, bytes: u64) -> u64 {
-        match &self.gate {
-            Gate::Paced(pacer) => pacer.link_ns(bytes),
-            Gate::Slots(_) | Gate::Off => bytes,
+        match self.rate {
+            Some(rate) => (bytes as f64 * 8e9 / rate.bps() as f64) as u64,
+            None => bytes,
         }
     }
 

@@ -34,6 +34,8 @@ pub struct LinkSnapshot {
     pub policy: String,
     /// The aging factor, if any.
     pub aging: Option<f64>,
+    /// The growing factor, if any.
+    pub growing: Option<f64>,
     /// The uplink's rate in bits per second, if one was given.
     pub rate_bps: Option<u64>,
     /// The interface whose counters correct the pacer, if any.

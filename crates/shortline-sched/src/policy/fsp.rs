@@ -1,0 +1,138 @@
+//! `fsp`: fair sojourn protocol, in the order in which processor sharing would end the jobs.
+//!
+//! Source: Friedman and Henderson, SIGMETRICS 2003, cited by papers 000 and 004 2.1.2. The
+//! job that processor sharing (PS) would end first gets the whole server, so no job ends
+//! later than under PS: by then all work that PS has done for this job and those before it
+//! has been done.
+//!
+//! A twin server under PS runs beside the real one, in virtual time
+//! ([`crate::processor_sharing`]): a job's place in its order is fixed at its arrival, and no
+//! later arrival changes it. So the order costs nothing to keep, and time is looked at only
+//! when a job arrives. The twin serves a second of expected service a second: `fsp` needs
+//! drivers that know how fast they serve. A job that leaves before its end (its client has
+//! gone) leaves the twin, too; one that the real server has ended stays until the twin has
+//! ended it. The twin holds as many jobs as the scheduler may; one more, and its first to end
+//! leaves it early.
+//!
+//! Ties under PS go by arrival. Times in the order are held to 1/1024 ns for 200 days of
+//! PS without an idle moment; then the order is that of arrival.
+
+use super::Needs;
+use crate::heap::IndexedHeap;
+use crate::job::Job;
+use crate::processor_sharing::{Instant64, VirtualTime};
+
+pub(super) const NEEDS: Needs = Needs::Rate;
+
+/// Fraction bits of virtual time that the order does not look at.
+const UNRANKED_BITS: u32 = 54;
+
+/// The server under processor sharing.
+#[derive(Clone, Debug)]
+pub(crate) struct Twin {
+    /// The latest time told; the twin comes to it only when it must.
+    now_ns: u64,
+    time: VirtualTime,
+    /// Places by the virtual time at which their job ends; ties in the order of submission.
+    ending: IndexedHeap<(Instant64, u64)>,
+    /// Who holds each place, by the number of its submission.
+    holders: Vec<u64>,
+    places_free: Vec<u32>,
+    places_max: usize,
+    /// Of each of the scheduler's slots: the rank of its job, and its place.
+    tickets: Vec<Ticket>,
+}
+
+/// What a job was given at its arrival.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticket {
+    rank: u64,
+    place: u32,
+}
+
+impl Twin {
+    pub(crate) fn new(jobs_max: usize) -> Self {
+        Self {
+            now_ns: 0,
+            time: VirtualTime::default(),
+            ending: IndexedHeap::new(),
+            holders: Vec::new(),
+            places_free: Vec::new(),
+            places_max: jobs_max.max(1),
+            tickets: Vec::new(),
+        }
+    }
+
+    /// A job arrives: its rank is fixed. With nobody else held, virtual time may start anew.
+    pub(crate) fn submit(&mut self, slot: u32, job: &Job, alone: bool) {
+        self.tell_time(job.arrival_ns);
+        self.run();
+        if alone && self.ending.len() == 0 {
+            self.time.restart();
+        }
+        if self.ending.len() >= self.places_max {
+            self.end_first();
+        }
+        let ends = self.time.leaves_at(job.service_ns_expected);
+        let place = self.take_place(job.sequence);
+        self.ending.insert(place, (ends, job.sequence));
+        let slot = slot as usize;
+        if self.tickets.len() <= slot {
+            self.tickets.resize(slot + 1, Ticket::default());
+        }
+        self.tickets[slot] = Ticket {
+            rank: rank(ends),
+            place,
+        };
+    }
+
+    /// Time has come to `now_ns`.
+    pub(crate) fn tell_time(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// A job goes away before its end.
+    pub(crate) fn abandon(&mut self, slot: u32, job: &Job) {
+        self.run();
+        let place = self.tickets[slot as usize].place;
+        if self.holders[place as usize] == job.sequence && self.ending.remove(place) {
+            self.places_free.push(place);
+        }
+    }
+
+    /// The rank: the virtual time at which processor sharing ends the job.
+    pub(crate) fn rank(&self, slot: u32) -> u64 {
+        self.tickets[slot as usize].rank
+    }
+
+    fn run(&mut self) {
+        while let Some(((ends, _), _)) = self.ending.first()
+            && self.time.come_to(ends, self.ending.len(), self.now_ns)
+        {
+            self.end_first();
+        }
+        self.time.advance(self.ending.len(), self.now_ns);
+    }
+
+    fn end_first(&mut self) {
+        if let Some((_, place)) = self.ending.first() {
+            self.ending.remove(place);
+            self.places_free.push(place);
+        }
+    }
+
+    fn take_place(&mut self, holder: u64) -> u32 {
+        if let Some(place) = self.places_free.pop() {
+            self.holders[place as usize] = holder;
+            return place;
+        }
+        self.holders.push(holder);
+        self.holders.len() as u32 - 1
+    }
+}
+
+/// The rank of virtual time: rounded, so that jobs which end together under PS are even.
+fn rank(ends: Instant64) -> u64 {
+    let rounded = ends.saturating_add(1 << (UNRANKED_BITS - 1)) >> UNRANKED_BITS;
+    u64::try_from(rounded).unwrap_or(u64::MAX)
+}

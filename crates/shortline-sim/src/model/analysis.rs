@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Form;
 use super::mesh::{Mesh, Residence};
 use super::queue::Queue;
+use crate::dist::Distribution;
 
 /// How many percentile buckets there are, as in paper 003, Fig. 5: half a per cent each.
 pub const BUCKETS: usize = 200;
@@ -59,26 +60,14 @@ pub struct Bucket {
 
 impl Analysis {
     pub(super) fn new(queue: &Queue, policy: Form, mesh: &Mesh) -> Self {
-        let residence = Residence::new(queue, mesh);
-        let form = Solved {
-            queue,
-            policy,
-            residence,
+        let residence = Residence::new(queue.sizes(), queue.arrival_rate(), mesh);
+        let delays = Delays {
+            sizes: queue.sizes(),
+            of_size: &|size| policy.delay(queue, &residence, size),
+            of_none: policy.delay_least(queue),
+            slowdown_at_infinity: policy.slowdown_at_infinity(queue),
         };
-        let buckets = form.buckets(mesh);
-        let mean =
-            |value: fn(&Bucket) -> f64| buckets.iter().map(value).sum::<f64>() / BUCKETS as f64;
-        let (slowdown_max_size, slowdown_max) = form.slowdown_max(mesh);
-        Self {
-            policy,
-            sojourn_mean: mean(|bucket| bucket.sojourn),
-            slowdown_mean: mean(|bucket| bucket.slowdown),
-            slowdown_max,
-            slowdown_max_size,
-            slowdown_largest: form.slowdown_largest(),
-            points: form.points(),
-            buckets,
-        }
+        delays.analysis(policy, mesh)
     }
 
     /// The same with times and sizes counted in so many of the unit, such as the mean size.
@@ -96,15 +85,36 @@ impl Analysis {
     }
 }
 
-struct Solved<'a> {
-    queue: &'a Queue,
-    policy: Form,
-    residence: Residence,
+/// What is known of a queue under a policy: the mean delay of each size.
+pub(super) struct Delays<'a> {
+    pub sizes: &'a Distribution,
+    pub of_size: &'a dyn Fn(f64) -> f64,
+    /// The delay of a job of no size, in the limit.
+    pub of_none: f64,
+    /// The slowdown of ever larger jobs, in the limit.
+    pub slowdown_at_infinity: f64,
 }
 
-impl Solved<'_> {
+impl Delays<'_> {
+    pub(super) fn analysis(&self, policy: Form, mesh: &Mesh) -> Analysis {
+        let buckets = self.buckets(mesh);
+        let mean =
+            |value: fn(&Bucket) -> f64| buckets.iter().map(value).sum::<f64>() / BUCKETS as f64;
+        let (slowdown_max_size, slowdown_max) = self.slowdown_max(mesh);
+        Analysis {
+            policy,
+            sojourn_mean: mean(|bucket| bucket.sojourn),
+            slowdown_mean: mean(|bucket| bucket.slowdown),
+            slowdown_max,
+            slowdown_max_size,
+            slowdown_largest: self.slowdown_largest(),
+            points: self.points(),
+            buckets,
+        }
+    }
+
     fn delay(&self, size: f64) -> f64 {
-        self.policy.delay(self.queue, &self.residence, size)
+        (self.of_size)(size)
     }
 
     fn slowdown(&self, size: f64) -> f64 {
@@ -112,9 +122,9 @@ impl Solved<'_> {
     }
 
     fn buckets(&self, mesh: &Mesh) -> Vec<Bucket> {
-        let sizes = self.queue.sizes();
+        let sizes = self.sizes;
         let discrete = sizes.atoms().is_some();
-        let least = self.policy.delay_least(self.queue);
+        let least = self.of_none;
         let mut buckets = vec![Bucket::default(); BUCKETS];
         for point in &mesh.points {
             let delay = self.delay(point.size);
@@ -153,11 +163,11 @@ impl Solved<'_> {
     }
 
     fn points(&self) -> Vec<Point> {
-        let (_, largest) = self.queue.sizes().range();
+        let (_, largest) = self.sizes.range();
         let shares = (1..=DECADES).flat_map(|decade| {
             SHARES_OF_TEN.map(|tenths| {
                 let share = tenths / 10f64.powi(decade);
-                (share, self.queue.sizes().size_exceeded_by(share))
+                (share, self.sizes.size_exceeded_by(share))
             })
         });
         let last = largest.is_finite().then_some((0.0, largest));
@@ -176,18 +186,18 @@ impl Solved<'_> {
     }
 
     fn slowdown_largest(&self) -> f64 {
-        let (_, largest) = self.queue.sizes().range();
+        let (_, largest) = self.sizes.range();
         if largest.is_finite() {
             self.slowdown(largest)
         } else {
-            self.policy.slowdown_at_infinity(self.queue)
+            self.slowdown_at_infinity
         }
     }
 
     /// (size, slowdown) of the worst treated size: the worst border, then golden sections.
     fn slowdown_max(&self, mesh: &Mesh) -> (f64, f64) {
-        let (smallest, largest) = self.queue.sizes().range();
-        if smallest == 0.0 && self.policy.delay_least(self.queue) > 0.0 {
+        let (smallest, largest) = self.sizes.range();
+        if smallest == 0.0 && self.of_none > 0.0 {
             return (0.0, f64::INFINITY);
         }
         let ends = [(largest, self.slowdown_largest())];
@@ -198,7 +208,7 @@ impl Solved<'_> {
             if worse { other } else { best }
         };
         let (size, slowdown) = inside.fold(ends[0], worst);
-        if size == largest || self.queue.sizes().atoms().is_some() {
+        if size == largest || self.sizes.atoms().is_some() {
             return (size, slowdown);
         }
         let place = mesh.borders.partition_point(|&border| border < size);

@@ -92,7 +92,7 @@ impl Form {
     }
 
     /// The mean delay of a job of this size.
-    pub(super) fn delay(self, queue: &Queue, residence: &Residence, size: f64) -> f64 {
+    pub(super) fn delay(self, queue: &Queue, residence: &Residence<'_>, size: f64) -> f64 {
         let rate = queue.arrival_rate();
         let second = |size| queue.sizes().partial_moment(2, size);
         // What the jobs above `size` still contribute: each is one of that size, once.
@@ -109,9 +109,7 @@ impl Form {
                 let below = queue.load_below(size);
                 0.5 * rate * second(size) / ahead() + size * below / (1.0 - below)
             }
-            Self::Srpt => {
-                0.5 * rate * (second(size) + cut()) / ahead() + residence.delay(queue, size)
-            }
+            Self::Srpt => 0.5 * rate * (second(size) + cut()) / ahead() + residence.delay(size),
             Self::Las => {
                 let cut_load = size * queue.sizes().share_above(size);
                 let load = rate * (queue.sizes().partial_moment(1, size) + cut_load);

@@ -9,7 +9,6 @@
 //! constant.
 
 use super::analysis::BUCKETS;
-use super::queue::Queue;
 use crate::dist::Distribution;
 
 const W_MIN: f64 = 1e-10;
@@ -136,7 +135,8 @@ fn nodes(sizes: &Distribution, w_factor: f64) -> Vec<(f64, f64)> {
     nodes
 }
 
-fn gauss(low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> {
+/// Points and weights of an integral from `low` to `high`.
+pub(super) fn gauss(low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> {
     let (middle, half) = (f64::midpoint(low, high), 0.5 * (high - low));
     GAUSS
         .into_iter()
@@ -144,48 +144,55 @@ fn gauss(low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> {
 }
 
 /// The integral of rho(t) / (1 - rho(t)) from 0 to a size: how long smaller arrivals hold up a
-/// job under SRPT once it has begun. Kept at the mesh's borders.
+/// job under SRPT once it has begun. Infinite from where the smaller jobs alone overload the
+/// server. Kept at the mesh's borders.
 #[derive(Debug)]
-pub(super) struct Residence {
-    borders: Vec<f64>,
+pub(super) struct Residence<'a> {
+    sizes: &'a Distribution,
+    arrival_rate: f64,
+    borders: &'a [f64],
     delays: Vec<f64>,
 }
 
-impl Residence {
-    pub(super) fn new(queue: &Queue, mesh: &Mesh) -> Self {
-        let mut delay = 0.0;
-        let mut from = 0.0;
+impl<'a> Residence<'a> {
+    pub(super) fn new(sizes: &'a Distribution, arrival_rate: f64, mesh: &'a Mesh) -> Self {
+        let mut residence = Self {
+            sizes,
+            arrival_rate,
+            borders: &mesh.borders,
+            delays: Vec::with_capacity(mesh.borders.len()),
+        };
         // Nothing, or one job in 1e10, is smaller than the first border.
-        let delays = mesh.borders.iter().enumerate().map(|(place, &border)| {
-            if place > 0 {
-                delay += held_up(queue, from, border);
-            }
+        let mut delay = 0.0;
+        let mut from = mesh.borders.first().copied().unwrap_or_default();
+        for &border in &mesh.borders {
+            delay += residence.held_up(from, border);
+            residence.delays.push(delay);
             from = border;
-            delay
-        });
-        let delays = delays.collect();
-        Self {
-            borders: mesh.borders.clone(),
-            delays,
         }
+        residence
     }
 
-    pub(super) fn delay(&self, queue: &Queue, size: f64) -> f64 {
+    pub(super) fn delay(&self, size: f64) -> f64 {
         match self.borders.partition_point(|&border| border <= size) {
             0 => 0.0,
-            place => self.delays[place - 1] + held_up(queue, self.borders[place - 1], size),
+            place => self.delays[place - 1] + self.held_up(self.borders[place - 1], size),
         }
     }
-}
 
-fn held_up(queue: &Queue, from: f64, to: f64) -> f64 {
-    if to <= from {
-        return 0.0;
+    fn held_up(&self, from: f64, to: f64) -> f64 {
+        if to <= from {
+            return 0.0;
+        }
+        gauss(from, to)
+            .map(|(size, weight)| {
+                let load = self.arrival_rate * self.sizes.partial_moment(1, size);
+                if load < 1.0 {
+                    weight * load / (1.0 - load)
+                } else {
+                    f64::INFINITY
+                }
+            })
+            .sum()
     }
-    gauss(from, to)
-        .map(|(size, weight)| {
-            let load = queue.arrival_rate() * queue.sizes().partial_moment(1, size);
-            weight * load / (1.0 - load)
-        })
-        .sum()
 }

@@ -1,6 +1,7 @@
 //! Drawings of `shortline model`, as SVG: the slowdown that each size expects (paper 001, Figs
 //! 7 and 8), up to the 99th percentile on the left as there, and on the right on to the
-//! largest job; or, of several loads, the means by load. Text is left to the viewer's own fonts.
+//! largest job; or, of several loads, the means by load. Dots are what the simulator found,
+//! lines what the formula says. Text is left to the viewer's own fonts.
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::ModelResult;
+use super::simulated::Simulated;
 use crate::error::CommandError;
 
 const WIDTH: u32 = 1120;
@@ -29,6 +31,7 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 struct Line {
     name: String,
     points: Vec<(f64, f64)>,
+    dots: Vec<(f64, f64)>,
 }
 
 /// Draws the results to a file.
@@ -36,7 +39,7 @@ struct Line {
 /// # Errors
 /// If it cannot be written.
 pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandError> {
-    let loads = results.iter().map(|result| result.load);
+    let loads = results.iter().map(|result| result.setting.load);
     let several = loads.clone().any(|load| Some(load) != loads.clone().next());
     let whole = SVGBackend::new(path, (WIDTH, HEIGHT)).into_drawing_area();
     let drawn = (|| -> Drawn {
@@ -54,90 +57,98 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
 }
 
 fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
-    let lines = |points: fn(&ModelResult) -> Vec<(f64, f64)>| -> Vec<Line> {
+    type Points = fn(&ModelResult) -> Vec<(f64, f64)>;
+    let lines = |points: Points, dots: Points| -> Vec<Line> {
         let line = |result: &ModelResult| Line {
             name: name(results, result),
             points: points(result),
+            dots: dots(result),
         };
         results.iter().map(line).collect()
     };
-    let to_99 = lines(|result| {
-        let buckets = &result.analysis.buckets;
-        let count = buckets.len() as f64;
-        let share = |place: usize| (place as f64 + 0.5) / count;
-        let points = buckets.iter().enumerate();
-        points
-            .map(|(place, bucket)| (100.0 * share(place), bucket.slowdown))
-            .filter(|(percentile, slowdown)| *percentile < 99.0 && slowdown.is_finite())
-            .collect()
+    let to_99 = lines(buckets_to_99, |result| {
+        let simulated = result.simulated.as_ref();
+        simulated.map_or(Vec::new(), |simulated| {
+            simulated.slowdown_by_percentile.clone()
+        })
     });
-    let tail = lines(|result| {
-        let points = result.analysis.points.iter();
-        points
-            .filter(|point| point.share_above > 0.0)
-            .map(|point| (-point.share_above.log10(), point.slowdown))
-            .collect()
+    let tail = lines(tail_points, |result| {
+        let simulated = result.simulated.as_ref();
+        simulated.map_or(Vec::new(), |simulated| simulated.slowdown_by_nines.clone())
     });
-    chart(
-        left,
-        "mean slowdown by size",
-        ("percentile of size", 0.0..100.0),
-        &to_99,
-    )?;
+    let percentiles = ("percentile of size", 0.0..100.0);
+    chart(left, "mean slowdown by size", percentiles, &to_99)?;
     let decades = tail.iter().flat_map(|line| line.points.last());
     let decades = decades.map(|point| point.0).fold(1.0, f64::max);
-    chart(
-        right,
-        "and on to the largest jobs",
-        (
-            "nines: 2 is the 99th percentile, 3 the 99.9th",
-            0.0..decades,
-        ),
-        &tail,
-    )
+    let nines = (
+        "nines: 2 is the 99th percentile, 3 the 99.9th",
+        0.0..decades,
+    );
+    chart(right, "and on to the largest jobs", nines, &tail)
+}
+
+fn buckets_to_99(result: &ModelResult) -> Vec<(f64, f64)> {
+    let buckets = &result.analysis.buckets;
+    let percentile = |place: usize| 100.0 * (place as f64 + 0.5) / buckets.len() as f64;
+    let points = buckets.iter().enumerate();
+    points
+        .map(|(place, bucket)| (percentile(place), bucket.slowdown))
+        .filter(|(percentile, slowdown)| *percentile < 99.0 && slowdown.is_finite())
+        .collect()
+}
+
+fn tail_points(result: &ModelResult) -> Vec<(f64, f64)> {
+    let points = result.analysis.points.iter();
+    points
+        .filter(|point| point.share_above > 0.0)
+        .map(|point| (-point.share_above.log10(), point.slowdown))
+        .collect()
 }
 
 fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
-    let lines = |value: fn(&ModelResult) -> f64| -> Vec<Line> {
+    let lines = |value: fn(&ModelResult) -> f64, found: fn(&Simulated) -> Option<f64>| {
         let mut lines: Vec<Line> = Vec::new();
         for result in results {
             let name = name(results, result);
-            let point = (result.load, value(result));
-            if !point.1.is_finite() {
-                continue;
-            }
-            match lines.iter_mut().find(|line| line.name == name) {
-                Some(line) => line.points.push(point),
-                None => lines.push(Line {
+            let place = lines.iter().position(|line| line.name == name);
+            let place = place.unwrap_or_else(|| {
+                lines.push(Line {
                     name,
-                    points: vec![point],
-                }),
-            }
+                    points: Vec::new(),
+                    dots: Vec::new(),
+                });
+                lines.len() - 1
+            });
+            let load = result.setting.load;
+            lines[place].points.push((load, value(result)));
+            let found = result.simulated.as_ref().and_then(found);
+            lines[place].dots.extend(found.map(|found| (load, found)));
         }
         lines
     };
-    let means = lines(|result| result.analysis.sojourn_mean);
-    let largest = lines(|result| result.analysis.slowdown_largest);
+    let means = lines(
+        |result| result.analysis.sojourn_mean,
+        |simulated| Some(simulated.sojourn_mean),
+    );
+    let largest = lines(|result| result.analysis.slowdown_largest, |_| None);
     let title = "mean time in the system, in mean service times";
     chart(left, title, ("load", 0.0..1.0), &means)?;
-    chart(
-        right,
-        "slowdown of the largest job",
-        ("load", 0.0..1.0),
-        &largest,
-    )
+    let title = "slowdown of the largest job";
+    chart(right, title, ("load", 0.0..1.0), &largest)
 }
 
 /// What tells a result from the others.
 fn name(results: &[ModelResult], result: &ModelResult) -> String {
-    let one_dist = results.iter().all(|other| other.dist == result.dist);
+    let one_dist = results
+        .iter()
+        .all(|other| other.setting.dist == result.setting.dist);
     let one_policy = results
         .iter()
         .all(|other| other.analysis.policy == result.analysis.policy);
     match (one_dist, one_policy) {
         (true, _) => result.analysis.policy.to_string(),
-        (false, true) => result.dist.to_string(),
-        (false, false) => format!("{} {}", result.dist, result.analysis.policy),
+        (false, true) => result.setting.dist.to_string(),
+        (false, false) => format!("{} {}", result.setting.dist, result.analysis.policy),
     }
 }
 
@@ -175,6 +186,8 @@ fn chart(
             .draw_series(LineSeries::new(line.points.iter().copied(), style))?
             .label(&line.name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+        let dots = line.dots.iter();
+        chart.draw_series(dots.map(|&dot| Circle::new(dot, 3, style.filled())))?;
     }
     chart
         .configure_series_labels()

@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use shortline_sim::model::Analysis;
-
 use super::ModelResult;
 
 /// Percentiles of size shown, as the share of larger jobs.
@@ -18,34 +16,43 @@ const SHARES: [(f64, &str); 5] = [
 /// A table per distribution and load: means, then the slowdown that single sizes expect.
 pub(super) fn table(results: &[ModelResult]) -> String {
     let mut text = String::from("times in mean service times; slowdown of jobs by size\n");
-    let mut heading = None;
+    let mut heading = String::new();
     for result in results {
-        let this = (&result.dist, result.load);
-        if heading != Some(this) {
-            heading = Some(this);
-            text += &format!("\n{}, load {}\n", result.dist, result.load);
-            text += &titles();
+        let this = result.setting.heading();
+        if heading != this {
+            text += &format!("\n{this}\n{}", titles(result.simulated.is_some()));
+            heading = this;
         }
-        text += &row(&result.analysis);
+        text += &row(result);
     }
     text
 }
 
-fn titles() -> String {
+fn titles(simulated: bool) -> String {
     let mut text = format!("{:<6} {:>10} {:>10}", "policy", "mean", "slowdown");
+    if simulated {
+        text += &format!(" {:>19} {:>19}", "mean simulated", "slowdown simulated");
+    }
     for (_, name) in SHARES {
         text += &format!(" {name:>8}");
     }
     text + &format!(" {:>8} {:>8} {:>10}\n", "largest", "worst", "at size")
 }
 
-fn row(analysis: &Analysis) -> String {
+fn row(result: &ModelResult) -> String {
+    let analysis = &result.analysis;
     let mut text = format!(
         "{:<6} {:>10.4} {:>10}",
         analysis.policy,
         analysis.sojourn_mean,
         number(analysis.slowdown_mean),
     );
+    if let Some(simulated) = &result.simulated {
+        let with_margin = |mean: f64, margin: f64| format!("{mean:.4} ± {margin:.4}");
+        let sojourn = with_margin(simulated.sojourn_mean, simulated.sojourn_margin);
+        let slowdown = with_margin(simulated.slowdown_mean, simulated.slowdown_margin);
+        text += &format!(" {sojourn:>19} {slowdown:>19}");
+    }
     for (share, _) in SHARES {
         let point = analysis
             .points

@@ -96,6 +96,28 @@ fn what_has_no_answer_is_bad_usage() {
         ("--dist exp:1 --load 1", "load 1: want above 0 and below 1"),
         ("--dist exp:1 --load 0.5,-0.1", "load -0.1"),
         ("--dist exp:1 --load nan", "load NaN"),
+        (
+            "--workload w1 --rate 10mbit --policy las",
+            "`las` under alternating load",
+        ),
+        (
+            "--dist exp:9 --schedule 1,1,0.5,1.5 --rate 8bit",
+            "mean load 1 of",
+        ),
+        (
+            "--dist exp:9 --schedule 1,0,0.5,1.5 --rate 8bit",
+            "high span 0 of",
+        ),
+        (
+            "--dist exp:9 --schedule 1,1,0.9,0.5 --rate 8bit",
+            "at least the low load",
+        ),
+        (
+            "--dist exp:9 --schedule 1,1,nan,0.5 --rate 8bit",
+            "low load NaN",
+        ),
+        ("--load 0.5", "--dist: missing"),
+        ("--dist exp:1 --load 0.5 --rate 8bit", "--rate: with --load"),
         ("--dist bp:1,inf,0.9 --load 0.5", "their mean is infinite"),
         (
             "--dist bp:1,inf,1.5 --load 0.5 --policy fifo",
@@ -107,8 +129,13 @@ fn what_has_no_answer_is_bad_usage() {
         assert!(error.to_string().contains(part), "{flags}: {error}");
     }
     for flags in [
-        "--load 0.5",
         "--dist exp:1",
+        "--dist exp:1 --load 0.5 --workload w1 --rate 8bit",
+        "--workload w1",
+        "--workload w11 --rate 8bit",
+        "--dist exp:1 --schedule 1,1,0.5 --rate 8bit",
+        "--dist exp:1 --load 0.5 --simulate 10",
+        "--dist exp:1 --load 0.5 --seed 10",
         "--dist exp:-1 --load 0.5",
         "--dist pareto:1 --load 0.5",
         "--dist exp:1 --load half",
@@ -116,4 +143,43 @@ fn what_has_no_answer_is_bad_usage() {
     ] {
         assert!(args(flags).is_err(), "{flags}");
     }
+}
+
+#[test]
+fn the_simulator_stands_beside_the_formula() {
+    let flags = "--dist exp:2 --load 0.5 --policy srpt,fair --simulate 100000 --seed 3";
+    for result in results(flags) {
+        let found = result.simulated.as_ref().unwrap();
+        let error = (found.sojourn_mean - result.analysis.sojourn_mean).abs();
+        assert!(
+            error < found.sojourn_margin && found.sojourn_margin < 0.1,
+            "{found:?}"
+        );
+        assert_eq!(found.jobs, 90_000);
+        assert_eq!(found.slowdown_by_percentile.len(), 40);
+    }
+    let text = table::table(&results(flags));
+    assert!(
+        text.contains("mean simulated") && text.contains("±"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_workload_has_its_own_sizes_and_its_mean_load() {
+    let results = results("--workload w1 --rate 10mbit --simulate 20000");
+    assert_eq!(results.len(), 2);
+    let value = serde_json::to_value(&results[0]).unwrap();
+    assert_eq!(
+        (&value["load"], &value["rate"]),
+        (&0.7.into(), &"10mbit".into())
+    );
+    assert_eq!(value["high_load"], 1.2);
+    let [srpt, fair] = [0, 1].map(|place| &results[place].analysis);
+    assert!(srpt.sojourn_mean * 3.0 < fair.sojourn_mean, "{srpt:?}");
+    let text = table::table(&results);
+    assert!(
+        text.contains("load 0.2 for 25 s and 1.2 for 25 s at 10mbit"),
+        "{text}"
+    );
 }

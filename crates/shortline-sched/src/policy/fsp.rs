@@ -136,3 +136,78 @@ fn rank(ends: Instant64) -> u64 {
     let rounded = ends.saturating_add(1 << (UNRANKED_BITS - 1)) >> UNRANKED_BITS;
     u64::try_from(rounded).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 1 << (64 - UNRANKED_BITS);
+
+    fn submit(twin: &mut Twin, slot: u32, arrival_ns: u64, service_ns: u64) -> Job {
+        let job = Job {
+            sequence: u64::from(slot),
+            ..Job::arrived(arrival_ns, service_ns)
+        };
+        twin.submit(slot, &job, false);
+        job
+    }
+
+    #[test]
+    fn ranks_are_the_virtual_ends_of_the_known_schedule() {
+        let mut twin = Twin::new(10);
+        let jobs = [(0, 15), (0, 10), (10, 10), (20, 10)];
+        for (slot, (arrival_ns, service_ns)) in (0..).zip(jobs) {
+            submit(&mut twin, slot, arrival_ns, service_ns);
+        }
+        // Two share until 10, three until 20: virtual time is 5 and 8 1/3 then.
+        let ranks = [0, 1, 2].map(|slot| twin.rank(slot));
+        assert_eq!(ranks, [15 * UNIT, 10 * UNIT, 15 * UNIT]);
+        assert_eq!(twin.rank(3), 18 * UNIT + UNIT / 3);
+    }
+
+    #[test]
+    fn one_that_goes_away_leaves_the_twin_at_the_time_told() {
+        let mut twin = Twin::new(10);
+        let job = submit(&mut twin, 0, 0, 100);
+        submit(&mut twin, 1, 0, 100);
+        twin.tell_time(20);
+        twin.abandon(0, &job);
+        // Two shared for 20, then one is alone for 30.
+        submit(&mut twin, 2, 50, 1);
+        assert_eq!(twin.rank(2), 41 * UNIT);
+    }
+
+    #[test]
+    fn one_that_has_ended_under_sharing_does_not_leave_again() {
+        let mut twin = Twin::new(10);
+        let ended = submit(&mut twin, 0, 0, 5);
+        submit(&mut twin, 1, 10, 50);
+        twin.abandon(0, &ended);
+        submit(&mut twin, 2, 20, 50);
+        submit(&mut twin, 3, 40, 50);
+        // The second alone for 10, then two for 20.
+        assert_eq!(twin.rank(3), (5 + 10 + 10 + 50) * UNIT);
+    }
+
+    #[test]
+    fn virtual_time_starts_anew_when_nobody_is_there() {
+        let mut twin = Twin::new(10);
+        submit(&mut twin, 0, 0, 5);
+        let alone = Job {
+            sequence: 1,
+            ..Job::arrived(100, 7)
+        };
+        twin.submit(0, &alone, true);
+        assert_eq!(twin.rank(0), 7 * UNIT);
+    }
+
+    #[test]
+    fn holds_no_more_jobs_than_it_may() {
+        let mut twin = Twin::new(3);
+        for slot in 0..100 {
+            submit(&mut twin, slot, 0, 1_000_000);
+        }
+        assert_eq!(twin.ending.len(), 3);
+        assert_eq!(twin.holders.len(), 3);
+    }
+}

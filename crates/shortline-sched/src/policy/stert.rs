@@ -37,7 +37,8 @@ pub(super) fn rank(job: &Job, path: &PathView) -> u64 {
 pub(super) fn rank_growing(job: &Job, path: &PathView, growing: Growing) -> u64 {
     let arrival_ns = job.arrival_ns as f64;
     let total_ns = remaining_ns(job, path) - arrival_ns;
-    (PRESENT_NS as f64 + growing.factor() * total_ns + arrival_ns).round() as u64
+    let grown_ns = growing.factor() * total_ns + arrival_ns;
+    PRESENT_NS.saturating_add_signed(grown_ns.round() as i64)
 }
 
 fn remaining_ns(job: &Job, path: &PathView) -> f64 {

@@ -27,8 +27,8 @@ use self::simulated::{JOBS_MAX, Simulated};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Sizes of the jobs: exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE,
-    /// weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA or
-    /// surge-001 (paper 001, Table 1); may be given more than once [default for a workload:
+    /// weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA,
+    /// surge-001 (paper 001, Table 1) or world-cup (paper 000, 2.1); may be given more than once [default for a workload:
     /// responses like those of the World Cup 98 site]
     #[arg(long, value_name = "D")]
     dist: Vec<Distribution>,

@@ -11,8 +11,9 @@
 //! | `uniform:LOW,HIGH` | uniform |
 //! | `lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA` | log-normal body under CUT, Bounded Pareto tail from CUT to HIGH |
 //! | `surge-001` | that with the parameters of paper 001, Table 1 |
+//! | `world-cup` | that with those of the log of papers 000 and 003, as 000, 2.1 tells of it |
 //!
-//! The tail of the last two has the share that the body leaves. Paper 001 writes it with a
+//! The tail of the last three has the share that the body leaves. Paper 001 writes it with a
 //! scale k = 631.44 instead, the same thing: (k/CUT) of the jobs are above CUT, and body and
 //! tail add up to 1 within 0.0001.
 //!

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 
-const ALL: [&str; 12] = [
+const ALL: [&str; 13] = [
     "exp:3",
     "bp:1,1000,1.5",
     "bp:512,1e10,1",
@@ -18,6 +18,7 @@ const ALL: [&str; 12] = [
     "uniform:3,4",
     "lognormal-pareto:9,1.3,1000,1e7,1.2",
     "surge-001",
+    "world-cup",
 ];
 
 fn parse(text: &str) -> Distribution {
@@ -72,6 +73,17 @@ fn the_papers_model_has_the_papers_mean() {
     let surge = parse("surge-001");
     assert!(close(surge.mean(), 11108.0, 1e-4), "{}", surge.mean());
     assert!((surge.share_above(9020.0) - 631.44 / 9020.0).abs() < 1e-4);
+}
+
+/// Paper 000, 2.1: mean 5 KB, half under 1 KB, 90 % under 9.3 KB, the largest 3 % over half.
+#[test]
+fn the_log_of_the_other_papers_is_met() {
+    let log = parse("world-cup");
+    assert!(close(log.mean(), 5000.0, 1e-3), "{}", log.mean());
+    assert!((log.cdf(1000.0) - 0.5).abs() < 1e-4);
+    assert!((log.cdf(9300.0) - 0.9).abs() < 1e-4);
+    let largest = log.size_exceeded_by(0.03);
+    assert!(log.partial_moment(1, largest) < 0.5 * log.mean());
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Analysis {
 pub struct Point {
     /// Share of the jobs that are larger.
     pub share_above: f64,
+    /// Share of the load that larger jobs make up.
+    pub load_above: f64,
     /// The size.
     pub size: f64,
     /// E\[T(x)\].
@@ -177,6 +179,7 @@ impl Delays<'_> {
                 let sojourn = size + self.delay(size);
                 Point {
                     share_above,
+                    load_above: 1.0 - self.sizes.partial_moment(1, size) / self.sizes.mean(),
                     size,
                     sojourn,
                     slowdown: sojourn / size,

@@ -77,14 +77,16 @@ fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
         simulated.map_or(Vec::new(), |simulated| simulated.slowdown_by_nines.clone())
     });
     let percentiles = ("percentile of size", 0.0..100.0);
-    chart(left, "mean slowdown by size", percentiles, &to_99)?;
+    let legend = SeriesLabelPosition::UpperLeft;
+    chart(left, "mean slowdown by size", percentiles, legend, &to_99)?;
     let decades = tail.iter().flat_map(|line| line.points.last());
     let decades = decades.map(|point| point.0).fold(1.0, f64::max);
     let nines = (
         "nines: 2 is the 99th percentile, 3 the 99.9th",
         0.0..decades,
     );
-    chart(right, "and on to the largest jobs", nines, &tail)
+    let legend = SeriesLabelPosition::LowerRight;
+    chart(right, "and on to the largest jobs", nines, legend, &tail)
 }
 
 fn buckets_to_99(result: &ModelResult) -> Vec<(f64, f64)> {
@@ -132,9 +134,10 @@ fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     );
     let largest = lines(|result| result.analysis.slowdown_largest, |_| None);
     let title = "mean time in the system, in mean service times";
-    chart(left, title, ("load", 0.0..1.0), &means)?;
+    let legend = || SeriesLabelPosition::UpperLeft;
+    chart(left, title, ("load", 0.0..1.0), legend(), &means)?;
     let title = "slowdown of the largest job";
-    chart(right, title, ("load", 0.0..1.0), &largest)
+    chart(right, title, ("load", 0.0..1.0), legend(), &largest)
 }
 
 /// What tells a result from the others.
@@ -156,6 +159,7 @@ fn chart(
     panel: &Panel<'_>,
     title: &str,
     (x_title, x_range): (&str, std::ops::Range<f64>),
+    legend: SeriesLabelPosition,
     lines: &[Line],
 ) -> Drawn {
     let values = lines
@@ -191,7 +195,7 @@ fn chart(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(legend)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .draw()?;

@@ -26,7 +26,7 @@ const BATCHES: usize = 20;
 /// Student's t for 99 % and 19 degrees of freedom.
 const T_99: f64 = 2.861;
 /// Fewer jobs than this make no dot in a drawing.
-const JOBS_OF_DOT_MIN: u64 = 50;
+const JOBS_OF_DOT_MIN: u64 = 200;
 
 /// Means over the simulated jobs, times in mean service times.
 #[derive(Debug, Serialize)]

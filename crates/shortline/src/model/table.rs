@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use shortline_sim::model::{Analysis, Point};
+
 use super::ModelResult;
 
 /// Percentiles of size shown, as the share of larger jobs.
@@ -21,6 +23,7 @@ pub(super) fn table(results: &[ModelResult]) -> String {
         let this = result.setting.heading();
         if heading != this {
             text += &format!("\n{this}\n{}", titles(result.simulated.is_some()));
+            text += &loads(result);
             heading = this;
         }
         text += &row(result);
@@ -39,6 +42,23 @@ fn titles(simulated: bool) -> String {
     text + &format!(" {:>8} {:>8} {:>10}\n", "largest", "worst", "at size")
 }
 
+/// How much of the load the larger jobs make up.
+fn loads(result: &ModelResult) -> String {
+    let width = if result.simulated.is_some() { 68 } else { 28 };
+    let mut text = format!("{:<width$}", "load of larger jobs");
+    for share in SHARES.map(|(share, _)| share) {
+        text += &format!(" {:>8.4}", point(&result.analysis, share).load_above);
+    }
+    text + "\n"
+}
+
+fn point(analysis: &Analysis, share: f64) -> &Point {
+    let mut points = analysis.points.iter();
+    points
+        .find(|point| point.share_above == share)
+        .expect("invariant: there is a point for 1, 2, 5 of every power of ten")
+}
+
 fn row(result: &ModelResult) -> String {
     let analysis = &result.analysis;
     let mut text = format!(
@@ -54,11 +74,7 @@ fn row(result: &ModelResult) -> String {
         text += &format!(" {sojourn:>19} {slowdown:>19}");
     }
     for (share, _) in SHARES {
-        let point = analysis
-            .points
-            .iter()
-            .find(|point| point.share_above == share)
-            .expect("invariant: there is a point for 1, 2, 5 of every power of ten");
+        let point = point(analysis, share);
         text += &format!(" {:>8}", number(point.slowdown));
     }
     // A string takes any formatting.

@@ -92,7 +92,7 @@ impl VirtualTime {
     /// Comes to where virtual time is `leaves`, with `sharing` jobs present, if that is by
     /// `until_ns`. Says whether it did.
     pub(crate) fn come_to(&mut self, leaves: Instant64, sharing: usize, until_ns: u64) -> bool {
-        let service_each = leaves - self.virtual_now;
+        let service_each = leaves.saturating_sub(self.virtual_now);
         let wait = service_each.saturating_mul(sharing as u128);
         let at = self.now.saturating_add(wait);
         if at > fixed(until_ns) {

@@ -14,8 +14,9 @@
 //! ended it. The twin holds as many jobs as the scheduler may; one more, and its first to end
 //! leaves it early.
 //!
-//! Ties under PS go by arrival. Times in the order are held to 1/1024 ns for 200 days of
-//! PS without an idle moment; then the order is that of arrival.
+//! Ties under PS go by arrival. Virtual ends lie on whole 1/1024 ns, as if each job were
+//! larger or smaller by half of that at most, and reach 200 days of PS without an idle
+//! moment; beyond, the order is that of arrival.
 
 use super::Needs;
 use crate::heap::IndexedHeap;
@@ -24,19 +25,21 @@ use crate::processor_sharing::{Instant64, VirtualTime};
 
 pub(super) const NEEDS: Needs = Needs::Rate;
 
-/// Fraction bits of virtual time that the order does not look at.
+/// Fraction bits of virtual time that ranks leave out.
 const UNRANKED_BITS: u32 = 54;
 
 /// The server under processor sharing.
 #[derive(Clone, Debug)]
 pub(crate) struct Twin {
-    /// The latest time told; the twin comes to it only when it must.
+    /// The latest time told.
     now_ns: u64,
+    /// The time that the twin has come to; it follows only when it must.
+    ran_ns: u64,
     time: VirtualTime,
-    /// Places by the virtual time at which their job ends; ties in the order of submission.
-    ending: IndexedHeap<(Instant64, u64)>,
-    /// Who holds each place, by the number of its submission.
-    holders: Vec<u64>,
+    /// Places by the rank of their job; ties in the order of submission.
+    ending: IndexedHeap<(u64, u64)>,
+    /// Places below this number have been used.
+    places_used: u32,
     places_free: Vec<u32>,
     places_max: usize,
     /// Of each of the scheduler's slots: the rank of its job, and its place.
@@ -54,9 +57,10 @@ impl Twin {
     pub(crate) fn new(jobs_max: usize) -> Self {
         Self {
             now_ns: 0,
+            ran_ns: 0,
             time: VirtualTime::default(),
             ending: IndexedHeap::new(),
-            holders: Vec::new(),
+            places_used: 0,
             places_free: Vec::new(),
             places_max: jobs_max.max(1),
             tickets: Vec::new(),
@@ -73,17 +77,14 @@ impl Twin {
         if self.ending.len() >= self.places_max {
             self.end_first();
         }
-        let ends = self.time.leaves_at(job.service_ns_expected);
-        let place = self.take_place(job.sequence);
-        self.ending.insert(place, (ends, job.sequence));
+        let rank = rank(self.time.leaves_at(job.service_ns_expected));
+        let place = self.take_place();
+        self.ending.insert(place, (rank, job.sequence));
         let slot = slot as usize;
         if self.tickets.len() <= slot {
             self.tickets.resize(slot + 1, Ticket::default());
         }
-        self.tickets[slot] = Ticket {
-            rank: rank(ends),
-            place,
-        };
+        self.tickets[slot] = Ticket { rank, place };
     }
 
     /// Time has come to `now_ns`.
@@ -94,8 +95,10 @@ impl Twin {
     /// A job goes away before its end.
     pub(crate) fn abandon(&mut self, slot: u32, job: &Job) {
         self.run();
-        let place = self.tickets[slot as usize].place;
-        if self.holders[place as usize] == job.sequence && self.ending.remove(place) {
+        let Ticket { rank, place } = self.tickets[slot as usize];
+        // One that the twin has ended may have left its place to another.
+        if self.ending.key(place) == Some((rank, job.sequence)) {
+            self.ending.remove(place);
             self.places_free.push(place);
         }
     }
@@ -106,8 +109,14 @@ impl Twin {
     }
 
     fn run(&mut self) {
-        while let Some(((ends, _), _)) = self.ending.first()
-            && self.time.come_to(ends, self.ending.len(), self.now_ns)
+        if self.ran_ns == self.now_ns {
+            return;
+        }
+        self.ran_ns = self.now_ns;
+        while let Some(((rank, _), _)) = self.ending.first()
+            && self
+                .time
+                .come_to(ends(rank), self.ending.len(), self.now_ns)
         {
             self.end_first();
         }
@@ -121,17 +130,20 @@ impl Twin {
         }
     }
 
-    fn take_place(&mut self, holder: u64) -> u32 {
-        if let Some(place) = self.places_free.pop() {
-            self.holders[place as usize] = holder;
-            return place;
-        }
-        self.holders.push(holder);
-        self.holders.len() as u32 - 1
+    fn take_place(&mut self) -> u32 {
+        self.places_free.pop().unwrap_or_else(|| {
+            self.places_used += 1;
+            self.places_used - 1
+        })
     }
 }
 
-/// The rank of virtual time: rounded, so that jobs which end together under PS are even.
+/// The virtual time that a rank stands for.
+fn ends(rank: u64) -> Instant64 {
+    Instant64::from(rank) << UNRANKED_BITS
+}
+
+/// The rank of a virtual time: rounded, so that jobs which end together under PS are even.
 fn rank(ends: Instant64) -> u64 {
     let rounded = ends.saturating_add(1 << (UNRANKED_BITS - 1)) >> UNRANKED_BITS;
     u64::try_from(rounded).unwrap_or(u64::MAX)
@@ -208,6 +220,6 @@ mod tests {
             submit(&mut twin, slot, 0, 1_000_000);
         }
         assert_eq!(twin.ending.len(), 3);
-        assert_eq!(twin.holders.len(), 3);
+        assert_eq!(twin.places_used, 3);
     }
 }

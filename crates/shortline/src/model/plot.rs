@@ -68,9 +68,7 @@ fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     };
     let to_99 = lines(buckets_to_99, |result| {
         let simulated = result.simulated.as_ref();
-        simulated.map_or(Vec::new(), |simulated| {
-            simulated.slowdown_by_percentile.clone()
-        })
+        simulated.map_or(Vec::new(), |simulated| simulated.slowdown_to_99())
     });
     let tail = lines(tail_points, |result| {
         let simulated = result.simulated.as_ref();

@@ -38,12 +38,24 @@ pub(super) struct Simulated {
     pub sojourn_margin: f64,
     pub slowdown_mean: f64,
     pub slowdown_margin: f64,
+    /// The slowdown of the job that fared worst.
+    pub slowdown_worst: f64,
     /// Mean slowdown by percentile of size, in steps of 2.5.
     #[serde(skip)]
     pub slowdown_by_percentile: Vec<(f64, f64)>,
     /// Mean slowdown by nines of size, in steps of a quarter.
     #[serde(skip)]
     pub slowdown_by_nines: Vec<(f64, f64)>,
+}
+
+impl Simulated {
+    /// The groups of which nothing lies above the 99th percentile.
+    pub(super) fn slowdown_to_99(&self) -> Vec<(f64, f64)> {
+        let groups = self.slowdown_by_percentile.iter().copied();
+        groups
+            .filter(|(percentile, _)| *percentile < 97.5)
+            .collect()
+    }
 }
 
 /// Jobs to simulate.
@@ -135,6 +147,7 @@ impl Sample {
             sojourn_margin,
             slowdown_mean,
             slowdown_margin,
+            slowdown_worst: slowdowns[warm_up..].iter().copied().fold(1.0, f64::max),
             slowdown_by_percentile: by(
                 |above| ((1.0 - above) * 40.0) as i64,
                 |group| (group as f64 + 0.5) * 2.5,

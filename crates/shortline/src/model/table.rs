@@ -34,17 +34,18 @@ pub(super) fn table(results: &[ModelResult]) -> String {
 fn titles(simulated: bool) -> String {
     let mut text = format!("{:<6} {:>10} {:>10}", "policy", "mean", "slowdown");
     if simulated {
-        text += &format!(" {:>19} {:>19}", "mean simulated", "slowdown simulated");
+        let (mean, slowdown) = ("mean simulated", "slowdown simulated");
+        text += &format!(" {mean:>19} {slowdown:>19} {:>9}", "worst job");
     }
     for (_, name) in SHARES {
         text += &format!(" {name:>8}");
     }
-    text + &format!(" {:>8} {:>8} {:>10}\n", "largest", "worst", "at size")
+    text + &format!(" {:>8} {:>8} {:>10}\n", "largest", "max", "at size")
 }
 
 /// How much of the load the larger jobs make up.
 fn loads(result: &ModelResult) -> String {
-    let width = if result.simulated.is_some() { 68 } else { 28 };
+    let width = if result.simulated.is_some() { 78 } else { 28 };
     let mut text = format!("{:<width$}", "load of larger jobs");
     for share in SHARES.map(|(share, _)| share) {
         text += &format!(" {:>8.4}", point(&result.analysis, share).load_above);
@@ -71,7 +72,8 @@ fn row(result: &ModelResult) -> String {
         let with_margin = |mean: f64, margin: f64| format!("{mean:.4} ± {margin:.4}");
         let sojourn = with_margin(simulated.sojourn_mean, simulated.sojourn_margin);
         let slowdown = with_margin(simulated.slowdown_mean, simulated.slowdown_margin);
-        text += &format!(" {sojourn:>19} {slowdown:>19}");
+        let worst = simulated.slowdown_worst;
+        text += &format!(" {sojourn:>19} {slowdown:>19} {worst:>9.1}");
     }
     for (share, _) in SHARES {
         let point = point(analysis, share);

@@ -9,8 +9,8 @@
 //!   than the size up to which the load is 1. Each phase begins with the mean that the one
 //!   before ends with.
 //! - The wait of a job that finds the mean work: the motion's mean time to 0, phase by phase.
-//! - Then it is held up as a fluid: left with r, it proceeds at 1 - rho(r) in its phase, not
-//!   at all where that is below 0.
+//! - Then it is held up as a fluid: left with r, it proceeds at 1 - rho(r) in its phase. Where
+//!   that is below 0 it stands, and what smaller work piles up is done before it goes on.
 
 use super::brownian::Work;
 use super::{Alternating, Phase};
@@ -56,7 +56,7 @@ impl Model<'_> {
         let hopeless = sizes.share_above(self.residences[place].size_served);
         let larger = (sizes.share_above(size) - hopeless).max(0.0);
         let variance = rate * (sizes.partial_moment(2, size) + size * size * larger);
-        Work::new(rate * sizes.partial_moment(1, size), variance)
+        Work::new(self.load(place, size), variance)
     }
 
     /// Mean work at the start of either phase, in the long run.
@@ -106,20 +106,34 @@ impl Model<'_> {
     fn in_service(&self, size: f64, place: usize, left: f64) -> f64 {
         let (mut size, mut place, mut left) = (size, place, left);
         let mut span = 0.0;
+        // Work of smaller jobs that came in overloads and has to be done first.
+        let mut backlog = 0.0;
         for _ in 0..PHASES_MAX {
             let residence = &self.residences[place];
             let needed = residence.span(size);
-            if needed <= left {
-                return span + needed;
+            let idle = 1.0 - self.load(place, size);
+            let caught_up = if needed.is_finite() {
+                (backlog / idle).min(left)
+            } else {
+                left
+            };
+            if caught_up + needed <= left {
+                return span + caught_up + needed;
+            }
+            backlog = (backlog - caught_up * idle).max(0.0);
+            if needed.is_finite() {
+                size = residence.size_of(needed - (left - caught_up));
             }
             span += left;
-            if needed.is_finite() {
-                size = residence.size_of(needed - left);
-            }
             place = 1 - place;
             left = self.queue.phases[place].span;
         }
         span
+    }
+
+    /// The load of jobs up to this size.
+    fn load(&self, place: usize, size: f64) -> f64 {
+        self.queue.phases[place].arrival_rate * self.queue.sizes.partial_moment(1, size)
     }
 }
 

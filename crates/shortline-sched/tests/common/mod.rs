@@ -109,7 +109,7 @@ fn spec(arrival_ns: u64, size: u64) -> JobSpec {
         path: Some(PathView {
             rtt_ns: 1 + arrival_ns % 7,
             cwnd_bytes: 1 + size % 5,
-            rate_bps_past: (size % 3 != 0).then_some(1_000_000_000 * (size % 4)),
+            rate_bps_past: (!size.is_multiple_of(3)).then_some(1_000_000_000 * (size % 4)),
         }),
     }
 }

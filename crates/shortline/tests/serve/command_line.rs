@@ -101,11 +101,6 @@ fn what_comes_later_says_so() {
         2,
         &["gate", "later release"],
     );
-    refused(
-        &["model", "--dist", "exp:1"],
-        2,
-        &["model", "later release"],
-    );
 }
 
 #[test]

@@ -119,7 +119,7 @@ struct Requests<R> {
 /// One of the formats.
 enum Reader<R> {
     Csv(csv::Reader<R>),
-    WorldCup(world_cup::Reader<R>),
+    WorldCup(Box<world_cup::Reader<R>>),
 }
 
 impl<R: BufRead> Requests<R> {
@@ -132,7 +132,7 @@ impl<R: BufRead> Requests<R> {
             reader: if text {
                 Reader::Csv(csv::Reader::new(whole, options))
             } else {
-                Reader::WorldCup(world_cup::Reader::new(whole, options))
+                Reader::WorldCup(Box::new(world_cup::Reader::new(whole, options)))
             },
             requests_max: options.requests_max,
             count: 0,

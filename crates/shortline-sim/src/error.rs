@@ -1,7 +1,5 @@
 //! What cannot be simulated, in one line each.
 
-use shortline_sched::Policy;
-
 /// Arrivals or settings that cannot be simulated. Arrivals count from 1.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
@@ -75,7 +73,7 @@ pub enum SimError {
     #[error("policy `{policy}` with sizes {sizes}: E[S^2] is infinite, and so is the mean time")]
     InfiniteVariance {
         /// The policy whose mean it is.
-        policy: Policy,
+        policy: String,
         /// The distribution.
         sizes: String,
     },
@@ -95,7 +93,7 @@ pub enum SimError {
     )]
     NoClients {
         /// The policy.
-        policy: Policy,
+        policy: String,
     },
     /// The arrivals' source failed.
     #[error("{0}")]

@@ -143,9 +143,11 @@ impl Simulation {
             return refuse("quantum", 0.0, "above 0 bytes");
         }
         if self.clients.is_empty()
-            && let Some(&policy) = self.policies.iter().find(|p| p.needs() == Needs::Path)
+            && let Some(policy) = self.policies.iter().find(|p| p.needs() == Needs::Path)
         {
-            return Err(SimError::NoClients { policy });
+            return Err(SimError::NoClients {
+                policy: policy.to_string(),
+            });
         }
         if let Some(impatience) = self.impatience
             && impatience.after.is_zero()

@@ -199,9 +199,10 @@ impl Lines {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::trace::parse_trace;
 
     fn parsed(input: &str) -> Vec<Request> {
-        parse(input.as_bytes(), &TraceOptions::default()).unwrap()
+        parse_trace(input.as_bytes(), &TraceOptions::default()).unwrap()
     }
 
     fn error(input: &str) -> String {
@@ -210,7 +211,9 @@ mod tests {
             path_bytes_max: 100,
             ..TraceOptions::default()
         };
-        parse(input.as_bytes(), &options).unwrap_err().to_string()
+        parse_trace(input.as_bytes(), &options)
+            .unwrap_err()
+            .to_string()
     }
 
     fn request(at_ns: u64, path: &str, bytes: u64) -> Request {

@@ -123,7 +123,7 @@ impl Clock {
     pub(super) fn advance(&mut self, jobs: f64) -> Option<f64> {
         let mut jobs_left = jobs;
         loop {
-            let load = if self.phases % 2 == 0 {
+            let load = if self.phases.is_multiple_of(2) {
                 self.profile.low_load
             } else {
                 self.profile.high_load
@@ -143,7 +143,7 @@ impl Clock {
             let period_s = self.profile.low_s + self.profile.high_s;
             // From the start anew, so that rounding does not add up.
             self.phase_end_s = (self.phases / 2) as f64 * period_s
-                + if self.phases % 2 == 0 {
+                + if self.phases.is_multiple_of(2) {
                     self.profile.low_s
                 } else {
                     period_s

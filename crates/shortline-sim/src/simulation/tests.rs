@@ -262,3 +262,18 @@ fn what_cannot_be_simulated_is_told_in_one_line() {
     let swift = Simulation::new(vec![Policy::Swift], RATE_BPS);
     assert!(told(&swift, &[(0, 9.0)]).contains("policy `swift`"));
 }
+
+/// The whole of the table that the simulator is held to: `scripts/test --release` with
+/// `--ignored` runs it.
+#[test]
+#[ignore = "takes minutes in a release build"]
+fn means_agree_with_closed_forms_at_every_load() {
+    for (load, jobs) in [(0.5, 4_000_000), (0.7, 10_000_000), (0.8, 20_000_000)] {
+        agrees_with_closed_forms("exp:1000", load, jobs, 1, 0.01);
+        agrees_with_closed_forms("bp:300,30000,1.5", load, jobs, 1, 0.01);
+    }
+    for (load, jobs) in [(0.9, 60_000_000), (0.95, 150_000_000)] {
+        agrees_with_closed_forms("exp:1000", load, jobs, 1, 0.01);
+        agrees_with_closed_forms("bp:300,30000,1.5", load, jobs, 1, 0.01);
+    }
+}

@@ -197,8 +197,8 @@ impl Source {
         let steady = self.load.is_some();
         if steady && !sizes.moment(2).is_finite() {
             let infinite = |policy: &&Policy| matches!(policy, Policy::Fifo | Policy::Sjf);
-            if let Some(&policy) = args.policy.0.iter().find(infinite) {
-                let sizes = sizes.to_string();
+            if let Some(policy) = args.policy.0.iter().find(infinite) {
+                let (policy, sizes) = (policy.to_string(), sizes.to_string());
                 return Err(CommandError::usage(SimError::InfiniteVariance {
                     policy,
                     sizes,

@@ -199,6 +199,7 @@ impl Link {
             policy: self.config.policy.to_string(),
             aging: self.config.urgency.aging().map(Aging::factor),
             growing: self.config.urgency.growing().map(Growing::factor),
+            cutoffs_bytes: queue.scheduler.cutoffs().map(<[u64]>::to_vec),
             rate_bps: self.config.rate.map(|rate| rate.bps()),
             device,
             jobs,

@@ -42,7 +42,7 @@ pub enum DistError {
         wanted: String,
     },
     /// A size in a list that is none.
-    #[error("size {size} at place {} of the list: want a finite size above 0", .index + 1)]
+    #[error("size {size} at place {} of the list: want a size above 0, from 1e-90 to 1e90", .index + 1)]
     Entry {
         /// Where in the list, from 0.
         index: usize,
@@ -101,24 +101,27 @@ impl DistError {
     }
 }
 
+/// Sizes and parameters stay where their squares and cubes are numbers.
+const NUMBERS: std::ops::RangeInclusive<f64> = 1e-90..=1e90;
+
 pub(super) fn positive(parameter: &'static str, value: f64) -> Result<f64, DistError> {
-    if value > 0.0 && value.is_finite() {
+    if NUMBERS.contains(&value) {
         return Ok(value);
     }
     Err(DistError::Parameter {
         parameter,
         value,
-        wanted: "a finite number above 0".into(),
+        wanted: "a number above 0, from 1e-90 to 1e90".into(),
     })
 }
 
 pub(super) fn positive_or_infinite(parameter: &'static str, value: f64) -> Result<f64, DistError> {
-    if value > 0.0 {
+    if value == f64::INFINITY {
         return Ok(value);
     }
-    Err(DistError::Parameter {
+    positive(parameter, value).map_err(|_| DistError::Parameter {
         parameter,
         value,
-        wanted: "a number above 0, or inf".into(),
+        wanted: "a number above 0, from 1e-90 to 1e90, or inf".into(),
     })
 }

@@ -1,3 +1,4 @@
+//! What the distributions know of themselves, their text and their samples.
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -205,7 +206,7 @@ fn bad_input_is_told_in_one_line() {
             "SHAPE 0.01 of a distribution: want 0.1 to 100",
         ),
         ("uniform:-1,1", "LOW -1"),
-        ("lognormal-pareto:7,1,1e300,inf,1", "CUT"),
+        ("lognormal-pareto:7,1,1e60,inf,1", "CUT"),
         ("surge-001:1", "unknown"),
         ("exp:1\n2", "is no number"),
     ] {

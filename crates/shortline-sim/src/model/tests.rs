@@ -1,3 +1,4 @@
+//! The closed forms against known values, by hand and against each other.
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 

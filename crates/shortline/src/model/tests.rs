@@ -1,3 +1,4 @@
+//! The flags of `shortline model`, its table, JSON and drawings.
 #![allow(clippy::unwrap_used)]
 use clap::Parser;
 

@@ -14,7 +14,7 @@ use crate::dist::Distribution;
 
 /// Cells of a phase.
 const CELLS: usize = 300;
-const PERIODS_MAX: usize = 60;
+const PERIODS_MAX: usize = 25;
 /// Points of the table of the mean of min(S, v).
 const TABLE: usize = 4000;
 
@@ -59,7 +59,7 @@ impl Service {
         let mut service = 0.0;
         let mut number = 0.0;
         let mut last = f64::NAN;
-        for _ in 0..PERIODS_MAX {
+        for period in 1..=PERIODS_MAX {
             let begin = service;
             let mut borders = vec![(0.0, 0.0)];
             let mut time = 0.0;
@@ -86,28 +86,14 @@ impl Service {
             }
             cohorts.retain(|cohort| cohort.count * limited.share_above(service - cohort.to) > 1e-9);
             let gained = service - begin;
-            if (gained - last).abs() <= 1e-4 * gained {
+            let settled = (gained - last).abs() <= 1e-4 * gained;
+            if settled || period == PERIODS_MAX {
                 return Self { borders };
             }
             last = gained;
-            if cohorts.len() > CELLS * 2 * PERIODS_MAX {
-                break;
-            }
+            thin(&mut cohorts);
         }
-        Self::steady(queue)
-    }
-
-    /// If the periods have not settled: sizes so large that only the mean load counts.
-    fn steady(queue: &Alternating) -> Self {
-        let span: f64 = queue.phases.iter().map(|phase| phase.span).sum();
-        let work: f64 = queue
-            .phases
-            .iter()
-            .map(|phase| phase.span * phase.arrival_rate * queue.mean)
-            .sum();
-        Self {
-            borders: vec![(0.0, 0.0), (span, span - work)],
-        }
+        unreachable!("invariant: the last period returns")
     }
 
     /// How long a job takes that comes at this time of the period.
@@ -116,12 +102,34 @@ impl Service {
             .borders
             .last()
             .expect("invariant: a period has borders");
-        let goal = interpolate(&self.borders, at, |border| border.0, |border| border.1) + size;
+        let (low, high) = cell(&self.borders, at, |border| border.0);
+        // Counted from the arrival, so that a small job's time keeps its digits.
+        let pace = (high.1 - low.1) / (high.0 - low.0);
+        let within = (high.0 - at).max(0.0);
+        if size <= within * pace {
+            return size / pace;
+        }
+        let goal = high.1 + size - within * pace;
         let periods = (goal / gained).floor();
         let rest = goal - periods * gained;
-        let time = interpolate(&self.borders, rest, |border| border.1, |border| border.0);
+        let (low, high) = cell(&self.borders, rest, |border| border.1);
+        let time = low.0 + (high.0 - low.0) * (rest - low.1) / (high.1 - low.1);
         periods * span + time - at
     }
+}
+
+/// Joins the older half of the cohorts in pairs, so that all periods together have few.
+fn thin(cohorts: &mut Vec<Cohort>) {
+    let old = cohorts.len().saturating_sub(4 * CELLS);
+    let joined: Vec<Cohort> = cohorts[..old]
+        .chunks(2)
+        .map(|pair| Cohort {
+            count: pair.iter().map(|cohort| cohort.count).sum(),
+            from: pair[0].from,
+            to: pair[pair.len() - 1].to,
+        })
+        .collect();
+    cohorts.splice(..old, joined);
 }
 
 /// One step of time.
@@ -136,19 +144,25 @@ impl Cell<'_> {
     /// (service, number) at the end, from those at the start.
     fn advance(&self, service: f64, number: f64) -> (f64, f64) {
         // The number at the end that the growth of service over the step leads to, and that it
-        // came from, must be one: by secants.
+        // came from, must be one: by false position, Illinois' way.
         let end = |guess: f64| service + self.step / (1.0 + f64::midpoint(number, guess));
         let error = |guess: f64| self.number(service, end(guess)) - guess;
-        let (mut before, mut error_before) = (number, error(number));
-        let mut guess = (number + error_before).max(0.0);
-        for _ in 0..20 {
-            let error = error(guess);
-            if error.abs() <= 1e-7 * (1.0 + guess) || error == error_before {
+        let (mut low, mut high) = (0.0, number + self.arrivals);
+        let (mut error_low, mut error_high) = (error(low), error(high).min(0.0));
+        let mut guess = high;
+        for _ in 0..60 {
+            if error_low <= error_high || high - low <= 1e-9 * (1.0 + high) {
                 break;
             }
-            let next = guess - error * (guess - before) / (error - error_before);
-            (before, error_before) = (guess, error);
-            guess = next.max(0.0);
+            guess = (low * error_high - high * error_low) / (error_high - error_low);
+            let error = error(guess);
+            if error.abs() <= 1e-7 * (1.0 + guess) {
+                break;
+            } else if error > 0.0 {
+                (low, error_low, error_high) = (guess, error, error_high / 2.0);
+            } else {
+                (high, error_high, error_low) = (guess, error, error_low / 2.0);
+            }
         }
         (end(guess), guess)
     }
@@ -221,16 +235,14 @@ impl LimitedMean {
     }
 }
 
-fn interpolate(
+/// The borders on both sides.
+fn cell(
     borders: &[(f64, f64)],
     at: f64,
     key: impl Fn(&(f64, f64)) -> f64,
-    value: impl Fn(&(f64, f64)) -> f64,
-) -> f64 {
+) -> ((f64, f64), (f64, f64)) {
     let place = borders
         .partition_point(|border| key(border) <= at)
         .clamp(1, borders.len() - 1);
-    let (low, high) = (&borders[place - 1], &borders[place]);
-    let part = (at - key(low)) / (key(high) - key(low));
-    value(low) + part * (value(high) - value(low))
+    (borders[place - 1], borders[place])
 }

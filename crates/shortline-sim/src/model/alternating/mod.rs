@@ -19,6 +19,8 @@ use crate::dist::Distribution;
 
 /// Sizes at which the delay is computed; between them it is interpolated.
 const KNOTS: usize = 240;
+/// The smallest of them, in mean sizes.
+const SIZE_MIN: f64 = 1e-6;
 
 /// Two loads in turn. Times are in the unit of the sizes: the server has speed 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,7 +110,7 @@ impl Alternating {
     /// [`ModelError::NotAlternating`] for any other policy.
     pub fn solve(&self, policy: Form) -> Result<Analysis, ModelError> {
         let mesh = Mesh::new(&self.sizes);
-        let knots = knots(&mesh);
+        let knots = knots(&mesh, self.mean);
         let delays = match policy {
             Form::Srpt => srpt::delays(self, &mesh, &knots),
             Form::Fair => fair::delays(self, &knots),
@@ -169,7 +171,7 @@ fn check(
 }
 
 /// Borders of the mesh, about as many as wanted, from the smallest to the largest.
-fn knots(mesh: &Mesh) -> Vec<f64> {
+fn knots(mesh: &Mesh, mean: f64) -> Vec<f64> {
     let borders = &mesh.borders;
     let (Some(&first), Some(&last)) = (borders.first(), borders.last()) else {
         return Vec::new();
@@ -180,6 +182,8 @@ fn knots(mesh: &Mesh) -> Vec<f64> {
     let by_size = (0..KNOTS / 2).map(|knot| first * (factor * knot as f64).exp());
     let mut knots: Vec<f64> = by_rank.chain(by_size).chain([last]).collect();
     knots.sort_unstable_by(f64::total_cmp);
+    // Smaller ones are delayed in proportion.
+    knots.retain(|&knot| knot >= mean * SIZE_MIN);
     knots.dedup_by(|a, b| *a <= *b * (1.0 + 1e-9));
     knots
 }

@@ -16,8 +16,10 @@ use super::brownian::Work;
 use super::{Alternating, Phase};
 use crate::model::mesh::{Mesh, Residence};
 
-/// A wait is followed over at most so many phases.
-const PHASES_MAX: usize = 10_000;
+/// A wait is followed over at most so many phases; beyond them only the mean load counts.
+const PHASES_MAX: usize = 24;
+/// What is less likely is left out.
+const LIKELIHOOD_MIN: f64 = 1e-6;
 
 /// The mean delay of each of the sizes.
 pub(super) fn delays(queue: &Alternating, mesh: &Mesh, sizes: &[f64]) -> Vec<f64> {
@@ -92,12 +94,15 @@ impl Model<'_> {
                 sojourn += likelihood * finished * in_service;
             }
             likelihood *= passage.unfinished;
-            if likelihood < 1e-6 {
+            if likelihood < LIKELIHOOD_MIN {
                 break;
             }
             work = passage.work;
             place = 1 - place;
             left = self.queue.phases[place].span;
+        }
+        if likelihood >= LIKELIHOOD_MIN {
+            sojourn += likelihood * self.at_mean_load(work + size, size);
         }
         sojourn
     }
@@ -128,7 +133,14 @@ impl Model<'_> {
             place = 1 - place;
             left = self.queue.phases[place].span;
         }
-        span
+        span + self.at_mean_load(size + backlog, size)
+    }
+
+    /// How long so much work takes beside the jobs up to this size.
+    fn at_mean_load(&self, work: f64, size: f64) -> f64 {
+        let spans: f64 = self.queue.phases.iter().map(|phase| phase.span).sum();
+        let loads = [0, 1].map(|place| self.load(place, size) * self.queue.phases[place].span);
+        work / (1.0 - loads.iter().sum::<f64>() / spans)
     }
 
     /// The load of jobs up to this size.

@@ -82,7 +82,7 @@ fn the_simulator_finds_about_the_same() {
     for row in [TABLE[1], TABLE[4], TABLE[8], TABLE[9]] {
         let phases = phases(row);
         let queue = Alternating::new(web_sizes(), phases).unwrap();
-        let periods = (2000.0 / (row.0 + row.1)) as usize;
+        let periods = (4000.0 / (row.0 + row.1)) as usize;
         let arrivals = arrivals(&web_sizes(), phases, periods, 1);
         for (form, policy) in [(Form::Srpt, Policy::Srpt), (Form::Fair, Policy::Fair)] {
             let found = queue.solve(form).unwrap();

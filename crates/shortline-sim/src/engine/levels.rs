@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Capacity, NOTHING, Work, put};
+use super::{Capacity, NOTHING, ROUNDING_NS, Work, put};
 
 pub(crate) struct Levels {
     servers: f64,
@@ -90,11 +90,11 @@ impl Levels {
     pub(super) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
         loop {
             let (event_ns, event) = self.event_next();
-            if event_ns > until_ns {
+            if event_ns > until_ns + ROUNDING_NS {
                 self.serve(until_ns);
                 return None;
             }
-            self.serve(event_ns);
+            self.serve(event_ns.min(until_ns));
             match event {
                 Event::None => return None,
                 Event::End(place) => {
@@ -205,13 +205,15 @@ impl Levels {
     fn share(&mut self, begin: usize, end: usize, mut left: f64) -> f64 {
         let run = &mut self.levels[begin..end];
         let mut jobs_left: f64 = run.iter().map(|level| level.jobs.len() as f64).sum();
-        // Once one gets less than its cap, so do the rest, and all the same to the last bit:
-        // a difference by rounding would let them catch up with each other for ever.
-        let mut equal_part = None;
+        // Nobody gets less than one of slower clients, or, once that is an equal part, more: by
+        // rounding they would catch up with each other for ever.
+        let (mut slower, mut equal_part) = (0.0, None);
         for level in run.iter_mut().rev() {
             let jobs = level.jobs.len() as f64;
             let cap = self.caps[level.class];
-            level.speed = equal_part.unwrap_or_else(|| cap.min(left / jobs_left.max(1.0)));
+            let part = cap.min(left / jobs_left.max(1.0)).max(slower);
+            level.speed = equal_part.unwrap_or(part);
+            slower = level.speed;
             if level.speed < cap {
                 equal_part = Some(level.speed);
             }

@@ -134,6 +134,10 @@ impl Servers {
 /// Capacity below this is what rounding left over, not something to give out.
 const NOTHING: f64 = 1e-9;
 
+/// What shared servers do so soon after an arrival they do before it: in exact arithmetic it is
+/// at the same time.
+const ROUNDING_NS: f64 = 1e-3;
+
 /// Writes `value` at `index` of a table that grows as slots come into use.
 fn put<T: Clone>(table: &mut Vec<T>, index: usize, value: T) {
     if index >= table.len() {

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Capacity, Work, put};
+use super::{Capacity, ROUNDING_NS, Work, put};
 
 pub(crate) struct Sharing {
     servers: f64,
@@ -94,11 +94,11 @@ impl Sharing {
 
     pub(super) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
         let (place, end_ns) = self.end_next();
-        if end_ns > until_ns {
+        if end_ns > until_ns + ROUNDING_NS {
             self.serve(until_ns);
             return None;
         }
-        self.serve(end_ns);
+        self.serve(end_ns.min(until_ns));
         let class = &mut self.classes[place];
         let ((end_bits, _), slot) = class.ending.pop_first()?;
         // What rounding left of it must not be left for the others.

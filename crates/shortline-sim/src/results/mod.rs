@@ -6,7 +6,7 @@
 //!   arrivals; a job with more than 1 starves (paper 004, 5.3.3);
 //! - C²: squared coefficient of variation, variance over squared mean.
 //!
-//! The largest 1 % are those of most bytes, by [`by_size`]'s percentile buckets.
+//! The largest 1 % are those of most bytes, by the percentile buckets.
 
 mod batches;
 mod by_size;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use shortline_sched::units::Rate;
-use shortline_sched::{Aging, Policy};
+use shortline_sched::{Policy, Urgency};
 use thiserror::Error;
 
 use crate::device::DeviceError;
@@ -55,8 +55,8 @@ pub struct LinkConfig {
     pub rate: Option<Rate>,
     /// The order of the responses.
     pub policy: Policy,
-    /// The bound on passing over, if any.
-    pub aging: Option<Aging>,
+    /// What waiting adds to the order.
+    pub urgency: Urgency,
     /// Responses that may hold unacknowledged bytes in the kernel, mode `slots`.
     pub slots_max: usize,
     /// Payload bytes of one grant; `None`: three segments when paced at 20 Mbit/s and above and
@@ -78,7 +78,7 @@ impl Default for LinkConfig {
             mode: LinkMode::Slots,
             rate: None,
             policy: Policy::Srpt,
-            aging: None,
+            urgency: Urgency::None,
             slots_max: 2,
             quantum_bytes: None,
             jobs_max: 100_000,

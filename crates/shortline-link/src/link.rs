@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use shortline_sched::{JobId, Policy, QueueFull};
+use shortline_sched::{Aging, Growing, JobId, Policy, QueueFull};
 use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 
@@ -197,7 +197,9 @@ impl Link {
         LinkSnapshot {
             mode: self.config.mode,
             policy: self.config.policy.to_string(),
-            aging: self.config.aging.map(|aging| aging.factor()),
+            aging: self.config.urgency.aging().map(Aging::factor),
+            growing: self.config.urgency.growing().map(Growing::factor),
+            cutoffs_bytes: queue.scheduler.cutoffs().map(<[u64]>::to_vec),
             rate_bps: self.config.rate.map(|rate| rate.bps()),
             device,
             jobs,

@@ -67,11 +67,6 @@ impl Pacer {
         }
     }
 
-    /// Time the link needs for `bytes`, in nanoseconds.
-    pub fn link_ns(&self, bytes: u64) -> u64 {
-        (bytes as f64 / self.bytes_per_ns) as u64
-    }
-
     /// Whether a grant is due at `now_ns`.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         self.advance(now_ns);

@@ -46,6 +46,7 @@ pub(crate) struct Queue {
     pub gate: Gate,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
+    rate: Option<Rate>,
     pub to_wake: Vec<Waker>,
     pub grants_total: u64,
     pub refunds_total: u64,
@@ -69,12 +70,13 @@ impl Queue {
         Self {
             scheduler: Scheduler::new(SchedulerConfig {
                 policy: config.policy,
-                aging: config.aging,
+                urgency: config.urgency,
                 jobs_max: config.jobs_max,
             }),
             gate,
             jobs: Vec::new(),
             quantum_bytes,
+            rate: config.rate,
             to_wake: Vec::new(),
             grants_total: 0,
             refunds_total: 0,
@@ -92,6 +94,7 @@ impl Queue {
             arrival_ns: now_ns,
             work: payload_bytes,
             service_ns_expected: self.link_ns(payload_bytes),
+            ..JobSpec::default()
         })?;
         if let Gate::Slots(slots) = &mut self.gate
             && !transport.carries_jobs()
@@ -223,9 +226,9 @@ impl Queue {
 
     /// Time the link would need for `bytes`; without a rate, the bytes themselves as a measure.
     fn link_ns(&self, bytes: u64) -> u64 {
-        match &self.gate {
-            Gate::Paced(pacer) => pacer.link_ns(bytes),
-            Gate::Slots(_) | Gate::Off => bytes,
+        match self.rate {
+            Some(rate) => (bytes as f64 * 8e9 / rate.bps() as f64) as u64,
+            None => bytes,
         }
     }
 

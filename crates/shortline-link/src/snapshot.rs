@@ -34,6 +34,11 @@ pub struct LinkSnapshot {
     pub policy: String,
     /// The aging factor, if any.
     pub aging: Option<f64>,
+    /// The growing factor, if any.
+    pub growing: Option<f64>,
+    /// The sizes that part the bands at present, in bytes, learnt ones included; `None` for
+    /// policies without bands.
+    pub cutoffs_bytes: Option<Vec<u64>>,
     /// The uplink's rate in bits per second, if one was given.
     pub rate_bps: Option<u64>,
     /// The interface whose counters correct the pacer, if any.

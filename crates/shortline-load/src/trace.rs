@@ -15,7 +15,7 @@ mod error;
 mod world_cup;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Cursor, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Chain, Cursor, Read, Write};
 use std::path::Path;
 
 pub(crate) use csv::is_request_target;
@@ -78,10 +78,23 @@ impl Default for TraceOptions {
 /// [`TraceError`] names the file, the line or record, the value and what would be right:
 /// unreadable, empty, out of order, not a number, negative, cut short, over a limit.
 pub fn read_trace(path: &Path, options: &TraceOptions) -> Result<Vec<Request>, TraceError> {
-    File::open(path)
+    stream_trace(path, options)?.collect()
+}
+
+/// Reads a trace as [`read_trace`] does, one request at a time: the first error ends it.
+///
+/// # Errors
+/// [`TraceError`] if the file cannot be opened or its beginning not be read.
+pub fn stream_trace(
+    path: &Path,
+    options: &TraceOptions,
+) -> Result<impl Iterator<Item = Result<Request, TraceError>> + use<>, TraceError> {
+    let named = path.to_owned();
+    let requests = File::open(path)
         .map_err(TraceProblem::from)
-        .and_then(|file| parse_trace(BufReader::new(file), options))
-        .map_err(|problem| TraceError::new(path, problem))
+        .and_then(|file| Requests::new(BufReader::new(file), options))
+        .map_err(|problem| TraceError::new(path, problem))?;
+    Ok(requests.map(move |request| request.map_err(|problem| TraceError::new(&named, problem))))
 }
 
 /// Reads a trace from any stream, as [`read_trace`] does from a file.
@@ -89,20 +102,76 @@ pub fn read_trace(path: &Path, options: &TraceOptions) -> Result<Vec<Request>, T
 /// # Errors
 /// As [`read_trace`], without the file's name.
 pub fn parse_trace(
-    mut input: impl BufRead,
+    input: impl BufRead,
     options: &TraceOptions,
 ) -> Result<Vec<Request>, TraceProblem> {
-    let mut head = Vec::new();
-    input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
-    if head.is_empty() {
-        return Err(TraceProblem::Empty);
+    Requests::new(input, options)?.collect()
+}
+
+/// The requests of a stream, one at a time; nothing follows an error.
+struct Requests<R> {
+    reader: Reader<Chain<Cursor<Vec<u8>>, R>>,
+    requests_max: usize,
+    count: usize,
+    ended: bool,
+}
+
+/// One of the formats.
+enum Reader<R> {
+    Csv(csv::Reader<R>),
+    WorldCup(Box<world_cup::Reader<R>>),
+}
+
+impl<R: BufRead> Requests<R> {
+    fn new(mut input: R, options: &TraceOptions) -> Result<Self, TraceProblem> {
+        let mut head = Vec::new();
+        input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
+        let text = is_text(&head);
+        let whole = Cursor::new(head).chain(input);
+        Ok(Self {
+            reader: if text {
+                Reader::Csv(csv::Reader::new(whole, options))
+            } else {
+                Reader::WorldCup(Box::new(world_cup::Reader::new(whole, options)))
+            },
+            requests_max: options.requests_max,
+            count: 0,
+            ended: false,
+        })
     }
-    let text = is_text(&head);
-    let whole = Cursor::new(head).chain(input);
-    if text {
-        csv::parse(whole, options)
-    } else {
-        world_cup::parse(whole, options)
+
+    /// The next request within the limit; `None` at the end of a trace that holds any.
+    fn read(&mut self) -> Result<Option<Request>, TraceProblem> {
+        let request = match &mut self.reader {
+            Reader::Csv(reader) => reader.next()?,
+            Reader::WorldCup(reader) => reader.next()?,
+        };
+        if request.is_none() {
+            return match self.count {
+                0 => Err(TraceProblem::Empty),
+                _ => Ok(None),
+            };
+        }
+        if self.count == self.requests_max {
+            return Err(TraceProblem::TooMany {
+                limit: self.requests_max,
+            });
+        }
+        self.count += 1;
+        Ok(request)
+    }
+}
+
+impl<R: BufRead> Iterator for Requests<R> {
+    type Item = Result<Request, TraceProblem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let request = self.read();
+        self.ended = !matches!(request, Ok(Some(_)));
+        request.transpose()
     }
 }
 

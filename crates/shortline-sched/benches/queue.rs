@@ -6,7 +6,7 @@
 //! some jobs are overdue and most are not. Sizes are spread over five orders of
 //! magnitude, as on the web.
 //!
-//! For each policy, with and without aging, it times batches of operations and prints
+//! For each policy, alone, with aging and with growing, it times batches of operations and prints
 //! the median over the batches, in nanoseconds per operation, with the spread: percentiles
 //! 5 and 95 over the batches, and the slowest.
 
@@ -15,7 +15,9 @@ use std::time::Instant;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use shortline_sched::{Aging, JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
+use shortline_sched::{
+    Aging, Growing, JobId, JobSpec, PathView, Policy, Scheduler, SchedulerConfig, Urgency,
+};
 
 const JOBS_WAITING: usize = 100_000;
 const BATCHES: usize = 2_000;
@@ -28,18 +30,18 @@ const QUANTUM: u64 = 4_344;
 fn main() {
     println!("{JOBS_WAITING} jobs waiting; submit + take + record + resume + remove, ns");
     println!(
-        "{:<6} {:>5}  {:>6} {:>6} {:>6} {:>7}",
-        "policy", "aging", "median", "p5", "p95", "slowest"
+        "{:<8} {:>8}  {:>6} {:>6} {:>6} {:>7}",
+        "policy", "urgency", "median", "p5", "p95", "slowest"
     );
     for policy in Policy::ALL {
-        for aging in [None, Some(5.0)] {
-            let mut samples = measure(policy, aging);
+        for (name, urgency) in urgencies() {
+            let mut samples = measure(policy, urgency);
             samples.sort_by(f64::total_cmp);
             let percentile = |share: f64| samples[((samples.len() - 1) as f64 * share) as usize];
             println!(
-                "{:<6} {:>5}  {:>6.0} {:>6.0} {:>6.0} {:>7.0}",
+                "{:<8} {:>8}  {:>6.0} {:>6.0} {:>6.0} {:>7.0}",
                 policy,
-                aging.map_or("off".to_owned(), |factor| factor.to_string()),
+                name,
                 percentile(0.5),
                 percentile(0.05),
                 percentile(0.95),
@@ -49,9 +51,19 @@ fn main() {
     }
 }
 
+fn urgencies() -> [(&'static str, Urgency); 3] {
+    let aging = Aging::new(5.0).expect("invariant: above 0");
+    let growing = Growing::new(5.0).expect("invariant: above 0");
+    [
+        ("none", Urgency::None),
+        ("aging", Urgency::Aging(aging)),
+        ("growing", Urgency::Growing(growing)),
+    ]
+}
+
 /// Nanoseconds per operation, one sample a batch.
-fn measure(policy: Policy, aging: Option<f64>) -> Vec<f64> {
-    let mut queue = Queue::filled(policy, aging);
+fn measure(policy: Policy, urgency: Urgency) -> Vec<f64> {
+    let mut queue = Queue::filled(policy, urgency);
     let mut samples = Vec::with_capacity(BATCHES);
     for batch in 0..BATCHES + BATCHES / 4 {
         let draws = queue.draw();
@@ -84,12 +96,11 @@ struct Draw {
 }
 
 impl Queue {
-    fn filled(policy: Policy, aging: Option<f64>) -> Self {
+    fn filled(policy: Policy, urgency: Urgency) -> Self {
         let mut queue = Self {
             scheduler: Scheduler::new(SchedulerConfig {
-                policy,
-                aging: aging.map(|factor| Aging::new(factor).expect("invariant: above 0")),
-                jobs_max: JOBS_WAITING + 1,
+                urgency,
+                ..SchedulerConfig::new(policy, JOBS_WAITING + 1)
             }),
             ids: Vec::with_capacity(JOBS_WAITING + 1),
             random: ChaCha8Rng::seed_from_u64(1),
@@ -108,6 +119,12 @@ impl Queue {
             arrival_ns: self.now_ns,
             work: size,
             service_ns_expected: size * 800,
+            work_estimate: None,
+            path: Some(PathView {
+                rtt_ns: 20_000_000 + self.now_ns % 80_000_000,
+                cwnd_bytes: 14_600,
+                rate_bps_past: None,
+            }),
         };
         let id = self.scheduler.submit(spec);
         self.ids.push(id.expect("invariant: one place is free"));

@@ -4,15 +4,24 @@
 //! the simulator it is counted in nanoseconds of service. Within one scheduler all jobs
 //! count in the same unit.
 
+use crate::path::PathView;
+
 /// What a driver says about a job when it submits it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobSpec {
     /// When the job arrived, in nanoseconds of the driver's clock.
     pub arrival_ns: u64,
     /// Total work: bytes on the uplink, nanoseconds in the gate and the simulator.
     pub work: u64,
-    /// How long the job would take alone, in nanoseconds. Only aging uses it.
+    /// How long the job is expected to take alone, in nanoseconds. Aging, growing and
+    /// `fsp` use it.
     pub service_ns_expected: u64,
+    /// The total work by which the job is ranked, where the true one is not known
+    /// beforehand; `None` ranks by [`Self::work`].
+    pub work_estimate: Option<u64>,
+    /// The path to the job's client, for policies that need it; `None` ranks as
+    /// [`PathView::UNKNOWN`].
+    pub path: Option<PathView>,
 }
 
 /// Names a job in its scheduler until the job is removed.
@@ -40,6 +49,8 @@ pub struct Job {
     pub arrival_ns: u64,
     /// Total work, in the unit of the scheduler's jobs.
     pub work_total: u64,
+    /// Total work as far as the ranks know, in the same unit.
+    pub work_estimate: u64,
     /// Work recorded so far, in the same unit. It may exceed the total, for a total can
     /// be an estimate.
     pub work_done: u64,
@@ -47,6 +58,8 @@ pub struct Job {
     pub deadline_ns: Option<u64>,
     /// Whether the job has been taken into service at least once.
     pub started: bool,
+    /// How long the job was expected to take alone.
+    pub(crate) service_ns_expected: u64,
     /// Counts submissions; decides between equal ranks and equal deadlines.
     pub(crate) sequence: u64,
     /// The turn drawn when the job last entered the index; round robin ranks by it.
@@ -58,6 +71,23 @@ impl Job {
     pub fn remaining(&self) -> u64 {
         self.work_total.saturating_sub(self.work_done)
     }
+
+    /// Work that is left as far as the ranks know: what the estimate leaves, and at least 1
+    /// while the job is not done. A job that outlives its estimate is held to be about to end.
+    pub fn remaining_estimate(&self) -> u64 {
+        match self.remaining() {
+            0 => 0,
+            _ => self.work_estimate.saturating_sub(self.work_done).max(1),
+        }
+    }
+
+    /// The time that so much of the job's work is expected to take, in nanoseconds.
+    pub(crate) fn service_ns(&self, work: u64) -> f64 {
+        if self.work_estimate == 0 {
+            return 0.0;
+        }
+        work as f64 * self.service_ns_expected as f64 / self.work_estimate as f64
+    }
 }
 
 #[cfg(test)]
@@ -67,11 +97,37 @@ impl Job {
         Self {
             arrival_ns,
             work_total,
+            work_estimate: work_total,
             work_done: 0,
             deadline_ns: None,
             started: false,
+            service_ns_expected: work_total,
             sequence: 0,
             turn: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_outlives_its_estimate_is_about_to_end() {
+        let mut job = Job::arrived(0, 90);
+        job.work_estimate = 30;
+        assert_eq!(job.remaining_estimate(), 30);
+        job.work_done = 50;
+        assert_eq!((job.remaining(), job.remaining_estimate()), (40, 1));
+        job.work_done = 90;
+        assert_eq!(job.remaining_estimate(), 0);
+    }
+
+    #[test]
+    fn a_job_that_ends_before_its_estimate_has_nothing_left() {
+        let mut job = Job::arrived(0, 10);
+        job.work_estimate = 30;
+        job.work_done = 10;
+        assert_eq!(job.remaining_estimate(), 0);
     }
 }

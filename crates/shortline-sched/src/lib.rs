@@ -1,21 +1,16 @@
 //! Scheduling policies, ranks, aging and queues: no I/O, no clock.
 //!
 //! A [`Scheduler`] holds [`Job`]s and says which of them is next: the job of the
-//! smallest rank under its [`Policy`], unless [`Aging`] is on and a job is past its
-//! deadline. The uplink, the gate and the simulator drive the same code; they own the
+//! smallest rank under its [`Policy`], to which waiting may add [`Urgency`]. The uplink, the gate and the simulator drive the same code; they own the
 //! sockets and the clock and pass the time in as an argument, in nanoseconds from an
 //! origin of their choice.
 //!
 //! ```
 //! use shortline_sched::{JobSpec, Policy, Scheduler, SchedulerConfig};
 //!
-//! let mut scheduler = Scheduler::new(SchedulerConfig {
-//!     policy: Policy::Srpt,
-//!     aging: None,
-//!     jobs_max: 1000,
-//! });
-//! let large = scheduler.submit(JobSpec { arrival_ns: 0, work: 9000, service_ns_expected: 9000 })?;
-//! let small = scheduler.submit(JobSpec { arrival_ns: 5, work: 700, service_ns_expected: 700 })?;
+//! let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Srpt, 1000));
+//! let large = scheduler.submit(JobSpec { arrival_ns: 0, work: 9000, ..JobSpec::default() })?;
+//! let small = scheduler.submit(JobSpec { arrival_ns: 5, work: 700, ..JobSpec::default() })?;
 //! assert_eq!(scheduler.take(5), Some(small));
 //! scheduler.record(small, 700);
 //! scheduler.remove(small);
@@ -24,16 +19,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod aging;
 mod heap;
 mod job;
+mod path;
 pub mod policy;
 pub mod processor_sharing;
 mod scheduler;
 pub mod units;
+mod urgency;
 
-pub use aging::{Aging, AgingError};
 pub use job::{Job, JobId, JobSpec};
-pub use policy::{Policy, PolicyError};
+pub use path::PathView;
+pub use policy::{Cutoffs, Needs, Policy, PolicyError};
 pub use processor_sharing::ProcessorSharing;
 pub use scheduler::{QueueFull, Scheduler, SchedulerConfig};
+pub use urgency::{Aging, FactorError, Growing, Urgency};

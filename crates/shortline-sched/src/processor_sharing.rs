@@ -14,10 +14,7 @@ use std::collections::BinaryHeap;
 /// A server that shares itself equally among its jobs.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessorSharing {
-    /// How far real time has come.
-    now: Instant64,
-    /// How much service each job that was present all along has had.
-    virtual_now: Instant64,
+    time: VirtualTime,
     /// Jobs by the virtual time at which they leave; ties in the order of arrival.
     leaving: BinaryHeap<Reverse<(Instant64, u64, usize)>>,
     arrivals: u64,
@@ -33,7 +30,7 @@ pub struct Departure {
 }
 
 /// Nanoseconds in units of 2^-64.
-type Instant64 = u128;
+pub(crate) type Instant64 = u128;
 
 const FRACTION_BITS: u32 = 64;
 
@@ -46,30 +43,23 @@ impl ProcessorSharing {
     /// The next job to leave, if it does so by `until_ns`. When this gives `None`, time
     /// has come to `until_ns`; call it until then before each arrival.
     pub fn depart_until(&mut self, until_ns: u64) -> Option<Departure> {
-        let until = fixed(until_ns);
-        match self.departure_next() {
-            Some(at) if at <= until => {
-                let Reverse((virtual_leave, _, job)) = self.leaving.pop()?;
-                self.now = at;
-                self.virtual_now = virtual_leave;
-                Some(Departure {
-                    at_ns: nearest_ns(at),
-                    job,
-                })
-            }
-            _ => {
-                self.advance(until);
-                None
-            }
+        let sharing = self.leaving.len();
+        if let Some(&Reverse((leaves, _, _))) = self.leaving.peek()
+            && self.time.come_to(leaves, sharing, until_ns)
+        {
+            let Reverse((_, _, job)) = self.leaving.pop()?;
+            let at_ns = nearest_ns(self.time.now);
+            return Some(Departure { at_ns, job });
         }
+        self.time.advance(sharing, until_ns);
+        None
     }
 
     /// Adds a job of `work_ns` at the time that was come to. `job` is handed back when
     /// it leaves.
     pub fn submit(&mut self, job: usize, work_ns: u64) {
-        let virtual_leave = self.virtual_now + fixed(work_ns);
-        self.leaving
-            .push(Reverse((virtual_leave, self.arrivals, job)));
+        let leaves = self.time.leaves_at(work_ns);
+        self.leaving.push(Reverse((leaves, self.arrivals, job)));
         self.arrivals += 1;
     }
 
@@ -82,21 +72,49 @@ impl ProcessorSharing {
     pub fn is_empty(&self) -> bool {
         self.leaving.is_empty()
     }
+}
 
-    /// When the next job leaves if nobody arrives before.
-    fn departure_next(&self) -> Option<Instant64> {
-        let &Reverse((virtual_leave, _, _)) = self.leaving.peek()?;
-        let service_each = virtual_leave - self.virtual_now;
-        let wait = service_each.saturating_mul(self.leaving.len() as u128);
-        Some(self.now.saturating_add(wait))
+/// Real and virtual time, side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct VirtualTime {
+    /// How far real time has come.
+    now: Instant64,
+    /// How much service each job that was present all along has had.
+    virtual_now: Instant64,
+}
+
+impl VirtualTime {
+    /// The virtual time at which a job of `work_ns` leaves that arrives now.
+    pub(crate) fn leaves_at(&self, work_ns: u64) -> Instant64 {
+        self.virtual_now.saturating_add(fixed(work_ns))
     }
 
-    fn advance(&mut self, until: Instant64) {
-        let elapsed = until.saturating_sub(self.now);
-        if let Some(service_each) = elapsed.checked_div(self.leaving.len() as u128) {
+    /// Comes to where virtual time is `leaves`, with `sharing` jobs present, if that is by
+    /// `until_ns`. Says whether it did.
+    pub(crate) fn come_to(&mut self, leaves: Instant64, sharing: usize, until_ns: u64) -> bool {
+        let service_each = leaves.saturating_sub(self.virtual_now);
+        let wait = service_each.saturating_mul(sharing as u128);
+        let at = self.now.saturating_add(wait);
+        if at > fixed(until_ns) {
+            return false;
+        }
+        self.now = at;
+        self.virtual_now = leaves;
+        true
+    }
+
+    /// Comes to `until_ns`, by when nobody leaves.
+    pub(crate) fn advance(&mut self, sharing: usize, until_ns: u64) {
+        let elapsed = fixed(until_ns).saturating_sub(self.now);
+        if let Some(service_each) = elapsed.checked_div(sharing as u128) {
             self.virtual_now += service_each;
         }
         self.now += elapsed;
+    }
+
+    /// Starts virtual time anew, with nobody present.
+    pub(crate) fn restart(&mut self) {
+        self.virtual_now = 0;
     }
 }
 

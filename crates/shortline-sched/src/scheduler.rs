@@ -8,20 +8,32 @@
 //! The index is a heap by rank and, with aging, a second one by deadline ([`crate::Aging`]).
 //! Both hold the same jobs. Ties in either go in the order of submission.
 
-use crate::aging::Aging;
 use crate::heap::IndexedHeap;
 use crate::job::{Job, JobId, JobSpec};
-use crate::policy::Policy;
+use crate::path::PathView;
+use crate::policy::{Policy, Ranking};
+use crate::urgency::{Aging, Urgency};
 
 /// How a scheduler decides and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchedulerConfig {
     /// Who is served first.
     pub policy: Policy,
-    /// Deadlines over the policy; `None` for the policy alone.
-    pub aging: Option<Aging>,
+    /// What waiting adds to it.
+    pub urgency: Urgency,
     /// The most jobs held at once, waiting or not. At most `u32::MAX` count.
     pub jobs_max: usize,
+}
+
+impl SchedulerConfig {
+    /// The policy alone.
+    pub fn new(policy: Policy, jobs_max: usize) -> Self {
+        Self {
+            policy,
+            urgency: Urgency::None,
+            jobs_max,
+        }
+    }
 }
 
 /// The scheduler holds as many jobs as it may.
@@ -35,7 +47,7 @@ pub struct QueueFull {
 /// Jobs in the order of a policy.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    policy: Policy,
+    ranking: Ranking,
     aging: Option<Aging>,
     jobs_max: usize,
     slots: Vec<Slot>,
@@ -67,10 +79,11 @@ enum Content {
 impl Scheduler {
     /// An empty scheduler.
     pub fn new(config: SchedulerConfig) -> Self {
+        let jobs_max = config.jobs_max.min(u32::MAX as usize);
         Self {
-            policy: config.policy,
-            aging: config.aging,
-            jobs_max: config.jobs_max.min(u32::MAX as usize),
+            ranking: Ranking::new(config.policy, config.urgency.growing(), jobs_max),
+            aging: config.urgency.aging(),
+            jobs_max,
             slots: Vec::new(),
             slot_free_first: None,
             jobs_held: 0,
@@ -94,16 +107,20 @@ impl Scheduler {
         let job = Job {
             arrival_ns: spec.arrival_ns,
             work_total: spec.work,
+            work_estimate: spec.work_estimate.unwrap_or(spec.work),
             work_done: 0,
             deadline_ns: self
                 .aging
                 .map(|aging| aging.deadline_ns(spec.arrival_ns, spec.service_ns_expected)),
             started: false,
+            service_ns_expected: spec.service_ns_expected,
             sequence: self.sequence_next,
             turn: 0,
         };
         self.sequence_next += 1;
+        let alone = self.jobs_held == 0;
         let id = self.store(job);
+        self.ranking.submit(id.slot, &job, &spec, alone);
         self.resume(id);
         Ok(id)
     }
@@ -122,9 +139,23 @@ impl Scheduler {
         })
     }
 
+    /// The next time after `now_ns` at which [`Self::peek`] may answer otherwise without a
+    /// call in between: a waiting job's deadline. `None` if time alone changes nothing.
+    pub fn next_change_ns(&self, now_ns: u64) -> Option<u64> {
+        let ((deadline_ns, _), _) = self.by_deadline.first()?;
+        (deadline_ns > now_ns).then_some(deadline_ns)
+    }
+
+    /// The cutoffs between the bands at present, rising, in units of work: those of `bands`
+    /// and `quickfix`, learnt ones included. `None` for policies without bands.
+    pub fn cutoffs(&self) -> Option<&[u64]> {
+        self.ranking.cutoffs()
+    }
+
     /// Takes the job that is next at `now_ns` into service: it waits no longer.
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
+        self.ranking.tell_time(now_ns);
         self.suspend(id);
         if let Some(job) = self.job_mut(id) {
             job.started = true;
@@ -138,6 +169,18 @@ impl Scheduler {
             return;
         };
         job.work_done = job.work_done.saturating_add(work_done);
+        if self.by_rank.contains(id.slot) {
+            self.enter_index(id);
+        }
+    }
+
+    /// Tells news of the path to a job's client. A job that waits is put in its new place.
+    /// Policies that do not need paths do not mind.
+    pub fn update_path(&mut self, id: JobId, path: PathView) {
+        if self.job(id).is_none() {
+            return;
+        }
+        self.ranking.update_path(id.slot, path);
         if self.by_rank.contains(id.slot) {
             self.enter_index(id);
         }
@@ -171,6 +214,7 @@ impl Scheduler {
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.job(id)?;
         self.leave_index(id.slot);
+        self.ranking.remove(id.slot, &job);
         self.slots[id.slot as usize] = Slot {
             generation: id.generation.wrapping_add(1),
             content: Content::Free {
@@ -264,7 +308,7 @@ impl Scheduler {
             return;
         };
         self.by_rank
-            .insert(id.slot, (self.policy.rank(&job), job.sequence));
+            .insert(id.slot, (self.ranking.rank(id.slot, &job), job.sequence));
         if let Some(deadline_ns) = job.deadline_ns
             && !self.by_deadline.contains(id.slot)
         {

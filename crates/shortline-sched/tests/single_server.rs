@@ -3,16 +3,59 @@
 
 mod common;
 
-use common::{Incoming, Step, config, incoming_jobs, serve};
+use common::{Incoming, Step, config, incoming_jobs, serve, serve_by_events};
 use proptest::prelude::*;
-use shortline_sched::{Aging, Policy, ProcessorSharing, SchedulerConfig};
+use shortline_sched::{Aging, Growing, Policy, ProcessorSharing, SchedulerConfig, Urgency};
+
+/// The known schedule: arrivals and sizes.
+const KNOWN: [Incoming; 4] = [(0, 15), (0, 10), (10, 10), (20, 10)];
 
 #[test]
 fn srpt_ends_a_known_schedule_as_worked_out_by_hand() {
-    let jobs = [(0, 15), (0, 10), (10, 10), (20, 10)];
-    let mut ended_ns = serve(config(Policy::Srpt), &jobs, |_| {});
-    ended_ns.sort();
-    assert_eq!(ended_ns, [10, 20, 30, 45]);
+    let ended_ns = serve(config(Policy::Srpt), &KNOWN, |_| {});
+    assert_eq!(ended_ns, [45, 10, 20, 30]);
+    assert_eq!(serve_by_events(Policy::Srpt, &KNOWN), ended_ns);
+}
+
+#[test]
+fn fsp_ends_a_known_schedule_as_worked_out_by_hand() {
+    // The first and the third would end together under processor sharing.
+    let ended_ns = serve(config(Policy::Fsp), &KNOWN, |_| {});
+    assert_eq!(ended_ns, [25, 10, 35, 45]);
+    assert_eq!(serve_by_events(Policy::Fsp, &KNOWN), ended_ns);
+}
+
+#[test]
+fn bands_serve_the_smallest_band_and_share_it() {
+    let ended_ns =
+        |text: &str, jobs: &[Incoming]| serve(config(text.parse().unwrap()), jobs, |_| {});
+    let jobs = [(0, 9), (0, 3), (0, 3)];
+    // The small ones by turns; the large one joins a band of remaining sizes, not of totals.
+    assert_eq!(ended_ns("bands:4B", &jobs), [15, 5, 6]);
+    assert_eq!(ended_ns("quickfix:4B", &jobs), [15, 5, 6]);
+    let late = [(0, 9), (6, 3)];
+    // At 6 there remain 3 of the first, for which `bands` holds it small and `quickfix` not.
+    assert_eq!(ended_ns("bands:4B", &late), [11, 12]);
+    assert_eq!(ended_ns("quickfix:4B", &late), [12, 9]);
+}
+
+#[test]
+fn growing_lets_a_large_job_end_under_a_stream_of_small_ones() {
+    // A job of 10, and one of 2 every 2 from then on for ever.
+    let mut jobs = vec![(0, 10)];
+    jobs.extend((0..100).map(|number| (2 * number, 2)));
+    let ended_ns = |urgency| {
+        let config = SchedulerConfig {
+            urgency,
+            ..config(Policy::Srpt)
+        };
+        serve(config, &jobs, |_| {})[0]
+    };
+    assert_eq!(ended_ns(Urgency::None), 210);
+    // After 3 * (10 - 2) it is as urgent as a new one of 2, and submitted earlier.
+    let growing = Urgency::Growing(Growing::new(3.0).unwrap());
+    let end_ns = ended_ns(growing);
+    assert!((34..=60).contains(&end_ns), "{end_ns}");
 }
 
 #[test]
@@ -40,25 +83,55 @@ fn fair_gives_each_a_quantum_in_turn() {
 proptest! {
     /// Schrage 1968: nothing has a smaller mean sojourn than SRPT.
     #[test]
-    fn srpt_has_the_smallest_mean_sojourn(jobs in incoming_jobs()) {
-        let total_ns = |policy| total_sojourn_ns(&jobs, &serve(config(policy), &jobs, |_| {}));
-        let optimum_ns = total_ns(Policy::Srpt);
-        for policy in Policy::ALL {
-            prop_assert!(optimum_ns <= total_ns(policy), "{policy}");
+    fn srpt_has_the_smallest_mean_sojourn(jobs in incoming_jobs(), urgency in urgency()) {
+        let total_ns = |policy, urgency| {
+            let config = SchedulerConfig { urgency, ..config(policy) };
+            total_sojourn_ns(&jobs, &serve(config, &jobs, |_| {}))
+        };
+        let optimum_ns = total_ns(Policy::Srpt, Urgency::None);
+        for policy in policies() {
+            prop_assert!(optimum_ns <= total_ns(policy, Urgency::None), "{policy}");
+            prop_assert!(optimum_ns <= total_ns(policy, urgency), "{policy} {urgency:?}");
         }
         // Each time of exact processor sharing is rounded by half a nanosecond at most.
         let shared_ns = total_sojourn_ns(&jobs, &shared(&jobs));
         prop_assert!(optimum_ns <= shared_ns + jobs.len() as u64);
     }
 
-    /// Every job ends, gets just its work, and the server idles only when nobody is
-    /// there, with and without aging.
+    /// The same with sizes of any scale, against the policies that events drive exactly.
     #[test]
-    fn no_job_is_lost_and_work_is_conserved(jobs in incoming_jobs(), aged: bool) {
-        for policy in Policy::ALL {
-            let aging = aged.then(|| Aging::new(1.5).unwrap());
+    fn srpt_has_the_smallest_mean_sojourn_at_any_scale(jobs in large_jobs()) {
+        let total_ns = |policy| total_sojourn_ns(&jobs, &serve_by_events(policy, &jobs));
+        let optimum_ns = total_ns(Policy::Srpt);
+        for policy in [Policy::Fifo, Policy::Sjf, Policy::Psjf, Policy::Fsp] {
+            prop_assert!(optimum_ns <= total_ns(policy), "{policy}");
+        }
+        let shared_ns = total_sojourn_ns(&jobs, &shared(&jobs));
+        prop_assert!(optimum_ns <= shared_ns + jobs.len() as u64);
+    }
+
+    /// Friedman and Henderson 2003.
+    #[test]
+    fn fsp_ends_no_job_later_than_processor_sharing(
+        small in incoming_jobs(), large in large_jobs()
+    ) {
+        let ended_ns = serve(config(Policy::Fsp), &small, |_| {});
+        for ((job, ended_ns), shared_ns) in small.iter().zip(ended_ns).zip(shared(&small)) {
+            prop_assert!(ended_ns <= shared_ns, "{job:?} {ended_ns} {shared_ns}");
+        }
+        let ended_ns = serve_by_events(Policy::Fsp, &large);
+        for ((job, ended_ns), shared_ns) in large.iter().zip(ended_ns).zip(shared(&large)) {
+            prop_assert!(ended_ns <= shared_ns + 1, "{job:?} {ended_ns} {shared_ns}");
+        }
+    }
+
+    /// Every job ends, gets just its work, and the server idles only when nobody is
+    /// there, whatever waiting adds.
+    #[test]
+    fn no_job_is_lost_and_work_is_conserved(jobs in incoming_jobs(), urgency in urgency()) {
+        for policy in policies() {
             let mut busy_ns = Vec::new();
-            let ended_ns = serve(SchedulerConfig { aging, ..config(policy) }, &jobs, |step| {
+            let ended_ns = serve(SchedulerConfig { urgency, ..config(policy) }, &jobs, |step| {
                 busy_ns.push(step.now_ns);
             });
             prop_assert_eq!(&busy_ns, &busy_times_ns(&jobs), "{}", policy);
@@ -89,7 +162,7 @@ proptest! {
     /// Whenever somebody is overdue, the overdue job of the earliest deadline is served.
     #[test]
     fn overdue_jobs_go_by_earliest_deadline(jobs in incoming_jobs(), factor in 0.5..20.0f64) {
-        for policy in Policy::ALL {
+        for policy in policies() {
             serve(aged(policy, factor), &jobs, |step| {
                 let earliest_ns = deadlines_ns(step).min().unwrap();
                 if earliest_ns <= step.now_ns {
@@ -125,6 +198,25 @@ proptest! {
         }
     }
 
+    /// Growing so slowly that only ranks count leaves the order, so fast that only arrivals
+    /// count makes it that of arrival, save for started jobs of `sjf` and elapsed time.
+    #[test]
+    fn growing_leads_from_the_policy_to_the_order_of_arrival(jobs in incoming_jobs()) {
+        let ended_ns = |policy, factor| {
+            let urgency = Urgency::Growing(Growing::new(factor).unwrap());
+            serve(SchedulerConfig { urgency, ..config(policy) }, &jobs, |_| {})
+        };
+        let arrivals_ns = serve(config(Policy::Fifo), &jobs, |_| {});
+        for policy in [Policy::Psjf, Policy::Srpt] {
+            // Jobs of one rank go by arrival where growing ties, too.
+            prop_assert_eq!(ended_ns(policy, 1e6), serve(config(policy), &jobs, |_| {}));
+            prop_assert_eq!(ended_ns(policy, 1e-6), arrivals_ns.clone());
+        }
+        for policy in [Policy::Fair, Policy::Fifo, Policy::Fsp] {
+            prop_assert_eq!(ended_ns(policy, 2.0), serve(config(policy), &jobs, |_| {}));
+        }
+    }
+
     #[test]
     fn aging_so_long_that_nobody_is_overdue_changes_nothing(jobs in incoming_jobs()) {
         for policy in Policy::ALL {
@@ -136,9 +228,32 @@ proptest! {
 
 fn aged(policy: Policy, factor: f64) -> SchedulerConfig {
     SchedulerConfig {
-        aging: Some(Aging::new(factor).unwrap()),
+        urgency: Urgency::Aging(Aging::new(factor).unwrap()),
         ..config(policy)
     }
+}
+
+/// All policies, those with parameters with some that part the sizes of the tests.
+fn policies() -> impl Iterator<Item = Policy> {
+    let parted = ["bands:3B,8B,15B", "bands:4", "quickfix:9B"];
+    let parted = parted.map(|text| text.parse().unwrap());
+    Policy::ALL.into_iter().chain(parted)
+}
+
+fn urgency() -> impl Strategy<Value = Urgency> {
+    prop_oneof![
+        Just(Urgency::None),
+        (0.2..20.0).prop_map(|factor| Urgency::Aging(Aging::new(factor).unwrap())),
+        (0.2..20.0).prop_map(|factor| Urgency::Growing(Growing::new(factor).unwrap())),
+    ]
+}
+
+/// Jobs whose sizes and arrivals processor sharing does not divide into whole nanoseconds.
+fn large_jobs() -> impl Strategy<Value = Vec<Incoming>> {
+    prop::collection::vec((0..20_000_000u64, 1..2_000_000u64), 1..60).prop_map(|mut jobs| {
+        jobs.sort_by_key(|&(arrival_ns, _)| arrival_ns);
+        jobs
+    })
 }
 
 fn deadlines_ns(step: &Step<'_>) -> impl Iterator<Item = u64> {

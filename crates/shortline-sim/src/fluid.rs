@@ -6,17 +6,13 @@
 //! service = 8e9 * bytes / rate    [ns, to the nearest, at least 1]
 //! ```
 //!
-//! and the server does one nanosecond of work per nanosecond, preempting at no cost. An
-//! arrival is the only event after which another job may come first (a job that is being
-//! served only gains on the others under `srpt`, and keeps its rank under `fifo`, `sjf`
-//! and `psjf`), so the [`Scheduler`] is asked once per arrival and once per departure and
-//! the result is exact. `fair` is processor sharing, whose limit no quantum reaches; it
-//! is computed by virtual time ([`ProcessorSharing`]). `las` also shares the server,
-//! among all jobs of least service; it has no exact simulation here.
+//! and the server does one nanosecond of work per nanosecond, preempting at no cost
+//! ([`crate::engine`]).
 
-use std::collections::HashMap;
+use shortline_sched::{Policy, SchedulerConfig};
 
-use shortline_sched::{JobId, JobSpec, Policy, ProcessorSharing, Scheduler, SchedulerConfig};
+use crate::SimError;
+use crate::engine::{Capacity, Servers, Work};
 
 /// A request as the link sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,51 +23,45 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
-/// Arrivals that cannot be simulated. Arrivals count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SimError {
-    /// There is nothing to simulate.
-    #[error("no arrivals: at least one is needed")]
-    NoArrivals,
-    /// The link would never end a job.
-    #[error("rate 0: must be above 0 bits per second")]
-    ZeroRate,
-    /// Arrivals are not in the order of time.
-    #[error("arrival {number} at {at_ns} ns: must not be before the previous, at {previous_ns} ns")]
-    Unsorted {
-        /// Which arrival.
-        number: usize,
-        /// When it arrives.
-        at_ns: u64,
-        /// When the one before it arrives.
-        previous_ns: u64,
-    },
-    /// The last job would end after the end of 64-bit time.
-    #[error("arrival {number}: all work until then takes more than 584 years at this rate")]
-    TooMuchWork {
-        /// The arrival with which it becomes too much.
-        number: usize,
-    },
-    /// The policy has no exact fluid simulation.
-    #[error("policy `{0}`: not simulated yet; use fair, fifo, sjf, psjf or srpt")]
-    PolicyUnsupported(Policy),
-}
+/// A turn of policies that serve in turns, in bytes: three segments, as on a link of 100
+/// Mbit/s.
+pub(crate) const QUANTUM_BYTES: f64 = 4344.0;
 
 /// How long each arrival is in the system, in nanoseconds, in the order of `arrivals`,
 /// on a link of `rate_bps` under `policy`.
 ///
 /// # Errors
-/// [`SimError`] for arrivals that are none or not in order, a rate of 0, more work than
-/// 64-bit time holds, and for the policy `las`.
+/// [`SimError`] for arrivals that are none or not in order, a rate of 0, and more work than
+/// 64-bit time holds.
 pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<u64>, SimError> {
-    let services_ns = services(arrivals, rate_bps)?;
-    match policy {
-        Policy::Fair => Ok(share(arrivals, &services_ns)),
-        Policy::Fifo | Policy::Sjf | Policy::Psjf | Policy::Srpt => {
-            Ok(Server::new(arrivals, &services_ns, policy).run())
-        }
-        Policy::Las => Err(SimError::PolicyUnsupported(policy)),
+    if arrivals.is_empty() {
+        return Err(SimError::NoArrivals);
     }
+    let mut intake = Intake::new(rate_bps)?;
+    let config = SchedulerConfig::new(policy.scaled(8e9 / rate_bps as f64), arrivals.len());
+    let turn_ns = QUANTUM_BYTES * 8e9 / rate_bps as f64;
+    let mut servers = Servers::new(config, turn_ns, &Capacity::one());
+    let mut sojourns_ns = vec![0; arrivals.len()];
+    let mut run_until = |servers: &mut Servers, until_ns: f64| {
+        while let Some(slot) = servers.run_until(until_ns) {
+            let index = slot as usize;
+            // Rounded before the difference: departures are whole nanoseconds, as arrivals are.
+            let end_ns = servers.now_ns().round() as u64;
+            sojourns_ns[index] = end_ns.saturating_sub(arrivals[index].at_ns);
+        }
+    };
+    for (slot, arrival) in (0u32..).zip(arrivals) {
+        let work_ns = intake.work_ns(arrival.at_ns, arrival.bytes as f64)?;
+        run_until(&mut servers, arrival.at_ns as f64);
+        servers.submit(&Work {
+            slot,
+            class: 0,
+            work_ns: work_ns as f64,
+            estimate_ns: work_ns,
+        });
+    }
+    run_until(&mut servers, f64::INFINITY);
+    Ok(sojourns_ns)
 }
 
 /// How long the link needs for so many bytes, in nanoseconds: to the nearest, at least 1;
@@ -85,135 +75,59 @@ pub fn service_ns(bytes: u64, rate_bps: u64) -> u64 {
         .max(1)
 }
 
-/// The service time of each arrival, once it is sure that all can be simulated.
-fn services(arrivals: &[Arrival], rate_bps: u64) -> Result<Vec<u64>, SimError> {
-    if arrivals.is_empty() {
-        return Err(SimError::NoArrivals);
+/// Arrivals on their way in: sizes become work, and what cannot be simulated is refused.
+pub(crate) struct Intake {
+    rate_bps: u64,
+    arrived: u64,
+    previous_ns: u64,
+    drained_ns: u64,
+}
+
+impl Intake {
+    pub(crate) fn new(rate_bps: u64) -> Result<Self, SimError> {
+        if rate_bps == 0 {
+            return Err(SimError::ZeroRate);
+        }
+        Ok(Self {
+            rate_bps,
+            arrived: 0,
+            previous_ns: 0,
+            drained_ns: 0,
+        })
     }
-    if rate_bps == 0 {
-        return Err(SimError::ZeroRate);
+
+    /// How many have arrived.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived
     }
-    let mut previous_ns = 0;
-    let mut drained_ns = 0u64;
-    let mut services_ns = Vec::with_capacity(arrivals.len());
-    for (number, &Arrival { at_ns, bytes }) in (1..).zip(arrivals) {
-        if at_ns < previous_ns {
+
+    /// The work of the next arrival, in nanoseconds.
+    pub(crate) fn work_ns(&mut self, at_ns: u64, bytes: f64) -> Result<u64, SimError> {
+        self.arrived += 1;
+        let number = self.arrived;
+        if at_ns < self.previous_ns {
             return Err(SimError::Unsorted {
                 number,
                 at_ns,
-                previous_ns,
+                previous_ns: self.previous_ns,
             });
         }
-        previous_ns = at_ns;
-        let service_ns = service_ns(bytes, rate_bps);
-        drained_ns = drained_ns
+        self.previous_ns = at_ns;
+        if !bytes.is_finite() || bytes < 0.0 {
+            return Err(SimError::Size { number, bytes });
+        }
+        let work_ns = if bytes.fract() == 0.0 {
+            service_ns(bytes as u64, self.rate_bps)
+        } else {
+            // A float converts with saturation.
+            ((bytes * 8e9 / self.rate_bps as f64).round() as u64).max(1)
+        };
+        self.drained_ns = self
+            .drained_ns
             .max(at_ns)
-            .checked_add(service_ns)
+            .checked_add(work_ns)
             .ok_or(SimError::TooMuchWork { number })?;
-        services_ns.push(service_ns);
-    }
-    Ok(services_ns)
-}
-
-/// Sojourn times under processor sharing.
-fn share(arrivals: &[Arrival], services_ns: &[u64]) -> Vec<u64> {
-    let mut server = ProcessorSharing::new();
-    let mut sojourns_ns = vec![0; arrivals.len()];
-    let mut depart_until = |server: &mut ProcessorSharing, until_ns| {
-        while let Some(departure) = server.depart_until(until_ns) {
-            sojourns_ns[departure.job] = departure.at_ns - arrivals[departure.job].at_ns;
-        }
-    };
-    for (job, (arrival, &service_ns)) in arrivals.iter().zip(services_ns).enumerate() {
-        depart_until(&mut server, arrival.at_ns);
-        server.submit(job, service_ns);
-    }
-    depart_until(&mut server, u64::MAX);
-    sojourns_ns
-}
-
-/// A server that does the scheduler's next job until it ends or another one arrives.
-struct Server<'a> {
-    arrivals: &'a [Arrival],
-    services_ns: &'a [u64],
-    scheduler: Scheduler,
-    now_ns: u64,
-    /// How many have arrived.
-    arrived: usize,
-    /// Which arrival each job present is.
-    present: HashMap<JobId, usize>,
-    sojourns_ns: Vec<u64>,
-}
-
-impl<'a> Server<'a> {
-    fn new(arrivals: &'a [Arrival], services_ns: &'a [u64], policy: Policy) -> Self {
-        Self {
-            arrivals,
-            services_ns,
-            scheduler: Scheduler::new(SchedulerConfig {
-                policy,
-                aging: None,
-                jobs_max: arrivals.len(),
-            }),
-            now_ns: 0,
-            arrived: 0,
-            present: HashMap::new(),
-            sojourns_ns: vec![0; arrivals.len()],
-        }
-    }
-
-    fn run(mut self) -> Vec<u64> {
-        loop {
-            self.admit();
-            match self.scheduler.take(self.now_ns) {
-                Some(id) => self.serve(id),
-                None => match self.arrival_next_ns() {
-                    Some(at_ns) => self.now_ns = at_ns,
-                    None => return self.sojourns_ns,
-                },
-            }
-        }
-    }
-
-    fn arrival_next_ns(&self) -> Option<u64> {
-        Some(self.arrivals.get(self.arrived)?.at_ns)
-    }
-
-    /// Lets in all that have arrived by now.
-    fn admit(&mut self) {
-        while let Some(at_ns) = self.arrival_next_ns()
-            && at_ns <= self.now_ns
-        {
-            let service_ns = self.services_ns[self.arrived];
-            let id = self.scheduler.submit(JobSpec {
-                arrival_ns: at_ns,
-                work: service_ns,
-                service_ns_expected: service_ns,
-            });
-            let id = id.expect("invariant: the scheduler has room for all arrivals");
-            self.present.insert(id, self.arrived);
-            self.arrived += 1;
-        }
-    }
-
-    /// Does a job until it ends, or until the next arrival if that is earlier.
-    fn serve(&mut self, id: JobId) {
-        let remaining_ns = self.scheduler.job(id).map_or(0, |job| job.remaining());
-        let end_ns = self.now_ns + remaining_ns;
-        match self.arrival_next_ns() {
-            Some(at_ns) if at_ns < end_ns => {
-                self.scheduler.record(id, at_ns - self.now_ns);
-                self.scheduler.resume(id);
-                self.now_ns = at_ns;
-            }
-            _ => {
-                self.scheduler.remove(id);
-                self.now_ns = end_ns;
-                if let Some(arrival) = self.present.remove(&id) {
-                    self.sojourns_ns[arrival] = end_ns - self.arrivals[arrival].at_ns;
-                }
-            }
-        }
+        Ok(work_ns)
     }
 }
 
@@ -226,13 +140,6 @@ mod tests {
 
     /// At this rate a byte takes a nanosecond.
     const BYTE_PER_NS: u64 = 8_000_000_000;
-    const SIMULATED: [Policy; 5] = [
-        Policy::Fair,
-        Policy::Fifo,
-        Policy::Sjf,
-        Policy::Psjf,
-        Policy::Srpt,
-    ];
 
     fn arrivals(jobs: &[(u64, u64)]) -> Vec<Arrival> {
         jobs.iter()
@@ -296,10 +203,6 @@ mod tests {
             refused(&[(0, 1), (0, u64::MAX)], 1, Policy::Fifo),
             SimError::TooMuchWork { number: 2 }
         );
-        assert_eq!(
-            refused(&[(0, 1)], 1, Policy::Las),
-            SimError::PolicyUnsupported(Policy::Las)
-        );
     }
 
     fn jobs() -> impl Strategy<Value = Vec<(u64, u64)>> {
@@ -315,7 +218,7 @@ mod tests {
         fn srpt_has_the_smallest_mean_sojourn(jobs in jobs()) {
             let total_ns = |policy| ends_ns(&jobs, policy).iter().sum::<u64>();
             let optimum_ns = total_ns(Policy::Srpt);
-            for policy in SIMULATED {
+            for policy in Policy::ALL {
                 prop_assert!(optimum_ns <= total_ns(policy) + jobs.len() as u64, "{policy}");
             }
         }
@@ -328,7 +231,7 @@ mod tests {
             for &(at_ns, size) in &jobs {
                 drained_ns = drained_ns.max(at_ns) + size;
             }
-            for policy in SIMULATED {
+            for policy in Policy::ALL {
                 let ends_ns = ends_ns(&jobs, policy);
                 prop_assert_eq!(ends_ns.iter().max(), Some(&drained_ns), "{}", policy);
                 for (&(at_ns, size), end_ns) in jobs.iter().zip(ends_ns) {

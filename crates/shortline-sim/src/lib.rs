@@ -1,16 +1,27 @@
 //! Discrete-event simulator over shortline-sched.
 //!
+//! [`Simulation`] puts streams of arrivals ([`arrivals`], or a trace's) through servers under
+//! each of some policies and says what is worth knowing about the outcome ([`results`]).
 //! [`fluid`] gives, for the arrivals of a trace, how long each would have been in the
-//! system if the link could be divided at will and nothing were lost to it: under SRPT
-//! the optimum that a server is measured against, under `fair` the processor-sharing
-//! reference. The order comes from [`shortline_sched`], the same code that the server
-//! runs. [`wire`] says what a response costs on the link, [`Summary`] what is worth
-//! knowing about the outcome.
+//! system: under SRPT the optimum that a server is measured against, under `fair` the
+//! processor-sharing reference. The order comes from [`shortline_sched`], the same code that
+//! the server runs. [`wire`] says what a response costs on the link. [`dist`] has the
+//! distributions of job sizes, [`model`] what theory says of them.
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
+mod clients;
+pub mod dist;
+mod engine;
+mod error;
 mod fluid;
-mod summary;
+pub mod model;
+mod replication;
+pub mod results;
+mod simulation;
 pub mod wire;
 
-pub use fluid::{Arrival, SimError, fluid, service_ns};
-pub use summary::Summary;
+pub use clients::{ClientClass, ClientClassError};
+pub use error::SimError;
+pub use fluid::{Arrival, fluid, service_ns};
+pub use simulation::{Impatience, Simulation};

@@ -33,11 +33,7 @@ impl Disk {
     pub fn new(policy: Policy, reads_max: usize) -> Arc<Self> {
         Arc::new(Self {
             queue: Mutex::new(Queue {
-                scheduler: Scheduler::new(SchedulerConfig {
-                    policy,
-                    aging: None,
-                    jobs_max: READS_WAITING_MAX,
-                }),
+                scheduler: Scheduler::new(SchedulerConfig::new(policy, READS_WAITING_MAX)),
                 waiting: Vec::new(),
                 reads: 0,
                 reads_max,
@@ -81,6 +77,7 @@ impl Disk {
                 arrival_ns: now_ns(),
                 work: remaining_bytes,
                 service_ns_expected: remaining_bytes,
+                ..JobSpec::default()
             })
             .map_err(io::Error::other)?;
         if queue.waiting.len() <= id.index() {

@@ -1,4 +1,4 @@
-//! Commands of the fixed command line whose rooms are not built yet: `gate` and `model`.
+//! The command of the fixed command line whose room is not built yet: `gate`.
 
 use crate::error::CommandError;
 
@@ -15,6 +15,6 @@ pub struct Args {
 /// Always bad usage.
 pub fn run(command: &str) -> Result<(), CommandError> {
     Err(CommandError::Usage(format!(
-        "`{command}` comes in a later release; this one has serve, load, lab and sim"
+        "`{command}` comes in a later release; this one has serve, load, lab, sim and model"
     )))
 }

@@ -8,6 +8,7 @@ mod error;
 mod lab;
 mod later;
 mod load;
+mod model;
 mod serve;
 mod sim;
 
@@ -37,6 +38,7 @@ Examples:
   shortline serve /srv/www --listen 0.0.0.0:443 --tls-cert site.crt --tls-key site.key
   shortline load --target http://127.0.0.1:8080 --trace day.csv --out results.csv
   shortline sim --trace day.csv --rate 10mbit --policy fair,srpt
+  shortline model --dist exp:1 --load 0.9 --policy fair,srpt
   shortline lab run demo --out demo
 
 Each command has its own --help.";
@@ -51,8 +53,8 @@ enum Command {
     Lab(Box<lab::Args>),
     /// Compute what the best order could reach
     Sim(Box<sim::Args>),
-    /// Analyse queues in formulas (a later release)
-    Model(later::Args),
+    /// Compute what theory expects of a queue
+    Model(Box<model::Args>),
     /// Queue in front of a database or application server (a later release)
     Gate(later::Args),
 }
@@ -118,7 +120,7 @@ fn run(command: Command) -> Result<(), Ended> {
         Command::Load(args) => load::run(*args),
         Command::Lab(args) => lab::run(*args),
         Command::Sim(args) => sim::run(*args),
-        Command::Model(_) => later::run("model"),
+        Command::Model(args) => model::run(*args),
         Command::Gate(_) => later::run("gate"),
     };
     result.map_err(Ended::Error)

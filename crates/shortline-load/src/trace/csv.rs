@@ -20,38 +20,44 @@ const REQUEST_TARGET_BYTES_MAX: usize = 60_000;
 /// How much of a wrong value an error shows, in characters.
 const SHOWN_CHARS: usize = 60;
 
-pub(super) fn parse(
-    mut input: impl BufRead,
-    options: &TraceOptions,
-) -> Result<Vec<Request>, TraceProblem> {
-    let mut requests: Vec<Request> = Vec::new();
-    let mut lines = Lines::new(options);
-    while let Some(text) = lines.next(&mut input)? {
-        let (line, text) = (text.number, text.content);
-        if text.is_empty() || (line == 1 && is_header(text)) {
-            continue;
+/// Reads lines.
+pub(super) struct Reader<R> {
+    input: R,
+    lines: Lines,
+    options: TraceOptions,
+    previous_ns: u64,
+}
+
+impl<R: BufRead> Reader<R> {
+    pub(super) fn new(input: R, options: &TraceOptions) -> Self {
+        Self {
+            input,
+            lines: Lines::new(options),
+            options: options.clone(),
+            previous_ns: 0,
         }
-        let request = parse_line(line, text, options)?;
-        if let Some(previous) = requests.last()
-            && request.at_ns < previous.at_ns
-        {
-            return Err(TraceProblem::Unsorted {
-                line,
-                value: shown(text.split(',').next().unwrap_or_default()),
-                previous: previous.at_ns as f64 / 1e9,
-            });
-        }
-        if requests.len() == options.requests_max {
-            return Err(TraceProblem::TooMany {
-                limit: options.requests_max,
-            });
-        }
-        requests.push(request);
     }
-    if requests.is_empty() {
-        return Err(TraceProblem::Empty);
+
+    /// The next request; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Request>, TraceProblem> {
+        while let Some(text) = self.lines.next(&mut self.input)? {
+            let (line, text) = (text.number, text.content);
+            if text.is_empty() || (line == 1 && is_header(text)) {
+                continue;
+            }
+            let request = parse_line(line, text, &self.options)?;
+            if request.at_ns < self.previous_ns {
+                return Err(TraceProblem::Unsorted {
+                    line,
+                    value: shown(text.split(',').next().unwrap_or_default()),
+                    previous: self.previous_ns as f64 / 1e9,
+                });
+            }
+            self.previous_ns = request.at_ns;
+            return Ok(Some(request));
+        }
+        Ok(None)
     }
-    Ok(requests)
 }
 
 pub(super) fn write(out: &mut impl Write, requests: &[Request]) -> io::Result<()> {
@@ -193,9 +199,10 @@ impl Lines {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::trace::parse_trace;
 
     fn parsed(input: &str) -> Vec<Request> {
-        parse(input.as_bytes(), &TraceOptions::default()).unwrap()
+        parse_trace(input.as_bytes(), &TraceOptions::default()).unwrap()
     }
 
     fn error(input: &str) -> String {
@@ -204,7 +211,9 @@ mod tests {
             path_bytes_max: 100,
             ..TraceOptions::default()
         };
-        parse(input.as_bytes(), &options).unwrap_err().to_string()
+        parse_trace(input.as_bytes(), &options)
+            .unwrap_err()
+            .to_string()
     }
 
     fn request(at_ns: u64, path: &str, bytes: u64) -> Request {

@@ -18,54 +18,81 @@ const RECORD_BYTES: usize = 20;
 const SIZE_NONE: u32 = u32::MAX;
 const NS_PER_S: u64 = 1_000_000_000;
 
-pub(super) fn parse(
-    mut input: impl BufRead,
-    options: &TraceOptions,
-) -> Result<Vec<Request>, TraceProblem> {
-    let mut requests: Vec<Request> = Vec::new();
-    let mut second: Option<Second> = None;
-    let mut first = None;
-    let mut spreader = Spreader::new(options.spread);
-    while let Some(record) = next_record(&mut input, requests.len() + 1)? {
-        let first = *first.get_or_insert(record.timestamp);
-        let number = requests.len() + 1;
-        match &second {
-            Some(open) if open.timestamp == record.timestamp => {}
-            Some(open) if open.timestamp > record.timestamp => {
-                return Err(TraceProblem::RecordUnsorted {
-                    record: number,
-                    value: record.timestamp,
-                    previous: open.timestamp,
-                });
-            }
-            _ => {
-                if let Some(full) = &second {
-                    spreader.spread(&mut requests[full.begin..]);
-                }
-                second = Some(Second {
-                    timestamp: record.timestamp,
-                    begin: requests.len(),
-                });
-            }
-        }
-        if requests.len() == options.requests_max {
-            return Err(TraceProblem::TooMany {
-                limit: options.requests_max,
-            });
-        }
-        requests.push(record.request(number, first)?);
-    }
-    match second {
-        Some(last) => spreader.spread(&mut requests[last.begin..]),
-        None => return Err(TraceProblem::Empty),
-    }
-    Ok(requests)
+/// Reads records, a second at a time.
+pub(super) struct Reader<R> {
+    input: R,
+    spreader: Spreader,
+    requests_max: usize,
+    /// How many records were read.
+    records: usize,
+    first_timestamp: Option<u32>,
+    /// The first record of the next second.
+    ahead: Option<Record>,
+    /// The second that is being handed out.
+    second: std::vec::IntoIter<Request>,
 }
 
-/// The second that is being read: its requests begin at this index.
-struct Second {
-    timestamp: u32,
-    begin: usize,
+impl<R: BufRead> Reader<R> {
+    pub(super) fn new(input: R, options: &TraceOptions) -> Self {
+        Self {
+            input,
+            spreader: Spreader::new(options.spread),
+            requests_max: options.requests_max,
+            records: 0,
+            first_timestamp: None,
+            ahead: None,
+            second: Vec::new().into_iter(),
+        }
+    }
+
+    /// The next request; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Request>, TraceProblem> {
+        if let Some(request) = self.second.next() {
+            return Ok(Some(request));
+        }
+        self.second = self.read_second()?.into_iter();
+        Ok(self.second.next())
+    }
+
+    /// All requests of the next second, laid over it; none at the end.
+    fn read_second(&mut self) -> Result<Vec<Request>, TraceProblem> {
+        let mut second = Vec::new();
+        let Some(begin) = (match self.ahead.take() {
+            Some(record) => Some(record),
+            None => self.read()?,
+        }) else {
+            return Ok(second);
+        };
+        let first = *self.first_timestamp.get_or_insert(begin.timestamp);
+        second.push(begin.request(self.records, first)?);
+        while let Some(record) = self.read()? {
+            if record.timestamp < begin.timestamp {
+                return Err(TraceProblem::RecordUnsorted {
+                    record: self.records,
+                    value: record.timestamp,
+                    previous: begin.timestamp,
+                });
+            }
+            if record.timestamp > begin.timestamp {
+                self.ahead = Some(record);
+                break;
+            }
+            if second.len() == self.requests_max {
+                return Err(TraceProblem::TooMany {
+                    limit: self.requests_max,
+                });
+            }
+            second.push(record.request(self.records, first)?);
+        }
+        self.spreader.spread(&mut second);
+        Ok(second)
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, TraceProblem> {
+        let record = next_record(&mut self.input, self.records + 1)?;
+        self.records += usize::from(record.is_some());
+        Ok(record)
+    }
 }
 
 struct Record {

@@ -117,22 +117,42 @@ pub fn arrivals(
     seed: u64,
     site: &SiteFiles,
 ) -> Vec<Request> {
+    stream_arrivals(schedule, rate, wire_bytes, length, seed, site)
+        .map(|(at_ns, file)| Request {
+            at_ns,
+            path: file.path.clone(),
+            bytes: file.bytes,
+        })
+        .collect()
+}
+
+/// The same as [`arrivals`], one at a time: when it comes, in nanoseconds, and for which file.
+pub fn stream_arrivals<'a, W: Fn(u64) -> u64>(
+    schedule: &Schedule,
+    rate: Rate,
+    wire_bytes: W,
+    length: Duration,
+    seed: u64,
+    site: &'a SiteFiles,
+) -> impl Iterator<Item = (u64, &'a SiteFile)> + use<'a, W> {
     let files = site.files();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let full_load_per_s = rate.bps() as f64 / 8.0 / mean_wire_bytes(files, wire_bytes);
-    let mut requests = Vec::new();
-    for (begin_s, end_s, load) in schedule.phases(length.as_secs_f64()) {
-        // A Poisson process has no memory: each phase starts afresh at its border.
-        let mut at_s = begin_s;
-        loop {
+    let mut phases = schedule.phases(length.as_secs_f64());
+    let mut phase = phases.next();
+    let mut at_s = 0.0;
+    std::iter::from_fn(move || {
+        while let Some((_, end_s, load)) = phase {
             at_s -= libm::log(1.0 - rng.random::<f64>()) / (load * full_load_per_s);
-            if at_s >= end_s {
-                break;
+            if at_s < end_s {
+                return Some(((at_s * 1e9) as u64, pick(files, &mut rng)));
             }
-            requests.push(request(at_s, pick(files, &mut rng)));
+            // A Poisson process has no memory: each phase starts afresh at its border.
+            at_s = end_s;
+            phase = phases.next();
         }
-    }
-    requests
+        None
+    })
 }
 
 fn mean_wire_bytes(files: &[SiteFile], wire_bytes: impl Fn(u64) -> u64) -> f64 {
@@ -144,14 +164,6 @@ fn pick<'a>(files: &'a [SiteFile], rng: &mut ChaCha8Rng) -> &'a SiteFile {
     let count = u32::try_from(files.len()).expect("invariant: a site has at most FILES_MAX files");
     // By u32: picking by usize would differ between 32- and 64-bit machines.
     &files[rng.random_range(0..count) as usize]
-}
-
-fn request(at_s: f64, file: &SiteFile) -> Request {
-    Request {
-        at_ns: (at_s * 1e9) as u64,
-        path: file.path.clone(),
-        bytes: file.bytes,
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@
 //! all that wait. The simulator uses exact processor sharing instead of quanta
 //! ([`crate::processor_sharing`]).
 
+use super::Needs;
 use crate::job::Job;
+
+pub(super) const NEEDS: Needs = Needs::Sizes;
 
 /// The rank: the turn the job drew when it last entered the index.
 pub(super) fn rank(job: &Job) -> u64 {

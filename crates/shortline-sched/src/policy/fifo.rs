@@ -3,7 +3,10 @@
 //! Source: paper 002 3.1, the order in which its proxy admits by default. Never preempts:
 //! nobody arrives before a job that is being served.
 
+use super::Needs;
 use crate::job::Job;
+
+pub(super) const NEEDS: Needs = Needs::Sizes;
 
 /// The rank: the arrival, in nanoseconds.
 pub(super) fn rank(job: &Job) -> u64 {

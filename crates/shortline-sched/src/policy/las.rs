@@ -4,7 +4,10 @@
 //! background. Small jobs overtake large ones because they end before they have had
 //! much.
 
+use super::Needs;
 use crate::job::Job;
+
+pub(super) const NEEDS: Needs = Needs::Sizes;
 
 /// The rank: the work done so far.
 pub(super) fn rank(job: &Job) -> u64 {

@@ -1,25 +1,36 @@
 //! The policies: each gives a job a rank, and the smallest rank is served first.
 //!
-//! One file per policy holds its rank function and names its source. [`Policy`] is the
-//! list of them; equal ranks go in the order of submission, whatever the policy.
+//! One file per policy holds its rank function, names its source and says what it needs to
+//! know. [`Policy`] is the list of them; equal ranks go in the order of submission, whatever
+//! the policy. As text, a policy is its name, for `bands` and `quickfix` with a parameter
+//! after a colon if need be: `bands:1KB,2KB,5KB,50KB`, `bands:6`, `quickfix:2KB`.
 
+mod bands;
+mod cutoffs;
 mod fair;
+mod fcf;
 mod fifo;
+mod fsp;
 mod las;
+mod learnt;
 mod psjf;
+mod quickfix;
+mod ranking;
 mod sjf;
 mod srpt;
+mod srrt;
+mod stert;
+mod swift;
+mod text;
 
-use std::fmt;
-use std::str::FromStr;
+use crate::units::Size;
 
-use serde::{Deserialize, Serialize};
-
-use crate::job::Job;
+pub use cutoffs::{BANDS_MAX, Cutoffs, CutoffsError};
+pub(crate) use ranking::Ranking;
+pub use text::PolicyError;
 
 /// Who is served first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Round robin, one quantum each.
     Fair,
@@ -31,22 +42,57 @@ pub enum Policy {
     Psjf,
     /// Shortest remaining processing time first.
     Srpt,
+    /// By the band of the remaining size; fair inside one.
+    Bands(Cutoffs),
+    /// Small before large; fair among either.
+    QuickFix {
+        /// The largest size that is small; `None` for the median of the sizes seen.
+        small_max: Option<Size>,
+    },
+    /// By remaining size and round trip time.
+    Swift,
+    /// By remaining size over the connection's throughput.
+    Fcf,
+    /// Shortest remaining response time first.
+    Srrt,
+    /// Shortest total estimated response time first.
+    Stert,
     /// Least attained service first.
     Las,
+    /// In the order in which processor sharing would end the jobs.
+    Fsp,
+}
+
+/// What a policy needs to know of its jobs and their server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Needs {
+    /// The jobs' sizes at most.
+    Sizes,
+    /// The rate at which the server works, too: how long a job takes alone.
+    Rate,
+    /// The sizes and each connection's path ([`crate::PathView`]).
+    Path,
 }
 
 impl Policy {
-    /// All policies, in the order in which they are documented.
-    pub const ALL: [Policy; 6] = [
+    /// All policies, with their usual parameters, in the order in which they are documented.
+    pub const ALL: [Policy; 13] = [
         Policy::Fair,
         Policy::Fifo,
         Policy::Sjf,
         Policy::Psjf,
         Policy::Srpt,
+        Policy::Bands(Cutoffs::USUAL),
+        Policy::QuickFix { small_max: None },
+        Policy::Swift,
+        Policy::Fcf,
+        Policy::Srrt,
+        Policy::Stert,
         Policy::Las,
+        Policy::Fsp,
     ];
 
-    /// The name on the command line and in a configuration.
+    /// The name on the command line and in a configuration, without a parameter.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Fair => "fair",
@@ -54,86 +100,47 @@ impl Policy {
             Policy::Sjf => "sjf",
             Policy::Psjf => "psjf",
             Policy::Srpt => "srpt",
+            Policy::Bands(_) => "bands",
+            Policy::QuickFix { .. } => "quickfix",
+            Policy::Swift => "swift",
+            Policy::Fcf => "fcf",
+            Policy::Srrt => "srrt",
+            Policy::Stert => "stert",
             Policy::Las => "las",
+            Policy::Fsp => "fsp",
         }
     }
 
-    /// The rank of a job as it stands; the smallest is served first.
-    pub(crate) fn rank(self, job: &Job) -> u64 {
+    /// What the policy needs to know.
+    pub fn needs(self) -> Needs {
         match self {
-            Policy::Fair => fair::rank(job),
-            Policy::Fifo => fifo::rank(job),
-            Policy::Sjf => sjf::rank(job),
-            Policy::Psjf => psjf::rank(job),
-            Policy::Srpt => srpt::rank(job),
-            Policy::Las => las::rank(job),
+            Policy::Fair => fair::NEEDS,
+            Policy::Fifo => fifo::NEEDS,
+            Policy::Sjf => sjf::NEEDS,
+            Policy::Psjf => psjf::NEEDS,
+            Policy::Srpt => srpt::NEEDS,
+            Policy::Bands(_) => bands::NEEDS,
+            Policy::QuickFix { .. } => quickfix::NEEDS,
+            Policy::Swift => swift::NEEDS,
+            Policy::Fcf => fcf::NEEDS,
+            Policy::Srrt => srrt::NEEDS,
+            Policy::Stert => stert::NEEDS,
+            Policy::Las => las::NEEDS,
+            Policy::Fsp => fsp::NEEDS,
         }
     }
-}
 
-/// A name that no policy has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("policy `{value}`: must be one of fair, fifo, sjf, psjf, srpt (or scf), las")]
-pub struct PolicyError {
-    value: String,
-}
-
-impl FromStr for Policy {
-    type Err = PolicyError;
-
-    fn from_str(name: &str) -> Result<Self, PolicyError> {
-        // Paper 001 calls SRPT over connections "shortest connection first".
-        let name_known = if name == "scf" { "srpt" } else { name };
-        Policy::ALL
-            .into_iter()
-            .find(|policy| policy.name() == name_known)
-            .ok_or_else(|| PolicyError {
-                value: crate::units::excerpt(name),
-            })
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl TryFrom<String> for Policy {
-    type Error = PolicyError;
-
-    fn try_from(name: String) -> Result<Self, PolicyError> {
-        name.parse()
-    }
-}
-
-impl From<Policy> for &'static str {
-    fn from(policy: Policy) -> Self {
-        policy.name()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn every_name_reads_back() {
-        for policy in Policy::ALL {
-            assert_eq!(policy.to_string().parse(), Ok(policy));
-            let json = serde_json::to_string(&policy).unwrap();
-            assert_eq!(serde_json::from_str::<Policy>(&json).unwrap(), policy);
-        }
-        assert_eq!("scf".parse(), Ok(Policy::Srpt));
-    }
-
-    #[test]
-    fn an_unknown_name_is_told_with_those_that_exist() {
-        let error = "sprt".parse::<Policy>().unwrap_err().to_string();
-        assert!(error.contains("`sprt`"));
-        for policy in Policy::ALL {
-            assert!(error.contains(policy.name()), "{error}");
+    /// The policy for a driver that counts `work_per_byte` units of work for each byte: its
+    /// sizes are in that unit then, which its text does not tell.
+    #[must_use]
+    pub fn scaled(self, work_per_byte: f64) -> Self {
+        match self {
+            Policy::Bands(cutoffs) => Policy::Bands(cutoffs.scaled(work_per_byte)),
+            Policy::QuickFix { small_max } => Policy::QuickFix {
+                small_max: small_max
+                    .map(|size| Size::from_bytes(cutoffs::scaled(size.bytes(), work_per_byte))),
+            },
+            other => other,
         }
     }
 }

@@ -4,11 +4,14 @@
 //! 2110.00633): it stays within a bound of the optimum when sizes are estimates, where
 //! the remaining size of an underestimated job would sink to 0 and block the others.
 
+use super::Needs;
 use crate::job::Job;
+
+pub(super) const NEEDS: Needs = Needs::Sizes;
 
 /// The rank: the total work.
 pub(super) fn rank(job: &Job) -> u64 {
-    job.work_total
+    job.work_estimate
 }
 
 #[cfg(test)]

@@ -4,17 +4,25 @@
 //! that was started ranks before all that were not; of several started ones (a link
 //! passes over a connection that cannot send) the shortest is first.
 
+use super::Needs;
 use crate::job::Job;
+
+pub(super) const NEEDS: Needs = Needs::Sizes;
 
 /// Set in the rank of a job that was never in service. No real size reaches this bit.
 const NOT_STARTED: u64 = 1 << 63;
 
 /// The rank: the total work, started jobs before all others.
 pub(super) fn rank(job: &Job) -> u64 {
+    never_preempting(job, job.work_estimate)
+}
+
+/// A rank that goes before those of all jobs not started once the job is.
+pub(super) fn never_preempting(job: &Job, rank: u64) -> u64 {
     if job.started {
-        job.work_total & !NOT_STARTED
+        rank & !NOT_STARTED
     } else {
-        job.work_total | NOT_STARTED
+        rank | NOT_STARTED
     }
 }
 

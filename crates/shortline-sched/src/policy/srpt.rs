@@ -3,11 +3,14 @@
 //! Source: papers 001 3.1 (shortest connection first) and 003 3.3. No policy has a
 //! smaller mean response time on one server (Schrage 1968).
 
+use super::Needs;
 use crate::job::Job;
+
+pub(super) const NEEDS: Needs = Needs::Sizes;
 
 /// The rank: the work that remains.
 pub(super) fn rank(job: &Job) -> u64 {
-    job.remaining()
+    job.remaining_estimate()
 }
 
 #[cfg(test)]

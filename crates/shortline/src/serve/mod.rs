@@ -6,6 +6,7 @@ mod combined;
 mod file;
 mod metrics;
 mod options;
+mod ordering;
 mod running;
 mod settings;
 mod sockets;

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 use shortline_link::LinkMode;
 use shortline_sched::units::{Rate, Size, Span};
-use shortline_sched::{Aging, Policy};
+use shortline_sched::{Aging, Growing, Policy};
 
 /// `[uplink]`: who sends next, and how fast.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -23,12 +23,17 @@ pub struct UplinkOptions {
     /// `off` for no scheduling. Without it, `slots` keeps the kernel's queue short
     #[arg(long = "uplink", value_name = "RATE|auto|off")]
     pub rate: Option<Uplink>,
-    /// Who is served first: fair, fifo, sjf, psjf, srpt or las [default: srpt]
+    /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
+    /// bands:6), quickfix (also quickfix:2KB), las or fsp [default: srpt]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
     /// Serve a response first once it has waited X times its expected service
     #[arg(long, value_name = "X")]
     pub aging: Option<Aging>,
+    /// Let a response's priority grow with its age, to the highest once it has waited X times
+    /// the service it needs; in place of --aging
+    #[arg(long, value_name = "X")]
+    pub growing: Option<Growing>,
     /// How the kernel's queue is kept short: paced, slots or off
     #[arg(long, value_name = "MODE", value_parser = link_mode)]
     #[serde(deserialize_with = "link_mode_from_text")]
@@ -215,6 +220,7 @@ overlay!(UplinkOptions {
     rate,
     policy,
     aging,
+    growing,
     link_mode,
     slots,
     quantum,

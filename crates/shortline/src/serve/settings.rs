@@ -19,6 +19,7 @@ use super::file::{self, File, Listen, Source};
 use super::options::{
     AdminOptions, LimitOptions, LogOptions, Overlay, SiteKeys, Uplink, UplinkOptions,
 };
+use super::ordering;
 use crate::error::CommandError;
 
 const LISTEN_DEFAULT: SocketAddr =
@@ -123,13 +124,14 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
 }
 
 /// Names where a value came from, for errors.
-struct Place<'a> {
+pub struct Place<'a> {
     source: &'a Source,
     table: &'static str,
 }
 
 impl Place<'_> {
-    fn of(&self, by_flag: bool, flag: &str, key: &str) -> String {
+    /// The flag, or the key's place in the file.
+    pub fn of(&self, by_flag: bool, flag: &str, key: &str) -> String {
         if by_flag {
             format!("--{flag}")
         } else {
@@ -151,6 +153,7 @@ fn resolve_uplink(
         Some(mode) => without_other_modes(in_file, mode),
         None => in_file,
     };
+    let in_file = without_other_urgency(in_file, flags);
     let merged = flags.clone().over(in_file);
     let mode = mode_asked(&merged).unwrap_or(LinkMode::Slots);
     refuse_contradictions(flags, &merged, mode, &place)?;
@@ -162,7 +165,7 @@ fn resolve_uplink(
             Some(Uplink::Off) | None => None,
         },
         policy: merged.policy.unwrap_or(defaults.policy),
-        aging: merged.aging,
+        urgency: ordering::resolve(flags, &merged, &place)?,
         slots_max: merged.slots.map_or(defaults.slots_max, NonZeroUsize::get),
         quantum_bytes: quantum_bytes(flags, &merged, &place)?,
         jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
@@ -209,6 +212,15 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
     }
 }
 
+/// Of aging and growing, the one given by flag hides the other in the file.
+fn without_other_urgency(in_file: UplinkOptions, flags: &UplinkOptions) -> UplinkOptions {
+    UplinkOptions {
+        aging: in_file.aging.filter(|_| flags.growing.is_none()),
+        growing: in_file.growing.filter(|_| flags.aging.is_none()),
+        ..in_file
+    }
+}
+
 fn refuse_contradictions(
     flags: &UplinkOptions,
     merged: &UplinkOptions,
@@ -252,6 +264,12 @@ fn refuse_contradictions(
                     "aging",
                     flags.aging.is_some(),
                     merged.aging.is_some(),
+                ),
+                (
+                    "growing",
+                    "growing",
+                    flags.growing.is_some(),
+                    merged.growing.is_some(),
                 ),
                 (
                     "slots",
@@ -400,6 +418,7 @@ fn resolve_limits(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
+    use shortline_sched::{Aging, Growing, Needs, Policy};
 
     use super::*;
 
@@ -476,6 +495,46 @@ mod tests {
     }
 
     #[test]
+    fn every_policy_is_offered_or_refused_with_the_reason() {
+        for policy in Policy::ALL {
+            let flags = format!("--policy {policy} --uplink 10mbit");
+            match policy.needs() {
+                Needs::Path => {
+                    let error = refused(&flags, "");
+                    let expected = format!("--policy: `{policy}` goes by round trip times");
+                    assert!(error.starts_with(&expected), "{error}");
+                    assert!(error.contains("srpt, bands, quickfix, las, fsp"), "{error}");
+                }
+                Needs::Sizes | Needs::Rate => {
+                    assert_eq!(settings(&flags, "").unwrap().link.policy, policy);
+                }
+            }
+        }
+        let bands = settings("--policy bands:1KB,1MB", "").unwrap().link.policy;
+        assert_eq!(bands.to_string(), "bands:1kB,1MB");
+        let error = refused("--policy fsp", "");
+        assert!(error.starts_with("--policy: `fsp` needs the uplink's rate"));
+        let slots = settings("--policy fsp --uplink 1mbit --link-mode slots", "");
+        assert_eq!(slots.unwrap().link.mode, LinkMode::Slots);
+        let in_file = refused("", "[uplink]\npolicy = \"srrt\"");
+        assert!(in_file.starts_with("a.toml:2: uplink.policy: `srrt` goes by"));
+    }
+
+    #[test]
+    fn growing_is_offered_with_a_rate_and_in_place_of_aging() {
+        let urgency = |flags: &str, file: &str| settings(flags, file).unwrap().link.urgency;
+        let growing = urgency("--uplink 10mbit --growing 4", "");
+        assert_eq!(growing.growing().map(Growing::factor), Some(4.0));
+        let file = "[uplink]\nrate = \"10mbit\"\ngrowing = 4.0";
+        assert_eq!(urgency("", file), growing);
+        let aging = urgency("--aging 2", file).aging().map(Aging::factor);
+        assert_eq!(aging, Some(2.0));
+        assert!(refused("--growing 4", "").starts_with("--growing: needs the uplink's rate"));
+        let both = refused("--uplink 1mbit --growing 4 --aging 4", "");
+        assert!(both.starts_with("--growing: contradicts aging"), "{both}");
+    }
+
+    #[test]
     fn contradictions_are_told_with_their_place() {
         let cases = [
             (
@@ -508,6 +567,11 @@ mod tests {
                 "",
                 "[uplink]\n\npolicy = \"las\"\nrate = \"off\"",
                 "a.toml:3: uplink.policy: contra",
+            ),
+            (
+                "--link-mode off --growing 3",
+                "",
+                "--growing: contradicts link mode off",
             ),
             ("--quantum 0", "", "--quantum: 0B is out of range"),
             (

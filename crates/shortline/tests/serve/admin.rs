@@ -15,6 +15,21 @@ pub fn status(server: &Server) -> Value {
 }
 
 #[test]
+fn status_tells_the_cutoffs_that_were_learnt() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--policy", "bands:3", "--uplink-loopback"]);
+    let cutoffs = || status(&server)["link"]["cutoffs_bytes"].clone();
+    assert_eq!(cutoffs(), serde_json::json!([]));
+    for _ in 0..16 {
+        assert_eq!(get(server.address(), "/large.bin").body.len(), 1_000_000);
+    }
+    let learnt: Vec<u64> = serde_json::from_value(cutoffs()).unwrap();
+    assert_eq!(learnt.len(), 2);
+    let close = |cutoff: &u64| (1_000_000..1_032_000).contains(cutoff);
+    assert!(learnt.iter().all(close), "{learnt:?}");
+}
+
+#[test]
 fn status_and_metrics_tell_the_queue_while_it_is_there() {
     let site = Site::new();
     let server = Server::start(&site, &["--uplink", "1mbit", "--uplink-loopback"]);

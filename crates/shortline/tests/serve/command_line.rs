@@ -43,6 +43,13 @@ fn bad_usage_exits_2_and_names_value_and_remedy() {
         &["localhost", "--listen"],
     );
     refused(&["serve", "--aging", "-1"], 2, &["-1"]);
+    refused(&["serve", "--growing", "0"], 2, &["growing `0`"]);
+    refused(
+        &["serve", "--policy", "bands:2KB,1KB"],
+        2,
+        &["bands:2KB,1KB", "1kB follows 2kB"],
+    );
+    refused(&["serve", "--policy", "bands:99"], 2, &["from 2 to 16"]);
     refused(
         &["serve", "--connections-max", "0"],
         2,
@@ -53,6 +60,13 @@ fn bad_usage_exits_2_and_names_value_and_remedy() {
 
 #[test]
 fn contradictions_exit_2() {
+    refused(&["serve", "--policy", "fsp"], 2, &["--uplink RATE"]);
+    refused(
+        &["serve", "--policy", "srrt"],
+        2,
+        &["round trip times", "use fair"],
+    );
+    refused(&["serve", "--growing", "5"], 2, &["--uplink RATE"]);
     refused(
         &["serve", "--link-mode", "paced"],
         2,
@@ -86,11 +100,6 @@ fn what_comes_later_says_so() {
         &["gate", "postgres", "--listen", "[::]:1"],
         2,
         &["gate", "later release"],
-    );
-    refused(
-        &["model", "--dist", "exp:1"],
-        2,
-        &["model", "later release"],
     );
 }
 

@@ -31,11 +31,19 @@ fn get_head_and_options() {
 #[test]
 fn every_mode_and_policy_serves_the_whole_file() {
     let site = Site::new();
-    let modes: [&[&str]; 5] = [
+    let modes: [&[&str]; 8] = [
         &["--link-mode", "off"],
         &["--uplink-loopback", "--slots", "1"],
         &["--uplink-loopback", "--policy", "fair"],
         &["--uplink-loopback", "--uplink", "200mbit"],
+        &["--uplink-loopback", "--policy", "bands:6"],
+        &["--uplink-loopback", "--policy", "quickfix:10KB"],
+        &[
+            "--uplink-loopback",
+            "--uplink=200mbit",
+            "--policy=fsp",
+            "--growing=3",
+        ],
         &[
             "--uplink-loopback",
             "--uplink",

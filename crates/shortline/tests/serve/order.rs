@@ -19,7 +19,13 @@ const LARGE: &[u8] = b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r
 
 #[test]
 fn a_small_response_overtakes_a_large_one() {
-    let flags = ["--uplink", "4mbit", "--uplink-loopback"];
+    for policy in ["srpt", "bands", "quickfix:1KB", "fsp"] {
+        overtakes_under(policy);
+    }
+}
+
+fn overtakes_under(policy: &str) {
+    let flags = ["--uplink", "4mbit", "--uplink-loopback", "--policy", policy];
     let site = site();
     let server = Server::start(&site, &flags);
     let mut large = connect(server.address());

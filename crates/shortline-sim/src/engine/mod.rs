@@ -1,0 +1,150 @@
+//! The exact engine: what a system of servers does between two arrivals, by its own events.
+//!
+//! A job's work is the time that one server needs for it, in nanoseconds. There are K
+//! servers, and a job is on one of them at most; a client that takes less than the server
+//! gives ([`crate::ClientClass`]) uses a share of it and leaves the rest to others. So a set
+//! of servers is a capacity K of which job j can use cap_j <= 1 at most, and a policy is a
+//! way to part it:
+//!
+//! - [`ranked::Ranked`]: in the order of [`shortline_sched::Scheduler`], each as much as it
+//!   can use until nothing is left. The scheduler is asked again when a job arrives, ends,
+//!   leaves, or (aging) when it says that time alone changes its answer;
+//! - [`sharing::Sharing`]: `fair`, processor sharing, which no quantum reaches;
+//! - [`levels::Levels`]: `las`, which shares among the jobs of least service.
+//!
+//! Nothing proceeds in steps of time. Time is in nanoseconds in `f64`, whose whole numbers
+//! are exact for 104 days; arrivals and work are whole nanoseconds, so with full servers and
+//! a ranked policy every event is exact.
+
+mod levels;
+mod ranked;
+mod sharing;
+mod system;
+
+use shortline_sched::{PathView, Policy, SchedulerConfig, Urgency};
+
+pub(crate) use self::system::{End, Patience, System, SystemConfig};
+
+use self::levels::Levels;
+use self::ranked::Ranked;
+use self::sharing::Sharing;
+
+/// A job as the servers see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Names the job until it ends: small, used again after.
+    pub slot: u32,
+    /// Which of the capacity's classes of clients it belongs to.
+    pub class: usize,
+    /// How long one server needs for it, in nanoseconds: whole and at least 1.
+    pub work_ns: f64,
+    /// What a policy is told of `work_ns`.
+    pub estimate_ns: u64,
+}
+
+/// What there is to give.
+#[derive(Clone, Debug)]
+pub(crate) struct Capacity {
+    /// How many servers, K.
+    pub servers: f64,
+    /// The clients' classes, at least one.
+    pub classes: Vec<Class>,
+}
+
+impl Capacity {
+    /// One server, of which every job can use the whole.
+    pub(crate) fn one() -> Self {
+        Self {
+            servers: 1.0,
+            classes: vec![Class {
+                cap: 1.0,
+                path: None,
+            }],
+        }
+    }
+}
+
+/// What the servers know of a class of clients.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Class {
+    /// The share of a server that a job can use: above 0, at most 1.
+    pub cap: f64,
+    /// What path-aware policies are told, in the unit of work.
+    pub path: Option<PathView>,
+}
+
+/// Servers under a policy, at some time.
+pub(crate) enum Servers {
+    Ranked(Box<Ranked>),
+    Sharing(Sharing),
+    Levels(Levels),
+}
+
+impl Servers {
+    /// Idle servers. Where jobs are served in turns, a turn is `turn_ns` of work.
+    pub(crate) fn new(config: SchedulerConfig, turn_ns: f64, capacity: &Capacity) -> Self {
+        let alone = config.urgency == Urgency::None;
+        match config.policy {
+            Policy::Fair if alone => Self::Sharing(Sharing::new(capacity)),
+            Policy::Las if alone => Self::Levels(Levels::new(capacity)),
+            Policy::Fair | Policy::Las | Policy::Bands(_) | Policy::QuickFix { .. } => {
+                Self::Ranked(Box::new(Ranked::new(config, turn_ns, capacity)))
+            }
+            _ => Self::Ranked(Box::new(Ranked::new(config, f64::INFINITY, capacity))),
+        }
+    }
+
+    /// Adds a job at the time that was come to.
+    pub(crate) fn submit(&mut self, job: &Work) {
+        match self {
+            Self::Ranked(servers) => servers.submit(job),
+            Self::Sharing(servers) => servers.submit(job),
+            Self::Levels(servers) => servers.submit(job),
+        }
+    }
+
+    /// Goes on until a job ends, which is returned, or to `until_ns` if that is earlier.
+    pub(crate) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
+        match self {
+            Self::Ranked(servers) => servers.run_until(until_ns),
+            Self::Sharing(servers) => servers.run_until(until_ns),
+            Self::Levels(servers) => servers.run_until(until_ns),
+        }
+    }
+
+    /// Takes out a job that is present.
+    pub(crate) fn cancel(&mut self, slot: u32) {
+        match self {
+            Self::Ranked(servers) => servers.cancel(slot),
+            Self::Sharing(servers) => servers.cancel(slot),
+            Self::Levels(servers) => servers.cancel(slot),
+        }
+    }
+
+    /// The time that was come to, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> f64 {
+        match self {
+            Self::Ranked(servers) => servers.now_ns(),
+            Self::Sharing(servers) => servers.now_ns(),
+            Self::Levels(servers) => servers.now_ns(),
+        }
+    }
+}
+
+/// Capacity below this is what rounding left over, not something to give out.
+const NOTHING: f64 = 1e-9;
+
+/// What shared servers do so soon after an arrival they do before it: in exact arithmetic it is
+/// at the same time.
+const ROUNDING_NS: f64 = 1e-3;
+
+/// Writes `value` at `index` of a table that grows as slots come into use.
+fn put<T: Clone>(table: &mut Vec<T>, index: usize, value: T) {
+    if index >= table.len() {
+        table.resize(index + 1, value.clone());
+    }
+    table[index] = value;
+}
+
+#[cfg(test)]
+mod tests;

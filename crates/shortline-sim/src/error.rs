@@ -1,0 +1,101 @@
+//! What cannot be simulated, in one line each.
+
+/// Arrivals or settings that cannot be simulated. Arrivals count from 1.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// There is nothing to simulate.
+    #[error("no arrivals: at least one is needed")]
+    NoArrivals,
+    /// All arrivals are warm-up.
+    #[error("warm-up of {warmup_jobs} jobs: no arrivals are left to count after it")]
+    NothingCounted {
+        /// The jobs that are not counted.
+        warmup_jobs: u64,
+    },
+    /// The link would never end a job.
+    #[error("rate 0: must be above 0 bits per second")]
+    ZeroRate,
+    /// Arrivals are not in the order of time.
+    #[error("arrival {number} at {at_ns} ns: must not be before the previous, at {previous_ns} ns")]
+    Unsorted {
+        /// Which arrival.
+        number: u64,
+        /// When it arrives.
+        at_ns: u64,
+        /// When the one before it arrives.
+        previous_ns: u64,
+    },
+    /// A size that is none.
+    #[error("arrival {number}: size {bytes}: must be a finite number of bytes, 0 or more")]
+    Size {
+        /// Which arrival.
+        number: u64,
+        /// Its size.
+        bytes: f64,
+    },
+    /// The last job would end after the end of 64-bit time.
+    #[error("arrival {number}: all work until then takes more than 584 years at this rate")]
+    TooMuchWork {
+        /// The arrival with which it becomes too much.
+        number: u64,
+    },
+    /// More jobs are in the system than there may be.
+    #[error("arrival {number}: more than {jobs_max} jobs in the system, the limit")]
+    TooManyJobs {
+        /// The arrival with which it becomes too many.
+        number: u64,
+        /// The limit.
+        jobs_max: usize,
+    },
+    /// There is no steady state.
+    #[error("load {load}: must be above 0 and below 1 for a steady state")]
+    Load {
+        /// The load asked for.
+        load: f64,
+    },
+    /// A quantity out of its range.
+    #[error("{what} {value}: must be {want}")]
+    Range {
+        /// Which quantity.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// What would be right.
+        want: &'static str,
+    },
+    /// Sizes without a finite mean have no load.
+    #[error("sizes {sizes}: E[S] is infinite, so there is no load; a finite mean is needed")]
+    InfiniteMean {
+        /// The distribution.
+        sizes: String,
+    },
+    /// Sizes whose variance is infinite make a mean infinite.
+    #[error("policy `{policy}` with sizes {sizes}: E[S^2] is infinite, and so is the mean time")]
+    InfiniteVariance {
+        /// The policy whose mean it is.
+        policy: String,
+        /// The distribution.
+        sizes: String,
+    },
+    /// The mean service time is too near to the nanoseconds that times are counted in.
+    #[error(
+        "mean service of {mean_ns:.1} ns: below {min_ns} ns rounding would tell; lower the rate"
+    )]
+    TooFine {
+        /// The mean.
+        mean_ns: f64,
+        /// What it must be at least.
+        min_ns: f64,
+    },
+    /// The policy goes by round trip times, and there are none.
+    #[error(
+        "policy `{policy}`: needs classes of clients with a round trip time, such as 10mbit/20ms"
+    )]
+    NoClients {
+        /// The policy.
+        policy: String,
+    },
+    /// The arrivals' source failed.
+    #[error("{0}")]
+    Source(String),
+}

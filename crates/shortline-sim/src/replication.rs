@@ -1,0 +1,305 @@
+//! One stream of arrivals through all policies at once.
+//!
+//! All systems are brought to the time of an arrival before it enters them. A job is kept
+//! until it has left all of them, then counted for each; so memory is for jobs in the
+//! systems, however many arrive.
+
+use rand::RngCore;
+use rand_chacha::ChaCha8Rng;
+use shortline_sched::{Policy, SchedulerConfig, Urgency};
+
+use crate::arrivals::{Job, Stream, generator, unit};
+use crate::engine::{Capacity, End, Servers, System, SystemConfig, Work};
+use crate::fluid::Intake;
+use crate::results::{Done, Recovery, Tally, TimeLine};
+use crate::{SimError, Simulation};
+
+/// The first length of intervals over time, in nanoseconds; they double as time goes on.
+const INTERVAL_NS: f64 = 1e6;
+/// Beyond the jobs counted a tenth more arrive at most, and so many.
+const EXTRA_JOBS: u64 = 1000;
+
+pub(crate) struct Replication<'a> {
+    simulation: &'a Simulation,
+    intake: Intake,
+    capacity: Capacity,
+    /// One for each policy, then processor sharing if it is wanted beside them.
+    systems: Vec<System>,
+    /// Which of the systems is processor sharing, if stretch is wanted.
+    reference: Option<usize>,
+    present: Vec<Present>,
+    /// Sojourn times in nanoseconds of the jobs present, by slot and system; below 0 for jobs
+    /// given up.
+    sojourns_ns: Vec<f64>,
+    slots_free: Vec<u32>,
+    /// Jobs that are to be counted and are still present.
+    counted_present: u64,
+    tallies: Vec<Tally>,
+    clients: Clients,
+    estimate_rng: ChaCha8Rng,
+    overloads_ended: u64,
+}
+
+/// A job that has not left all systems.
+#[derive(Clone, Copy)]
+struct Present {
+    /// Its place in the order of arrival, from 0.
+    number: u64,
+    at_ns: u64,
+    bytes: f64,
+    alone_ns: f64,
+    /// How many systems it has not left.
+    systems_left: usize,
+}
+
+impl<'a> Replication<'a> {
+    pub(crate) fn new(simulation: &'a Simulation, index: u32) -> Result<Self, SimError> {
+        let capacity = simulation.capacity();
+        let mut policies = simulation.policies.clone();
+        let fair = policies.iter().position(|policy| *policy == Policy::Fair);
+        let fluid_fair = fair.filter(|_| simulation.urgency == Urgency::None);
+        let reference = simulation
+            .stretch
+            .then(|| fluid_fair.unwrap_or(policies.len()));
+        let beside = reference == Some(policies.len());
+        let config = SystemConfig {
+            start_delay_ns: simulation.start_delay.as_nanos() as f64,
+            patience: simulation.patience(),
+        };
+        if beside {
+            policies.push(Policy::Fair);
+        }
+        let ns_per_byte = 8e9 / simulation.rate_bps as f64;
+        let system = |(place, &policy): (usize, &Policy)| {
+            let scheduling = SchedulerConfig {
+                policy: policy.scaled(ns_per_byte),
+                urgency: if reference == Some(place) {
+                    Urgency::None
+                } else {
+                    simulation.urgency
+                },
+                jobs_max: simulation.jobs_in_system_max,
+            };
+            let turn_ns = simulation.quantum_bytes as f64 * ns_per_byte;
+            let servers = Servers::new(scheduling, turn_ns, &capacity);
+            let recovery = simulation
+                .profile
+                .map_or_else(Recovery::default, |profile| {
+                    Recovery::new(profile.low_load())
+                });
+            System::new(config, servers, TimeLine::new(INTERVAL_NS), recovery)
+        };
+        Ok(Self {
+            simulation,
+            intake: Intake::new(simulation.rate_bps)?,
+            systems: policies.iter().enumerate().map(system).collect(),
+            capacity,
+            reference,
+            present: Vec::new(),
+            sojourns_ns: Vec::new(),
+            slots_free: Vec::new(),
+            counted_present: 0,
+            tallies: vec![Tally::new(INTERVAL_NS); simulation.policies.len()],
+            clients: Clients::new(simulation, index),
+            estimate_rng: generator(simulation.seed, index, Stream::Estimates),
+            overloads_ended: 0,
+        })
+    }
+
+    /// Puts all arrivals through and adds up what is counted, by policy.
+    pub(crate) fn run(
+        mut self,
+        arrivals: impl Iterator<Item = Result<Job, SimError>>,
+    ) -> Result<Vec<Tally>, SimError> {
+        for job in arrivals {
+            if self.is_enough() {
+                break;
+            }
+            self.arrive(job?)?;
+        }
+        if self.intake.arrived() == 0 {
+            return Err(SimError::NoArrivals);
+        }
+        while self.systems.iter().any(|system| system.jobs() > 0) {
+            self.run_until(f64::INFINITY);
+        }
+        for (tally, system) in self.tallies.iter_mut().zip(self.systems) {
+            tally.set_system(system.aborts, system.number, system.recovery);
+        }
+        Ok(self.tallies)
+    }
+
+    /// Whether more arrivals would change nothing that is counted, or hardly.
+    fn is_enough(&self) -> bool {
+        let Some(jobs) = self.simulation.jobs else {
+            return false;
+        };
+        let arrived = self.intake.arrived();
+        let counted_end = self.simulation.warmup_jobs.saturating_add(jobs);
+        let extra_max = (jobs / 10).saturating_add(EXTRA_JOBS);
+        arrived >= counted_end && (self.counted_present == 0 || arrived - counted_end >= extra_max)
+    }
+
+    fn arrive(&mut self, job: Job) -> Result<(), SimError> {
+        let number = self.intake.arrived();
+        let bytes_ns = self.intake.work_ns(job.at_ns, job.bytes)?;
+        let setup_ns = self.simulation.setup.as_nanos() as u64;
+        let work_ns = bytes_ns.saturating_add(setup_ns);
+        self.end_overloads(job.at_ns as f64);
+        self.run_until(job.at_ns as f64);
+        let class = self.clients.draw();
+        let start_delay_ns = self.simulation.start_delay.as_nanos() as f64;
+        let slot = self.slot(Present {
+            number,
+            at_ns: job.at_ns,
+            bytes: job.bytes,
+            alone_ns: start_delay_ns + work_ns as f64 / self.capacity.classes[class].cap,
+            systems_left: self.systems.len(),
+        })?;
+        let work = Work {
+            slot,
+            class,
+            work_ns: work_ns as f64,
+            estimate_ns: self.estimate_ns(work_ns),
+        };
+        self.counted_present += u64::from(self.is_counted(number));
+        for system in &mut self.systems {
+            system.arrive(&work);
+        }
+        Ok(())
+    }
+
+    /// Brings all systems to a time, and counts those who leave on the way.
+    fn run_until(&mut self, until_ns: f64) {
+        for place in 0..self.systems.len() {
+            while (until_ns.is_finite() || self.systems[place].jobs() > 0)
+                && let Some(end) = self.systems[place].run_until(until_ns)
+            {
+                self.leave(place, end);
+            }
+        }
+    }
+
+    /// Tells the systems of the overloads that end before `until_ns`.
+    fn end_overloads(&mut self, until_ns: f64) {
+        let Some(profile) = self.simulation.profile else {
+            return;
+        };
+        while let Some(end_s) = profile.overload_end_s(self.overloads_ended)
+            && end_s * 1e9 < until_ns
+        {
+            self.overloads_ended += 1;
+            self.run_until(end_s * 1e9);
+            for system in &mut self.systems {
+                let jobs = system.jobs();
+                system.recovery.overload_ends(end_s * 1e9, jobs);
+            }
+        }
+    }
+
+    fn leave(&mut self, place: usize, end: End) {
+        let slot = end.slot as usize;
+        let stride = self.systems.len();
+        let present = &mut self.present[slot];
+        let sojourn_ns = (end.at_ns - present.at_ns as f64).max(f64::MIN_POSITIVE);
+        self.sojourns_ns[slot * stride + place] = if end.failed { -sojourn_ns } else { sojourn_ns };
+        present.systems_left -= 1;
+        if present.systems_left == 0 {
+            let present = *present;
+            self.slots_free.push(end.slot);
+            if self.is_counted(present.number) {
+                self.counted_present -= 1;
+                self.count(slot, &present);
+            }
+        }
+    }
+
+    fn count(&mut self, slot: usize, present: &Present) {
+        let stride = self.systems.len();
+        let sojourns_ns = &self.sojourns_ns[slot * stride..][..stride];
+        let reference_ns = self.reference.map(|place| sojourns_ns[place].abs());
+        for (tally, &sojourn_ns) in self.tallies.iter_mut().zip(sojourns_ns) {
+            tally.add(&Done {
+                number: present.number - self.simulation.warmup_jobs,
+                at_ns: present.at_ns,
+                bytes: present.bytes,
+                alone_ns: present.alone_ns,
+                sojourn_ns: sojourn_ns.abs(),
+                failed: sojourn_ns < 0.0,
+                stretch: reference_ns.map(|reference_ns| sojourn_ns.abs() / reference_ns),
+            });
+        }
+    }
+
+    fn is_counted(&self, number: u64) -> bool {
+        let counted = number.checked_sub(self.simulation.warmup_jobs);
+        counted.is_some_and(|number| self.simulation.jobs.is_none_or(|jobs| number < jobs))
+    }
+
+    /// A place for a job, one that is free if there is any.
+    fn slot(&mut self, present: Present) -> Result<u32, SimError> {
+        if let Some(slot) = self.slots_free.pop() {
+            self.present[slot as usize] = present;
+            return Ok(slot);
+        }
+        let jobs_max = self.simulation.jobs_in_system_max.min(u32::MAX as usize);
+        if self.present.len() >= jobs_max {
+            return Err(SimError::TooManyJobs {
+                number: self.intake.arrived(),
+                jobs_max,
+            });
+        }
+        let slot = self.present.len() as u32;
+        self.present.push(present);
+        self.sojourns_ns
+            .resize(self.present.len() * self.systems.len(), 0.0);
+        Ok(slot)
+    }
+
+    /// What policies are told of a job's work.
+    fn estimate_ns(&mut self, work_ns: u64) -> u64 {
+        if self.simulation.estimate_sigma == 0.0 {
+            return work_ns;
+        }
+        let factor = libm::exp(self.simulation.estimate_sigma * normal(&mut self.estimate_rng));
+        // A float converts with saturation; sums of estimates must not reach its end.
+        ((work_ns as f64 * factor).round() as u64).clamp(1, u64::MAX / 4)
+    }
+}
+
+/// Which class of clients a job is of.
+struct Clients {
+    /// Sums of shares up to and with each class, the last being 1.
+    shares_until: Vec<f64>,
+    rng: ChaCha8Rng,
+}
+
+impl Clients {
+    fn new(simulation: &Simulation, replication: u32) -> Self {
+        let total: f64 = simulation.clients.iter().map(|class| class.share).sum();
+        let mut sum = 0.0;
+        let until = |class: &crate::ClientClass| {
+            sum += class.share;
+            sum / total
+        };
+        Self {
+            shares_until: simulation.clients.iter().map(until).collect(),
+            rng: generator(simulation.seed, replication, Stream::Clients),
+        }
+    }
+
+    fn draw(&mut self) -> usize {
+        if self.shares_until.len() < 2 {
+            return 0;
+        }
+        let share = unit(&mut self.rng);
+        let class = self.shares_until.partition_point(|until| *until < share);
+        class.min(self.shares_until.len() - 1)
+    }
+}
+
+/// A standard normal number (Box and Muller 1958).
+fn normal(rng: &mut impl RngCore) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(unit(rng)));
+    radius * libm::cos(2.0 * std::f64::consts::PI * unit(rng))
+}

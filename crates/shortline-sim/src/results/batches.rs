@@ -1,0 +1,119 @@
+//! Confidence intervals by batch means.
+//!
+//! Times in the system of jobs near each other depend on each other; means over long batches
+//! of jobs hardly do. Jobs go to batches by the order of arrival, so that a job counts in the
+//! same batch under every policy. There are 20 to 39 batches: at 40, neighbours are joined
+//! and batches are twice as long from then on. The interval is Student's, over the batches of
+//! all replications:
+//!
+//! ```text
+//! half-width = t(1 - (1 - confidence) / 2, n - 1) * deviation of the batch means / sqrt(n)
+//! ```
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+const BATCHES_MAX: usize = 40;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Batches {
+    batch_jobs: u64,
+    /// Sum and number of each batch, one after the other of each run.
+    runs: Vec<Vec<(f64, u64)>>,
+}
+
+impl Batches {
+    pub(crate) fn new() -> Self {
+        Self {
+            batch_jobs: 1,
+            runs: vec![Vec::new()],
+        }
+    }
+
+    /// Counts the value of the job that is `number`th to arrive, from 0.
+    pub(crate) fn add(&mut self, number: u64, value: f64) {
+        while number / self.batch_jobs >= BATCHES_MAX as u64 {
+            self.double();
+        }
+        let batch = (number / self.batch_jobs) as usize;
+        let run = &mut self.runs[0];
+        if batch >= run.len() {
+            run.resize(batch + 1, (0.0, 0));
+        }
+        run[batch].0 += value;
+        run[batch].1 += 1;
+    }
+
+    /// Adds the batches of other runs.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        while self.batch_jobs < other.batch_jobs {
+            self.double();
+        }
+        while other.batch_jobs < self.batch_jobs {
+            other.double();
+        }
+        self.runs.append(&mut other.runs);
+    }
+
+    /// Half the width of the interval about the mean; `None` for fewer than two full batches.
+    pub(crate) fn half_width(&self, confidence: f64) -> Option<f64> {
+        let full = self
+            .runs
+            .iter()
+            .flatten()
+            .filter(|(_, jobs)| *jobs == self.batch_jobs);
+        let means: Vec<f64> = full.map(|(sum, jobs)| sum / *jobs as f64).collect();
+        let n = means.len() as f64;
+        let freedom = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+        let mean = means.iter().sum::<f64>() / n;
+        let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some(freedom.inverse_cdf(0.5 + confidence / 2.0) * (variance / n).sqrt())
+    }
+
+    fn double(&mut self) {
+        self.batch_jobs *= 2;
+        for run in &mut self.runs {
+            *run = run
+                .chunks(2)
+                .map(|pair| {
+                    pair.iter()
+                        .fold((0.0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+                })
+                .collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_interval_of_known_batches() {
+        let mut batches = Batches::new();
+        for (number, value) in [1.0, 2.0, 3.0, 4.0].into_iter().enumerate() {
+            batches.add(number as u64, value);
+        }
+        // Deviation sqrt(5/3), t(0.995, 3) = 5.841.
+        let expected = 5.8409 * (5.0f64 / 3.0).sqrt() / 2.0;
+        assert!((batches.half_width(0.99).unwrap() - expected).abs() < 1e-3);
+        assert_eq!(Batches::new().half_width(0.99), None);
+    }
+
+    #[test]
+    fn batches_grow_and_merge() {
+        let (mut one, mut two) = (Batches::new(), Batches::new());
+        for number in 0..1000 {
+            one.add(number, 1.0);
+        }
+        for number in 0..100 {
+            two.add(number, 3.0);
+        }
+        two.merge(&one);
+        assert_eq!(two.batch_jobs, 32);
+        let full = two.runs.iter().flatten().filter(|(_, jobs)| *jobs == 32);
+        assert_eq!(full.count(), 31 + 3);
+        assert!(two.half_width(0.9).unwrap() > 0.0);
+    }
+}

@@ -1,0 +1,222 @@
+//! A simulation: servers, users and policies, and the arrivals of some replications.
+//!
+//! A replication puts one stream of arrivals through all policies at once (common random
+//! numbers: differences between policies are not differences of luck) and, if starvation
+//! stretch is wanted, through processor sharing beside them. Replications differ in their
+//! random numbers, run on all cores, and are added up in their order, so that results do not
+//! depend on the number of cores.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use shortline_sched::{Needs, PathView, Policy, Urgency};
+
+use crate::arrivals::{Job, LoadProfile};
+use crate::engine::{Capacity, Class, Patience};
+use crate::fluid::QUANTUM_BYTES;
+use crate::replication::Replication;
+use crate::results::{PolicyResult, Tally};
+use crate::{ClientClass, SimError};
+
+/// Users who give up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Impatience {
+    /// How long a user waits for a response.
+    pub after: Duration,
+    /// How often the user asks again before giving up for good.
+    pub retries: u32,
+}
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// The policies to compare, at least one.
+    pub policies: Vec<Policy>,
+    /// What waiting adds to all policies. With it `fair` and `las` are not fluid: their jobs
+    /// are served in turns, one at a time.
+    pub urgency: Urgency,
+    /// The rate of each server, in bits per second.
+    pub rate_bps: u64,
+    /// How many servers there are; a job is on one at most.
+    pub servers: NonZeroU32,
+    /// Classes of clients; none for clients that take all that a server gives.
+    pub clients: Vec<ClientClass>,
+    /// From a job's arrival until its service can begin.
+    pub start_delay: Duration,
+    /// How long a turn is where jobs are served in turns (`bands`, `quickfix`), in bytes.
+    pub quantum_bytes: u64,
+    /// Work of each job beside its bytes.
+    pub setup: Duration,
+    /// Size estimates are size * exp(sigma Z), Z standard normal; 0 for exact ones.
+    pub estimate_sigma: f64,
+    /// Users' patience; `None` for endless.
+    pub impatience: Option<Impatience>,
+    /// So many jobs are not counted, from the first.
+    pub warmup_jobs: u64,
+    /// So many jobs are counted after that; more arrive until the last of them has ended (a
+    /// tenth more at most), so that it is not alone in the end. `None` for all arrivals.
+    pub jobs: Option<u64>,
+    /// Whether starvation stretch is wanted.
+    pub stretch: bool,
+    /// The most jobs in a system at once.
+    pub jobs_in_system_max: usize,
+    /// Confidence of the intervals, such as 0.99.
+    pub confidence: f64,
+    /// Seed of clients and estimates, and of arrivals made from it.
+    pub seed: u64,
+    /// The load over time where it is known: ends of overloads are watched.
+    pub profile: Option<LoadProfile>,
+}
+
+impl Simulation {
+    /// Exact sizes, endless patience, no warm-up, one server: `policies` on a link.
+    pub fn new(policies: Vec<Policy>, rate_bps: u64) -> Self {
+        Self {
+            policies,
+            urgency: Urgency::None,
+            quantum_bytes: QUANTUM_BYTES as u64,
+            rate_bps,
+            servers: NonZeroU32::MIN,
+            clients: Vec::new(),
+            start_delay: Duration::ZERO,
+            setup: Duration::ZERO,
+            estimate_sigma: 0.0,
+            impatience: None,
+            warmup_jobs: 0,
+            jobs: None,
+            stretch: false,
+            jobs_in_system_max: 100_000_000,
+            confidence: 0.99,
+            seed: 1,
+            profile: None,
+        }
+    }
+
+    /// Runs `replications` of them, `arrivals` giving each one's jobs, and returns one result
+    /// per policy, in the order of the policies.
+    ///
+    /// # Errors
+    /// [`SimError`] for settings and arrivals that cannot be simulated, whichever
+    /// replication finds it first in their order.
+    pub fn run<I>(
+        &self,
+        replications: NonZeroU32,
+        arrivals: impl Fn(u32) -> Result<I, SimError> + Sync,
+    ) -> Result<Vec<PolicyResult>, SimError>
+    where
+        I: Iterator<Item = Result<Job, SimError>>,
+    {
+        self.check()?;
+        let one = |index| Replication::new(self, index)?.run(arrivals(index)?);
+        let mut sums: Option<Vec<Tally>> = None;
+        for tallies in on_all_cores(replications, one) {
+            let tallies = tallies?;
+            match &mut sums {
+                None => sums = Some(tallies),
+                Some(sums) => sums
+                    .iter_mut()
+                    .zip(&tallies)
+                    .for_each(|(sum, tally)| sum.merge(tally)),
+            }
+        }
+        let results = |(&policy, tally): (&Policy, &Tally)| {
+            tally
+                .result(policy, self.confidence)
+                .ok_or(SimError::NothingCounted {
+                    warmup_jobs: self.warmup_jobs,
+                })
+        };
+        let sums = sums.ok_or(SimError::NoArrivals)?;
+        self.policies.iter().zip(&sums).map(results).collect()
+    }
+
+    fn check(&self) -> Result<(), SimError> {
+        let refuse = |what, value, want| Err(SimError::Range { what, value, want });
+        if !(self.estimate_sigma >= 0.0 && self.estimate_sigma <= 20.0) {
+            return refuse("estimates' sigma", self.estimate_sigma, "0 to 20");
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return refuse("confidence", self.confidence, "above 0 and below 1");
+        }
+        if self.quantum_bytes == 0 {
+            return refuse("quantum", 0.0, "above 0 bytes");
+        }
+        if self.clients.is_empty()
+            && let Some(policy) = self.policies.iter().find(|p| p.needs() == Needs::Path)
+        {
+            return Err(SimError::NoClients {
+                policy: policy.to_string(),
+            });
+        }
+        if let Some(impatience) = self.impatience
+            && impatience.after.is_zero()
+        {
+            return refuse("patience", 0.0, "above 0 seconds");
+        }
+        Ok(())
+    }
+
+    /// What the engine knows of servers and clients.
+    pub(crate) fn capacity(&self) -> Capacity {
+        let class = |client: &ClientClass| {
+            let cap = (client.rate.bps() as f64 / self.rate_bps as f64).min(1.0);
+            let rtt_ns = client.rtt.duration().as_nanos() as u64;
+            Class {
+                cap,
+                // In nanoseconds of a server's work instead of bytes.
+                path: Some(PathView {
+                    rtt_ns,
+                    cwnd_bytes: (cap * rtt_ns as f64) as u64,
+                    rate_bps_past: Some((cap * 8e9) as u64),
+                }),
+            }
+        };
+        let mut capacity = Capacity {
+            servers: f64::from(self.servers.get()),
+            ..Capacity::one()
+        };
+        if !self.clients.is_empty() {
+            capacity.classes = self.clients.iter().map(class).collect();
+        }
+        capacity
+    }
+
+    pub(crate) fn patience(&self) -> Option<Patience> {
+        self.impatience.map(|impatience| Patience {
+            after_ns: impatience.after.as_nanos() as f64,
+            retries: impatience.retries,
+        })
+    }
+}
+
+/// What `run` gives for 0 to `count`, in that order, computed on all cores.
+fn on_all_cores<T: Send>(count: NonZeroU32, run: impl Fn(u32) -> T + Sync) -> Vec<T> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let next = AtomicU32::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count.get() {
+                return done;
+            }
+            done.push((index, run(index)));
+        }
+    };
+    let mut all: Vec<(u32, T)> = std::thread::scope(|scope| {
+        let threads = cores.min(count.get() as usize);
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, Vec<(u32, T)>>| {
+            handle
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        handles.into_iter().flat_map(join).collect()
+    });
+    all.sort_by_key(|&(index, _)| index);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests;

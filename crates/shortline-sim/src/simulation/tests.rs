@@ -1,0 +1,279 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::arrivals::{Gaps, Generated};
+use crate::dist::Distribution;
+use crate::model::{Form, Queue};
+
+/// A byte takes a microsecond.
+const RATE_BPS: u64 = 8_000_000;
+
+fn replications(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
+fn poisson(sizes: &str, load: f64, servers: u32) -> Generated {
+    let sizes: Distribution = sizes.parse().unwrap();
+    Generated {
+        gaps: Gaps::new(1.0).unwrap(),
+        full_load_jobs_per_s: Generated::jobs_per_s(&sizes, RATE_BPS, servers, 0).unwrap(),
+        sizes,
+        profile: LoadProfile::steady(load).unwrap(),
+        preloaded: 0,
+        end_s: f64::INFINITY,
+    }
+}
+
+fn counted(policies: &[Policy], jobs: u64) -> Simulation {
+    Simulation {
+        warmup_jobs: jobs / 10,
+        jobs: Some(jobs),
+        ..Simulation::new(policies.to_vec(), RATE_BPS)
+    }
+}
+
+fn results(simulation: &Simulation, arrivals: &Generated, count: u32) -> Vec<PolicyResult> {
+    let jobs = |replication| Ok(arrivals.jobs(simulation.seed, replication).map(Ok));
+    simulation.run(replications(count), jobs).unwrap()
+}
+
+fn of_jobs(simulation: &Simulation, jobs: &[(u64, f64)]) -> Result<Vec<PolicyResult>, SimError> {
+    let arrivals = |_| Ok(jobs.iter().map(|&(at_ns, bytes)| Ok(Job { at_ns, bytes })));
+    simulation.run(replications(1), arrivals)
+}
+
+const FORMS: [(Policy, Form); 6] = [
+    (Policy::Srpt, Form::Srpt),
+    (Policy::Psjf, Form::Psjf),
+    (Policy::Sjf, Form::Sjf),
+    (Policy::Las, Form::Las),
+    (Policy::Fair, Form::Fair),
+    (Policy::Fifo, Form::Fifo),
+];
+
+/// The mean of the exact times is in the interval, and near.
+fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within: f64) {
+    let simulation = Simulation {
+        seed,
+        ..counted(&FORMS.map(|(policy, _)| policy), jobs)
+    };
+    let queue = Queue::new(sizes.parse().unwrap(), load).unwrap();
+    let found = results(&simulation, &poisson(sizes, load, 1), 2);
+    for (result, (policy, form)) in found.iter().zip(FORMS) {
+        let exact = queue.solve(form).unwrap();
+        let checks = [
+            (
+                "sojourn",
+                result.sojourn_mean * 1e6,
+                result.sojourn_mean_half_width.unwrap() * 1e6,
+                exact.sojourn_mean,
+            ),
+            (
+                "slowdown",
+                result.slowdown_mean,
+                result.slowdown_mean_half_width.unwrap(),
+                exact.slowdown_mean,
+            ),
+        ];
+        for (what, mean, half_width, exact) in checks {
+            let told = format!("{policy}, {sizes}, load {load}: {what} {mean} for {exact}");
+            if exact.is_finite() {
+                assert!((mean - exact).abs() <= half_width, "{told} +- {half_width}");
+                assert!((mean / exact - 1.0).abs() < within, "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn means_agree_with_closed_forms_at_half_load() {
+    agrees_with_closed_forms("exp:1000", 0.5, 200_000, 1, 0.01);
+    agrees_with_closed_forms("bp:300,30000,1.5", 0.5, 200_000, 1, 0.02);
+}
+
+#[test]
+fn known_schedule_gives_known_results() {
+    let jobs = [
+        (0, 15_000.0),
+        (0, 10_000.0),
+        (10_000_000, 10_000.0),
+        (20_000_000, 10_000.0),
+    ];
+    let simulation = Simulation {
+        stretch: true,
+        ..Simulation::new(vec![Policy::Srpt, Policy::Fsp], RATE_BPS)
+    };
+    let [srpt, fsp] = &of_jobs(&simulation, &jobs).unwrap()[..] else {
+        unreachable!("two policies");
+    };
+    assert_eq!(srpt.sojourn_mean, 0.01875);
+    assert_eq!(srpt.slowdown_mean, 1.5);
+    // 25, 10, 25 and 25 ms.
+    assert_eq!(fsp.sojourn_mean, 0.02125);
+    // FSP lets nobody wait longer than processor sharing does.
+    assert_eq!(fsp.stretch.unwrap().share_above_one, 0.0);
+    assert!(srpt.stretch.unwrap().largest_job > 1.0);
+}
+
+#[test]
+fn littles_law_holds() {
+    let simulation = counted(&[Policy::Srpt, Policy::Fair, Policy::Las], 100_000);
+    for result in results(&simulation, &poisson("exp:1000", 0.7, 1), 2) {
+        // Jobs a second times mean seconds, up to what the warm-up and the end make of it.
+        let expected = 700.0 * result.sojourn_mean;
+        assert!(
+            (result.number_mean / expected - 1.0).abs() < 0.03,
+            "{}",
+            result.policy
+        );
+    }
+}
+
+/// M/M/K: C(K, a) / (K mu - lambda) + 1 / mu, by Erlang's formula.
+#[test]
+fn several_servers_agree_with_erlang() {
+    let (servers, load) = (4u32, 0.8);
+    let offered = f64::from(servers) * load;
+    let mut blocking = 1.0;
+    for k in 1..=servers {
+        blocking = offered * blocking / (f64::from(k) + offered * blocking);
+    }
+    let waiting = blocking / (1.0 - load * (1.0 - blocking));
+    let exact = 1.0 + waiting / (f64::from(servers) * (1.0 - load));
+    let simulation = Simulation {
+        servers: NonZeroU32::new(servers).unwrap(),
+        ..counted(&[Policy::Fifo, Policy::Las, Policy::Fair], 200_000)
+    };
+    for result in results(&simulation, &poisson("exp:1000", load, servers), 2) {
+        // Exponential sizes: no order that does not look at them changes the mean.
+        let (mean, half_width) = (
+            result.sojourn_mean * 1e3,
+            result.sojourn_mean_half_width.unwrap() * 1e3,
+        );
+        assert!(
+            (mean - exact).abs() <= half_width.max(0.01),
+            "{}: {mean} {exact}",
+            result.policy
+        );
+    }
+}
+
+#[test]
+fn the_number_of_cores_changes_nothing() {
+    let simulation = counted(&[Policy::Srpt, Policy::Fair], 1000);
+    let arrivals = poisson("bp:300,30000,1.5", 0.6, 1);
+    let twice: Vec<_> = (0..2).map(|_| results(&simulation, &arrivals, 5)).collect();
+    assert_eq!(twice[0], twice[1]);
+    assert_eq!(twice[0][0].requests, 5000);
+}
+
+#[test]
+fn users_who_give_up_ask_again() {
+    // Of two of 10 ms the second does not begin before it is given up at 6 ms, and again at 12,
+    // when the first has been over for 2 ms: at the third try it has begun at 12 and fails at 18.
+    let simulation = Simulation {
+        impatience: Some(Impatience {
+            after: Duration::from_millis(6),
+            retries: 2,
+        }),
+        ..Simulation::new(vec![Policy::Fifo], RATE_BPS)
+    };
+    let result = &of_jobs(&simulation, &[(0, 10_000.0)]).unwrap()[0];
+    assert_eq!((result.failed, result.aborts), (1, 3));
+    assert_eq!(result.sojourn_mean, 0.018);
+    let result = &of_jobs(&simulation, &[(0, 5_000.0), (0, 5_000.0)]).unwrap()[0];
+    // The second is given up at 6 ms with 1 ms of service, and done anew until 11.
+    assert_eq!((result.failed, result.aborts), (0, 1));
+    assert_eq!(result.sojourn_max, 0.011);
+}
+
+#[test]
+fn delays_setup_and_slow_clients_count_in_time_alone() {
+    let simulation = Simulation {
+        start_delay: Duration::from_millis(30),
+        setup: Duration::from_millis(2),
+        clients: vec!["2mbit/30ms".parse().unwrap()],
+        ..Simulation::new(vec![Policy::Srpt, Policy::Srrt, Policy::Fair], RATE_BPS)
+    };
+    for result in of_jobs(&simulation, &[(5, 10_000.0)]).unwrap() {
+        // A quarter of the server's speed, for 12 ms of work.
+        assert!((result.sojourn_mean - 0.078).abs() < 1e-12);
+        assert_eq!(result.slowdown_mean, 1.0);
+    }
+}
+
+#[test]
+fn wrong_estimates_cost_srpt_something() {
+    let arrivals = poisson("bp:300,30000,1.5", 0.8, 1);
+    let exact = counted(&[Policy::Srpt], 50_000);
+    let estimated = Simulation {
+        estimate_sigma: 1.5,
+        ..exact.clone()
+    };
+    let mean = |simulation| results(simulation, &arrivals, 1)[0].sojourn_mean;
+    assert!(mean(&estimated) > 1.1 * mean(&exact));
+}
+
+#[test]
+fn fair_recovers_more_slowly_from_an_overload_than_srpt() {
+    let profile = LoadProfile::alternating(2.0, 2.0, 0.3, 1.4).unwrap();
+    let arrivals = Generated {
+        profile,
+        end_s: 200.0,
+        ..poisson("bp:300,30000,1.5", 0.5, 1)
+    };
+    let simulation = Simulation {
+        profile: Some(profile),
+        ..Simulation::new(vec![Policy::Srpt, Policy::Fair], RATE_BPS)
+    };
+    let found = results(&simulation, &arrivals, 1);
+    let of = |index: usize| found[index].recovery.clone().unwrap();
+    assert_eq!(of(0).overloads, 49);
+    assert!(of(0).seconds_mean < of(1).seconds_mean);
+    assert!(of(0).jobs_at_end_mean < of(1).jobs_at_end_mean);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_told_in_one_line() {
+    let told = |simulation: &Simulation, jobs: &[(u64, f64)]| {
+        let error = of_jobs(simulation, jobs).unwrap_err().to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        error
+    };
+    let simulation = Simulation::new(vec![Policy::Srpt], RATE_BPS);
+    assert!(told(&simulation, &[]).starts_with("no arrivals"));
+    assert!(told(&simulation, &[(5, 1.0), (4, 1.0)]).starts_with("arrival 2 at 4 ns"));
+    assert!(told(&simulation, &[(0, -1.0)]).contains("size -1"));
+    assert!(told(&simulation, &[(0, f64::NAN)]).contains("size NaN"));
+    let full = Simulation {
+        jobs_in_system_max: 2,
+        ..simulation.clone()
+    };
+    assert!(told(&full, &[(0, 9.0); 3]).starts_with("arrival 3: more than 2 jobs"));
+    let warm = Simulation {
+        warmup_jobs: 3,
+        ..simulation.clone()
+    };
+    assert!(told(&warm, &[(0, 9.0); 3]).starts_with("warm-up of 3 jobs"));
+    let blind = Simulation {
+        estimate_sigma: f64::NAN,
+        ..simulation
+    };
+    assert!(told(&blind, &[(0, 9.0)]).contains("sigma NaN"));
+    let swift = Simulation::new(vec![Policy::Swift], RATE_BPS);
+    assert!(told(&swift, &[(0, 9.0)]).contains("policy `swift`"));
+}
+
+/// The whole of the table that the simulator is held to: `scripts/test --release` with
+/// `--ignored` runs it.
+#[test]
+#[ignore = "takes minutes in a release build"]
+fn means_agree_with_closed_forms_at_every_load() {
+    for (load, jobs) in [(0.5, 4_000_000), (0.7, 10_000_000), (0.8, 20_000_000)] {
+        agrees_with_closed_forms("exp:1000", load, jobs, 1, 0.01);
+        agrees_with_closed_forms("bp:300,30000,1.5", load, jobs, 1, 0.01);
+    }
+    for (load, jobs) in [(0.9, 60_000_000), (0.95, 150_000_000)] {
+        agrees_with_closed_forms("exp:1000", load, jobs, 1, 0.01);
+        agrees_with_closed_forms("bp:300,30000,1.5", load, jobs, 1, 0.01);
+    }
+}

@@ -1,0 +1,192 @@
+//! `shortline model`: what theory expects of a queue, by formula ([`shortline_sim::model`]).
+//!
+//! Every combination of sizes, load and policy is a result. Times are in mean service times:
+//! an empty system takes 1 for the mean job. What is infinite is `null` in JSON. With
+//! `--simulate` the simulator's result for the same queue stands beside each.
+
+mod plot;
+mod queues;
+mod simulated;
+mod table;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use shortline_load::workload::Schedule;
+use shortline_sched::units::Rate;
+use shortline_sim::dist::Distribution;
+use shortline_sim::model::{Analysis, Form};
+
+use crate::error::CommandError;
+
+use self::queues::{PhasesFlag, Setting};
+use self::simulated::{JOBS_MAX, Simulated};
+
+/// Flags of `shortline model`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Sizes of the jobs: exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE,
+    /// weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA,
+    /// surge-001 (paper 001, Table 1) or world-cup (paper 000, 2.1); may be given more than once [default for a workload:
+    /// responses like those of the World Cup 98 site]
+    #[arg(long, value_name = "D")]
+    dist: Vec<Distribution>,
+
+    #[command(flatten)]
+    traffic: Traffic,
+
+    /// Rate of the link, such as 10mbit, of a schedule or workload, whose sizes are bytes
+    #[arg(long)]
+    rate: Option<Rate>,
+
+    /// Policies to compare, separated by commas: srpt, psjf, sjf, las, fair, fifo; under a
+    /// schedule or workload srpt and fair only
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "srpt,fair"
+    )]
+    policy: Vec<Form>,
+
+    /// Print JSON, times in mean service times
+    #[arg(long)]
+    json: bool,
+
+    /// Draw an SVG: slowdown by size, or, of several loads, the means by load
+    #[arg(long, value_name = "F.svg")]
+    plot: Option<PathBuf>,
+
+    /// Simulate so many jobs of each queue, too, and show what they met beside the formula
+    #[arg(
+        long,
+        value_name = "JOBS",
+        value_parser = clap::value_parser!(u32).range(1000..=JOBS_MAX)
+    )]
+    simulate: Option<u32>,
+
+    /// Seed of the simulation
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "simulate")]
+    seed: u64,
+}
+
+/// How much work comes.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Traffic {
+    /// Loads, above 0 and below 1, separated by commas
+    #[arg(
+        long,
+        value_name = "RHO",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    load: Vec<f64>,
+
+    /// A load that alternates for ever: seconds of low load, of high load, the loads
+    #[arg(long, value_name = "LOW_S,HIGH_S,LOW,HIGH", requires = "rate")]
+    schedule: Option<PhasesFlag>,
+
+    /// The alternating load of paper 000, Table I: w1 to w10
+    #[arg(long, value_name = "NAME", value_parser = Schedule::by_name, requires = "rate")]
+    workload: Option<Schedule>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`], one line.
+pub fn run(args: Args) -> Result<(), CommandError> {
+    let results = args.results()?;
+    if let Some(path) = &args.plot {
+        plot::draw(path, &results)?;
+    }
+    let text = if args.json {
+        json(results)?
+    } else {
+        table::table(&results)
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| CommandError::Failure(format!("standard output: {error}")))
+}
+
+/// One entry of the JSON.
+#[derive(Debug, Serialize)]
+struct ModelResult {
+    #[serde(flatten)]
+    setting: Setting,
+    #[serde(flatten)]
+    analysis: Analysis,
+    /// What the simulator found for the same queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated: Option<Simulated>,
+}
+
+impl Args {
+    fn results(&self) -> Result<Vec<ModelResult>, CommandError> {
+        let mut results = Vec::new();
+        for setting in self.settings()? {
+            let queue = setting.queue()?;
+            let sample = self
+                .simulate
+                .map(|jobs| setting.sample(jobs as usize, self.seed));
+            for &policy in &self.policy {
+                let analysis = queue.solve(policy)?;
+                let simulated = sample.as_ref().map(|sample| sample.simulate(policy));
+                results.push(ModelResult {
+                    setting: setting.clone(),
+                    analysis: analysis.in_units_of(setting.dist.mean()),
+                    simulated: simulated.transpose()?,
+                });
+            }
+        }
+        Ok(results)
+    }
+
+    /// Every combination of sizes and traffic.
+    fn settings(&self) -> Result<Vec<Setting>, CommandError> {
+        let dists = match (&self.dist[..], &self.traffic.workload) {
+            ([], Some(_)) => vec![queues::world_cup_responses()?],
+            ([], None) => {
+                let problem = "--dist: missing; want the sizes of the jobs, such as --dist exp:1";
+                return Err(CommandError::usage(problem));
+            }
+            (dists, _) => dists.to_vec(),
+        };
+        if self.rate.is_some() && !self.traffic.load.is_empty() {
+            let problem = "--rate: with --load times are in mean service times; want it with \
+                           --schedule or --workload only";
+            return Err(CommandError::usage(problem));
+        }
+        let phases = match (&self.traffic.schedule, &self.traffic.workload) {
+            (Some(flag), _) => Some(flag.0),
+            (None, Some(schedule)) => Some(queues::phases(schedule)),
+            (None, None) => None,
+        };
+        let alternating = phases.zip(self.rate);
+        let settings = dists.iter().flat_map(|dist| match alternating {
+            Some((phases, rate)) => vec![Setting::alternating(dist, phases, rate)],
+            None => {
+                let loads = self.traffic.load.iter();
+                loads.map(|&load| Setting::steady(dist, load)).collect()
+            }
+        });
+        Ok(settings.collect())
+    }
+}
+
+fn json(results: Vec<ModelResult>) -> Result<String, CommandError> {
+    #[derive(Serialize)]
+    struct Results {
+        results: Vec<ModelResult>,
+    }
+    let mut text = serde_json::to_string_pretty(&Results { results })
+        .map_err(|error| CommandError::Failure(format!("results as JSON: {error}")))?;
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Drawings of `shortline model`, as SVG: the slowdown that each size expects (paper 001, Figs
+//! 7 and 8), up to the 99th percentile on the left as there, and on the right on to the
+//! largest job; or, of several loads, the means by load. Dots are what the simulator found,
+//! lines what the formula says. Text is left to the viewer's own fonts.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::ModelResult;
+use super::simulated::Simulated;
+use crate::error::CommandError;
+
+const WIDTH: u32 = 1120;
+const HEIGHT: u32 = 460;
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(120, 80, 40),
+    RGBColor(90, 90, 90),
+];
+
+type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+struct Line {
+    name: String,
+    points: Vec<(f64, f64)>,
+    dots: Vec<(f64, f64)>,
+}
+
+/// Draws the results to a file.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandError> {
+    let loads = results.iter().map(|result| result.setting.load);
+    let several = loads.clone().any(|load| Some(load) != loads.clone().next());
+    let whole = SVGBackend::new(path, (WIDTH, HEIGHT)).into_drawing_area();
+    let drawn = (|| -> Drawn {
+        whole.fill(&WHITE)?;
+        let (left, right) = whole.split_horizontally(WIDTH / 2);
+        if several {
+            by_load(&left, &right, results)?;
+        } else {
+            by_size(&left, &right, results)?;
+        }
+        whole.present()?;
+        Ok(())
+    })();
+    drawn.map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
+}
+
+fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
+    type Points = fn(&ModelResult) -> Vec<(f64, f64)>;
+    let lines = |points: Points, dots: Points| -> Vec<Line> {
+        let line = |result: &ModelResult| Line {
+            name: name(results, result),
+            points: points(result),
+            dots: dots(result),
+        };
+        results.iter().map(line).collect()
+    };
+    let to_99 = lines(buckets_to_99, |result| {
+        let simulated = result.simulated.as_ref();
+        simulated.map_or(Vec::new(), |simulated| simulated.slowdown_to_99())
+    });
+    let tail = lines(tail_points, |result| {
+        let simulated = result.simulated.as_ref();
+        simulated.map_or(Vec::new(), |simulated| simulated.slowdown_by_nines.clone())
+    });
+    let percentiles = ("percentile of size", 0.0..100.0);
+    let legend = SeriesLabelPosition::UpperLeft;
+    chart(left, "mean slowdown by size", percentiles, legend, &to_99)?;
+    let decades = tail.iter().flat_map(|line| line.points.last());
+    let decades = decades.map(|point| point.0).fold(1.0, f64::max);
+    let nines = (
+        "nines: 2 is the 99th percentile, 3 the 99.9th",
+        0.0..decades,
+    );
+    let legend = SeriesLabelPosition::LowerRight;
+    chart(right, "and on to the largest jobs", nines, legend, &tail)
+}
+
+fn buckets_to_99(result: &ModelResult) -> Vec<(f64, f64)> {
+    let buckets = &result.analysis.buckets;
+    let percentile = |place: usize| 100.0 * (place as f64 + 0.5) / buckets.len() as f64;
+    let points = buckets.iter().enumerate();
+    points
+        .map(|(place, bucket)| (percentile(place), bucket.slowdown))
+        .filter(|(percentile, slowdown)| *percentile < 99.0 && slowdown.is_finite())
+        .collect()
+}
+
+fn tail_points(result: &ModelResult) -> Vec<(f64, f64)> {
+    let points = result.analysis.points.iter();
+    points
+        .filter(|point| point.share_above > 0.0)
+        .map(|point| (-point.share_above.log10(), point.slowdown))
+        .collect()
+}
+
+fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
+    let lines = |value: fn(&ModelResult) -> f64, found: fn(&Simulated) -> Option<f64>| {
+        let mut lines: Vec<Line> = Vec::new();
+        for result in results {
+            let name = name(results, result);
+            let place = lines.iter().position(|line| line.name == name);
+            let place = place.unwrap_or_else(|| {
+                lines.push(Line {
+                    name,
+                    points: Vec::new(),
+                    dots: Vec::new(),
+                });
+                lines.len() - 1
+            });
+            let load = result.setting.load;
+            lines[place].points.push((load, value(result)));
+            let found = result.simulated.as_ref().and_then(found);
+            lines[place].dots.extend(found.map(|found| (load, found)));
+        }
+        lines
+    };
+    let means = lines(
+        |result| result.analysis.sojourn_mean,
+        |simulated| Some(simulated.sojourn_mean),
+    );
+    let largest = lines(|result| result.analysis.slowdown_largest, |_| None);
+    let title = "mean time in the system, in mean service times";
+    let legend = || SeriesLabelPosition::UpperLeft;
+    chart(left, title, ("load", 0.0..1.0), legend(), &means)?;
+    let title = "slowdown of the largest job";
+    chart(right, title, ("load", 0.0..1.0), legend(), &largest)
+}
+
+/// What tells a result from the others.
+fn name(results: &[ModelResult], result: &ModelResult) -> String {
+    let one_dist = results
+        .iter()
+        .all(|other| other.setting.dist == result.setting.dist);
+    let one_policy = results
+        .iter()
+        .all(|other| other.analysis.policy == result.analysis.policy);
+    match (one_dist, one_policy) {
+        (true, _) => result.analysis.policy.to_string(),
+        (false, true) => result.setting.dist.to_string(),
+        (false, false) => format!("{} {}", result.setting.dist, result.analysis.policy),
+    }
+}
+
+fn chart(
+    panel: &Panel<'_>,
+    title: &str,
+    (x_title, x_range): (&str, std::ops::Range<f64>),
+    legend: SeriesLabelPosition,
+    lines: &[Line],
+) -> Drawn {
+    let values = lines
+        .iter()
+        .flat_map(|line| &line.points)
+        .map(|point| point.1);
+    let highest = values.fold(1.5, f64::max);
+    let mut chart = ChartBuilder::on(panel)
+        .caption(title, ("sans-serif", 16))
+        .margin(10)
+        .x_label_area_size(36)
+        .y_label_area_size(52)
+        .build_cartesian_2d(x_range, (1.0..highest * 1.1).log_scale())?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc(x_title)
+        .y_label_formatter(&|value| {
+            format!("{value:.3}")
+                .trim_end_matches('0')
+                .trim_end_matches('.')
+                .into()
+        })
+        .draw()?;
+    for (place, line) in lines.iter().enumerate() {
+        let style = COLOURS[place % COLOURS.len()].stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), style))?
+            .label(&line.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+        let dots = line.dots.iter();
+        chart.draw_series(dots.map(|&dot| Circle::new(dot, 3, style.filled())))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(legend)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
+    Ok(())
+}

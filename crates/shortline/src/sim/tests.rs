@@ -1,0 +1,162 @@
+#![allow(clippy::unwrap_used)]
+use clap::Parser;
+use shortline_load::workload::wire_bytes_default;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn args(flags: &str) -> Result<Args, clap::Error> {
+    let words = std::iter::once("sim").chain(flags.split_whitespace());
+    Line::try_parse_from(words).map(|line| line.args)
+}
+
+fn trace(lines: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(lines.as_bytes()).unwrap();
+    file
+}
+
+/// Results of a trace where the link carries only the bodies.
+fn bare(lines: &str, flags: &str) -> Result<Vec<PolicyResult>, CommandError> {
+    let file = trace(lines);
+    let flags = format!(
+        "--trace {} --wire-per-packet 0 --wire-per-request 0 {flags}",
+        file.path().display()
+    );
+    args(&flags).unwrap().results()
+}
+
+const KNOWN: &str = "0,/a,15000\n0,/b,10000\n0.010,/c,10000\n0.020,/d,10000\n";
+
+#[test]
+fn a_known_schedule_gives_its_known_times() {
+    // At 8 Mbit/s a byte takes a microsecond: SRPT ends at 45, 10, 20 and 30 ms, FSP at 25,
+    // 10, 35 and 45.
+    let results = bare(KNOWN, "--rate 8mbit --policy srpt,fsp --json").unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json(&results).unwrap()).unwrap();
+    assert_eq!(value["results"][0]["policy"], "srpt");
+    assert_eq!(value["results"][0]["sojourn_mean"], 0.01875);
+    assert_eq!(value["results"][0]["slowdown_mean"], 1.5);
+    assert_eq!(value["results"][1]["sojourn_mean"], 0.02125);
+    assert_eq!(value["results"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_table_relates_every_policy_to_the_optimum() {
+    let results = bare(
+        "0,/a,20\n0,/b,20\n",
+        "--rate 8gbit --policy fair --no-stretch",
+    )
+    .unwrap();
+    let text = table::table("t", &results, 1);
+    // Both end at 40 ns, instead of at 20 and 40.
+    assert!(text.lines().last().unwrap().ends_with("1.33"), "{text}");
+}
+
+#[test]
+fn a_workload_counts_the_wire_as_the_generator_does() {
+    let args = args("--workload w1 --rate 10mbit --seconds 10").unwrap();
+    assert!(args.results().unwrap()[0].requests > 100);
+    for body_bytes in [0, 1, 1448, 1449, 1_000_000] {
+        assert_eq!(
+            args.wire().wire_bytes(body_bytes),
+            wire_bytes_default(body_bytes)
+        );
+    }
+}
+
+#[test]
+fn every_policy_runs_with_every_option_at_once() {
+    let args = args(
+        "--dist surge-001 --load 0.6 --rate 10mbit --jobs 500 --replications 2 --servers 2 \
+         --clients 1mbit/100ms*0.5,10mbit/10ms --start-delay 20ms --setup 1ms \
+         --estimate-sigma 0.5 --abort-after 5s --retries 1 --arrivals-c2 2 --preload 5 --json \
+         --policy fair,fifo,sjf,psjf,srpt,bands:1KB,9KB,quickfix,swift,fcf,srrt,stert,las,fsp",
+    )
+    .unwrap();
+    let results = args.results().unwrap();
+    assert_eq!(results.len(), 13);
+    for result in &results {
+        assert_eq!(result.requests, 1000, "{}", result.policy);
+        assert!(result.slowdown_mean >= 0.5, "{}", result.policy);
+    }
+}
+
+#[test]
+fn csv_and_drawings_are_written() {
+    let results = bare(KNOWN, "--rate 8mbit --policy srpt,fair --json").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    csv::write(&folder.path().join("r.csv"), &results).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("r.csv")).unwrap();
+    assert!(
+        text.lines()
+            .filter(|line| line.starts_with("fair,percentile,"))
+            .count()
+            == 200
+    );
+    for (name, start) in [("r.svg", "<svg"), ("r.html", "<!doctype html>")] {
+        let path = folder.path().join(name);
+        plot::check_ending(&path).unwrap();
+        plot::draw(&path, "title", &results).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(start) && text.contains("srpt"), "{name}");
+    }
+    let error = plot::check_ending(std::path::Path::new("r.png")).unwrap_err();
+    assert!(error.to_string().contains("r.png"));
+}
+
+#[test]
+fn bad_input_is_told_with_its_place() {
+    let told = |lines| bare(lines, "--rate 8mbit").unwrap_err().to_string();
+    assert!(told("").contains("no request"));
+    assert!(told("2,/a,1\n1,/b,1\n").contains("line 2"));
+    assert!(told("0,/a,one\n").contains("line 1"));
+    assert!(told("NaN,/a,1\n").contains("line 1"));
+    assert!(told("0,/a,-1\n").contains("line 1"));
+    assert!(told("0,/a,1\n\u{0}").contains("line 2") || told("\u{0}\u{1}").contains("record 1"));
+
+    let told = |flags: &str| args(flags).unwrap().results().unwrap_err().to_string();
+    assert!(told("--workload w1 --rate 10000gbit --seconds 86400").contains("--seconds 86400"));
+    assert!(told("--dist exp:1000 --load 1.2 --rate 1mbit").contains("load 1.2"));
+    assert!(told("--dist exp:1000 --load NaN --rate 1mbit").contains("load NaN"));
+    assert!(told("--dist bp:1000,inf,0.9 --load 0.5 --rate 1mbit").contains("E[S] is infinite"));
+    let fifo = told("--dist bp:1000,inf,1.5 --load 0.5 --rate 1mbit --policy fifo");
+    assert!(fifo.contains("E[S^2] is infinite"));
+    assert!(told("--dist exp:1000 --rate 1mbit").contains("--load"));
+    assert!(told("--dist exp:1000 --load 0.5 --rate 1mbit --policy srrt").contains("`srrt`"));
+    assert!(told("--dist exp:1000 --schedule 5,5,0.9,1.5 --rate 1mbit").contains("mean load"));
+    assert!(told("--dist exp:1000 --load 0.5 --rate 1mbit --arrivals-c2 -1").contains("-1"));
+}
+
+#[test]
+fn wrong_flags_are_refused() {
+    for flags in [
+        "--rate 10mbit",
+        "--trace t.csv",
+        "--trace t.csv --workload w1 --rate 10mbit",
+        "--trace t.csv --dist exp:1 --rate 10mbit",
+        "--trace t.csv --rate 0mbit",
+        "--trace t.csv --rate 10",
+        "--trace t.csv --rate 10mbit --policy sprt",
+        "--trace t.csv --rate 10mbit --seconds 5",
+        "--trace t.csv --rate 10mbit --load 0.5",
+        "--trace t.csv --rate 10mbit --servers 0",
+        "--trace t.csv --rate 10mbit --retries 2",
+        "--trace t.csv --rate 10mbit --aging 2 --growing 2",
+        "--workload w11 --rate 10mbit",
+        "--workload w1 --rate 10mbit --wire-segment 0",
+        "--workload w1 --rate 10mbit --load 0.5",
+        "--dist exp:-1 --load 0.5 --rate 10mbit",
+        "--dist exp:0 --load 0.5 --rate 10mbit",
+        "--dist exp:NaN --load 0.5 --rate 10mbit",
+        "--dist exp:1 --schedule 5,5,0.2 --rate 10mbit",
+        "--dist exp:1 --load 0.5 --rate 10mbit --jobs 0",
+    ] {
+        assert!(args(flags).is_err(), "{flags}");
+    }
+}

@@ -51,8 +51,6 @@ pub struct Link {
     config: LinkConfig,
     queue: Mutex<Queue>,
     device: Mutex<DeviceState>,
-    /// When the device was read.
-    read_ns: AtomicU64,
     alarm: Alarm,
     /// When the alarm goes off; in the past: it is not set. 0 once [`Link::run`] has seen it.
     armed_ns: AtomicU64,
@@ -78,7 +76,6 @@ impl Link {
         Ok(Arc::new(Self {
             queue: Mutex::new(Queue::new(&config, now_ns())),
             device: Mutex::new(device),
-            read_ns: AtomicU64::new(0),
             alarm: Alarm::new().map_err(LinkError::Timer)?,
             armed_ns: AtomicU64::new(0),
             config,
@@ -145,8 +142,13 @@ impl Link {
 
     /// Makes the grants that have to wait, until the process ends.
     pub async fn run(self: Arc<Self>) -> std::io::Result<()> {
+        let mut read_ns = 0;
         loop {
             self.alarm.wait().await?;
+            if now_ns().saturating_sub(read_ns) >= READING_NS_MIN {
+                read_ns = now_ns();
+                self.observe_device();
+            }
             let due_ns = self.armed_ns.swap(0, Ordering::AcqRel);
             let now_ns = now_ns();
             self.with_queue(now_ns, |queue| {
@@ -238,7 +240,6 @@ impl Link {
     /// Changes the queue, then makes the grants that became due.
     fn with_queue<T>(&self, now_ns: u64, change: impl FnOnce(&mut Queue) -> T) -> T {
         let mut queue = self.queue.lock();
-        self.observe_device(&mut queue, now_ns);
         let result = change(&mut queue);
         let look_again_ns = queue.dispatch(now_ns);
         self.leave_queue(queue, now_ns, look_again_ns);
@@ -277,24 +278,22 @@ impl Link {
         }
     }
 
-    /// Corrects the pacer by the device's counters, unless that was done a moment ago. Whoever
-    /// comes by does it: the pacer's own task may be the one that is kept from running.
-    fn observe_device(&self, queue: &mut Queue, now_ns: u64) {
-        let Gate::Paced(pacer) = &mut queue.gate else {
-            return;
-        };
-        let read_ns = self.read_ns.load(Ordering::Relaxed);
-        if now_ns.saturating_sub(read_ns) < READING_NS_MIN {
-            return;
-        }
-        self.read_ns.store(now_ns, Ordering::Relaxed);
+    /// Corrects the pacer by the device's counters. The pacer's own task does it and nobody else:
+    /// between a write and the word that it is done, the counters are ahead of the model, and a
+    /// reading just then holds up the next grant (3 % of the mean at 10 Mbit/s).
+    fn observe_device(&self) {
         let mut state = self.device.lock();
         let DeviceState::Known { device, .. } = &mut *state else {
             return;
         };
         // The queue's lock is held over the reading, so that no write falls between the two.
+        let mut queue = self.queue.lock();
         match device.read() {
-            Ok(reading) => pacer.observe(now_ns, reading),
+            Ok(reading) => {
+                if let Gate::Paced(pacer) = &mut queue.gate {
+                    pacer.observe(now_ns(), reading);
+                }
+            }
             // The interface has vanished: go on with what is charged.
             Err(_) => *state = DeviceState::None,
         }
@@ -355,7 +354,6 @@ impl JobHandle {
             return Poll::Ready(Grant { bytes });
         }
         let now_ns = now_ns();
-        link.observe_device(&mut queue, now_ns);
         queue.want(*id);
         let look_again_ns = queue.dispatch(now_ns);
         let granted = queue.take_grant(*id);

@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "X")]
     growing: Option<Growing>,
 
-    /// How many servers of that rate there are; a job is on one at most
+    /// How many servers of that rate there are; a job is on one at most; fsp goes with one only
     #[arg(long, value_name = "K", default_value = "1")]
     servers: NonZeroU32,
 

@@ -254,6 +254,11 @@ fn what_cannot_be_simulated_is_told_in_one_line() {
         ..simulation.clone()
     };
     assert!(told(&warm, &[(0, 9.0); 3]).starts_with("warm-up of 3 jobs"));
+    let twins = Simulation {
+        servers: NonZeroU32::new(2).unwrap(),
+        ..Simulation::new(vec![Policy::Srpt, Policy::Fsp], RATE_BPS)
+    };
+    assert!(told(&twins, &[(0, 9.0)]).starts_with("policy `fsp` with 2 servers"));
     let blind = Simulation {
         estimate_sigma: f64::NAN,
         ..simulation

@@ -95,6 +95,14 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
+    /// The policy goes by what one server would do.
+    #[error(
+        "policy `fsp` with {servers} servers: want 1, as its twin is processor sharing of one server"
+    )]
+    FspServers {
+        /// How many servers there would be.
+        servers: u32,
+    },
     /// The arrivals' source failed.
     #[error("{0}")]
     Source(String),

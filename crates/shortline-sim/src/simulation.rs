@@ -149,6 +149,10 @@ impl Simulation {
                 policy: policy.to_string(),
             });
         }
+        let servers = self.servers.get();
+        if servers > 1 && self.policies.contains(&Policy::Fsp) {
+            return Err(SimError::FspServers { servers });
+        }
         if let Some(impatience) = self.impatience
             && impatience.after.is_zero()
         {

@@ -37,8 +37,8 @@ pub struct Args {
     rate: Rate,
 
     /// Policies to compare, separated by commas: srpt (the optimum), fair, fifo, sjf, psjf,
-    /// bands[:CUTOFF,...|:N], quickfix[:SIZE], las, fsp; by round trip time, with --clients:
-    /// swift, fcf, srrt, stert
+    /// bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp; by round
+    /// trip time, with --clients: swift, fcf, srrt, stert
     #[arg(long, value_name = "NAME,...", default_value = "srpt,fair")]
     policy: Policies,
 
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "X")]
     growing: Option<Growing>,
 
-    /// How many servers of that rate there are; a job is on one at most
+    /// How many servers of that rate there are; a job is on one at most; fsp goes with one only
     #[arg(long, value_name = "K", default_value = "1")]
     servers: NonZeroU32,
 

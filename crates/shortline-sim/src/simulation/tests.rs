@@ -50,7 +50,8 @@ const FORMS: [(Policy, Form); 6] = [
     (Policy::Fifo, Form::Fifo),
 ];
 
-/// The mean of the exact times is in the interval, and near.
+/// Holds every form's means against the simulator's: the exact one is in the interval of 99 %,
+/// and within a share of itself. All are told before any may fail.
 fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within: f64) {
     let simulation = Simulation {
         seed,
@@ -58,6 +59,7 @@ fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within
     };
     let queue = Queue::new(sizes.parse().unwrap(), load).unwrap();
     let found = results(&simulation, &poisson(sizes, load, 1), 2);
+    let mut disagree = Vec::new();
     for (result, (policy, form)) in found.iter().zip(FORMS) {
         let exact = queue.solve(form).unwrap();
         let checks = [
@@ -75,13 +77,23 @@ fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within
             ),
         ];
         for (what, mean, half_width, exact) in checks {
-            let told = format!("{policy}, {sizes}, load {load}: {what} {mean} for {exact}");
-            if exact.is_finite() {
-                assert!((mean - exact).abs() <= half_width, "{told} +- {half_width}");
-                assert!((mean / exact - 1.0).abs() < within, "{told}");
+            // No simulation has the jobs next to no size that make a mean infinite.
+            if exact.is_infinite() {
+                continue;
+            }
+            let off = mean / exact - 1.0;
+            let told = format!(
+                "{sizes}, load {load}, {policy}: {what} {mean:.4} +- {half_width:.4} for \
+                 {exact:.4}, {:+.2} %",
+                100.0 * off
+            );
+            println!("{told}");
+            if (mean - exact).abs() > half_width || off.abs() >= within {
+                disagree.push(told);
             }
         }
     }
+    assert!(disagree.is_empty(), "{disagree:#?}");
 }
 
 #[test]
@@ -254,6 +266,11 @@ fn what_cannot_be_simulated_is_told_in_one_line() {
         ..simulation.clone()
     };
     assert!(told(&warm, &[(0, 9.0); 3]).starts_with("warm-up of 3 jobs"));
+    let twins = Simulation {
+        servers: NonZeroU32::new(2).unwrap(),
+        ..Simulation::new(vec![Policy::Srpt, Policy::Fsp], RATE_BPS)
+    };
+    assert!(told(&twins, &[(0, 9.0)]).starts_with("policy `fsp` with 2 servers"));
     let blind = Simulation {
         estimate_sigma: f64::NAN,
         ..simulation
@@ -263,17 +280,23 @@ fn what_cannot_be_simulated_is_told_in_one_line() {
     assert!(told(&swift, &[(0, 9.0)]).contains("policy `swift`"));
 }
 
-/// The whole of the table that the simulator is held to: `scripts/test --release` with
-/// `--ignored` runs it.
+/// What the simulator is held to, with as many jobs as leave a mean a standard error of 0.5 %
+/// by the theory of heavy traffic, 2 load^2 (1 + C^2) / (1 - load)^2 / jobs; twice as many at
+/// loads where that costs little.
+///
+///     cargo test --release -p shortline-sim -- --ignored --nocapture
 #[test]
 #[ignore = "takes minutes in a release build"]
 fn means_agree_with_closed_forms_at_every_load() {
-    for (load, jobs) in [(0.5, 4_000_000), (0.7, 10_000_000), (0.8, 20_000_000)] {
-        agrees_with_closed_forms("exp:1000", load, jobs, 1, 0.01);
-        agrees_with_closed_forms("bp:300,30000,1.5", load, jobs, 1, 0.01);
-    }
-    for (load, jobs) in [(0.9, 60_000_000), (0.95, 150_000_000)] {
-        agrees_with_closed_forms("exp:1000", load, jobs, 1, 0.01);
-        agrees_with_closed_forms("bp:300,30000,1.5", load, jobs, 1, 0.01);
+    for sizes in ["exp:1000", "bp:300,10000,1.5"] {
+        // Jobs of each of two replications.
+        for (load, jobs) in [
+            (0.5, 2_000_000),
+            (0.7, 4_000_000),
+            (0.9, 12_000_000),
+            (0.95, 35_000_000),
+        ] {
+            agrees_with_closed_forms(sizes, load, jobs, 1, 0.01);
+        }
     }
 }

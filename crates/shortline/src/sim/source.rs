@@ -307,7 +307,9 @@ impl Arrivals {
             }),
         };
         results.map_err(|error| match error {
-            SimError::Range { .. } | SimError::NoClients { .. } => CommandError::usage(error),
+            SimError::Range { .. } | SimError::NoClients { .. } | SimError::FspServers { .. } => {
+                CommandError::usage(error)
+            }
             _ => CommandError::failure(error),
         })
     }

@@ -72,18 +72,18 @@ fn a_workload_counts_the_wire_as_the_generator_does() {
 
 #[test]
 fn every_policy_runs_with_every_option_at_once() {
-    let args = args(
-        "--dist surge-001 --load 0.6 --rate 10mbit --jobs 500 --replications 2 --servers 2 \
+    let options = "--dist surge-001 --load 0.6 --rate 10mbit --jobs 500 --replications 2 --json \
          --clients 1mbit/100ms*0.5,10mbit/10ms --start-delay 20ms --setup 1ms \
-         --estimate-sigma 0.5 --abort-after 5s --retries 1 --arrivals-c2 2 --preload 5 --json \
-         --policy fair,fifo,sjf,psjf,srpt,bands:1KB,9KB,quickfix,swift,fcf,srrt,stert,las,fsp",
-    )
-    .unwrap();
-    let results = args.results().unwrap();
-    assert_eq!(results.len(), 13);
-    for result in &results {
-        assert_eq!(result.requests, 1000, "{}", result.policy);
-        assert!(result.slowdown_mean >= 0.5, "{}", result.policy);
+         --estimate-sigma 0.5 --abort-after 5s --retries 1 --arrivals-c2 2 --preload 5";
+    let but_fsp = "fair,fifo,sjf,psjf,srpt,bands:1KB,9KB,quickfix,swift,fcf,srrt,stert,las";
+    for (servers, policies, count) in [(2, but_fsp, 12), (1, "fsp", 1)] {
+        let flags = format!("{options} --servers {servers} --policy {policies}");
+        let results = args(&flags).unwrap().results().unwrap();
+        assert_eq!(results.len(), count);
+        for result in &results {
+            assert_eq!(result.requests, 1000, "{}", result.policy);
+            assert!(result.slowdown_mean >= 0.5, "{}", result.policy);
+        }
     }
 }
 
@@ -129,6 +129,8 @@ fn bad_input_is_told_with_its_place() {
     assert!(fifo.contains("E[S^2] is infinite"));
     assert!(told("--dist exp:1000 --rate 1mbit").contains("--load"));
     assert!(told("--dist exp:1000 --load 0.5 --rate 1mbit --policy srrt").contains("`srrt`"));
+    let twins = "--dist exp:1000 --load 0.5 --rate 1mbit --policy fsp --servers 2";
+    assert!(told(twins).contains("`fsp` with 2 servers"));
     assert!(told("--dist exp:1000 --schedule 5,5,0.9,1.5 --rate 1mbit").contains("mean load"));
     assert!(told("--dist exp:1000 --load 0.5 --rate 1mbit --arrivals-c2 -1").contains("-1"));
 }

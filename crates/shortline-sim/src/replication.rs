@@ -11,7 +11,7 @@ use shortline_sched::{Policy, SchedulerConfig, Urgency};
 use crate::arrivals::{Job, Stream, generator, unit};
 use crate::engine::{Capacity, End, Servers, System, SystemConfig, Work};
 use crate::fluid::Intake;
-use crate::results::{Done, Recovery, Tally, TimeLine};
+use crate::results::{Done, INTERVALS_MAX, Recovery, Tally, TimeLine};
 use crate::{SimError, Simulation};
 
 /// The first length of intervals over time, in nanoseconds; they double as time goes on.
@@ -87,7 +87,12 @@ impl<'a> Replication<'a> {
                 .map_or_else(Recovery::default, |profile| {
                     Recovery::new(profile.low_load())
                 });
-            System::new(config, servers, TimeLine::new(INTERVAL_NS), recovery)
+            System::new(
+                config,
+                servers,
+                TimeLine::new(INTERVAL_NS, INTERVALS_MAX),
+                recovery,
+            )
         };
         Ok(Self {
             simulation,

@@ -22,7 +22,7 @@ use shortline_sched::Policy;
 pub use self::by_size::{PERCENTILE_BUCKETS, SIZE_BIN_RATIO, SIZE_BINS, SizeGroup};
 pub use self::recovery::{Recovery, RecoverySummary};
 pub(crate) use self::tally::{Done, Tally};
-pub use self::time_line::{INTERVALS_MAX, TimeLine};
+pub use self::time_line::{ARRIVAL_INTERVALS_MAX, INTERVALS_MAX, TimeLine};
 
 /// One policy's results. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,7 +5,9 @@ use shortline_sched::Policy;
 use super::batches::Batches;
 use super::by_size::{BySize, SizeSums};
 use super::quantiles::Quantiles;
-use super::{PolicyResult, Recovery, StretchSummary, TimeLine};
+use super::{
+    ARRIVAL_INTERVALS_MAX, INTERVALS_MAX, PolicyResult, Recovery, StretchSummary, TimeLine,
+};
 
 /// A stretch above this is above 1, not a matter of rounding.
 const ABOVE_ONE: f64 = 1.0 + 1e-9;
@@ -76,9 +78,9 @@ impl Tally {
             sojourn_batches: Batches::new(),
             slowdown_batches: Batches::new(),
             by_size: BySize::new(),
-            by_arrival: TimeLine::new(interval_ns),
+            by_arrival: TimeLine::new(interval_ns, ARRIVAL_INTERVALS_MAX),
             stretch: None,
-            number: TimeLine::new(interval_ns),
+            number: TimeLine::new(interval_ns, INTERVALS_MAX),
             recovery: Recovery::default(),
         }
     }

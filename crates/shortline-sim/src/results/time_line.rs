@@ -1,15 +1,18 @@
 //! A quantity over time in a bounded number of equal intervals.
 //!
 //! When time runs beyond the last interval, neighbours are joined and intervals are twice as
-//! long from then on, so there are never more than [`INTERVALS_MAX`], however long it takes.
+//! long from then on, so there are never more than so many, however long it takes.
 
-/// The most intervals kept.
+/// The most intervals of a quantity that every moment has.
 pub const INTERVALS_MAX: usize = 1024;
+/// The most intervals of what only arrivals have: fewer, so that each has many of them.
+pub const ARRIVAL_INTERVALS_MAX: usize = 128;
 
 /// Sums and weights by interval of time.
 #[derive(Clone, Debug)]
 pub struct TimeLine {
     interval_ns: f64,
+    intervals_max: usize,
     /// Sum and weight of each interval.
     intervals: Vec<(f64, f64)>,
     /// Up to where [`TimeLine::hold_until`] has come.
@@ -17,10 +20,11 @@ pub struct TimeLine {
 }
 
 impl TimeLine {
-    /// Nothing yet, in intervals of `interval_ns` to begin with.
-    pub fn new(interval_ns: f64) -> Self {
+    /// Nothing yet, in intervals of `interval_ns` to begin with and at most `intervals_max`.
+    pub fn new(interval_ns: f64, intervals_max: usize) -> Self {
         Self {
             interval_ns,
+            intervals_max,
             intervals: Vec::new(),
             held_ns: 0.0,
         }
@@ -88,7 +92,7 @@ impl TimeLine {
 
     fn interval(&mut self, at_ns: f64) -> usize {
         let mut index = (at_ns / self.interval_ns) as usize;
-        while index >= INTERVALS_MAX {
+        while index >= self.intervals_max {
             self.double();
             index /= 2;
         }
@@ -117,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_quantity_is_averaged_over_time() {
-        let mut line = TimeLine::new(10.0);
+        let mut line = TimeLine::new(10.0, INTERVALS_MAX);
         line.hold_until(5.0, 0.0);
         line.hold_until(25.0, 4.0);
         assert_eq!(line.means(), [(5e-9, 2.0), (15e-9, 4.0), (25e-9, 4.0)]);
@@ -126,7 +130,7 @@ mod tests {
 
     #[test]
     fn intervals_grow_with_time_and_lose_nothing() {
-        let mut line = TimeLine::new(1.0);
+        let mut line = TimeLine::new(1.0, INTERVALS_MAX);
         for at in 0..10_000 {
             line.add(f64::from(at), 1.0);
         }
@@ -137,9 +141,9 @@ mod tests {
 
     #[test]
     fn lines_of_different_length_add_up() {
-        let mut short = TimeLine::new(1.0);
+        let mut short = TimeLine::new(1.0, INTERVALS_MAX);
         short.add(0.5, 2.0);
-        let mut long = TimeLine::new(1.0);
+        let mut long = TimeLine::new(1.0, INTERVALS_MAX);
         long.hold_until(3000.0, 4.0);
         short.merge(&long);
         assert_eq!(short.interval_ns, 4.0);

@@ -32,12 +32,7 @@ pub struct Source {
     trace: Option<PathBuf>,
 
     /// Requests made up after paper 000, Table I: w1 to w10
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_parser = Schedule::by_name,
-        required_unless_present_any = ["trace", "dist"]
-    )]
+    #[arg(long, value_name = "NAME", value_parser = Schedule::by_name)]
     workload: Option<Schedule>,
 
     /// Sizes in bytes on the link: exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE,
@@ -153,7 +148,7 @@ impl Source {
             (None, Some(schedule), None) => self.workload(schedule, args),
             (None, _, Some(sizes)) => self.random(sizes, args),
             (None, None, None) => Err(CommandError::usage(
-                "one of --trace, --workload and --dist is needed",
+                "no requests: one of --trace F, --workload NAME and --dist D is needed",
             )),
         }
     }

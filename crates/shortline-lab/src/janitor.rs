@@ -37,6 +37,8 @@ pub const RUN_VARIABLE: &str = "SHORTLINE_LAB_RUN";
 
 /// How long processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
+/// A process that has just been started shows the environment that marks it a moment later.
+const STARTING_MAX: Duration = Duration::from_millis(50);
 /// How long the lab waits for the janitor to end; it has by far less to do.
 const CLEANING_MAX: Duration = Duration::from_secs(30);
 
@@ -218,6 +220,8 @@ impl Duties {
 
     fn perform(self) -> Vec<String> {
         let mut failures = Vec::new();
+        end_all(|| self.living());
+        std::thread::sleep(STARTING_MAX);
         end_all(|| self.living());
         for name in &self.namespaces {
             failures.extend(remove_namespace(name).err().map(|error| error.to_string()));

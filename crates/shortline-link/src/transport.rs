@@ -41,7 +41,7 @@ pub struct Transport {
 pub(crate) struct Ledger {
     /// Charged, and not yet in the socket.
     pub unwritten: AtomicU32,
-    /// Charged before, given back because it was not written in time.
+    /// Charged before, given back because the socket took no more.
     pub refunded: AtomicU32,
     /// Everything that stayed charged.
     pub charged: AtomicU64,

@@ -4,11 +4,13 @@
 //! error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
+mod drawing;
 mod error;
 mod lab;
 mod later;
 mod load;
 mod model;
+mod results_json;
 mod serve;
 mod sim;
 

@@ -19,6 +19,7 @@ use shortline_sim::dist::Distribution;
 use shortline_sim::model::{Analysis, Form};
 
 use crate::error::CommandError;
+use crate::results_json::results_json;
 
 use self::queues::{PhasesFlag, Setting};
 use self::simulated::{JOBS_MAX, Simulated};
@@ -103,7 +104,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         plot::draw(path, &results)?;
     }
     let text = if args.json {
-        json(results)?
+        results_json(&results)?
     } else {
         table::table(&results)
     };
@@ -175,17 +176,6 @@ impl Args {
         });
         Ok(settings.collect())
     }
-}
-
-fn json(results: Vec<ModelResult>) -> Result<String, CommandError> {
-    #[derive(Serialize)]
-    struct Results {
-        results: Vec<ModelResult>,
-    }
-    let mut text = serde_json::to_string_pretty(&Results { results })
-        .map_err(|error| CommandError::Failure(format!("results as JSON: {error}")))?;
-    text.push('\n');
-    Ok(text)
 }
 
 #[cfg(test)]

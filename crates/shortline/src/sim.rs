@@ -16,7 +16,6 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::Serialize;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy, PolicyError, Urgency};
 use shortline_sim::results::PolicyResult;
@@ -25,6 +24,7 @@ use shortline_sim::{ClientClass, Impatience, Simulation};
 
 use self::source::Source;
 use crate::error::CommandError;
+use crate::results_json::results_json;
 
 /// Flags of `shortline sim`.
 #[derive(Debug, clap::Args)]
@@ -174,7 +174,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         plot::draw(path, &args.title(), &results[..asked])?;
     }
     let text = if args.json {
-        json(&results[..asked])?
+        results_json(&results[..asked])?
     } else {
         table::table(&args.title(), &results, asked)
     };
@@ -239,18 +239,6 @@ impl Args {
         };
         format!("{}, {servers}{}", self.source, self.rate)
     }
-}
-
-fn json(results: &[PolicyResult]) -> Result<String, CommandError> {
-    let mut text = serde_json::to_string_pretty(&Results { results })
-        .map_err(|error| CommandError::Failure(format!("results as JSON: {error}")))?;
-    text.push('\n');
-    Ok(text)
-}
-
-#[derive(Debug, Serialize)]
-struct Results<'a> {
-    results: &'a [PolicyResult],
 }
 
 #[cfg(test)]

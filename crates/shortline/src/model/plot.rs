@@ -5,33 +5,20 @@
 
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::ModelResult;
 use super::simulated::Simulated;
+use crate::drawing::{self, Drawn, Panel, Points};
 use crate::error::CommandError;
 
 const WIDTH: u32 = 1120;
 const HEIGHT: u32 = 460;
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 80, 40),
-    RGBColor(90, 90, 90),
-];
-
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 struct Line {
     name: String,
-    points: Vec<(f64, f64)>,
-    dots: Vec<(f64, f64)>,
+    points: Points,
+    dots: Points,
 }
 
 /// Draws the results to a file.
@@ -57,8 +44,8 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
 }
 
 fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
-    type Points = fn(&ModelResult) -> Vec<(f64, f64)>;
-    let lines = |points: Points, dots: Points| -> Vec<Line> {
+    type Of = fn(&ModelResult) -> Points;
+    let lines = |points: Of, dots: Of| -> Vec<Line> {
         let line = |result: &ModelResult| Line {
             name: name(results, result),
             points: points(result),
@@ -87,7 +74,7 @@ fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     chart(right, "and on to the largest jobs", nines, legend, &tail)
 }
 
-fn buckets_to_99(result: &ModelResult) -> Vec<(f64, f64)> {
+fn buckets_to_99(result: &ModelResult) -> Points {
     let buckets = &result.analysis.buckets;
     let percentile = |place: usize| 100.0 * (place as f64 + 0.5) / buckets.len() as f64;
     let points = buckets.iter().enumerate();
@@ -97,7 +84,7 @@ fn buckets_to_99(result: &ModelResult) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn tail_points(result: &ModelResult) -> Vec<(f64, f64)> {
+fn tail_points(result: &ModelResult) -> Points {
     let points = result.analysis.points.iter();
     points
         .filter(|point| point.share_above > 0.0)
@@ -183,19 +170,10 @@ fn chart(
         })
         .draw()?;
     for (place, line) in lines.iter().enumerate() {
-        let style = COLOURS[place % COLOURS.len()].stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(line.points.iter().copied(), style))?
-            .label(&line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+        let style = drawing::style(place);
+        drawing::line(&mut chart, style, &line.name, &line.points)?;
         let dots = line.dots.iter();
         chart.draw_series(dots.map(|&dot| Circle::new(dot, 3, style.filled())))?;
     }
-    chart
-        .configure_series_labels()
-        .position(legend)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    Ok(())
+    drawing::legend(&mut chart, legend)
 }

@@ -4,28 +4,14 @@
 
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use shortline_sim::results::PolicyResult;
 
+use crate::drawing::{self, Drawn, Panel, Points};
 use crate::error::CommandError;
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 1200;
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 80, 40),
-    RGBColor(90, 90, 90),
-];
-
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-type Points = Vec<(f64, f64)>;
 
 struct Drawing<'a> {
     caption: &'a str,
@@ -186,20 +172,10 @@ where
         .x_label_formatter(&|value| number(*value))
         .y_label_formatter(&|value| number(*value))
         .draw()?;
-    for (index, (name, points)) in lines.iter().enumerate() {
-        let style = COLOURS[index % COLOURS.len()].stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+    for (place, (name, points)) in lines.iter().enumerate() {
+        drawing::line(&mut chart, drawing::style(place), name, points)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    Ok(())
+    drawing::legend(&mut chart, SeriesLabelPosition::UpperLeft)
 }
 
 /// The values of all points of all lines.

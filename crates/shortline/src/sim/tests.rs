@@ -38,7 +38,7 @@ fn a_known_schedule_gives_its_known_times() {
     // At 8 Mbit/s a byte takes a microsecond: SRPT ends at 45, 10, 20 and 30 ms, FSP at 25,
     // 10, 35 and 45.
     let results = bare(KNOWN, "--rate 8mbit --policy srpt,fsp --json").unwrap();
-    let value: serde_json::Value = serde_json::from_str(&json(&results).unwrap()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&results_json(&results).unwrap()).unwrap();
     assert_eq!(value["results"][0]["policy"], "srpt");
     assert_eq!(value["results"][0]["sojourn_mean"], 0.01875);
     assert_eq!(value["results"][0]["slowdown_mean"], 1.5);

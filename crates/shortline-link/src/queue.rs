@@ -36,8 +36,16 @@ pub(crate) struct LinkJob {
     pub granted_bytes: Option<u32>,
     /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
     pub wanting: bool,
-    /// Wire bytes charged for the grant not yet taken.
-    charged_bytes: u32,
+    /// What its last grant was charged.
+    charge: Charge,
+}
+
+/// What a grant was charged: of the connection's unwritten bytes until these are in the socket.
+#[derive(Clone, Copy, Default)]
+struct Charge {
+    wire_bytes: u32,
+    /// [`crate::transport::Ledger::drains`] when it was made.
+    drains: u64,
 }
 
 /// The queue; see the module's text.
@@ -52,6 +60,15 @@ pub(crate) struct Queue {
     pub refunds_total: u64,
     /// Wire bytes charged, corrections by `TCP_INFO` included.
     pub charged_total: u64,
+}
+
+impl LinkJob {
+    /// Takes back what is unwritten of its charge: nothing once the connection has drained.
+    fn take_unwritten(&mut self) -> u32 {
+        let Charge { wire_bytes, drains } = std::mem::take(&mut self.charge);
+        let drained = drains != self.transport.ledger.drains.load(Ordering::Acquire);
+        if drained { 0 } else { wire_bytes }
+    }
 }
 
 impl Queue {
@@ -111,7 +128,7 @@ impl Queue {
             waker: None,
             granted_bytes: None,
             wanting: true,
-            charged_bytes: 0,
+            charge: Charge::default(),
         });
         Ok(id)
     }
@@ -139,7 +156,6 @@ impl Queue {
     /// The job's bytes are with its connection now.
     pub fn hand_over(&mut self, id: JobId, payload_bytes: u32) {
         let job = self.job_mut(id);
-        job.charged_bytes = 0;
         job.transport.set_busy();
         self.scheduler.record(id, u64::from(payload_bytes));
     }
@@ -148,22 +164,24 @@ impl Queue {
     pub fn decline(&mut self, id: JobId) {
         let job = self.job_mut(id);
         job.granted_bytes = None;
-        let charged_bytes = std::mem::take(&mut job.charged_bytes);
+        let unwritten_bytes = job.take_unwritten();
         let transport = Arc::clone(&job.transport);
-        self.cancel_charge(&transport, charged_bytes);
+        self.cancel_charge(&transport, unwritten_bytes);
     }
 
     /// The job is done, or its client has gone.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
-        let job = self.jobs.get_mut(id.index())?.take()?;
+        let mut job = self.jobs.get_mut(id.index())?.take()?;
         job.transport.jobs.fetch_sub(1, Ordering::AcqRel);
         let unfinished = self
             .scheduler
             .job(id)
             .is_some_and(|job| job.remaining() > 0);
         if unfinished {
-            // Aborted: neither its unused grant nor what lies in the connection will be sent.
-            self.cancel_charge(&job.transport, u32::MAX);
+            // Aborted: neither its unused grant nor what the connection still has of it will be
+            // sent. What other streams of the connection were charged stays.
+            let unwritten_bytes = job.take_unwritten();
+            self.cancel_charge(&job.transport, unwritten_bytes);
         }
         if job.transport.has_parked.load(Ordering::Acquire) {
             job.transport.parked.lock().retain(|parked| *parked != id);
@@ -218,6 +236,7 @@ impl Queue {
             .ledger
             .charged
             .fetch_add(u64::from(unwritten + refunded), Ordering::AcqRel);
+        transport.ledger.drains.fetch_add(1, Ordering::AcqRel);
         transport.has_parked.store(false, Ordering::Release);
         for id in transport.parked.lock().drain(..) {
             self.scheduler.resume(id);
@@ -249,7 +268,10 @@ impl Queue {
         job.wanting = false;
         let transport = Arc::clone(&job.transport);
         let charge = transport.wire_bytes(bytes.max(1));
-        job.charged_bytes = charge;
+        job.charge = Charge {
+            wire_bytes: charge,
+            drains: transport.ledger.drains.load(Ordering::Acquire),
+        };
         let waker = job.waker.take();
         self.to_wake.extend(waker);
         self.grants_total += 1;
@@ -316,7 +338,7 @@ impl Queue {
         self.charged_total = self.charged_total.saturating_sub(u64::from(bytes));
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.refund(bytes),
-            Gate::Slots(slots) => slots.release(transport),
+            Gate::Slots(slots) => slots.release_last(transport),
             Gate::Off => {}
         }
     }
@@ -327,3 +349,6 @@ fn paced_quantum_bytes(rate: Rate) -> u32 {
     let segments = (bytes / f64::from(SEGMENT_BYTES_DEFAULT)).round();
     segments.clamp(1.0, PACED_SEGMENTS_MAX) as u32 * SEGMENT_BYTES_DEFAULT
 }
+
+#[cfg(test)]
+mod tests;

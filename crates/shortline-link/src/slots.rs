@@ -100,7 +100,15 @@ impl<H: Holder> Slots<H> {
         });
     }
 
-    /// The bytes of `holder` have arrived, or will not be sent: its slots are free.
+    /// The last grant on `holder` will not be used: its slot is free.
+    pub fn release_last(&mut self, holder: &Arc<H>) {
+        let is_its = |slot: &Slot<H>| Arc::ptr_eq(&slot.holder, holder);
+        if let Some(last) = self.taken.iter().rposition(is_its) {
+            self.taken.remove(last);
+        }
+    }
+
+    /// The bytes of `holder` have arrived: its slots are free.
     pub fn release(&mut self, holder: &Arc<H>) {
         self.taken.retain(|slot| !Arc::ptr_eq(&slot.holder, holder));
     }
@@ -216,6 +224,20 @@ mod tests {
         slots.take(&holder, 1000, 0);
         assert!(slots.is_free(0));
         assert_eq!(holder.looks.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn an_unused_grant_frees_one_slot_of_its_holder() {
+        let mut slots = Slots::new(3, 1000);
+        let (holder, other) = (Fake::holding(30), Fake::holding(30));
+        for taker in [&holder, &holder, &other] {
+            slots.take(taker, 1000, 0);
+        }
+        slots.release_last(&holder);
+        assert_eq!(slots.holders(), 2);
+        slots.release(&holder);
+        assert_eq!(slots.holders(), 1);
+        assert!(Arc::ptr_eq(&slots.taken[0].holder, &other));
     }
 
     fn fill(slots: &mut Slots<Fake>, bytes: u32) {

@@ -45,6 +45,8 @@ pub(crate) struct Ledger {
     pub refunded: AtomicU32,
     /// Everything that stayed charged.
     pub charged: AtomicU64,
+    /// How often the unwritten bytes were found in the socket.
+    pub drains: AtomicU64,
 }
 
 impl Transport {

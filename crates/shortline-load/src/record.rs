@@ -15,7 +15,9 @@ use std::str::FromStr;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use csv::{RecordError, RecordProblem, read_records, write_records};
+pub use csv::{
+    RecordError, RecordProblem, read_records, read_records_from, write_records, write_records_to,
+};
 
 /// One request and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,6 +45,24 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
+    /// A request that got its response at the first try and without being late, of which no more
+    /// is known: times in seconds, `at_s` after the start of the run and `response_time_s` after
+    /// that.
+    pub fn finished(at_s: f64, path: &str, size: u64, response_time_s: f64) -> Self {
+        Self {
+            at_s,
+            path: path.to_owned(),
+            size,
+            received: size,
+            tries: 1,
+            lag_s: 0.0,
+            connect_s: None,
+            first_byte_s: None,
+            response_time_s,
+            failure: None,
+        }
+    }
+
     /// Whether the whole response came as it should.
     pub fn ok(&self) -> bool {
         self.failure.is_none()

@@ -244,16 +244,10 @@ mod tests {
 
     fn record(size: u64, response_time_s: f64, failure: Option<Failure>) -> RequestRecord {
         RequestRecord {
-            at_s: 0.0,
-            path: "/a".into(),
-            size,
-            received: size,
-            tries: 1,
-            lag_s: 0.0,
             connect_s: Some(0.0),
             first_byte_s: Some(response_time_s / 2.0),
-            response_time_s,
             failure,
+            ..RequestRecord::finished(0.0, "/a", size, response_time_s)
         }
     }
 

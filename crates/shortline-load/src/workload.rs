@@ -10,7 +10,7 @@ mod schedule;
 mod site;
 mod sizes;
 
-pub use schedule::{Schedule, UnknownSchedule, arrivals, stream_arrivals, wire_bytes_default};
+pub use schedule::{Schedule, UnknownSchedule, arrivals, stream_arrivals};
 pub use site::{SiteError, SiteFile, SiteFiles};
 pub use sizes::{
     BYTES_MAX, BYTES_MIN, FILES_DEFAULT, FILES_MAX, FILES_MIN, FilesOutOfRange, world_cup_like,

@@ -13,8 +13,8 @@ use shortline_load::generator::{
 use shortline_load::record::write_records;
 use shortline_load::summary::{KnownLink, Summary};
 use shortline_load::trace::{Request, Spread, TraceOptions, read_trace};
-use shortline_load::workload::wire_bytes_default;
 use shortline_sched::units::{Rate, Span};
+use shortline_sim::wire::WireModel;
 
 use crate::error::CommandError;
 
@@ -218,9 +218,10 @@ fn from_load_error(error: LoadError) -> CommandError {
 }
 
 fn print_summary(report: &LoadReport, rate: Option<Rate>) -> Result<(), CommandError> {
+    let wire_bytes = |body_bytes| WireModel::default().wire_bytes(body_bytes);
     let link = rate.map(|rate| KnownLink {
         rate,
-        wire_bytes: &wire_bytes_default,
+        wire_bytes: &wire_bytes,
     });
     let Some(summary) = Summary::of(&report.records, link, report.interrupted) else {
         return Err(CommandError::Failure(

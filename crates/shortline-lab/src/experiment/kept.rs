@@ -101,17 +101,9 @@ impl Kept {
             })
             .collect();
         let sojourns_ns = fluid(&arrivals, plan.rate.bps(), policy).map_err(LabError::workload)?;
-        let record = |(request, sojourn_ns): (&Request, u64)| RequestRecord {
-            at_s: request.at_ns as f64 / 1e9,
-            path: request.path.clone(),
-            size: request.bytes,
-            received: request.bytes,
-            tries: 1,
-            lag_s: 0.0,
-            connect_s: None,
-            first_byte_s: None,
-            response_time_s: sojourn_ns as f64 / 1e9,
-            failure: None,
+        let record = |(request, sojourn_ns): (&Request, u64)| {
+            let (at_s, response_time_s) = (request.at_ns as f64 / 1e9, sojourn_ns as f64 / 1e9);
+            RequestRecord::finished(at_s, &request.path, request.bytes, response_time_s)
         };
         Ok(self.requests.iter().zip(sojourns_ns).map(record).collect())
     }

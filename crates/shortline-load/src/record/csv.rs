@@ -54,7 +54,7 @@ pub enum RecordProblem {
 pub fn write_records(path: &Path, records: &[RequestRecord]) -> Result<(), RecordError> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
-        write_to(&mut out, records)?;
+        write_records_to(&mut out, records)?;
         out.flush()
     };
     write().map_err(|error| RecordError {
@@ -70,14 +70,18 @@ pub fn write_records(path: &Path, records: &[RequestRecord]) -> Result<(), Recor
 pub fn read_records(path: &Path) -> Result<Vec<RequestRecord>, RecordError> {
     File::open(path)
         .map_err(RecordProblem::from)
-        .and_then(|file| read_from(BufReader::new(file)))
+        .and_then(|file| read_records_from(BufReader::new(file)))
         .map_err(|problem| RecordError {
             file: path.to_owned(),
             problem,
         })
 }
 
-fn write_to(out: &mut impl Write, records: &[RequestRecord]) -> io::Result<()> {
+/// Writes records to any stream, as [`write_records`] does to a file.
+///
+/// # Errors
+/// Whatever the stream says.
+pub fn write_records_to(out: &mut impl Write, records: &[RequestRecord]) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
     for record in records {
         writeln!(
@@ -103,7 +107,11 @@ fn optional(seconds: Option<f64>) -> String {
     seconds.map(|s| format!("{s:.6}")).unwrap_or_default()
 }
 
-fn read_from(mut input: impl BufRead) -> Result<Vec<RequestRecord>, RecordProblem> {
+/// Reads records from any stream, as [`read_records`] does from a file.
+///
+/// # Errors
+/// As [`read_records`], without the file's name.
+pub fn read_records_from(mut input: impl BufRead) -> Result<Vec<RequestRecord>, RecordProblem> {
     let mut records = Vec::new();
     let mut text = String::new();
     for line in 1.. {
@@ -233,23 +241,19 @@ mod tests {
 
     fn record() -> RequestRecord {
         RequestRecord {
-            at_s: 1.5,
-            path: "/a,b".into(),
-            size: 5000,
             received: 4000,
             tries: 2,
             lag_s: 0.000_021,
-            connect_s: None,
             first_byte_s: Some(0.25),
-            response_time_s: 7.000_001,
             failure: Some(Failure::Status(503)),
+            ..RequestRecord::finished(1.5, "/a,b", 5000, 7.000_001)
         }
     }
 
     #[test]
     fn the_columns_are_the_designs() {
         let mut text = Vec::new();
-        write_to(&mut text, &[record()]).unwrap();
+        write_records_to(&mut text, &[record()]).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error\n\
@@ -269,7 +273,7 @@ mod tests {
     fn errors_name_line_column_and_value() {
         let error = |line: &str| {
             let text = format!("{HEADER}\n{line}\n");
-            read_from(text.as_bytes()).unwrap_err().to_string()
+            read_records_from(text.as_bytes()).unwrap_err().to_string()
         };
         assert_eq!(
             error("1,/a,x,0,1,1,0,0,0,0,"),
@@ -285,7 +289,7 @@ mod tests {
         );
         assert_eq!(error("1,2,3"), "line 2: line `1,2,3`: want eleven fields");
         assert!(matches!(
-            read_from(&b"a,b\n"[..]),
+            read_records_from(&b"a,b\n"[..]),
             Err(RecordProblem::Header)
         ));
     }
@@ -319,13 +323,13 @@ mod tests {
                 response_time_s: s(4), failure,
             };
             let mut text = Vec::new();
-            write_to(&mut text, std::slice::from_ref(&record)).unwrap();
-            prop_assert_eq!(read_from(text.as_slice()).unwrap(), vec![record]);
+            write_records_to(&mut text, std::slice::from_ref(&record)).unwrap();
+            prop_assert_eq!(read_records_from(text.as_slice()).unwrap(), vec![record]);
         }
 
         #[test]
         fn no_line_panics(line in "[0-9a-z,./\" -]{0,80}") {
-            let _ = read_from(format!("{HEADER}\n{line}\n").as_bytes()).is_ok();
+            let _ = read_records_from(format!("{HEADER}\n{line}\n").as_bytes()).is_ok();
         }
     }
 }

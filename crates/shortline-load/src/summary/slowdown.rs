@@ -74,18 +74,7 @@ mod tests {
     use super::*;
 
     fn record(size: u64, response_time_s: f64) -> RequestRecord {
-        RequestRecord {
-            at_s: 0.0,
-            path: "/a".into(),
-            size,
-            received: size,
-            tries: 1,
-            lag_s: 0.0,
-            connect_s: None,
-            first_byte_s: None,
-            response_time_s,
-            failure: None,
-        }
+        RequestRecord::finished(0.0, "/a", size, response_time_s)
     }
 
     #[test]

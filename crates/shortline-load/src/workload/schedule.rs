@@ -99,16 +99,9 @@ impl Schedule {
     }
 }
 
-/// What a response costs on the link beside its body where nothing better is known: 66
-/// bytes (Ethernet, IP and TCP heads) for each segment of 1448, and 480 for handshakes,
-/// acknowledgements, the request's and the response's head.
-pub fn wire_bytes_default(body_bytes: u64) -> u64 {
-    body_bytes + 66 * body_bytes.div_ceil(1448) + 480
-}
-
 /// The requests of `schedule` for `length`: each for a file of `site` picked uniformly.
-/// `wire_bytes` says what the link carries for a body of so many bytes
-/// ([`wire_bytes_default`] or one calibrated to the link).
+/// `wire_bytes` says what the link carries for a body of so many bytes (`WireModel` of
+/// `shortline-sim`).
 pub fn arrivals(
     schedule: &Schedule,
     rate: Rate,
@@ -174,12 +167,17 @@ mod tests {
 
     const RATE_BPS: u64 = 10_000_000;
 
+    /// A link that carries 555 bytes beside each body.
+    fn wire_bytes(body_bytes: u64) -> u64 {
+        body_bytes + 555
+    }
+
     fn made(schedule: &Schedule, seconds: u64, seed: u64) -> Vec<Request> {
         let site = world_cup_like(2_000).unwrap();
         arrivals(
             schedule,
             Rate::from_bps(RATE_BPS),
-            wire_bytes_default,
+            wire_bytes,
             Duration::from_secs(seconds),
             seed,
             &site,
@@ -218,7 +216,7 @@ mod tests {
     #[test]
     fn each_phase_has_its_load() {
         let site = world_cup_like(2_000).unwrap();
-        let mean = mean_wire_bytes(site.files(), wire_bytes_default);
+        let mean = mean_wire_bytes(site.files(), wire_bytes);
         let w1 = Schedule::by_name("w1").unwrap();
         let requests = made(&w1, 200, 7);
         assert!(requests.is_sorted_by_key(|request| request.at_ns));
@@ -256,13 +254,6 @@ mod tests {
         let one = made(&w1, 10, 1);
         assert_eq!(one, made(&w1, 10, 1));
         assert_ne!(one, made(&w1, 10, 2));
-        assert_eq!((one[0].at_ns, one[0].bytes), (11_840_133, 35_629));
-    }
-
-    #[test]
-    fn the_default_wire_bytes_count_whole_segments() {
-        assert_eq!(wire_bytes_default(0), 480);
-        assert_eq!(wire_bytes_default(1448), 1448 + 66 + 480);
-        assert_eq!(wire_bytes_default(1449), 1449 + 132 + 480);
+        assert_eq!((one[0].at_ns, one[0].bytes), (11_442_790, 35_629));
     }
 }

@@ -3,10 +3,11 @@
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
-use shortline_load::workload::{FILES_DEFAULT, Schedule, wire_bytes_default, world_cup_like};
+use shortline_load::workload::{FILES_DEFAULT, Schedule, world_cup_like};
 use shortline_sched::units::Rate;
 use shortline_sim::dist::Distribution;
 use shortline_sim::model::{Alternating, Analysis, Form, ModelError, Phases, Queue};
+use shortline_sim::wire::WireModel;
 
 use crate::error::CommandError;
 
@@ -134,7 +135,8 @@ pub(super) fn phases(schedule: &Schedule) -> Phases {
 pub(super) fn world_cup_responses() -> Result<Distribution, CommandError> {
     let site = world_cup_like(FILES_DEFAULT).map_err(CommandError::failure)?;
     let files = site.files().iter();
-    let bytes = files.map(|file| wire_bytes_default(file.bytes) as f64);
+    let wire = WireModel::default();
+    let bytes = files.map(|file| wire.wire_bytes(file.bytes) as f64);
     Distribution::empirical(bytes).map_err(CommandError::failure)
 }
 

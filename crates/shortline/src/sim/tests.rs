@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used)]
 use clap::Parser;
-use shortline_load::workload::wire_bytes_default;
 
 use super::*;
 
@@ -65,7 +64,7 @@ fn a_workload_counts_the_wire_as_the_generator_does() {
     for body_bytes in [0, 1, 1448, 1449, 1_000_000] {
         assert_eq!(
             args.wire().wire_bytes(body_bytes),
-            wire_bytes_default(body_bytes)
+            WireModel::default().wire_bytes(body_bytes)
         );
     }
 }

@@ -28,6 +28,8 @@ pub struct Transport {
     packet_overhead_bytes: u32,
     /// Bytes were handed to the connection and are not all in the socket yet.
     busy: AtomicBool,
+    /// The socket took no more when it was last tried.
+    full: AtomicBool,
     /// Jobs on this connection.
     pub(crate) jobs: AtomicU32,
     pub(crate) ledger: Ledger,
@@ -63,6 +65,7 @@ impl Transport {
             segment_bytes: AtomicU32::new(0),
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             jobs: AtomicU32::new(0),
             ledger: Ledger::default(),
             parked: Mutex::new(Vec::new()),
@@ -115,6 +118,7 @@ impl Transport {
     /// Tells the link that everything handed over so far is in the socket. Cheap when the link
     /// does not wait for this.
     pub fn drained(self: &Arc<Self>) {
+        self.full.store(false, Ordering::Release);
         if !self.busy.swap(false, Ordering::AcqRel) || !self.scheduled {
             return;
         }
@@ -126,8 +130,18 @@ impl Transport {
         }
     }
 
+    /// The protocol has written all that it will of what was handed to it, unless the socket is
+    /// full: HTTP/2 throws away what is left of a stream that is reset, and nothing would ever say
+    /// that this has drained. Cheap when there is nothing.
+    pub fn flushed(self: &Arc<Self>) {
+        if self.busy.load(Ordering::Acquire) && !self.full.load(Ordering::Acquire) {
+            self.drained();
+        }
+    }
+
     /// Tells the link that the socket takes no more for now. Cheap when told again.
     pub fn blocked(self: &Arc<Self>) {
+        self.full.store(true, Ordering::Release);
         if self.scheduled && self.link.counts_segments() && self.has_unwritten() {
             self.link.transport_blocked(self);
         }

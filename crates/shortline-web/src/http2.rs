@@ -90,6 +90,7 @@ where
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => {
+                    connection.watch.transport().flushed();
                     let moves = connection.watch.moves();
                     if moves == moves_seen {
                         return Poll::Pending;

@@ -166,8 +166,10 @@ fn h2spec_passes_with_prior_knowledge() {
     let site = Site::new();
     let server = Server::start(&site, &["--uplink", "100mbit", "--uplink-loopback"]);
     let port = server.address().port().to_string();
-    // All but http2/3.5/2: on a port that also speaks HTTP/1.1 a wrong preface is a malformed
-    // HTTP/1.1 request and gets its 400, in which h2spec looks for a frame.
+    // All but http2/3.5/2, which sends `INVALID CONNECTION PREFACE` and wants the connection closed
+    // without a byte. On a port that also speaks HTTP/1.1 this is a malformed HTTP/1.1 request: it
+    // gets its 400, then the connection is closed (malformed.rs). RFC 9113 3.4 allows both: who
+    // sends no preface does not speak HTTP/2. Over TLS, where ALPN has chosen HTTP/2, it is run.
     let sections = [
         "generic",
         "hpack",
@@ -179,4 +181,44 @@ fn h2spec_passes_with_prior_knowledge() {
         "http2/8",
     ];
     h2spec(&[&sections[..], &["-h", "127.0.0.1", "-p", &port]].concat());
+}
+
+/// What h2 throws away when its stream is reset is never written: the connection must be found
+/// able to send nevertheless.
+#[tokio::test]
+async fn resets_leave_the_connection_able_to_send() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "1gbit", "--uplink-loopback"]);
+    let stream = TcpStream::connect(server.address()).await.unwrap();
+    let (client, connection) = h2::client::Builder::new()
+        .initial_window_size(1 << 30)
+        .initial_connection_window_size(1 << 30)
+        .handshake::<_, Bytes>(stream)
+        .await
+        .unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    for round in 0..100u64 {
+        let mut senders = Vec::new();
+        for _ in 0..8 {
+            let request = Request::get("http://a/large.bin").body(()).unwrap();
+            let mut ready = client.clone().ready().await.unwrap();
+            senders.push(ready.send_request(request, true).unwrap());
+        }
+        tokio::time::sleep(std::time::Duration::from_micros(round * 37)).await;
+        for (_, sender) in &mut senders {
+            sender.send_reset(h2::Reason::CANCEL);
+        }
+        drop(senders);
+        let mut other = client.clone();
+        let answer = tokio::time::timeout(
+            std::time::Duration::from_secs(5),
+            fetch(&mut other, "/hello.txt"),
+        );
+        let (status, _, whole) = answer
+            .await
+            .unwrap_or_else(|_| panic!("hangs in round {round}"));
+        assert!(status == 200 && whole);
+    }
 }

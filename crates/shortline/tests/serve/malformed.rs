@@ -28,7 +28,9 @@ fn malformed_requests_get_a_4xx_and_a_closed_connection() {
         "X: y\r\n".repeat(200)
     );
     let long_target = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(100_000));
-    let requests: [&[u8]; 12] = [
+    let requests: [&[u8]; 13] = [
+        // No preface of HTTP/2 either (h2spec's http2/3.5/2).
+        b"INVALID CONNECTION PREFACE\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET\r\n\r\n",
         b"GET / HTTP/1.1 extra\r\nHost: a\r\n\r\n",

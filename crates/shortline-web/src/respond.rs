@@ -81,34 +81,27 @@ pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> i
 }
 
 async fn plan<B>(connection: &Connection, request: &Request<B>, target: &str) -> Plan {
-    let host = match host(request) {
-        Ok(host) => host,
-        Err(()) => return bad_request(),
-    };
+    if !names_one_host(request) {
+        return bad_request();
+    }
     let head = RequestHead {
         method: request.method(),
         target,
         headers: request.headers(),
-        secure: connection.secure,
-        host,
     };
     connection.settings.site.respond(&head).await
 }
 
 /// RFC 9112 3.2: exactly one `Host` field in HTTP/1.1; HTTP/2 has `:authority` instead.
-fn host<B>(request: &Request<B>) -> Result<Option<&str>, ()> {
+/// Nothing else is made of it: every host gets the same files, and redirects are relative.
+fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut fields = request.headers().get_all(header::HOST).iter();
     let first = fields.next();
     let missing = first.is_none() && request.version() == Version::HTTP_11;
     if missing || fields.next().is_some() {
-        return Err(());
+        return false;
     }
-    if let Some(authority) = request.uri().authority() {
-        return Ok(Some(authority.as_str()));
-    }
-    first
-        .map(|value| value.to_str().map_err(|_| ()))
-        .transpose()
+    request.uri().authority().is_some() || first.is_none_or(|host| host.to_str().is_ok())
 }
 
 fn bad_request() -> Plan {

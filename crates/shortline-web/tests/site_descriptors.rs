@@ -14,8 +14,6 @@ async fn get(site: &Site, target: &str) -> Plan {
         method: &Method::GET,
         target,
         headers,
-        secure: false,
-        host: None,
     };
     site.respond(&head).await
 }

@@ -17,10 +17,6 @@ pub struct RequestHead<'a> {
     pub target: &'a str,
     /// The header fields.
     pub headers: &'a HeaderMap,
-    /// Whether the connection is encrypted.
-    pub secure: bool,
-    /// The host asked for. Redirects are relative, so nothing is derived from it.
-    pub host: Option<&'a str>,
 }
 
 /// A response decided upon: all of it but `Date`, `Server` and the connection's own fields.

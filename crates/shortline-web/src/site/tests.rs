@@ -53,8 +53,6 @@ impl Bed {
             method,
             target,
             headers,
-            secure: false,
-            host: None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -489,8 +487,6 @@ fn what_is_in_memory_needs_no_waiting() {
         method: &Method::GET,
         target: "/file.txt",
         headers: &HeaderMap::new(),
-        secure: false,
-        host: None,
     };
     let plan = bed.site.respond_now(&head).unwrap();
     assert_eq!(answer(&plan).1, "0123456789");

@@ -14,7 +14,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, LabError> {
         command: format!("{program} {}", arguments.join(" ")),
         problem,
     };
-    let output = Command::new(program)
+    let output = installed(program)
         .args(arguments)
         .output()
         .map_err(|error| failed(error.to_string()))?;
@@ -32,12 +32,21 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, LabError> {
 /// # Errors
 /// Says which Debian `package` has it.
 pub fn find(program: &'static str, package: &'static str) -> Result<PathBuf, LabError> {
+    look_for(program).ok_or(LabError::ToolMissing { program, package })
+}
+
+/// A command that runs `program` from where [`find`] finds it: `su` leaves a user's PATH to root,
+/// without the folder of `tc`. One that is nowhere fails when it is started.
+pub fn installed(program: &str) -> Command {
+    Command::new(look_for(program).unwrap_or_else(|| program.into()))
+}
+
+fn look_for(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from))
         .map(|folder| folder.join(program))
         .find(|candidate| candidate.is_file())
-        .ok_or(LabError::ToolMissing { program, package })
 }
 
 /// The last line of a log that says something, for error messages.

@@ -25,7 +25,7 @@ impl Place {
             Self::Here => Command::new(program),
             // It changes namespace and then becomes the program: the process id stays.
             Self::Namespace(name) => {
-                let mut command = Command::new("ip");
+                let mut command = crate::command::installed("ip");
                 command.args(["netns", "exec", name]).arg(program);
                 command
             }

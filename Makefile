@@ -1,7 +1,7 @@
 # Shortline's everyday commands. Each is a thin name for a script or a cargo call.
 #
 #   make demo       what it is about, in two minutes, without root
-#   make test       all checks and tests; what CI runs
+#   make test       all checks and tests, the fuzz targets on their corpus too; what CI runs
 #   make test-long  the tests that take long: 2,000 hostile clients, the simulator against
 #                   closed forms at loads up to 0.95, minutes of fuzzing
 #   make bench      the measurements of docs/results (as root: namespaces)

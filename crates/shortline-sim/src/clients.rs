@@ -35,7 +35,7 @@ impl FromStr for ClientClass {
 
     fn from_str(text: &str) -> Result<Self, ClientClassError> {
         let refused = |problem: String| ClientClassError {
-            text: text.escape_debug().take(40).collect(),
+            text: excerpt(text),
             problem,
         };
         let (path, share) = text.split_once('*').unwrap_or((text, "1"));
@@ -49,10 +49,10 @@ impl FromStr for ClientClass {
         Ok(Self {
             rate: rate
                 .parse()
-                .map_err(|_| refused(format!("`{rate}` is no rate")))?,
+                .map_err(|_| refused(format!("`{}` is no rate", excerpt(rate))))?,
             rtt: rtt
                 .parse()
-                .map_err(|_| refused(format!("`{rtt}` is no time")))?,
+                .map_err(|_| refused(format!("`{}` is no time", excerpt(rtt))))?,
             share,
         })
     }
@@ -62,6 +62,11 @@ impl fmt::Display for ClientClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}*{}", self.rate, self.rtt, self.share)
     }
+}
+
+/// The beginning of a refused value, safe to print in one line.
+fn excerpt(text: &str) -> String {
+    text.escape_debug().take(40).collect()
 }
 
 #[cfg(test)]

@@ -92,7 +92,14 @@ pub fn read(path: &Path) -> Result<(File, Source), FileError> {
             path: path.to_owned(),
         });
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    parse(path, std::fs::read_to_string(path).map_err(unreadable)?)
+}
+
+/// Understands the text of a configuration file; the path is for messages.
+///
+/// # Errors
+/// [`FileError::Content`]
+pub fn parse(path: &Path, text: String) -> Result<(File, Source), FileError> {
     let source = Source {
         path: path.to_owned(),
         text,

@@ -1,0 +1,21 @@
+//! The configuration file of `shortline serve`. It is parsed in the program itself, which is no
+//! library: so its two source files are compiled in here, too.
+
+#![allow(dead_code, unreachable_pub)]
+
+#[path = "../../shortline/src/serve/file.rs"]
+mod file_source;
+#[path = "../../shortline/src/serve/options.rs"]
+mod options;
+
+/// A whole file: an error names it and is one line.
+pub fn file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let path = std::path::Path::new("site.toml");
+    if let Err(error) = file_source::parse(path, text.to_owned()) {
+        crate::assert_one_line(&error);
+        assert!(error.to_string().starts_with("site.toml:"), "{error}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Words of flags, keys and request files: what is printed reads back.
+
+use shortline_sched::units::{Rate, Size, Span};
+use shortline_sched::{Aging, Growing, Policy};
+
+/// Rates, sizes and times.
+pub fn units(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match text.parse::<Rate>() {
+        Ok(rate) => assert_eq!(rate.to_string().parse(), Ok(rate)),
+        Err(error) => crate::assert_one_line(&error),
+    }
+    match text.parse::<Size>() {
+        Ok(size) => assert_eq!(size.to_string().parse(), Ok(size)),
+        Err(error) => crate::assert_one_line(&error),
+    }
+    match text.parse::<Span>() {
+        Ok(span) => assert_eq!(span.to_string().parse(), Ok(span)),
+        Err(error) => crate::assert_one_line(&error),
+    }
+}
+
+/// Policies with their cutoffs, alone and in lists, and the factors beside them.
+pub fn policy(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match Policy::list(text) {
+        Ok(policies) => {
+            let texts: Vec<String> = policies.iter().map(ToString::to_string).collect();
+            assert_eq!(Policy::list(&texts.join(",")), Ok(policies));
+        }
+        Err(error) => crate::assert_one_line(&error),
+    }
+    if let Err(error) = text.parse::<Aging>() {
+        crate::assert_one_line(&error);
+    }
+    if let Err(error) = text.parse::<Growing>() {
+        crate::assert_one_line(&error);
+    }
+}

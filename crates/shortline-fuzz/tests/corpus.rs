@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use shortline_fuzz::{Entry, TARGETS};
 
 /// Inputs made for each target.
-const MUTANTS: usize = 5_000;
+const MUTANTS: usize = 50_000;
 /// Changes to one input at most.
 const CHANGES_MAX: usize = 6;
 /// The longest input made, in bytes.

@@ -126,7 +126,7 @@ impl Distribution {
     ///
     /// # Errors
     /// [`DistError`] unless sigma, cut and alpha are above 0, mu is finite, high is above cut,
-    /// and both body and tail hold some of the jobs.
+    /// both body and tail hold some of the jobs, and the body's third moment can be computed.
     pub fn lognormal_pareto(
         mu: f64,
         sigma: f64,
@@ -143,6 +143,13 @@ impl Distribution {
         let law = LogNormalPareto::new(mu, sigma, cut, high, alpha);
         DistError::unless_within("CUT", law.body_share(), 1e-9, 1.0 - 1e-9)
             .map_err(|_| DistError::nothing_on_one_side(cut))?;
+        if !(1..=3).all(|power| law.partial_moment(power, cut).is_finite()) {
+            return Err(DistError::Parameter {
+                parameter: "SIGMA",
+                value: sigma,
+                wanted: "less, so that the third moment is still a number".into(),
+            });
+        }
         Ok(Self(Family::LogNormalPareto(law)))
     }
 

@@ -2,11 +2,11 @@
 //!
 //! The path of a response: [`Link::submit`] puts a job into the queue; [`JobHandle::poll_grant`]
 //! is ready when it may send a quantum; [`JobHandle::hand_over`] says how many bytes went to
-//! the connection; [`Transport::drained`] that they are in the socket. Dropping the handle ends
-//! the job, finished or not.
+//! the connection, [`JobHandle::finish`] that they were the last; [`Transport::drained`] that they
+//! are in the socket. Dropping the handle ends the job, finished or not.
 //!
 //! Where no grant has to wait, all this takes no system call but the clock's (which is none on
-//! Linux): the grant is made inside `submit`.
+//! Linux) and the lock twice, to submit and to finish: the grant is made inside `submit`.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -130,13 +130,15 @@ impl Link {
             return Ok(JobHandle::unscheduled());
         }
         let now_ns = now_ns();
-        let id = self.with_queue(now_ns, |queue| {
-            queue.submit(transport, payload_bytes, now_ns)
-        })?;
+        let mut queue = self.queue.lock();
+        let id = queue.submit(transport, payload_bytes, now_ns)?;
+        let look_again_ns = queue.dispatch(now_ns);
+        let granted_bytes = queue.take_grant(id);
+        self.leave_queue(queue, now_ns, look_again_ns);
         Ok(JobHandle(Some(Scheduled {
-            link: Arc::clone(self),
             transport: Arc::clone(transport),
             id,
+            granted_bytes,
         })))
     }
 
@@ -331,9 +333,10 @@ impl DeviceState {
 pub struct JobHandle(Option<Scheduled>);
 
 struct Scheduled {
-    link: Arc<Link>,
     transport: Arc<Transport>,
     id: JobId,
+    /// Granted as the job was submitted, and not yet taken.
+    granted_bytes: Option<u32>,
 }
 
 impl JobHandle {
@@ -344,11 +347,15 @@ impl JobHandle {
 
     /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
     pub fn poll_grant(&mut self, context: &mut Context<'_>) -> Poll<Grant> {
-        let Some(Scheduled { link, id, .. }) = &self.0 else {
+        let Some(job) = &mut self.0 else {
             return Poll::Ready(Grant {
                 bytes: UNSCHEDULED_BYTES,
             });
         };
+        if let Some(bytes) = job.granted_bytes.take() {
+            return Poll::Ready(Grant { bytes });
+        }
+        let (link, id) = (job.transport.link(), &job.id);
         let mut queue = link.queue.lock();
         if let Some(bytes) = queue.take_grant(*id) {
             return Poll::Ready(Grant { bytes });
@@ -367,29 +374,44 @@ impl JobHandle {
     /// `payload_bytes` of the grant just taken go to the connection now. They may be more or
     /// fewer than granted: framing, or the end of the response.
     pub fn hand_over(&mut self, payload_bytes: u32) {
-        if let Some(Scheduled { link, id, .. }) = &self.0 {
-            link.queue.lock().hand_over(*id, payload_bytes);
+        if let Some(job) = &self.0 {
+            let mut queue = job.transport.link().queue.lock();
+            queue.hand_over(job.id, payload_bytes);
+        }
+    }
+
+    /// As [`Self::hand_over`], with the last bytes of the response: the job ends with them.
+    pub fn finish(&mut self, payload_bytes: u32) {
+        if let Some(job) = self.0.take() {
+            job.end(|queue| queue.hand_over(job.id, payload_bytes));
         }
     }
 
     /// The grant just taken cannot be used now; the next [`Self::poll_grant`] asks again.
     pub fn decline(&mut self) {
-        if let Some(Scheduled { link, id, .. }) = &self.0 {
-            link.with_queue(now_ns(), |queue| queue.decline(*id));
+        if let Some(job) = &mut self.0 {
+            job.granted_bytes = None;
+            let link = job.transport.link();
+            link.with_queue(now_ns(), |queue| queue.decline(job.id));
         }
     }
 }
 
 impl Drop for JobHandle {
     fn drop(&mut self) {
-        if let Some(Scheduled {
-            link,
-            transport,
-            id,
-        }) = self.0.take()
-        {
-            link.with_queue(now_ns(), |queue| queue.remove(id));
-            link.correct_by_socket(&transport);
+        if let Some(job) = self.0.take() {
+            job.end(|_| ());
         }
+    }
+}
+
+impl Scheduled {
+    fn end(&self, before: impl FnOnce(&mut Queue)) {
+        let link = self.transport.link();
+        link.with_queue(now_ns(), |queue| {
+            before(queue);
+            queue.remove(self.id);
+        });
+        link.correct_by_socket(&self.transport);
     }
 }

@@ -309,7 +309,8 @@ impl Queue {
         self.scheduler.suspend(id);
         let transport = Arc::clone(&self.job_mut(id).transport);
         transport.parked.lock().push(id);
-        transport.has_parked.store(true, Ordering::Release);
+        // In one order with `Transport::drained`, which looks at the mark without our lock.
+        transport.has_parked.store(true, Ordering::SeqCst);
         // The connection may have drained between the look and the mark: then nobody else would
         // come back for this job.
         if transport.can_send() {

@@ -9,8 +9,9 @@
 //! - **Level.** There are `N * 2^level` slots of `quantum * 2^min(level, 2)` bytes. The level
 //!   rises when all slots are taken and a grant was acknowledged, within a round trip, at the
 //!   speed of a quantum in [`DRAIN_NS_FAST`] or in [`DRAIN_NS_INSTANT`]: then there is no
-//!   bottleneck to order for. It falls to 0 when a grant took longer than [`DRAIN_NS_FAST`].
-//!   Where the uplink has less than 50 Mbit/s or so it never leaves 0.
+//!   bottleneck to order for. It falls to 0 when a grant is seen unacknowledged after
+//!   [`DRAIN_NS_FAST`]; one that was acknowledged before anybody looked tells nothing of the path,
+//!   however late the look. Where the uplink has less than 50 Mbit/s or so it never leaves 0.
 //! - A slot whose bytes make no progress for [`STALL_NS_MAX`] is given back: a stalled client
 //!   must not hold the link.
 //! - The next request of a connection says that its last response has arrived: its slot is given
@@ -49,6 +50,8 @@ struct Slot<H> {
     progress_ns: u64,
     unacknowledged_bytes: u32,
     granted_bytes: u32,
+    /// Seen unacknowledged after [`DRAIN_NS_FAST`].
+    late: bool,
 }
 
 /// The slots; see the module's text.
@@ -97,6 +100,7 @@ impl<H: Holder> Slots<H> {
             progress_ns: now_ns,
             unacknowledged_bytes: u32::MAX,
             granted_bytes: bytes,
+            late: false,
         });
     }
 
@@ -119,15 +123,23 @@ impl<H: Holder> Slots<H> {
 
     fn look(&mut self, now_ns: u64) {
         let quantum_bytes = self.quantum_bytes;
+        // Each judgement may ask the kernel for the round trip: only where it can change the level.
+        let (can_rise, can_fall) = (self.level < LEVEL_MAX, self.level > 0);
         let (mut fast, mut slow) = (false, false);
         self.taken.retain_mut(|slot| {
             if slot.is_taken(now_ns) {
+                if can_fall && !slot.late {
+                    slot.late = !slot.drained_within(DRAIN_NS_FAST, now_ns);
+                    slow |= slot.late;
+                }
                 return true;
             }
-            let fair_share =
-                u64::from(slot.granted_bytes) * DRAIN_NS_FAST / u64::from(quantum_bytes);
-            fast |= slot.drained_within(fair_share.clamp(DRAIN_NS_INSTANT, DRAIN_NS_FAST), now_ns);
-            slow |= !slot.drained_within(DRAIN_NS_FAST, now_ns);
+            if can_rise && !fast {
+                let fair_share =
+                    u64::from(slot.granted_bytes) * DRAIN_NS_FAST / u64::from(quantum_bytes);
+                fast =
+                    slot.drained_within(fair_share.clamp(DRAIN_NS_INSTANT, DRAIN_NS_FAST), now_ns);
+            }
             false
         });
         if slow {
@@ -254,9 +266,21 @@ mod tests {
             assert!(slots.is_free(MS));
             assert_eq!(slots.quantum_bytes(), 1000 << level.min(2));
         }
+        let queued = Fake::holding(1000);
+        slots.take(&queued, 1000, 0);
         fill(&mut slots, 1000);
         assert!(slots.is_free(50 * MS));
-        assert_eq!(slots.level, 0);
+        assert_eq!(slots.level, 0, "50 ms later it was not acknowledged");
+    }
+
+    #[test]
+    fn an_acknowledgement_found_late_tells_nothing() {
+        let mut slots = Slots::new(1, 1000);
+        fill(&mut slots, 1000);
+        assert!(slots.is_free(MS));
+        fill(&mut slots, 1000);
+        assert!(slots.is_free(50 * MS));
+        assert_eq!(slots.level, 1, "its client only had nothing more to ask");
     }
 
     #[test]

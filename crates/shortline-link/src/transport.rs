@@ -38,7 +38,8 @@ pub struct Transport {
     pub(crate) has_parked: AtomicBool,
 }
 
-/// What was charged for this connection, in wire bytes. Changed under the link's lock only.
+/// What was charged for this connection, in wire bytes. Changed under the link's lock, but for
+/// what is written where no pacer waits to hear of it.
 #[derive(Default)]
 pub(crate) struct Ledger {
     /// Charged, and not yet in the socket.
@@ -49,6 +50,16 @@ pub(crate) struct Ledger {
     pub charged: AtomicU64,
     /// How often the unwritten bytes were found in the socket.
     pub drains: AtomicU64,
+}
+
+impl Ledger {
+    /// What was charged and not yet in the socket is there now.
+    fn written(&self) {
+        let unwritten = self.unwritten.swap(0, Ordering::AcqRel);
+        self.charged
+            .fetch_add(u64::from(unwritten), Ordering::AcqRel);
+        self.drains.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 impl Transport {
@@ -76,6 +87,10 @@ impl Transport {
     /// The socket below.
     pub fn socket(&self) -> &TcpStream {
         self.socket.as_ref()
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
     }
 
     /// Whether the jobs of this connection wait for grants at all.
@@ -107,7 +122,7 @@ impl Transport {
 
     /// Whether a grant would be used now: nothing handed over before still waits for the socket.
     pub fn can_send(&self) -> bool {
-        !self.busy.load(Ordering::Acquire)
+        !self.busy.load(Ordering::SeqCst)
     }
 
     /// The connection has taken bytes that are not in the socket yet.
@@ -119,14 +134,16 @@ impl Transport {
     /// does not wait for this.
     pub fn drained(self: &Arc<Self>) {
         self.full.store(false, Ordering::Release);
-        if !self.busy.swap(false, Ordering::AcqRel) || !self.scheduled {
+        // In one order with the mark of `Queue::park`: one of the two sees the other.
+        if !self.busy.swap(false, Ordering::SeqCst) || !self.scheduled {
             return;
         }
-        if self.has_unwritten()
-            || self.ledger.refunded.load(Ordering::Acquire) > 0
-            || self.has_parked.load(Ordering::Acquire)
-        {
+        let refunded = self.ledger.refunded.load(Ordering::Acquire);
+        let pacer_waits = self.link.counts_segments() && (self.has_unwritten() || refunded > 0);
+        if pacer_waits || self.has_parked.load(Ordering::SeqCst) {
             self.link.transport_drained(self);
+        } else {
+            self.ledger.written();
         }
     }
 

@@ -1,9 +1,8 @@
 //! The account of one response: how long it waited, how long it was sent, what became of it.
 //! Kept while it is sent, counted and logged when it ends, however it ends.
 
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, Version, header};
@@ -11,16 +10,18 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use shortline_link::clock::now_ns;
 
+use crate::connection::Connection;
 use crate::log::{AccessLog, AccessRecord};
-use crate::watch::Watch;
 
 /// Upper bounds of the response time histogram, in seconds; the last bucket has none.
 pub const RESPONSE_SECONDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 const STATUS_CLASSES: usize = 5;
 
-/// Counters of all responses since the start.
+/// Counters of one worker's responses since the start. Two processors that count in one line of
+/// their caches take it from each other with every response: so each worker has its own, apart.
 #[derive(Default)]
-pub struct Counters {
+#[repr(align(128))]
+struct Counters {
     by_status_class: [AtomicU64; STATUS_CLASSES],
     incomplete: AtomicU64,
     body_bytes: AtomicU64,
@@ -30,7 +31,7 @@ pub struct Counters {
 }
 
 /// The counters at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ResponseCounts {
     /// Responses by the first digit of their status, 1 to 5.
     pub by_status_class: [u64; STATUS_CLASSES],
@@ -47,27 +48,68 @@ pub struct ResponseCounts {
 }
 
 impl Counters {
-    /// The counts now.
-    pub fn snapshot(&self) -> ResponseCounts {
+    fn add_to(&self, sum: &mut ResponseCounts) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let seconds = |counter: &AtomicU64| load(counter) as f64 / 1e9;
-        ResponseCounts {
-            by_status_class: std::array::from_fn(|class| load(&self.by_status_class[class])),
-            incomplete_total: load(&self.incomplete),
-            body_bytes_total: load(&self.body_bytes),
-            wait_seconds_total: seconds(&self.wait_ns),
-            response_seconds_total: seconds(&self.response_ns),
-            by_response_time: self.by_response_time.iter().map(load).collect(),
+        for (sum, counter) in sum.by_status_class.iter_mut().zip(&self.by_status_class) {
+            *sum += load(counter);
+        }
+        sum.incomplete_total += load(&self.incomplete);
+        sum.body_bytes_total += load(&self.body_bytes);
+        sum.wait_seconds_total += seconds(&self.wait_ns);
+        sum.response_seconds_total += seconds(&self.response_ns);
+        sum.by_response_time.resize(self.by_response_time.len(), 0);
+        for (sum, counter) in sum.by_response_time.iter_mut().zip(&self.by_response_time) {
+            *sum += load(counter);
         }
     }
 }
 
 /// Where the accounts of all responses go.
 pub struct Ledger {
-    /// The counters.
-    pub counters: Counters,
-    /// The access log, if one is kept. It can be exchanged while the server runs.
-    pub access_log: Mutex<Option<Arc<dyn AccessLog>>>,
+    by_worker: Box<[Counters]>,
+    access_log: Mutex<Option<Arc<dyn AccessLog>>>,
+    /// Whether there is an access log: without one no response asks for its lock.
+    logging: AtomicBool,
+}
+
+impl Ledger {
+    /// Accounts of so many workers.
+    pub fn new(workers: usize, access_log: Option<Arc<dyn AccessLog>>) -> Self {
+        Self {
+            by_worker: (0..workers).map(|_| Counters::default()).collect(),
+            logging: access_log.is_some().into(),
+            access_log: Mutex::new(access_log),
+        }
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.by_worker.len()
+    }
+
+    /// Responses are logged to `access_log` from now on.
+    pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
+        let mut place = self.access_log.lock();
+        self.logging.store(access_log.is_some(), Ordering::Release);
+        *place = access_log;
+    }
+
+    /// The counts of all workers now.
+    pub fn snapshot(&self) -> ResponseCounts {
+        let mut sum = ResponseCounts::default();
+        for counters in &self.by_worker {
+            counters.add_to(&mut sum);
+        }
+        sum
+    }
+
+    fn access_log(&self) -> Option<Arc<dyn AccessLog>> {
+        if !self.logging.load(Ordering::Acquire) {
+            return None;
+        }
+        self.access_log.lock().clone()
+    }
 }
 
 /// The part of a request that only the log wants.
@@ -82,10 +124,8 @@ struct RequestText {
 
 /// One response; see the module's text.
 pub struct Account {
-    ledger: Arc<Ledger>,
-    watch: Arc<Watch>,
-    access_log: Option<(Arc<dyn AccessLog>, RequestText)>,
-    peer: IpAddr,
+    connection: Arc<Connection>,
+    access_log: Option<Box<(Arc<dyn AccessLog>, RequestText)>>,
     status: u16,
     begun_ns: u64,
     granted_ns: Option<u64>,
@@ -106,26 +146,24 @@ pub struct RequestFacts<'a> {
 }
 
 impl Account {
-    /// A request of `peer` is complete; its response begins.
-    pub fn open(
-        ledger: &Arc<Ledger>,
-        watch: &Arc<Watch>,
-        peer: IpAddr,
-        facts: &RequestFacts<'_>,
-    ) -> Self {
-        watch.response_begins();
-        let access_log = ledger.access_log.lock().clone();
+    /// A request on `connection` is complete; its response begins.
+    pub fn open(connection: &Arc<Connection>, facts: &RequestFacts<'_>) -> Self {
+        connection.watch.response_begins();
+        let access_log = connection.server.ledger.access_log();
         Self {
-            ledger: Arc::clone(ledger),
-            watch: Arc::clone(watch),
-            access_log: access_log.map(|log| (log, RequestText::of(facts))),
-            peer,
+            connection: Arc::clone(connection),
+            access_log: access_log.map(|log| Box::new((log, RequestText::of(facts)))),
             status: 0,
             begun_ns: now_ns(),
             granted_ns: None,
             body_bytes: 0,
             complete: false,
         }
+    }
+
+    /// The connection that carries the response.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// The response's status is decided.
@@ -145,7 +183,7 @@ impl Account {
     }
 
     fn count(&self, wait_ns: u64, response_ns: u64) {
-        let counters = &self.ledger.counters;
+        let counters = &self.connection.server.ledger.by_worker[self.connection.worker];
         let class = usize::from(self.status / 100).clamp(1, STATUS_CLASSES) - 1;
         counters.by_status_class[class].fetch_add(1, Ordering::Relaxed);
         counters
@@ -168,16 +206,17 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.watch.response_ends();
+        self.connection.watch.response_ends();
         let ended_ns = now_ns();
         let granted_ns = self.granted_ns.unwrap_or(ended_ns);
         let wait_ns = granted_ns.saturating_sub(self.begun_ns);
         self.count(wait_ns, ended_ns.saturating_sub(self.begun_ns));
-        let Some((log, text)) = self.access_log.take() else {
+        let Some(logged) = self.access_log.take() else {
             return;
         };
+        let (log, text) = *logged;
         log.log(AccessRecord {
-            peer: self.peer,
+            peer: self.connection.peer,
             method: text.method,
             target: text.target,
             version: text.version,

@@ -37,6 +37,8 @@ pub struct Connection {
     pub peer: IpAddr,
     /// Whether it came over TLS.
     pub secure: bool,
+    /// The worker it stays with.
+    pub worker: usize,
 }
 
 /// Serves a connection until it ends.

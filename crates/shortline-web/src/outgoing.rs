@@ -12,7 +12,6 @@ use bytes::Bytes;
 use shortline_link::{Grant, JobHandle};
 
 use crate::account::Account;
-use crate::disk::Disk;
 use crate::site::{OpenFile, PlanBody, Segment};
 
 /// Bytes read from a file that is not held in memory, at a time.
@@ -39,20 +38,13 @@ pub struct Outgoing {
     /// Bytes of the first segment's file that were read ahead.
     ahead: Bytes,
     reading: Option<Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>>,
-    disk: Arc<Disk>,
     /// Counts and logs the response when this is dropped.
     pub account: Account,
 }
 
 impl Outgoing {
     /// The response `body`, whose turn `job` waits for.
-    pub fn new(
-        job: JobHandle,
-        body: PlanBody,
-        framing: Framing,
-        disk: Arc<Disk>,
-        account: Account,
-    ) -> Self {
+    pub fn new(job: JobHandle, body: PlanBody, framing: Framing, account: Account) -> Self {
         let segments = match body {
             PlanBody::Empty => VecDeque::new(),
             PlanBody::Segments(segments) => segments.into(),
@@ -66,7 +58,6 @@ impl Outgoing {
             framing,
             ahead: Bytes::new(),
             reading: None,
-            disk,
             account,
         }
     }
@@ -138,10 +129,14 @@ impl Outgoing {
         let head_bytes = std::mem::take(&mut self.framing.head_bytes);
         self.grant = None;
         self.remaining_bytes -= u64::from(body_bytes);
-        self.account
-            .handed_over(body_bytes, self.remaining_bytes == 0);
-        self.job
-            .hand_over(head_bytes + body_bytes + self.framing.chunk_bytes);
+        let complete = self.remaining_bytes == 0;
+        self.account.handed_over(body_bytes, complete);
+        let payload_bytes = head_bytes + body_bytes + self.framing.chunk_bytes;
+        if complete {
+            self.job.finish(payload_bytes);
+        } else {
+            self.job.hand_over(payload_bytes);
+        }
     }
 
     /// Up to `bytes_max` bytes if they are in memory; else starts to read and declines the grant.
@@ -178,7 +173,7 @@ impl Outgoing {
 
     fn read_from_disk(&mut self, file: Arc<OpenFile>, offset: u64, length: usize) {
         self.decline();
-        let disk = Arc::clone(&self.disk);
+        let disk = Arc::clone(&self.account.connection().settings.disk);
         self.reading = Some(Box::pin(disk.read(
             file,
             offset,

@@ -40,9 +40,7 @@ pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> i
         .path_and_query()
         .map_or("*", |path_and_query| path_and_query.as_str());
     let mut account = Account::open(
-        &connection.server.ledger,
-        &connection.watch,
-        connection.peer,
+        connection,
         &RequestFacts {
             method: request.method(),
             target,
@@ -67,8 +65,7 @@ pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> i
     } = plan;
     account.set_status(status.as_u16());
     let body_bytes = body.len();
-    let disk = Arc::clone(&connection.settings.disk);
-    let mut outgoing = Outgoing::new(job, body, framing, disk, account);
+    let mut outgoing = Outgoing::new(job, body, framing, account);
     poll_fn(|context| outgoing.poll_ready(context)).await?;
     if body_bytes == 0 {
         outgoing.hand_over_head();

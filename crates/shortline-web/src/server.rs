@@ -14,7 +14,7 @@ use shortline_link::{Link, LinkSnapshot};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 
-use crate::account::{Counters, Ledger, ResponseCounts};
+use crate::account::{Ledger, ResponseCounts};
 use crate::connection::{self, Connection};
 use crate::disk::Disk;
 use crate::limits::Limits;
@@ -71,7 +71,7 @@ pub struct Shared {
     /// The open connections.
     pub registry: Arc<Registry>,
     /// Counters and access log.
-    pub ledger: Arc<Ledger>,
+    pub ledger: Ledger,
     connections: AtomicU64,
     refused: AtomicU64,
     expired: AtomicU64,
@@ -110,10 +110,7 @@ impl Server {
             shared: Arc::new(Shared {
                 active: RwLock::new(Arc::new(Active::new(settings))),
                 registry: Arc::default(),
-                ledger: Arc::new(Ledger {
-                    counters: Counters::default(),
-                    access_log: parking_lot::Mutex::new(access_log),
-                }),
+                ledger: Ledger::new(workers(), access_log),
                 connections: AtomicU64::new(0),
                 refused: AtomicU64::new(0),
                 expired: AtomicU64::new(0),
@@ -141,13 +138,13 @@ impl Server {
                 .prepare_listener(&listener.socket)?;
         }
         let mut workers = tokio::task::JoinSet::new();
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        for worker in 0..self.shared.ledger.workers() {
             let listeners = listeners
                 .iter()
                 .map(Listener::try_clone)
                 .collect::<io::Result<Vec<_>>>()?;
             let (shared, stopping) = (Arc::clone(&self.shared), self.stopping.subscribe());
-            workers.spawn_blocking(move || work(&shared, listeners, &stopping));
+            workers.spawn_blocking(move || work(&shared, worker, listeners, &stopping));
         }
         drop(listeners);
         let shared = Arc::clone(&self.shared);
@@ -182,7 +179,7 @@ impl Server {
 
     /// Responses are logged to `access_log` from now on.
     pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
-        *self.shared.ledger.access_log.lock() = access_log;
+        self.shared.ledger.set_access_log(access_log);
     }
 
     /// The server's state now.
@@ -195,7 +192,7 @@ impl Server {
             connections_expired_total: load(&self.shared.expired),
             connections_failed_total: load(&self.shared.failed),
             disk_jobs: self.shared.active().disk.jobs(),
-            responses: self.shared.ledger.counters.snapshot(),
+            responses: self.shared.ledger.snapshot(),
         }
     }
 
@@ -228,9 +225,15 @@ impl Shared {
     }
 }
 
+/// One worker a processor.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// One worker: accepts and serves connections until the server stops and none is left.
 fn work(
     shared: &Arc<Shared>,
+    worker: usize,
     listeners: Vec<Listener>,
     stopping: &channel::Receiver<bool>,
 ) -> io::Result<()> {
@@ -244,7 +247,7 @@ fn work(
             let (shared, mut stopping) = (Arc::clone(shared), stopping.clone());
             tasks.spawn(async move {
                 tokio::select! {
-                    () = accept(shared, socket, listener.tls) => {}
+                    () = accept(shared, worker, socket, listener.tls) => {}
                     _ = stopping.wait_for(|stopping| *stopping) => {}
                 }
             });
@@ -258,6 +261,7 @@ fn work(
 
 async fn accept(
     shared: Arc<Shared>,
+    worker: usize,
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
@@ -270,7 +274,7 @@ async fn accept(
         match listener.accept().await {
             Ok((socket, peer)) => {
                 warned = false;
-                take(&shared, socket, peer, tls.clone());
+                take(&shared, worker, socket, peer, tls.clone());
             }
             // The client gave up while it waited in the backlog.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -287,6 +291,7 @@ async fn accept(
 
 fn take(
     shared: &Arc<Shared>,
+    worker: usize,
     socket: TcpStream,
     peer: SocketAddr,
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -311,6 +316,7 @@ fn take(
         settings,
         peer,
         secure: tls.is_some(),
+        worker,
     });
     tokio::spawn(async move {
         connection::serve(connection, receiving, tls).await;

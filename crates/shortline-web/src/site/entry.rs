@@ -163,9 +163,11 @@ impl Variant {
 
     /// A file in memory stays as it is until checked by name; an open one can be asked itself.
     fn is_unchanged(&self) -> bool {
-        self.file
-            .disk()
-            .is_none_or(|disk| fstat(disk).is_ok_and(|stat| Stamp::new(&stat) == self.stamp))
+        self.file.in_memory().is_some()
+            || self
+                .file
+                .disk()
+                .is_none_or(|disk| fstat(disk).is_ok_and(|stat| Stamp::new(&stat) == self.stamp))
     }
 }
 

@@ -5,11 +5,14 @@
 //! over the sum of the shares; without a share it counts 1. What a path-aware policy is told
 //! of a client follows from both: RTT, the window that fills the path (rate times RTT), and
 //! the rate.
+//!
+//! Departure: the rate that a policy takes for the one seen so far is the client's own, too,
+//! whatever the queue did to the job, so that `stert` has one rate where paper 004 has two.
 
 use std::fmt;
 use std::str::FromStr;
 
-use shortline_sched::units::{Rate, Span};
+use shortline_sched::units::{Rate, Span, excerpt};
 
 /// A class of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +38,7 @@ impl FromStr for ClientClass {
 
     fn from_str(text: &str) -> Result<Self, ClientClassError> {
         let refused = |problem: String| ClientClassError {
-            text: text.escape_debug().take(40).collect(),
+            text: excerpt(text),
             problem,
         };
         let (path, share) = text.split_once('*').unwrap_or((text, "1"));

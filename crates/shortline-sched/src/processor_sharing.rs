@@ -5,6 +5,9 @@
 //! leaves at V + w. So jobs leave in the order of their V + w, which no later arrival
 //! changes, and an event costs O(log n) however many jobs share.
 //!
+//! `fsp` runs its twin on this virtual time; [`ProcessorSharing`] itself is what the tests of
+//! this crate and of the simulator hold shared servers against.
+//!
 //! Times are held to 2^-64 ns in 128 bits. Only the division by n at an arrival rounds,
 //! by less than 2^-64 ns; times of departure are rounded to the nearest nanosecond.
 

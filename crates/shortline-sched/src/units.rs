@@ -280,7 +280,7 @@ impl Quantity {
 }
 
 /// The beginning of a refused value, safe to print in one line.
-pub(crate) fn excerpt(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     const CHARACTERS_MAX: usize = 40;
     let mut start: String = text
         .chars()

@@ -5,11 +5,14 @@
 //! over the sum of the shares; without a share it counts 1. What a path-aware policy is told
 //! of a client follows from both: RTT, the window that fills the path (rate times RTT), and
 //! the rate.
+//!
+//! Departure: the rate that a policy takes for the one seen so far is the client's own, too,
+//! whatever the queue did to the job, so that `stert` has one rate where paper 004 has two.
 
 use std::fmt;
 use std::str::FromStr;
 
-use shortline_sched::units::{Rate, Span};
+use shortline_sched::units::{Rate, Span, excerpt};
 
 /// A class of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,11 +65,6 @@ impl fmt::Display for ClientClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}*{}", self.rate, self.rtt, self.share)
     }
-}
-
-/// The beginning of a refused value, safe to print in one line.
-fn excerpt(text: &str) -> String {
-    text.escape_debug().take(40).collect()
 }
 
 #[cfg(test)]

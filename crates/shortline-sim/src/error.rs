@@ -78,9 +78,7 @@ pub enum SimError {
         sizes: String,
     },
     /// The mean service time is too near to the nanoseconds that times are counted in.
-    #[error(
-        "mean service of {mean_ns:.1} ns: below {min_ns} ns rounding would tell; lower the rate"
-    )]
+    #[error("mean service of {mean_ns} ns: below {min_ns} ns rounding would tell; lower the rate")]
     TooFine {
         /// The mean.
         mean_ns: f64,

@@ -4,13 +4,13 @@
 //! until it has left all of them, then counted for each; so memory is for jobs in the
 //! systems, however many arrive.
 
-use rand::RngCore;
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::{Policy, SchedulerConfig, Urgency};
 
-use crate::arrivals::{Job, Stream, generator, unit};
+use crate::arrivals::Job;
 use crate::engine::{Capacity, End, Servers, System, SystemConfig, Work};
-use crate::fluid::Intake;
+use crate::intake::Intake;
+use crate::random::{Stream, generator, normal, unit};
 use crate::results::{Done, INTERVALS_MAX, Recovery, Tally, TimeLine};
 use crate::{SimError, Simulation};
 
@@ -83,10 +83,8 @@ impl<'a> Replication<'a> {
             let turn_ns = simulation.quantum_bytes as f64 * ns_per_byte;
             let servers = Servers::new(scheduling, turn_ns, &capacity);
             let recovery = simulation
-                .profile
-                .map_or_else(Recovery::default, |profile| {
-                    Recovery::new(profile.low_load())
-                });
+                .overloads
+                .map_or_else(Recovery::default, |phases| Recovery::new(phases.low_load()));
             System::new(
                 config,
                 servers,
@@ -187,17 +185,19 @@ impl<'a> Replication<'a> {
 
     /// Tells the systems of the overloads that end before `until_ns`.
     fn end_overloads(&mut self, until_ns: f64) {
-        let Some(profile) = self.simulation.profile else {
+        let Some(phases) = self.simulation.overloads else {
             return;
         };
-        while let Some(end_s) = profile.overload_end_s(self.overloads_ended)
-            && end_s * 1e9 < until_ns
-        {
+        loop {
+            let end_ns = (self.overloads_ended + 1) as f64 * phases.period() * 1e9;
+            if end_ns >= until_ns {
+                return;
+            }
             self.overloads_ended += 1;
-            self.run_until(end_s * 1e9);
+            self.run_until(end_ns);
             for system in &mut self.systems {
                 let jobs = system.jobs();
-                system.recovery.overload_ends(end_s * 1e9, jobs);
+                system.recovery.overload_ends(end_ns, jobs);
             }
         }
     }
@@ -301,10 +301,4 @@ impl Clients {
         let class = self.shares_until.partition_point(|until| *until < share);
         class.min(self.shares_until.len() - 1)
     }
-}
-
-/// A standard normal number (Box and Muller 1958).
-fn normal(rng: &mut impl RngCore) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(unit(rng)));
-    radius * libm::cos(2.0 * std::f64::consts::PI * unit(rng))
 }

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use shortline_sched::{Needs, PathView, Policy, Urgency};
 
-use crate::arrivals::{Job, LoadProfile};
+use crate::arrivals::Job;
 use crate::engine::{Capacity, Class, Patience};
 use crate::fluid::QUANTUM_BYTES;
 use crate::replication::Replication;
 use crate::results::{PolicyResult, Tally};
-use crate::{ClientClass, SimError};
+use crate::{ClientClass, Phases, SimError};
 
 /// Users who give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,8 @@ pub struct Simulation {
     pub confidence: f64,
     /// Seed of clients and estimates, and of arrivals made from it.
     pub seed: u64,
-    /// The load over time where it is known: ends of overloads are watched.
-    pub profile: Option<LoadProfile>,
+    /// The phases of the load, in seconds, where they are known: ends of overloads are watched.
+    pub overloads: Option<Phases>,
 }
 
 impl Simulation {
@@ -89,7 +89,7 @@ impl Simulation {
             jobs_in_system_max: 100_000_000,
             confidence: 0.99,
             seed: 1,
-            profile: None,
+            overloads: None,
         }
     }
 

@@ -4,7 +4,7 @@
 //! summary goes to standard output, progress to standard error.
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use shortline_load::generator::{
@@ -17,6 +17,7 @@ use shortline_sched::units::{Rate, Span};
 use shortline_sim::wire::WireModel;
 
 use crate::error::CommandError;
+use crate::output::check_writable;
 
 const LATER: &str = "Later";
 
@@ -116,13 +117,13 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// [`CommandError`], one line: bad usage where a flag or the trace is wrong, failure where
-/// the run could not be made or not one request finished.
+/// [`CommandError`], one line: bad usage where a flag is wrong, failure where the trace is or a
+/// file cannot be written, the run could not be made or not one request finished.
 pub fn run(args: Args) -> Result<(), CommandError> {
     let requests = requests(&args)?;
     check_trust(&args)?;
     if let Some(file) = &args.out {
-        check_writable(file)?;
+        check_writable("--out", file)?;
     }
     let options = options(&args, requests);
     let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failure)?;
@@ -157,7 +158,7 @@ fn requests(args: &Args) -> Result<Vec<Request>, CommandError> {
             .map_or(Spread::Even, |seed| Spread::Random { seed }),
         ..TraceOptions::default()
     };
-    read_trace(trace, &options).map_err(CommandError::usage)
+    read_trace(trace, &options).map_err(CommandError::failure)
 }
 
 /// Whom to trust says nothing about a target without TLS: one of the two is a mistake.
@@ -174,13 +175,6 @@ fn check_trust(args: &Args) -> Result<(), CommandError> {
         "{flag} with --target {}: want an https target or no such flag",
         args.target
     )))
-}
-
-/// A run of minutes must not end with a result that cannot be kept.
-fn check_writable(file: &Path) -> Result<(), CommandError> {
-    std::fs::File::create(file)
-        .map(drop)
-        .map_err(|error| CommandError::Usage(format!("--out {}: {error}", file.display())))
 }
 
 fn options(args: &Args, requests: Vec<Request>) -> LoadOptions {

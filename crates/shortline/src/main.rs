@@ -10,7 +10,7 @@ mod lab;
 mod later;
 mod load;
 mod model;
-mod results_json;
+mod output;
 mod serve;
 mod sim;
 
@@ -53,7 +53,7 @@ enum Command {
     Load(Box<load::Args>),
     /// Compare servers and policies in experiments
     Lab(Box<lab::Args>),
-    /// Compute what the best order could reach
+    /// Simulate what policies would do with a trace or with random arrivals
     Sim(Box<sim::Args>),
     /// Compute what theory expects of a queue
     Model(Box<model::Args>),
@@ -139,12 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_names_every_option_of_serve() {
-        let page = include_str!("../../../docs/configuration.md");
+    fn the_documentation_names_every_option() {
+        let configuration = include_str!("../../../docs/configuration.md");
+        let simulation = include_str!("../../../docs/simulation.md");
         let cli = Cli::command();
-        let serve = cli.find_subcommand("serve").unwrap();
-        for option in serve.get_arguments().filter_map(clap::Arg::get_long) {
-            assert!(page.contains(&format!("`--{option}")), "--{option}");
+        for (name, page) in [
+            ("serve", configuration),
+            ("sim", simulation),
+            ("model", simulation),
+        ] {
+            let command = cli.find_subcommand(name).unwrap();
+            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+                assert!(page.contains(&format!("`--{option}")), "{name} --{option}");
+            }
         }
     }
 

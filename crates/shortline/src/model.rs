@@ -9,29 +9,31 @@ mod queues;
 mod simulated;
 mod table;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use shortline_load::workload::Schedule;
 use shortline_sched::units::Rate;
+use shortline_sim::Phases;
 use shortline_sim::dist::Distribution;
 use shortline_sim::model::{Analysis, Form};
 
-use crate::error::CommandError;
-use crate::results_json::results_json;
-
-use self::queues::{PhasesFlag, Setting};
+use self::queues::Setting;
 use self::simulated::{JOBS_MAX, Simulated};
+use crate::drawing;
+use crate::error::CommandError;
+use crate::output::{print, results_json};
+use crate::sim::phases_of;
 
 /// Flags of `shortline model`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Sizes of the jobs: exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE,
-    /// weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA,
-    /// surge-001 (paper 001, Table 1) or world-cup (paper 000, 2.1); may be given more than once [default for a workload:
-    /// responses like those of the World Cup 98 site]
-    #[arg(long, value_name = "D")]
+    // The forms of a distribution are listed once, beside their parser.
+    #[arg(long, value_name = "D", help = format!(
+        "Sizes of the jobs: {}; may be given more than once [default for a workload: responses \
+         like those of the World Cup 98 site]",
+        Distribution::FORMS
+    ))]
     dist: Vec<Distribution>,
 
     #[command(flatten)]
@@ -55,17 +57,18 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw an SVG: slowdown by size, or, of several loads, the means by load
-    #[arg(long, value_name = "F.svg")]
+    /// Draw slowdown by size, or, of several loads, the means by load, as SVG or as a page by
+    /// the file's ending
+    #[arg(long, value_name = "F.svg|F.html")]
     plot: Option<PathBuf>,
 
     /// Simulate so many jobs of each queue, too, and show what they met beside the formula
     #[arg(
         long,
         value_name = "JOBS",
-        value_parser = clap::value_parser!(u32).range(1000..=JOBS_MAX)
+        value_parser = clap::value_parser!(u64).range(1000..=JOBS_MAX)
     )]
-    simulate: Option<u32>,
+    simulate: Option<u64>,
 
     /// Seed of the simulation
     #[arg(long, value_name = "N", default_value_t = 1, requires = "simulate")]
@@ -86,8 +89,13 @@ struct Traffic {
     load: Vec<f64>,
 
     /// A load that alternates for ever: seconds of low load, of high load, the loads
-    #[arg(long, value_name = "LOW_S,HIGH_S,LOW,HIGH", requires = "rate")]
-    schedule: Option<PhasesFlag>,
+    #[arg(
+        long,
+        value_name = "LOW_S,HIGH_S,LOW,HIGH",
+        requires = "rate",
+        allow_hyphen_values = true
+    )]
+    schedule: Option<Phases>,
 
     /// The alternating load of paper 000, Table I: w1 to w10
     #[arg(long, value_name = "NAME", value_parser = Schedule::by_name, requires = "rate")]
@@ -99,6 +107,7 @@ struct Traffic {
 /// # Errors
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
+    args.plot.as_deref().map_or(Ok(()), drawing::check_file)?;
     let results = args.results()?;
     if let Some(path) = &args.plot {
         plot::draw(path, &results)?;
@@ -108,9 +117,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     } else {
         table::table(&results)
     };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| CommandError::Failure(format!("standard output: {error}")))
+    print(&text)
 }
 
 /// One entry of the JSON.
@@ -130,18 +137,22 @@ impl Args {
         let mut results = Vec::new();
         for setting in self.settings()? {
             let queue = setting.queue()?;
-            let sample = self
-                .simulate
-                .map(|jobs| setting.sample(jobs as usize, self.seed));
-            for &policy in &self.policy {
-                let analysis = queue.solve(policy)?;
-                let simulated = sample.as_ref().map(|sample| sample.simulate(policy));
-                results.push(ModelResult {
-                    setting: setting.clone(),
-                    analysis: analysis.in_units_of(setting.dist.mean()),
-                    simulated: simulated.transpose()?,
-                });
+            let solved: Result<Vec<Analysis>, CommandError> = self
+                .policy
+                .iter()
+                .map(|&policy| queue.solve(policy))
+                .collect();
+            let solved = solved?;
+            let mut simulated = match self.simulate {
+                Some(jobs) => setting.simulate(&self.policy, jobs, self.seed)?,
+                None => Vec::new(),
             }
+            .into_iter();
+            results.extend(solved.into_iter().map(|analysis| ModelResult {
+                setting: setting.clone(),
+                analysis: analysis.in_units_of(setting.dist.mean()),
+                simulated: simulated.next(),
+            }));
         }
         Ok(results)
     }
@@ -161,10 +172,9 @@ impl Args {
                            --schedule or --workload only";
             return Err(CommandError::usage(problem));
         }
-        let phases = match (&self.traffic.schedule, &self.traffic.workload) {
-            (Some(flag), _) => Some(flag.0),
-            (None, Some(schedule)) => Some(queues::phases(schedule)),
-            (None, None) => None,
+        let phases = match (self.traffic.schedule, &self.traffic.workload) {
+            (None, Some(schedule)) => Some(phases_of(schedule)?),
+            (given, _) => given,
         };
         let alternating = phases.zip(self.rate);
         let settings = dists.iter().flat_map(|dist| match alternating {

@@ -3,15 +3,14 @@
 //! A trace's or workload's request becomes a job of as many bytes as the link carries for it
 //! ([`shortline_sim::wire`]); with `--dist` sizes are bytes on the link themselves. All
 //! policies get the very same arrivals. The table relates every mean to that under `srpt`,
-//! the optimum of one server, whether it was asked for or not. Times are in seconds in JSON
-//! and CSV.
+//! whether it was asked for or not: the optimum, but for settings that disturb it. Times are
+//! in seconds in JSON and CSV.
 
 mod csv;
 mod plot;
 mod source;
 mod table;
 
-use std::io::Write;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -22,9 +21,12 @@ use shortline_sim::results::PolicyResult;
 use shortline_sim::wire::WireModel;
 use shortline_sim::{ClientClass, Impatience, Simulation};
 
+pub use self::source::phases_of;
+
 use self::source::Source;
+use crate::drawing;
 use crate::error::CommandError;
-use crate::results_json::results_json;
+use crate::output::{check_writable, print, results_json};
 
 /// Flags of `shortline sim`.
 #[derive(Debug, clap::Args)]
@@ -123,7 +125,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write results by size and by percentile of size as CSV
+    /// Write means, means by size, and the number in the system over time as CSV
     #[arg(long, value_name = "F.csv")]
     csv: Option<PathBuf>,
 
@@ -162,9 +164,7 @@ impl FromStr for Policies {
 /// # Errors
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
-    if let Some(path) = &args.plot {
-        plot::check_ending(path)?;
-    }
+    args.check_files()?;
     let asked = args.policy.0.len();
     let results = args.results()?;
     if let Some(path) = &args.csv {
@@ -176,14 +176,20 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let text = if args.json {
         results_json(&results[..asked])?
     } else {
-        table::table(&args.title(), &results, asked)
+        table::table(&args.title(), &results, asked, args.srpt_is_optimum())
     };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| CommandError::Failure(format!("standard output: {error}")))
+    print(&text)
 }
 
 impl Args {
+    /// What is written at the end must be writable.
+    fn check_files(&self) -> Result<(), CommandError> {
+        if let Some(path) = &self.csv {
+            check_writable("--csv", path)?;
+        }
+        self.plot.as_deref().map_or(Ok(()), drawing::check_file)
+    }
+
     /// The results of the policies asked for, in that order, and, for the table, of `srpt`.
     fn results(&self) -> Result<Vec<PolicyResult>, CommandError> {
         let mut policies = self.policy.0.clone();
@@ -209,11 +215,21 @@ impl Args {
             jobs_in_system_max: self.jobs_in_system_max,
             confidence: self.confidence,
             seed: self.seed.unwrap_or(1),
-            profile: arrivals.profile,
+            overloads: arrivals.overloads,
             ..Simulation::new(policies, self.rate.bps())
         };
         let replications = self.replications.unwrap_or(arrivals.replications_usual);
         arrivals.run(&simulation, replications)
+    }
+
+    /// Whether no order of service has a smaller mean than `srpt`: on one server that every
+    /// job can use whole, of exact sizes, without anything that disturbs the order.
+    fn srpt_is_optimum(&self) -> bool {
+        self.servers == NonZeroU32::MIN
+            && self.clients.is_empty()
+            && self.estimate_sigma == 0.0
+            && self.abort_after.is_none()
+            && self.urgency() == Urgency::None
     }
 
     fn urgency(&self) -> Urgency {

@@ -84,10 +84,10 @@ fn a_run_prints_its_summary_and_writes_its_records() {
 }
 
 #[test]
-fn a_wrong_trace_line_is_named_with_exit_code_2() {
+fn a_wrong_trace_line_is_named_with_exit_code_1() {
     let trace = Trace::new("0,/a,5\n0,a,5\n");
     let output = trace.command(server()).output().unwrap();
-    assert_error(&output, 2, "trace.csv: line 2: path `a`: want `/...`");
+    assert_error(&output, 1, "trace.csv: line 2: path `a`: want `/...`");
 }
 
 #[test]

@@ -127,7 +127,9 @@ fn a_trace_has_its_exact_times() {
     ));
     assert!(table.contains("4 requests"), "{table}");
     let csv = std::fs::read_to_string(folder.path().join("r.csv")).unwrap();
-    assert!(csv.contains("\nfsp,percentile,"), "{csv}");
+    for kind in ["all", "size", "percentile", "nines", "time"] {
+        assert!(csv.contains(&format!("\nfsp,{kind},")), "{csv}");
+    }
     let drawing = std::fs::read_to_string(folder.path().join("r.svg")).unwrap();
     assert!(drawing.starts_with("<svg"));
 }
@@ -165,6 +167,17 @@ fn a_load_without_a_steady_state_is_refused() {
     assert_refused(sim, 2, &["mean load 1.2"]);
     let model = "model --dist exp:1000 --schedule 5,5,0.9,1.5 --rate 1mbit";
     assert_refused(model, 2, &["mean load 1.2"]);
+    for command in ["sim", "model"] {
+        for (phases, part) in [
+            ("-5,5,0.5,1.2", "low span -5"),
+            ("5,NaN,0.5,1.2", "high span NaN"),
+            ("5,5,0.5,0.4", "at least the low load"),
+            ("5,5,0.5", "four numbers"),
+        ] {
+            let flags = format!("{command} --dist exp:1000 --schedule {phases} --rate 1mbit");
+            assert_refused(&flags, 2, &["--schedule", part]);
+        }
+    }
 }
 
 #[test]
@@ -228,6 +241,10 @@ fn a_wrong_trace_is_refused_with_the_place() {
             assert_refused(&flags, 1, &["wrong.trace: ", parts[0], parts[1]]);
         }
     }
+    // A job of nothing is none, if the link carries nothing else for it.
+    let empty = folder.write("empty.csv", "0,/a,1\n0,/b,0\n");
+    let flags = format!("sim --dist trace:{} --load 0.5 {BARE}", empty.display());
+    assert_refused(&flags, 1, &["empty.csv: ", "size 0", "place 2"]);
     let missing = "sim --trace no/such.csv --rate 10mbit";
     assert_refused(missing, 1, &["no/such.csv: "]);
 }
@@ -254,5 +271,16 @@ fn settings_that_mean_nothing_are_refused() {
     ] {
         assert_refused(&sim(flags), 2, &parts);
     }
-    assert_refused("model --dist exp:1 --load 0.5 --policy fsp", 2, &["fsp"]);
+    let model = |flags: &str| format!("model --dist exp:1 --load 0.5 {flags}");
+    for (flags, parts) in [
+        ("--policy fsp", ["`fsp`", "no closed form"]),
+        ("--plot r.png", ["r.png", "svg"]),
+        ("--rate 1mbit", ["--rate", "--schedule"]),
+    ] {
+        assert_refused(&model(flags), 2, &parts);
+    }
+    for command in [sim("--rate 1mbit"), model("")] {
+        let nowhere = format!("{command} --plot no/such/folder.svg");
+        assert_refused(&nowhere, 1, &["--plot", "no/such/folder.svg"]);
+    }
 }

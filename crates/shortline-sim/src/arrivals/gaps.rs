@@ -9,6 +9,7 @@
 use rand::RngCore;
 
 use crate::SimError;
+use crate::random::unit;
 
 /// The variability of gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,11 +61,6 @@ impl Gaps {
         };
         self.constant - mean * libm::log(unit(rng))
     }
-}
-
-/// A number above 0 and below 1.
-pub(crate) fn unit(rng: &mut impl RngCore) -> f64 {
-    ((rng.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
 #[cfg(test)]

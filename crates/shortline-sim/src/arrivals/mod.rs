@@ -5,21 +5,18 @@
 //! phases of an overload. With exponential gaps that is a Poisson process of the load's
 //! intensity; with others a renewal process, stretched.
 //!
-//! Gaps and sizes are drawn from separate streams of one seed (ChaCha8), so arrivals stay
-//! the same when only sizes change, and the same under every policy.
+//! Gaps and sizes are drawn from separate streams of one seed, so arrivals stay the same when
+//! only sizes change, and the same under every policy.
 
 mod gaps;
 mod profile;
 
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-
 pub use self::gaps::Gaps;
-pub(crate) use self::gaps::unit;
 pub use self::profile::LoadProfile;
 
 use crate::SimError;
 use crate::dist::Distribution;
+use crate::random::{Stream, generator};
 
 /// A job on its way in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,22 +25,6 @@ pub struct Job {
     pub at_ns: u64,
     /// Its size in bytes on the link, which may be a fraction.
     pub bytes: f64,
-}
-
-/// What is drawn at random, each from a stream of its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stream {
-    Gaps,
-    Sizes,
-    Clients,
-    Estimates,
-}
-
-/// The generator of a stream in a replication.
-pub(crate) fn generator(seed: u64, replication: u32, stream: Stream) -> ChaCha8Rng {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(u64::from(replication) * 4 + stream as u64);
-    rng
 }
 
 /// Arrivals made up at random.
@@ -160,7 +141,7 @@ mod tests {
 
     #[test]
     fn phases_have_their_loads_and_arrivals_end() {
-        let profile = LoadProfile::alternating(10.0, 5.0, 0.2, 1.5).unwrap();
+        let profile = LoadProfile::alternating("10,5,0.2,1.5".parse().unwrap());
         let jobs = Generated {
             end_s: 1500.0,
             ..generated(profile, 1.0)

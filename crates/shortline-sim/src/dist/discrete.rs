@@ -26,20 +26,16 @@ struct Table {
 }
 
 impl Discrete {
-    /// From a list of at least one size, in any order.
-    pub(super) fn new(mut list: Vec<f64>) -> Self {
-        list.sort_unstable_by(f64::total_cmp);
-        let mut sizes: Vec<f64> = Vec::new();
-        let mut counts: Vec<u64> = Vec::new();
-        for (index, &size) in list.iter().enumerate() {
-            if sizes.last() != Some(&size) {
-                sizes.push(size);
-                counts.push(0);
-            }
-            if let Some(count) = counts.last_mut() {
-                *count = index as u64 + 1;
-            }
-        }
+    /// From at least one size, ascending, each with how often it is there.
+    pub(super) fn new(counted: impl IntoIterator<Item = (f64, u64)>) -> Self {
+        let mut until = 0;
+        let (sizes, counts): (Vec<f64>, Vec<u64>) = counted
+            .into_iter()
+            .map(|(size, count)| {
+                until += count;
+                (size, until)
+            })
+            .unzip();
         let sums = POWERS
             .map(|power| running_sum(&sizes, &counts, power))
             .collect();

@@ -4,7 +4,10 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DistError {
     /// The text begins with no known name.
-    #[error("distribution `{text}`: unknown; want one of {}", super::text::FORMS)]
+    #[error(
+        "distribution `{text}`: unknown; want one of {}",
+        super::Distribution::FORMS
+    )]
     Unknown {
         /// What was given.
         text: String,

@@ -6,6 +6,7 @@
 
 use super::Law;
 use super::pareto::Pareto;
+use crate::normal;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LogNormalPareto {
@@ -21,7 +22,7 @@ impl LogNormalPareto {
             mu,
             sigma,
             tail: Pareto::new(cut, high, alpha),
-            tail_share: normal_above((libm::log(cut) - mu) / sigma),
+            tail_share: normal::share_above((libm::log(cut) - mu) / sigma),
         }
     }
 
@@ -56,7 +57,7 @@ impl Law for LogNormalPareto {
         let k = f64::from(power);
         let whole = libm::exp(k * self.mu + 0.5 * k * k * self.sigma * self.sigma);
         let deviations = (libm::log(size.min(self.cut())) - self.mu) / self.sigma;
-        let body = whole * normal_above(k * self.sigma - deviations);
+        let body = whole * normal::share_above(k * self.sigma - deviations);
         body + self.tail_share * self.tail.partial_moment(power, size)
     }
 
@@ -64,7 +65,7 @@ impl Law for LogNormalPareto {
         if size <= 0.0 {
             1.0
         } else if size < self.cut() {
-            normal_above((libm::log(size) - self.mu) / self.sigma)
+            normal::share_above((libm::log(size) - self.mu) / self.sigma)
         } else {
             self.tail_share * self.tail.share_above(size)
         }
@@ -74,36 +75,11 @@ impl Law for LogNormalPareto {
         if share < self.tail_share {
             self.tail.size_exceeded_by(share / self.tail_share)
         } else {
-            libm::exp(self.mu + self.sigma * normal_exceeded_by(share))
+            libm::exp(self.mu + self.sigma * normal::exceeded_by(share))
         }
     }
 
     fn range(&self) -> (f64, f64) {
         (0.0, self.tail.range().1)
     }
-}
-
-/// The normal distribution's share above so many deviations.
-fn normal_above(deviations: f64) -> f64 {
-    0.5 * libm::erfc(deviations * std::f64::consts::FRAC_1_SQRT_2)
-}
-
-/// Its inverse: Abramowitz and Stegun 26.2.23 (within 4.5e-4), then two steps of Halley's
-/// method, each of which cubes the error.
-fn normal_exceeded_by(share: f64) -> f64 {
-    if share > 0.5 {
-        return -normal_exceeded_by(1.0 - share);
-    }
-    let t = libm::sqrt(-2.0 * libm::log(share));
-    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
-    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
-    let start = t - above / below;
-    (0..2).fold(start, |deviations, _| {
-        let density = libm::exp(-0.5 * deviations * deviations)
-            * std::f64::consts::FRAC_2_SQRT_PI
-            * std::f64::consts::FRAC_1_SQRT_2
-            * 0.5;
-        let step = (normal_above(deviations) - share) / density;
-        deviations + step / (1.0 - 0.5 * deviations * step)
-    })
 }

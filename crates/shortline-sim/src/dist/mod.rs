@@ -29,6 +29,8 @@ mod text;
 mod uniform;
 mod weibull;
 
+use std::collections::BTreeMap;
+
 use rand::RngCore;
 
 pub use self::error::DistError;
@@ -39,6 +41,7 @@ use self::lognormal_pareto::LogNormalPareto;
 use self::pareto::Pareto;
 use self::uniform::Uniform;
 use self::weibull::Weibull;
+use crate::random::unit;
 
 /// A distribution of sizes above 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +100,7 @@ impl Distribution {
     /// [`DistError`] unless the size is finite and above 0.
     pub fn deterministic(size: f64) -> Result<Self, DistError> {
         let size = positive("SIZE", size)?;
-        Ok(Self(Family::Deterministic(Discrete::new(vec![size]))))
+        Ok(Self(Family::Deterministic(Discrete::new([(size, 1)]))))
     }
 
     /// Weibull sizes, P(S > x) = exp(-(x/scale)^shape) with the scale that gives the mean.
@@ -153,28 +156,31 @@ impl Distribution {
         Ok(Self(Family::LogNormalPareto(law)))
     }
 
-    /// The sizes of a list, each as likely as it is often there.
+    /// The sizes of a list, each as likely as it is often there. Memory is for the different
+    /// ones, however long the list is.
     ///
     /// # Errors
     /// [`DistError`] if the list is empty or a size in it is not finite and above 0.
     pub fn empirical(sizes: impl IntoIterator<Item = f64>) -> Result<Self, DistError> {
-        let mut list = Vec::new();
+        let mut counts = BTreeMap::new();
         for (index, size) in sizes.into_iter().enumerate() {
             let size = positive("SIZE", size).map_err(|_| DistError::Entry { index, size })?;
-            list.push(size);
+            // The bits of floats above 0 are in the order of the floats.
+            *counts.entry(size.to_bits()).or_default() += 1;
         }
-        if list.is_empty() {
+        if counts.is_empty() {
             return Err(DistError::Empty);
         }
-        Ok(Self(Family::Empirical(Discrete::new(list))))
+        let counts = counts
+            .into_iter()
+            .map(|(bits, count)| (f64::from_bits(bits), count));
+        Ok(Self(Family::Empirical(Discrete::new(counts))))
     }
 
     /// Draws a size, always finite and above 0, with one number from the generator.
     pub fn sample<R: RngCore + ?Sized>(&self, rng: &mut R) -> f64 {
-        // 52 random bits and a half: never 0, never 1, and exact.
-        let share = ((rng.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
         self.law()
-            .size_exceeded_by(share)
+            .size_exceeded_by(unit(rng))
             .clamp(f64::MIN_POSITIVE, f64::MAX)
     }
 

@@ -4,13 +4,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use shortline_sched::units::excerpt;
 
 use super::lognormal_pareto::LogNormalPareto;
 use super::{DistError, Distribution, Family};
 
-/// The forms, for messages.
-pub(super) const FORMS: &str = "exp:MEAN, bp:LOW,HIGH,ALPHA, det:SIZE, weibull:SHAPE,MEAN, \
-     uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA, surge-001, world-cup";
+impl Distribution {
+    /// All forms that a distribution is written in, for messages and help.
+    pub const FORMS: &str = "exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE, \
+         weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA, \
+         surge-001 (paper 001, Table 1), world-cup (paper 000, 2.1)";
+}
 
 const SURGE_001: &str = "surge-001";
 const WORLD_CUP: &str = "world-cup";
@@ -144,9 +148,4 @@ fn number(text: &str, value: &str, form: &'static str) -> Result<f64, DistError>
             value: excerpt(value),
             form,
         })
-}
-
-/// At most 60 characters of what was given, so that the message stays a line.
-fn excerpt(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(60).collect()
 }

@@ -138,12 +138,12 @@ impl System {
         let user = &mut self.users[slot as usize];
         user.attempts += 1;
         user.asked_ns = now_ns;
-        user.begun = self.config.start_delay_ns == 0.0;
-        if user.begun {
-            let work = user.work;
-            self.servers.submit(&work);
+        user.begun = false;
+        if self.config.start_delay_ns == 0.0 {
+            self.begin(slot);
+        } else {
+            self.set_timer(slot);
         }
-        self.set_timer(slot);
     }
 
     /// Sets a user's timer to what comes next: the begin of service or the end of patience.
@@ -182,19 +182,34 @@ impl System {
             .config
             .patience
             .filter(|patience| f64::from_bits(bits) >= user.asked_ns + patience.after_ns);
-        let Some(patience) = gives_up else {
-            user.begun = true;
-            let work = user.work;
-            self.servers.submit(&work);
-            self.set_timer(slot);
-            return None;
-        };
+        match gives_up {
+            Some(patience) => self.give_up(slot, patience.retries),
+            None => {
+                self.begin(slot);
+                None
+            }
+        }
+    }
+
+    /// The service of a user's attempt can begin.
+    fn begin(&mut self, slot: u32) {
+        let user = &mut self.users[slot as usize];
+        user.begun = true;
+        let work = user.work;
+        self.servers.submit(&work);
+        self.set_timer(slot);
+    }
+
+    /// A user gives an attempt up, and asks again if that may be; the end, if not.
+    fn give_up(&mut self, slot: u32, retries: u32) -> Option<End> {
         self.aborts += 1;
-        let (begun, attempts) = (user.begun, user.attempts);
+        let User {
+            begun, attempts, ..
+        } = self.users[slot as usize];
         if begun {
             self.servers.cancel(slot);
         }
-        if attempts > patience.retries {
+        if attempts > retries {
             return Some(self.gone(slot, true));
         }
         self.ask(slot);

@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::Form;
-use super::mesh::{Mesh, Residence};
+use super::mesh::Mesh;
 use super::queue::Queue;
+use super::residence::Residence;
 use crate::dist::Distribution;
+use crate::results::PERCENTILE_BUCKETS;
 
-/// How many percentile buckets there are, as in paper 003, Fig. 5: half a per cent each.
-pub const BUCKETS: usize = 200;
 /// Single sizes are looked at where a share of m / 10^k is larger, for each of these m ...
 const SHARES_OF_TEN: [f64; 7] = [7.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0];
 /// ... and k from 1 to this.
@@ -100,8 +100,9 @@ pub(super) struct Delays<'a> {
 impl Delays<'_> {
     pub(super) fn analysis(&self, policy: Form, mesh: &Mesh) -> Analysis {
         let buckets = self.buckets(mesh);
-        let mean =
-            |value: fn(&Bucket) -> f64| buckets.iter().map(value).sum::<f64>() / BUCKETS as f64;
+        let mean = |value: fn(&Bucket) -> f64| {
+            buckets.iter().map(value).sum::<f64>() / PERCENTILE_BUCKETS as f64
+        };
         let (slowdown_max_size, slowdown_max) = self.slowdown_max(mesh);
         Analysis {
             policy,
@@ -127,7 +128,7 @@ impl Delays<'_> {
         let sizes = self.sizes;
         let discrete = sizes.atoms().is_some();
         let least = self.of_none;
-        let mut buckets = vec![Bucket::default(); BUCKETS];
+        let mut buckets = vec![Bucket::default(); PERCENTILE_BUCKETS];
         for point in &mesh.points {
             let delay = self.delay(point.size);
             for (place, weight) in parts(point.share_below, point.weight, discrete) {
@@ -141,17 +142,17 @@ impl Delays<'_> {
         }
         if !discrete {
             if least > 0.0 {
-                let border = sizes.quantile(1.0 / BUCKETS as f64);
+                let border = sizes.quantile(1.0 / PERCENTILE_BUCKETS as f64);
                 buckets[0].slowdown += least * sizes.partial_moment(-1, border);
             }
-            let last = &mut buckets[BUCKETS - 1];
+            let last = &mut buckets[PERCENTILE_BUCKETS - 1];
             let (end, slowdown) = self.at_the_end(mesh);
             last.sojourn += slowdown * (sizes.mean() - sizes.partial_moment(1, end)).max(0.0);
             last.slowdown += slowdown * sizes.share_above(end);
         }
         for bucket in &mut buckets {
-            bucket.sojourn *= BUCKETS as f64;
-            bucket.slowdown *= BUCKETS as f64;
+            bucket.sojourn *= PERCENTILE_BUCKETS as f64;
+            bucket.slowdown *= PERCENTILE_BUCKETS as f64;
         }
         buckets
     }
@@ -238,8 +239,8 @@ impl Delays<'_> {
 /// The buckets that a share of the jobs lies in and how much of it in each. Where there is a
 /// density no share spans a border.
 fn parts(share_below: f64, weight: f64, spans: bool) -> impl Iterator<Item = (usize, f64)> {
-    let count = BUCKETS as f64;
-    let place = |share: f64| ((share * count) as usize).min(BUCKETS - 1);
+    let count = PERCENTILE_BUCKETS as f64;
+    let place = |share: f64| ((share * count) as usize).min(PERCENTILE_BUCKETS - 1);
     let first = place(share_below);
     let last = if spans {
         place(share_below + weight)

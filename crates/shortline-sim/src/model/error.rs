@@ -37,16 +37,6 @@ pub enum ModelError {
         /// What was asked for.
         policy: String,
     },
-    /// A schedule of loads that means nothing, or in which work would pile up for ever.
-    #[error("{parameter} {value} of alternating load: want {wanted}")]
-    Phases {
-        /// Which of its numbers.
-        parameter: &'static str,
-        /// What was given.
-        value: f64,
-        /// What would be right.
-        wanted: &'static str,
-    },
     /// No approximation under alternating load.
     #[error("policy `{policy}` under alternating load: not approximated; want srpt or fair")]
     NotAlternating {

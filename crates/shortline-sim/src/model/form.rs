@@ -19,10 +19,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use shortline_sched::Policy;
+use shortline_sched::units::excerpt;
 
 use super::ModelError;
-use super::mesh::Residence;
 use super::queue::Queue;
+use super::residence::Residence;
 
 /// A policy whose mean times have a closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,23 +56,28 @@ impl Form {
 
     /// Their names, for messages.
     pub fn names() -> String {
-        Self::ALL.map(Self::name).join(", ")
+        Self::ALL.map(|form| form.policy().name()).join(", ")
     }
 
-    /// The policy's name.
-    pub const fn name(self) -> &'static str {
+    /// The policy that it is the form of.
+    pub const fn policy(self) -> Policy {
         match self {
-            Self::Fifo => "fifo",
-            Self::Fair => "fair",
-            Self::Sjf => "sjf",
-            Self::Psjf => "psjf",
-            Self::Srpt => "srpt",
-            Self::Las => "las",
+            Self::Fifo => Policy::Fifo,
+            Self::Fair => Policy::Fair,
+            Self::Sjf => Policy::Sjf,
+            Self::Psjf => Policy::Psjf,
+            Self::Srpt => Policy::Srpt,
+            Self::Las => Policy::Las,
         }
     }
 
+    /// The form of a policy; `None` if nobody knows one.
+    pub fn of(policy: Policy) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.policy() == policy)
+    }
+
     /// Whether the mean is finite only if the second moment of the sizes is.
-    pub(super) const fn needs_second_moment(self) -> bool {
+    pub const fn needs_second_moment(self) -> bool {
         matches!(self, Self::Fifo | Self::Sjf)
     }
 
@@ -120,27 +127,21 @@ impl Form {
     }
 }
 
-/// By the policy's name; `ps` and `fcfs`, as theory says it, are `fair` and `fifo`.
+/// By any of the policy's names.
 impl FromStr for Form {
     type Err = ModelError;
 
     fn from_str(name: &str) -> Result<Self, ModelError> {
-        match name {
-            "ps" => return Ok(Self::Fair),
-            "fcfs" => return Ok(Self::Fifo),
-            "scf" => return Ok(Self::Srpt),
-            _ => {}
-        }
-        let found = Self::ALL.into_iter().find(|form| form.name() == name);
-        found.ok_or_else(|| ModelError::NoForm {
-            policy: name.chars().filter(|c| !c.is_control()).take(60).collect(),
+        let policy = name.parse().ok();
+        policy.and_then(Self::of).ok_or_else(|| ModelError::NoForm {
+            policy: excerpt(name),
         })
     }
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.policy().name())
     }
 }
 

@@ -8,8 +8,8 @@
 //! of five points. Beyond w = 690 (P(S > x) = 1e-300) the caller takes the slowdown as
 //! constant.
 
-use super::analysis::BUCKETS;
 use crate::dist::Distribution;
+use crate::results::PERCENTILE_BUCKETS;
 
 const W_MIN: f64 = 1e-10;
 const W_MAX: f64 = 690.0;
@@ -106,7 +106,8 @@ fn nodes(sizes: &Distribution, w_factor: f64) -> Vec<(f64, f64)> {
     let count = ((W_MAX / W_MIN).ln() / w_factor.ln()).ceil() as i32;
     let even =
         (0..=count).map(|step| W_MIN * (W_MAX / W_MIN).powf(f64::from(step) / f64::from(count)));
-    let buckets = (1..BUCKETS).map(|bucket| -(-(bucket as f64) / BUCKETS as f64).ln_1p());
+    let buckets = (1..PERCENTILE_BUCKETS)
+        .map(|bucket| -(-(bucket as f64) / PERCENTILE_BUCKETS as f64).ln_1p());
     let breaks = sizes
         .breaks()
         .into_iter()
@@ -141,58 +142,4 @@ pub(super) fn gauss(low: f64, high: f64) -> impl Iterator<Item = (f64, f64)> {
     GAUSS
         .into_iter()
         .map(move |(at, weight)| (middle + half * at, half * weight))
-}
-
-/// The integral of rho(t) / (1 - rho(t)) from 0 to a size: how long smaller arrivals hold up a
-/// job under SRPT once it has begun. Infinite from where the smaller jobs alone overload the
-/// server. Kept at the mesh's borders.
-#[derive(Debug)]
-pub(super) struct Residence<'a> {
-    sizes: &'a Distribution,
-    arrival_rate: f64,
-    borders: &'a [f64],
-    delays: Vec<f64>,
-}
-
-impl<'a> Residence<'a> {
-    pub(super) fn new(sizes: &'a Distribution, arrival_rate: f64, mesh: &'a Mesh) -> Self {
-        let mut residence = Self {
-            sizes,
-            arrival_rate,
-            borders: &mesh.borders,
-            delays: Vec::with_capacity(mesh.borders.len()),
-        };
-        // Nothing, or one job in 1e10, is smaller than the first border.
-        let mut delay = 0.0;
-        let mut from = mesh.borders.first().copied().unwrap_or_default();
-        for &border in &mesh.borders {
-            delay += residence.held_up(from, border);
-            residence.delays.push(delay);
-            from = border;
-        }
-        residence
-    }
-
-    pub(super) fn delay(&self, size: f64) -> f64 {
-        match self.borders.partition_point(|&border| border <= size) {
-            0 => 0.0,
-            place => self.delays[place - 1] + self.held_up(self.borders[place - 1], size),
-        }
-    }
-
-    fn held_up(&self, from: f64, to: f64) -> f64 {
-        if to <= from {
-            return 0.0;
-        }
-        gauss(from, to)
-            .map(|(size, weight)| {
-                let load = self.arrival_rate * self.sizes.partial_moment(1, size);
-                if load < 1.0 {
-                    weight * load / (1.0 - load)
-                } else {
-                    f64::INFINITY
-                }
-            })
-            .sum()
-    }
 }

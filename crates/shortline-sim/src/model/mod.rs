@@ -15,9 +15,10 @@ mod error;
 mod form;
 mod mesh;
 mod queue;
+mod residence;
 
-pub use alternating::{Alternating, Phases};
-pub use analysis::{Analysis, BUCKETS, Bucket, Point};
+pub use alternating::Alternating;
+pub use analysis::{Analysis, Bucket, Point};
 pub use error::ModelError;
 pub use form::Form;
 pub use queue::Queue;

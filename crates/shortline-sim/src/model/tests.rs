@@ -157,21 +157,6 @@ fn a_coarser_mesh_gives_the_same() {
     }
 }
 
-/// Wierman, Harchol-Balter 2003: at load up to 1/2 SRPT treats every size better than PS.
-#[test]
-fn at_half_load_srpt_treats_every_size_better_than_processor_sharing() {
-    for sizes in SIZES {
-        for load in [0.1, 0.3, 0.5] {
-            let found = solve(sizes, load, Form::Srpt);
-            let fair = 1.0 / (1.0 - load);
-            assert!(
-                found.slowdown_max <= fair * (1.0 + 1e-9),
-                "{sizes} {load}: {found:?}"
-            );
-        }
-    }
-}
-
 /// Paper 001, 6.2, at load 0.9: some exponential sizes have slowdowns of 10 to 11, while of a
 /// Bounded Pareto with alpha 1.1 and the same mean none has more than 1.6. That is so up to the
 /// 99th percentile, where the paper's figure ends; the worst sizes come after it. The paper has
@@ -244,8 +229,31 @@ fn an_infinite_slowdown_is_infinite_and_the_rest_is_not() {
     }
 }
 
+/// Distributions of any family and variability.
+fn any_sizes() -> impl Strategy<Value = Distribution> {
+    prop_oneof![
+        (0.5..3.0, 1.0..8.0).prop_map(|(alpha, decades): (f64, f64)| {
+            Distribution::bounded_pareto(1.0, 10f64.powf(decades), alpha).unwrap()
+        }),
+        (0.2..5.0).prop_map(|shape| Distribution::weibull(shape, 1.0).unwrap()),
+        (0.0..0.9).prop_map(|low| Distribution::uniform(low, 1.0).unwrap()),
+        prop::collection::vec(0.1..1000.0, 1..20)
+            .prop_map(|list| Distribution::empirical(list).unwrap()),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Wierman and Harchol-Balter 2003, for whatever sizes.
+    #[test]
+    fn up_to_half_load_srpt_treats_every_size_better_than_processor_sharing(
+        sizes in any_sizes(), load in 0.05..=0.5,
+    ) {
+        let found = Queue::new(sizes, load).unwrap().solve(Form::Srpt).unwrap();
+        prop_assert!(found.slowdown_max <= (1.0 + 1e-9) / (1.0 - load), "{:?}", found.slowdown_max);
+    }
+
     #[test]
     fn no_policy_beats_srpt(which in 0..SIZES.len(), load in 0.05..0.98) {
         let queue = Queue::new(SIZES[which].parse().unwrap(), load).unwrap();

@@ -1,11 +1,12 @@
 //! Results by size of job: 60 bins of ratio 1.2 and 200 percentile buckets, as paper 003's
-//! Fig 5 has them.
+//! Fig 5 has them, and groups by nines (2 is the 99th percentile, 3 the 99.9th), which go on
+//! to the largest jobs.
 //!
 //! Jobs are added up in cells of 0.8 % of size ([`super::log_cells`]), so the table's length
 //! does not depend on the number of jobs. The bins end at the largest size and go down from
 //! there, each [x, 1.2 x] wide; what is smaller than the 60 is in the first. A percentile
 //! bucket is half a percent of the jobs in the order of size; a cell that lies across a
-//! border gives to both sides by proportion.
+//! border, of buckets or of nines, gives to both sides by proportion.
 
 use serde::Serialize;
 
@@ -17,6 +18,8 @@ pub const SIZE_BINS: usize = 60;
 pub const SIZE_BIN_RATIO: f64 = 1.2;
 /// How many percentile buckets there are.
 pub const PERCENTILE_BUCKETS: usize = 200;
+/// How many groups there are to a power of ten of larger jobs.
+const GROUPS_PER_NINE: f64 = 4.0;
 
 /// Sums over the jobs of a size.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +35,7 @@ pub(crate) struct SizeSums {
 /// Jobs of a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SizeGroup {
-    /// Where the range begins: bytes for a bin, percent of the jobs for a bucket.
+    /// Where the range begins: bytes for a bin, percent of the jobs for a bucket, nines of them.
     pub from: f64,
     /// Where it ends.
     pub to: f64,
@@ -101,38 +104,56 @@ impl BySize {
 
     /// All percentile buckets, smallest sizes first; none without jobs.
     pub(crate) fn percentiles(&self, with_stretch: bool) -> Vec<SizeGroup> {
-        let jobs: f64 = self.filled().map(|cell| cell.jobs).sum();
-        if jobs == 0.0 {
-            return Vec::new();
-        }
-        let bucket_jobs = jobs / PERCENTILE_BUCKETS as f64;
-        let mut buckets = vec![SizeSums::default(); PERCENTILE_BUCKETS];
-        let border = |bucket: usize| (bucket + 1) as f64 * bucket_jobs;
-        let (mut before, mut bucket) = (0.0, 0);
+        let percent = |index: usize| index as f64 * 100.0 / PERCENTILE_BUCKETS as f64;
+        let share_below = |index: usize| index as f64 / PERCENTILE_BUCKETS as f64;
+        self.by_rank(PERCENTILE_BUCKETS, share_below, percent, with_stretch)
+    }
+
+    /// Groups of a quarter of a power of ten of larger jobs each, smallest sizes first, up to
+    /// the largest job; none without jobs.
+    pub(crate) fn nines(&self, with_stretch: bool) -> Vec<SizeGroup> {
+        let nines = |index: usize| index as f64 / GROUPS_PER_NINE;
+        let share_below = |index: usize| 1.0 - 10f64.powf(-nines(index));
+        let groups = (self.jobs().log10() * GROUPS_PER_NINE).ceil().max(1.0) as usize;
+        self.by_rank(groups, share_below, nines, with_stretch)
+    }
+
+    /// Groups by the share of jobs that are smaller, from that of an index to that of the next;
+    /// each is named by its indexes. The last takes all that is left.
+    fn by_rank(
+        &self,
+        groups: usize,
+        share_below: impl Fn(usize) -> f64,
+        name: impl Fn(usize) -> f64,
+        with_stretch: bool,
+    ) -> Vec<SizeGroup> {
+        let jobs = self.jobs();
+        let mut sums = vec![SizeSums::default(); groups];
+        let border = |group: usize| share_below(group + 1) * jobs;
+        let (mut before, mut group) = (0.0, 0);
         for cell in self.filled() {
             let end = before + cell.jobs;
             while before < end {
-                while bucket + 1 < PERCENTILE_BUCKETS && border(bucket) <= before {
-                    bucket += 1;
+                while group + 1 < groups && border(group) <= before {
+                    group += 1;
                 }
-                // The last bucket takes what rounding left over.
-                let until = if bucket + 1 == PERCENTILE_BUCKETS {
+                let until = if group + 1 == groups {
                     end
                 } else {
-                    border(bucket).min(end)
+                    border(group).min(end)
                 };
-                buckets[bucket].add(cell, (until - before) / cell.jobs);
+                sums[group].add(cell, (until - before) / cell.jobs);
                 before = until;
             }
         }
-        let percent = |index: usize| index as f64 * 100.0 / PERCENTILE_BUCKETS as f64;
-        let groups = buckets
-            .iter()
-            .enumerate()
-            .filter(|(_, sums)| sums.jobs > 0.0);
-        groups
-            .map(|(index, sums)| sums.group(percent(index), percent(index + 1), with_stretch))
+        let filled = sums.iter().enumerate().filter(|(_, sums)| sums.jobs > 0.0);
+        filled
+            .map(|(index, sums)| sums.group(name(index), name(index + 1), with_stretch))
             .collect()
+    }
+
+    fn jobs(&self) -> f64 {
+        self.filled().map(|cell| cell.jobs).sum()
     }
 
     fn filled(&self) -> impl DoubleEndedIterator<Item = &SizeSums> {
@@ -215,6 +236,19 @@ mod tests {
             assert!((bucket.sojourn_mean / mean - 1.0).abs() < 0.01, "{index}");
             assert_eq!(bucket.stretch_mean, Some(0.5));
         }
+    }
+
+    #[test]
+    fn nines_go_on_to_the_largest_job() {
+        let nines = thousand().nines(false);
+        assert_eq!(nines.len(), 12);
+        assert!((nines.iter().map(|group| group.jobs).sum::<f64>() - 1000.0).abs() < 1e-6);
+        // The largest 10 are above two nines, from 991 on.
+        let tail: f64 = nines[8..].iter().map(|group| group.jobs).sum();
+        assert!((tail - 10.0).abs() < 1e-6, "{tail}");
+        assert_eq!((nines[8].from, nines[11].to), (2.0, 3.0));
+        assert!(nines.is_sorted_by(|a, b| a.sojourn_mean < b.sojourn_mean));
+        assert!(BySize::new().nines(false).is_empty());
     }
 
     #[test]

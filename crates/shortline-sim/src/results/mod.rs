@@ -20,9 +20,10 @@ use serde::Serialize;
 use shortline_sched::Policy;
 
 pub use self::by_size::{PERCENTILE_BUCKETS, SIZE_BIN_RATIO, SIZE_BINS, SizeGroup};
-pub use self::recovery::{Recovery, RecoverySummary};
+pub(crate) use self::recovery::Recovery;
+pub use self::recovery::RecoverySummary;
 pub(crate) use self::tally::{Done, Tally};
-pub use self::time_line::{ARRIVAL_INTERVALS_MAX, INTERVALS_MAX, TimeLine};
+pub(crate) use self::time_line::{ARRIVAL_INTERVALS_MAX, INTERVALS_MAX, TimeLine};
 
 /// One policy's results. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,6 +80,9 @@ pub struct PolicyResult {
     pub by_size: Vec<SizeGroup>,
     /// 200 buckets of half a percent of the jobs each.
     pub by_percentile: Vec<SizeGroup>,
+    /// Groups by nines of size, a quarter of a nine each: from 2 to 3 are the jobs between the
+    /// 99th percentile and the 99.9th.
+    pub by_nines: Vec<SizeGroup>,
     /// Jobs in the system over time: seconds, and the mean about then (over the replications).
     pub number_over_time: Vec<(f64, f64)>,
     /// Mean sojourn time of those who arrived about then: seconds, seconds.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Watches the number of jobs from the end of each overload.
 #[derive(Clone, Debug, Default)]
-pub struct Recovery {
+pub(crate) struct Recovery {
     jobs_recovered: u64,
     /// When the overload ended that is not recovered from.
     overload_end_ns: Option<f64>,
@@ -39,7 +39,7 @@ pub struct RecoverySummary {
 
 impl Recovery {
     /// Recovered means no more jobs than at a load of `load_low`, below 1, on average.
-    pub fn new(load_low: f64) -> Self {
+    pub(crate) fn new(load_low: f64) -> Self {
         Self {
             jobs_recovered: (load_low / (1.0 - load_low)).max(1.0) as u64,
             ..Self::default()
@@ -47,7 +47,7 @@ impl Recovery {
     }
 
     /// An overload ends, with so many jobs in the system.
-    pub fn overload_ends(&mut self, at_ns: f64, jobs: u64) {
+    pub(crate) fn overload_ends(&mut self, at_ns: f64, jobs: u64) {
         self.overloads += 1;
         self.jobs_at_end_sum += jobs;
         self.overload_end_ns = Some(at_ns);
@@ -56,7 +56,7 @@ impl Recovery {
 
     /// So many jobs are in the system from now on.
     #[inline]
-    pub fn see(&mut self, at_ns: f64, jobs: u64) {
+    pub(crate) fn see(&mut self, at_ns: f64, jobs: u64) {
         if let Some(end_ns) = self.overload_end_ns
             && jobs <= self.jobs_recovered
         {
@@ -68,7 +68,7 @@ impl Recovery {
     }
 
     /// Adds what was seen in another run.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.overloads += other.overloads;
         self.jobs_at_end_sum += other.jobs_at_end_sum;
         self.recovered += other.recovered;
@@ -77,7 +77,7 @@ impl Recovery {
     }
 
     /// What was seen; `None` if no overload ended.
-    pub fn summary(&self) -> Option<RecoverySummary> {
+    pub(crate) fn summary(&self) -> Option<RecoverySummary> {
         let any = |count: u64| (count > 0).then_some(count as f64);
         Some(RecoverySummary {
             jobs_at_end_mean: self.jobs_at_end_sum as f64 / any(self.overloads)?,

@@ -176,6 +176,7 @@ impl Tally {
             recovery: self.recovery.summary(),
             by_size: self.by_size.bins(self.stretch.is_some()),
             by_percentile,
+            by_nines: self.by_size.nines(self.stretch.is_some()),
             number_over_time: self.number.means(),
             sojourn_over_time: over_time.into_iter().map(|(s, ns)| (s, ns / 1e9)).collect(),
             sojourn_complementary: complementary

@@ -4,13 +4,13 @@
 //! long from then on, so there are never more than so many, however long it takes.
 
 /// The most intervals of a quantity that every moment has.
-pub const INTERVALS_MAX: usize = 1024;
+pub(crate) const INTERVALS_MAX: usize = 1024;
 /// The most intervals of what only arrivals have: fewer, so that each has many of them.
-pub const ARRIVAL_INTERVALS_MAX: usize = 128;
+pub(crate) const ARRIVAL_INTERVALS_MAX: usize = 128;
 
 /// Sums and weights by interval of time.
 #[derive(Clone, Debug)]
-pub struct TimeLine {
+pub(crate) struct TimeLine {
     interval_ns: f64,
     intervals_max: usize,
     /// Sum and weight of each interval.
@@ -21,7 +21,7 @@ pub struct TimeLine {
 
 impl TimeLine {
     /// Nothing yet, in intervals of `interval_ns` to begin with and at most `intervals_max`.
-    pub fn new(interval_ns: f64, intervals_max: usize) -> Self {
+    pub(crate) fn new(interval_ns: f64, intervals_max: usize) -> Self {
         Self {
             interval_ns,
             intervals_max,
@@ -31,7 +31,7 @@ impl TimeLine {
     }
 
     /// Counts `value` at a moment.
-    pub fn add(&mut self, at_ns: f64, value: f64) {
+    pub(crate) fn add(&mut self, at_ns: f64, value: f64) {
         let index = self.interval(at_ns);
         let (sum, weight) = &mut self.intervals[index];
         *sum += value;
@@ -39,7 +39,7 @@ impl TimeLine {
     }
 
     /// The quantity was `value` from when this was last called until `until_ns`.
-    pub fn hold_until(&mut self, until_ns: f64, value: f64) {
+    pub(crate) fn hold_until(&mut self, until_ns: f64, value: f64) {
         while self.held_ns < until_ns {
             let index = self.interval(self.held_ns);
             let end_ns = ((index + 1) as f64 * self.interval_ns).min(until_ns);
@@ -55,7 +55,7 @@ impl TimeLine {
     }
 
     /// Adds another line, of as many runs as one likes.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
         while self.interval_ns < other.interval_ns {
             self.double();
@@ -73,7 +73,7 @@ impl TimeLine {
     }
 
     /// The middle of each interval that has anything, in seconds, and its mean.
-    pub fn means(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn means(&self) -> Vec<(f64, f64)> {
         let mean = |(index, &(sum, weight)): (usize, &(f64, f64))| {
             let middle_s = (index as f64 + 0.5) * self.interval_ns / 1e9;
             (weight > 0.0).then(|| (middle_s, sum / weight))
@@ -82,7 +82,7 @@ impl TimeLine {
     }
 
     /// The mean over all intervals.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         let (sum, weight) = self
             .intervals
             .iter()

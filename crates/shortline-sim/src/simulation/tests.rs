@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::arrivals::{Gaps, Generated};
+use crate::arrivals::{Gaps, Generated, LoadProfile};
 use crate::dist::Distribution;
 use crate::model::{Form, Queue};
 
@@ -41,26 +41,17 @@ fn of_jobs(simulation: &Simulation, jobs: &[(u64, f64)]) -> Result<Vec<PolicyRes
     simulation.run(replications(1), arrivals)
 }
 
-const FORMS: [(Policy, Form); 6] = [
-    (Policy::Srpt, Form::Srpt),
-    (Policy::Psjf, Form::Psjf),
-    (Policy::Sjf, Form::Sjf),
-    (Policy::Las, Form::Las),
-    (Policy::Fair, Form::Fair),
-    (Policy::Fifo, Form::Fifo),
-];
-
 /// Holds every form's means against the simulator's: the exact one is in the interval of 99 %,
 /// and within a share of itself. All are told before any may fail.
 fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within: f64) {
     let simulation = Simulation {
         seed,
-        ..counted(&FORMS.map(|(policy, _)| policy), jobs)
+        ..counted(&Form::ALL.map(Form::policy), jobs)
     };
     let queue = Queue::new(sizes.parse().unwrap(), load).unwrap();
     let found = results(&simulation, &poisson(sizes, load, 1), 2);
     let mut disagree = Vec::new();
-    for (result, (policy, form)) in found.iter().zip(FORMS) {
+    for (result, form) in found.iter().zip(Form::ALL) {
         let exact = queue.solve(form).unwrap();
         let checks = [
             (
@@ -83,7 +74,7 @@ fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within
             }
             let off = mean / exact - 1.0;
             let told = format!(
-                "{sizes}, load {load}, {policy}: {what} {mean:.4} +- {half_width:.4} for \
+                "{sizes}, load {load}, {form}: {what} {mean:.4} +- {half_width:.4} for \
                  {exact:.4}, {:+.2} %",
                 100.0 * off
             );
@@ -227,14 +218,14 @@ fn wrong_estimates_cost_srpt_something() {
 
 #[test]
 fn fair_recovers_more_slowly_from_an_overload_than_srpt() {
-    let profile = LoadProfile::alternating(2.0, 2.0, 0.3, 1.4).unwrap();
+    let overloads: Phases = "2,2,0.3,1.4".parse().unwrap();
     let arrivals = Generated {
-        profile,
+        profile: LoadProfile::alternating(overloads),
         end_s: 200.0,
         ..poisson("bp:300,30000,1.5", 0.5, 1)
     };
     let simulation = Simulation {
-        profile: Some(profile),
+        overloads: Some(overloads),
         ..Simulation::new(vec![Policy::Srpt, Policy::Fair], RATE_BPS)
     };
     let found = results(&simulation, &arrivals, 1);

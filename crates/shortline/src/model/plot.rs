@@ -1,7 +1,7 @@
 //! Drawings of `shortline model`, as SVG: the slowdown that each size expects (paper 001, Figs
 //! 7 and 8), up to the 99th percentile on the left as there, and on the right on to the
 //! largest job; or, of several loads, the means by load. Dots are what the simulator found,
-//! lines what the formula says. Text is left to the viewer's own fonts.
+//! lines what the formula says.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::drawing::{self, Drawn, Panel, Points};
 use crate::error::CommandError;
 
 const WIDTH: u32 = 1120;
-const HEIGHT: u32 = 460;
+const HEIGHT: u32 = 500;
 
 struct Line {
     name: String,
@@ -28,19 +28,17 @@ struct Line {
 pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandError> {
     let loads = results.iter().map(|result| result.setting.load);
     let several = loads.clone().any(|load| Some(load) != loads.clone().next());
-    let whole = SVGBackend::new(path, (WIDTH, HEIGHT)).into_drawing_area();
-    let drawn = (|| -> Drawn {
-        whole.fill(&WHITE)?;
-        let (left, right) = whole.split_horizontally(WIDTH / 2);
+    let dots = results.iter().any(|result| result.simulated.is_some());
+    drawing::write(path, "shortline model", (WIDTH, HEIGHT), |whole| {
+        let dots = dots.then_some("simulated");
+        let panels = drawing::legend_below(whole, &names(results), dots)?;
+        let (left, right) = panels.split_horizontally(WIDTH / 2);
         if several {
-            by_load(&left, &right, results)?;
+            by_load(&left, &right, results)
         } else {
-            by_size(&left, &right, results)?;
+            by_size(&left, &right, results)
         }
-        whole.present()?;
-        Ok(())
-    })();
-    drawn.map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
+    })
 }
 
 fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
@@ -55,23 +53,28 @@ fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     };
     let to_99 = lines(buckets_to_99, |result| {
         let simulated = result.simulated.as_ref();
-        simulated.map_or(Vec::new(), |simulated| simulated.slowdown_to_99())
+        simulated.map_or(Vec::new(), dots_to_99)
     });
     let tail = lines(tail_points, |result| {
         let simulated = result.simulated.as_ref();
         simulated.map_or(Vec::new(), |simulated| simulated.slowdown_by_nines.clone())
     });
+    let slowdown = "mean slowdown (time in the system / size)";
     let percentiles = ("percentile of size", 0.0..100.0);
-    let legend = SeriesLabelPosition::UpperLeft;
-    chart(left, "mean slowdown by size", percentiles, legend, &to_99)?;
+    chart(
+        left,
+        "by size, to the 99th percentile",
+        percentiles,
+        slowdown,
+        &to_99,
+    )?;
     let decades = tail.iter().flat_map(|line| line.points.last());
     let decades = decades.map(|point| point.0).fold(1.0, f64::max);
     let nines = (
-        "nines: 2 is the 99th percentile, 3 the 99.9th",
+        "nines of size: 2 is the 99th percentile, 3 the 99.9th",
         0.0..decades,
     );
-    let legend = SeriesLabelPosition::LowerRight;
-    chart(right, "and on to the largest jobs", nines, legend, &tail)
+    chart(right, "and on to the largest jobs", nines, slowdown, &tail)
 }
 
 fn buckets_to_99(result: &ModelResult) -> Points {
@@ -82,6 +85,12 @@ fn buckets_to_99(result: &ModelResult) -> Points {
         .map(|(place, bucket)| (percentile(place), bucket.slowdown))
         .filter(|(percentile, slowdown)| *percentile < 99.0 && slowdown.is_finite())
         .collect()
+}
+
+/// The dots of groups of which nothing lies above the 99th percentile.
+fn dots_to_99(simulated: &Simulated) -> Points {
+    let dots = simulated.slowdown_by_percentile.iter().copied();
+    dots.filter(|(percentile, _)| *percentile < 97.5).collect()
 }
 
 fn tail_points(result: &ModelResult) -> Points {
@@ -118,11 +127,31 @@ fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
         |simulated| Some(simulated.sojourn_mean),
     );
     let largest = lines(|result| result.analysis.slowdown_largest, |_| None);
-    let title = "mean time in the system, in mean service times";
-    let legend = || SeriesLabelPosition::UpperLeft;
-    chart(left, title, ("load", 0.0..1.0), legend(), &means)?;
-    let title = "slowdown of the largest job";
-    chart(right, title, ("load", 0.0..1.0), legend(), &largest)
+    let loads = || ("load", 0.0..1.0);
+    let (times, slowdown) = (
+        "mean service times",
+        "mean slowdown (time in the system / size)",
+    );
+    chart(left, "mean time in the system", loads(), times, &means)?;
+    chart(
+        right,
+        "slowdown of the largest job",
+        loads(),
+        slowdown,
+        &largest,
+    )
+}
+
+/// The names of the lines, in the order in which they are drawn.
+fn names(results: &[ModelResult]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for result in results {
+        let name = name(results, result);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// What tells a result from the others.
@@ -144,7 +173,7 @@ fn chart(
     panel: &Panel<'_>,
     title: &str,
     (x_title, x_range): (&str, std::ops::Range<f64>),
-    legend: SeriesLabelPosition,
+    y_title: &str,
     lines: &[Line],
 ) -> Drawn {
     let values = lines
@@ -153,27 +182,25 @@ fn chart(
         .map(|point| point.1);
     let highest = values.fold(1.5, f64::max);
     let mut chart = ChartBuilder::on(panel)
-        .caption(title, ("sans-serif", 16))
+        .caption(title, drawing::FONT_CAPTION)
         .margin(10)
-        .x_label_area_size(36)
-        .y_label_area_size(52)
+        .x_label_area_size(44)
+        .y_label_area_size(60)
         .build_cartesian_2d(x_range, (1.0..highest * 1.1).log_scale())?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
+        .label_style(drawing::FONT)
         .x_desc(x_title)
-        .y_label_formatter(&|value| {
-            format!("{value:.3}")
-                .trim_end_matches('0')
-                .trim_end_matches('.')
-                .into()
-        })
+        .y_desc(y_title)
+        .x_label_formatter(&|value| drawing::number(*value))
+        .y_label_formatter(&|value| drawing::number(*value))
         .draw()?;
     for (place, line) in lines.iter().enumerate() {
         let style = drawing::style(place);
-        drawing::line(&mut chart, style, &line.name, &line.points)?;
+        drawing::line(&mut chart, style, &line.points)?;
         let dots = line.dots.iter();
         chart.draw_series(dots.map(|&dot| Circle::new(dot, 3, style.filled())))?;
     }
-    drawing::legend(&mut chart, legend)
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! The queues that the flags of `shortline model` describe.
 
-use std::str::FromStr;
-
 use serde::{Serialize, Serializer};
-use shortline_load::workload::{FILES_DEFAULT, Schedule, world_cup_like};
+use shortline_load::workload::{FILES_DEFAULT, world_cup_like};
 use shortline_sched::units::Rate;
+use shortline_sim::Phases;
 use shortline_sim::dist::Distribution;
-use shortline_sim::model::{Alternating, Analysis, Form, ModelError, Phases, Queue};
+use shortline_sim::model::{Alternating, Analysis, Form, ModelError, Queue};
 use shortline_sim::wire::WireModel;
 
 use crate::error::CommandError;
@@ -27,20 +26,6 @@ pub(super) enum SomeQueue {
     Alternating(Alternating),
 }
 
-/// `LOW_S,HIGH_S,LOW_LOAD,HIGH_LOAD`, spans in seconds.
-#[derive(Clone, Debug)]
-pub(super) struct PhasesFlag(pub Phases);
-
-/// Text that is no schedule of loads.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "`{text}`: want four numbers, the seconds of low and of high load and the two loads, such as \
-     25,25,0.2,1.2"
-)]
-pub(super) struct PhasesFlagError {
-    text: String,
-}
-
 impl Setting {
     pub(super) fn steady(dist: &Distribution, load: f64) -> Self {
         Self {
@@ -51,10 +36,9 @@ impl Setting {
     }
 
     pub(super) fn alternating(dist: &Distribution, phases: Phases, rate: Rate) -> Self {
-        let work = phases.low_span * phases.low_load + phases.high_span * phases.high_load;
         Self {
             dist: dist.clone(),
-            load: work / (phases.low_span + phases.high_span),
+            load: phases.mean_load(),
             alternating: Some((phases, rate)),
         }
     }
@@ -65,11 +49,7 @@ impl Setting {
             None => Queue::new(dist, self.load).map(SomeQueue::Steady),
             Some((phases, rate)) => {
                 // Sizes are bytes, so times are counted in bytes that the link carries.
-                let phases = Phases {
-                    low_span: phases.low_span * bytes_per_s(rate),
-                    high_span: phases.high_span * bytes_per_s(rate),
-                    ..phases
-                };
+                let phases = phases.stretched(bytes_per_s(rate));
                 Alternating::new(dist, phases).map(SomeQueue::Alternating)
             }
         };
@@ -81,12 +61,8 @@ impl Setting {
         match self.alternating {
             None => format!("{}, load {}", self.dist, self.load),
             Some((phases, rate)) => format!(
-                "{}, load {} for {} s and {} for {} s at {rate}, mean service time {:.4} ms",
+                "{}, {phases} at {rate}, mean service time {:.4} ms",
                 self.dist,
-                phases.low_load,
-                phases.low_span,
-                phases.high_load,
-                phases.high_span,
                 1e3 * self.dist.mean() / bytes_per_s(rate),
             ),
         }
@@ -100,34 +76,6 @@ impl SomeQueue {
             Self::Alternating(queue) => queue.solve(policy),
         };
         solved.map_err(CommandError::usage)
-    }
-}
-
-impl FromStr for PhasesFlag {
-    type Err = PhasesFlagError;
-
-    fn from_str(text: &str) -> Result<Self, PhasesFlagError> {
-        let refused = || PhasesFlagError { text: text.into() };
-        let numbers: Result<Vec<f64>, _> = text.split(',').map(str::parse).collect();
-        match numbers.map_err(|_| refused())?[..] {
-            [low_span, high_span, low_load, high_load] => Ok(Self(Phases {
-                low_span,
-                high_span,
-                low_load,
-                high_load,
-            })),
-            _ => Err(refused()),
-        }
-    }
-}
-
-/// Spans in seconds.
-pub(super) fn phases(schedule: &Schedule) -> Phases {
-    Phases {
-        low_span: schedule.low_s,
-        high_span: schedule.high_s,
-        low_load: schedule.low_load,
-        high_load: schedule.high_load,
     }
 }
 
@@ -157,10 +105,10 @@ fn schedule<S: Serializer>(
         rate: Rate,
     }
     let schedule = alternating.map(|(phases, rate)| Schedule {
-        low_s: phases.low_span,
-        high_s: phases.high_span,
-        low_load: phases.low_load,
-        high_load: phases.high_load,
+        low_s: phases.low_span(),
+        high_s: phases.high_span(),
+        low_load: phases.low_load(),
+        high_load: phases.high_load(),
         rate,
     });
     schedule.serialize(serializer)

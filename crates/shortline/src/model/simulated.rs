@@ -1,38 +1,38 @@
 //! What the simulator finds for a queue that the model has a formula for.
 //!
-//! Jobs come as the model supposes, from an empty system; the first tenth is not counted. The
-//! margin is that of a 99 % interval by the means of 20 batches. All policies of a queue get
-//! the same jobs.
+//! All policies of a queue get the same jobs, in [`REPLICATIONS`] replications that each begin
+//! with an empty system and count after a warm-up of a tenth, as `shortline sim` does. Margins
+//! are half an interval of 99 % ([`shortline_sim::results`]).
 
-use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
-use shortline_sched::Policy;
-use shortline_sim::model::{Form, Phases};
-use shortline_sim::{Arrival, fluid};
+use shortline_sim::arrivals::{Gaps, Generated, Job, LoadProfile};
+use shortline_sim::model::Form;
+use shortline_sim::results::{PolicyResult, SizeGroup};
+use shortline_sim::{SimError, Simulation};
 
 use super::queues::{Setting, bytes_per_s};
+use crate::drawing::Points;
 use crate::error::CommandError;
 
-/// The most jobs of a queue that are simulated; each takes 40 bytes.
-pub(super) const JOBS_MAX: i64 = 10_000_000;
+/// The most jobs of a queue that are simulated.
+pub(super) const JOBS_MAX: u64 = 10_000_000_000;
+const REPLICATIONS: NonZeroU32 = NonZeroU32::new(4).expect("invariant: 4 is above 0");
 /// A mean service time, if there is no rate to give it.
 const MEAN_NS: f64 = 1e6;
-/// A byte takes a nanosecond, so that arrivals can be counted in either.
+/// A byte takes a nanosecond, so that sizes can be counted in either.
 const RATE_BPS: u64 = 8_000_000_000;
-const BATCHES: usize = 20;
-/// Student's t for 99 % and 19 degrees of freedom.
-const T_99: f64 = 2.861;
 /// Fewer jobs than this make no dot in a drawing.
-const JOBS_OF_DOT_MIN: u64 = 200;
+const JOBS_OF_DOT_MIN: f64 = 200.0;
+/// Percentile buckets to a dot.
+const BUCKETS_OF_DOT: usize = 5;
 
 /// Means over the simulated jobs, times in mean service times.
 #[derive(Debug, Serialize)]
 pub(super) struct Simulated {
     /// Jobs counted.
-    pub jobs: usize,
+    pub jobs: u64,
     pub sojourn_mean: f64,
     /// Half the width of the 99 % interval.
     pub sojourn_margin: f64,
@@ -40,155 +40,103 @@ pub(super) struct Simulated {
     pub slowdown_margin: f64,
     /// The slowdown of the job that fared worst.
     pub slowdown_worst: f64,
-    /// Mean slowdown by percentile of size, in steps of 2.5.
+    /// Mean slowdown by percentile of size.
     #[serde(skip)]
-    pub slowdown_by_percentile: Vec<(f64, f64)>,
-    /// Mean slowdown by nines of size, in steps of a quarter.
+    pub slowdown_by_percentile: Points,
+    /// Mean slowdown by nines of size.
     #[serde(skip)]
-    pub slowdown_by_nines: Vec<(f64, f64)>,
-}
-
-impl Simulated {
-    /// The groups of which nothing lies above the 99th percentile.
-    pub(super) fn slowdown_to_99(&self) -> Vec<(f64, f64)> {
-        let groups = self.slowdown_by_percentile.iter().copied();
-        groups
-            .filter(|(percentile, _)| *percentile < 97.5)
-            .collect()
-    }
-}
-
-/// Jobs to simulate.
-pub(super) struct Sample {
-    arrivals: Vec<Arrival>,
-    /// Share of the jobs that are larger, for each arrival.
-    shares_above: Vec<f64>,
-    mean_ns: f64,
+    pub slowdown_by_nines: Points,
 }
 
 impl Setting {
-    /// Draws so many jobs.
-    pub(super) fn sample(&self, jobs: usize, seed: u64) -> Sample {
-        let (phases, mean_ns) = match self.alternating {
-            None => (steady(self.load), MEAN_NS),
-            Some((phases, rate)) => (phases, 1e9 * self.dist.mean() / bytes_per_s(rate)),
+    /// What the simulator finds under each of the policies for so many jobs, at least.
+    pub(super) fn simulate(
+        &self,
+        policies: &[Form],
+        jobs: u64,
+        seed: u64,
+    ) -> Result<Vec<Simulated>, CommandError> {
+        let mean_ns = self.mean_ns();
+        let generated = self.arrivals(mean_ns)?;
+        let jobs_each = jobs.div_ceil(u64::from(REPLICATIONS.get()));
+        let simulation = Simulation {
+            warmup_jobs: jobs_each / 10,
+            jobs: Some(jobs_each),
+            seed,
+            ..Simulation::new(
+                policies.iter().map(|form| form.policy()).collect(),
+                RATE_BPS,
+            )
         };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut sample = Sample {
-            arrivals: Vec::with_capacity(jobs),
-            shares_above: Vec::with_capacity(jobs),
-            mean_ns,
+        let ns_of_size = mean_ns / self.dist.mean();
+        let in_ns = |job: Job| Job {
+            bytes: job.bytes * ns_of_size,
+            ..job
         };
-        let spans = [
-            (phases.low_span * 1e9, phases.low_load),
-            (phases.high_span * 1e9, phases.high_load),
-        ];
-        let gap = exponential();
-        let mut border_ns = 0.0;
-        for (span_ns, load) in spans.into_iter().cycle() {
-            // A Poisson process has no memory: each phase starts afresh at its border.
-            let mut at_ns = border_ns;
-            border_ns += span_ns;
-            loop {
-                at_ns += gap.sample(&mut rng) * mean_ns / load;
-                if at_ns >= border_ns {
-                    break;
-                }
-                if sample.arrivals.len() == jobs {
-                    return sample;
-                }
-                let size = self.dist.sample(&mut rng);
-                sample.shares_above.push(self.dist.share_above(size));
-                sample.arrivals.push(Arrival {
-                    at_ns: at_ns as u64,
-                    bytes: (size / self.dist.mean() * mean_ns).round().max(1.0) as u64,
-                });
-            }
-        }
-        sample
-    }
-}
-
-/// The same load for ever.
-fn steady(load: f64) -> Phases {
-    Phases {
-        low_span: f64::INFINITY,
-        high_span: f64::INFINITY,
-        low_load: load,
-        high_load: load,
-    }
-}
-
-fn exponential() -> shortline_sim::dist::Distribution {
-    shortline_sim::dist::Distribution::exponential(1.0).expect("invariant: 1 is above 0")
-}
-
-impl Sample {
-    pub(super) fn simulate(&self, policy: Form) -> Result<Simulated, CommandError> {
-        let policy: Policy = policy.name().parse().map_err(CommandError::failure)?;
-        let sojourns_ns = fluid(&self.arrivals, RATE_BPS, policy).map_err(CommandError::failure)?;
-        let sojourns: Vec<f64> = sojourns_ns
+        let found = simulation.run(REPLICATIONS, |replication| {
+            let jobs = generated.jobs(seed, replication);
+            Ok(jobs.map(move |job| Ok::<Job, SimError>(in_ns(job))))
+        });
+        let found = found.map_err(CommandError::failure)?;
+        Ok(found
             .iter()
-            .map(|&ns| ns as f64 / self.mean_ns)
-            .collect();
-        let pairs = sojourns_ns.iter().zip(&self.arrivals);
-        let slowdowns: Vec<f64> = pairs
-            .map(|(&sojourn_ns, arrival)| sojourn_ns as f64 / arrival.bytes as f64)
-            .collect();
-        let warm_up = sojourns.len() / 10;
-        let (sojourn_mean, sojourn_margin) = mean_and_margin(&sojourns[warm_up..]);
-        let (slowdown_mean, slowdown_margin) = mean_and_margin(&slowdowns[warm_up..]);
-        let by = |group: fn(f64) -> i64, at: fn(i64) -> f64| {
-            self.slowdown_by(&slowdowns, warm_up, group, at)
+            .map(|result| Simulated::of(result, mean_ns))
+            .collect())
+    }
+
+    /// How long a mean job takes.
+    fn mean_ns(&self) -> f64 {
+        match self.alternating {
+            None => MEAN_NS,
+            Some((_, rate)) => 1e9 * self.dist.mean() / bytes_per_s(rate),
+        }
+    }
+
+    fn arrivals(&self, mean_ns: f64) -> Result<Generated, CommandError> {
+        let profile = match self.alternating {
+            None => LoadProfile::steady(self.load).map_err(CommandError::usage)?,
+            Some((phases, _)) => LoadProfile::alternating(phases),
         };
-        Ok(Simulated {
-            jobs: sojourns.len() - warm_up,
-            sojourn_mean,
-            sojourn_margin,
-            slowdown_mean,
-            slowdown_margin,
-            slowdown_worst: slowdowns[warm_up..].iter().copied().fold(1.0, f64::max),
-            slowdown_by_percentile: by(
-                |above| ((1.0 - above) * 40.0) as i64,
-                |group| (group as f64 + 0.5) * 2.5,
-            ),
-            slowdown_by_nines: by(
-                |above| (-above.log10() * 4.0) as i64,
-                |group| (group as f64 + 0.5) / 4.0,
-            ),
+        Ok(Generated {
+            gaps: Gaps::new(1.0).map_err(CommandError::usage)?,
+            sizes: self.dist.clone(),
+            profile,
+            full_load_jobs_per_s: 1e9 / mean_ns,
+            preloaded: 0,
+            end_s: f64::INFINITY,
         })
     }
+}
 
-    /// (where, mean slowdown) of the jobs that share a group.
-    fn slowdown_by(
-        &self,
-        slowdowns: &[f64],
-        warm_up: usize,
-        group: fn(f64) -> i64,
-        at: fn(i64) -> f64,
-    ) -> Vec<(f64, f64)> {
-        let mut sums: BTreeMap<i64, (f64, u64)> = BTreeMap::new();
-        let jobs = self.shares_above.iter().zip(slowdowns).skip(warm_up);
-        // The largest size of a list has nothing above it.
-        for (&above, slowdown) in jobs.filter(|(above, _)| **above > 0.0) {
-            let (sum, count) = sums.entry(group(above)).or_default();
-            *sum += slowdown;
-            *count += 1;
+impl Simulated {
+    fn of(result: &PolicyResult, mean_ns: f64) -> Self {
+        let in_means = |seconds: f64| seconds * 1e9 / mean_ns;
+        let margin = |half_width: Option<f64>| {
+            half_width.expect("invariant: a thousand jobs make more than one batch")
+        };
+        Self {
+            jobs: result.requests,
+            sojourn_mean: in_means(result.sojourn_mean),
+            sojourn_margin: in_means(margin(result.sojourn_mean_half_width)),
+            slowdown_mean: result.slowdown_mean,
+            slowdown_margin: margin(result.slowdown_mean_half_width),
+            slowdown_worst: result.slowdown_max,
+            slowdown_by_percentile: dots(&result.by_percentile, BUCKETS_OF_DOT),
+            slowdown_by_nines: dots(&result.by_nines, 1),
         }
-        sums.into_iter()
-            .filter(|(_, (_, count))| *count >= JOBS_OF_DOT_MIN)
-            .map(|(group, (sum, count))| (at(group), sum / count as f64))
-            .collect()
     }
 }
 
-fn mean_and_margin(values: &[f64]) -> (f64, f64) {
-    let batches: Vec<f64> = values
-        .chunks_exact((values.len() / BATCHES).max(1))
-        .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
-        .collect();
-    let count = batches.len() as f64;
-    let mean = batches.iter().sum::<f64>() / count;
-    let squares: f64 = batches.iter().map(|batch| (batch - mean).powi(2)).sum();
-    (mean, T_99 * (squares / (count - 1.0) / count).sqrt())
+/// The mean slowdown of so many neighbours each, in their middle.
+fn dots(groups: &[SizeGroup], together: usize) -> Points {
+    let dot = |groups: &[SizeGroup]| {
+        let jobs: f64 = groups.iter().map(|group| group.jobs).sum();
+        let sum: f64 = groups
+            .iter()
+            .map(|group| group.jobs * group.slowdown_mean)
+            .sum();
+        let middle = f64::midpoint(groups[0].from, groups[groups.len() - 1].to);
+        (jobs >= JOBS_OF_DOT_MIN).then_some((middle, sum / jobs))
+    };
+    groups.chunks(together).filter_map(dot).collect()
 }

@@ -1,5 +1,8 @@
-//! Results by size as CSV: `policy,by,from,to,jobs,size_mean,sojourn_mean,slowdown_mean,
-//! slowdown_max,stretch_mean`, `by` being `size` (bytes) or `percentile`; times in seconds.
+//! Results as CSV: `policy,by,from,to,jobs,size_mean,sojourn_mean,slowdown_mean,slowdown_max,
+//! stretch_mean`, times in seconds and sizes in bytes. `by` says what a line is about: `all`
+//! jobs; those of a `size`, a `percentile` of size or so many `nines` of it (2 is the 99th
+//! percentile); or a `time`, of which `jobs` is the mean number in the system. What a line has
+//! nothing of is empty.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -20,33 +23,63 @@ pub(super) fn write(path: &Path, results: &[PolicyResult]) -> Result<(), Command
             "policy,by,from,to,jobs,size_mean,sojourn_mean,slowdown_mean,slowdown_max,stretch_mean"
         )?;
         for result in results {
-            // A policy with cutoffs has commas in its name.
-            let policy = result.policy.to_string().replace(',', " ");
-            for group in &result.by_size {
-                line(&mut out, &policy, "size", group)?;
-            }
-            for group in &result.by_percentile {
-                line(&mut out, &policy, "percentile", group)?;
-            }
+            write_policy(&mut out, result)?;
         }
         out.flush()
     };
-    write().map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
+    write().map_err(|error| CommandError::Failure(format!("--csv {}: {error}", path.display())))
 }
 
-fn line(out: &mut impl Write, policy: &str, by: &str, group: &SizeGroup) -> std::io::Result<()> {
-    let stretch = group
-        .stretch_mean
-        .map_or(String::new(), |mean| mean.to_string());
+fn write_policy(out: &mut impl Write, result: &PolicyResult) -> std::io::Result<()> {
+    // A policy with cutoffs has commas in its name.
+    let policy = result.policy.to_string().replace(',', " ");
     writeln!(
         out,
-        "{policy},{by},{},{},{},{},{},{},{},{stretch}",
+        "{policy},all,,,{},,{},{},{},{}",
+        result.requests,
+        result.sojourn_mean,
+        result.slowdown_mean,
+        result.slowdown_max,
+        or_empty(result.stretch.map(|stretch| stretch.mean))
+    )?;
+    for (by, groups) in [
+        ("size", &result.by_size),
+        ("percentile", &result.by_percentile),
+        ("nines", &result.by_nines),
+    ] {
+        for group in groups {
+            write_group(out, &policy, by, group)?;
+        }
+    }
+    // Intervals are of one length from 0 on; a point is in the middle of one.
+    let half_s = result.number_over_time.first().map_or(0.0, |first| first.0);
+    for &(middle_s, jobs) in &result.number_over_time {
+        let (from_s, to_s) = (middle_s - half_s, middle_s + half_s);
+        writeln!(out, "{policy},time,{from_s},{to_s},{jobs},,,,,")?;
+    }
+    Ok(())
+}
+
+fn write_group(
+    out: &mut impl Write,
+    policy: &str,
+    by: &str,
+    group: &SizeGroup,
+) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{policy},{by},{},{},{},{},{},{},{},{}",
         group.from,
         group.to,
         group.jobs,
         group.size_mean,
         group.sojourn_mean,
         group.slowdown_mean,
-        group.slowdown_max
+        group.slowdown_max,
+        or_empty(group.stretch_mean)
     )
+}
+
+fn or_empty(value: Option<f64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
 }

@@ -13,8 +13,9 @@ use shortline_load::workload::{
 use shortline_sched::Policy;
 use shortline_sim::arrivals::{Gaps, Generated, Job, LoadProfile};
 use shortline_sim::dist::Distribution;
+use shortline_sim::model::Form;
 use shortline_sim::results::PolicyResult;
-use shortline_sim::{SimError, Simulation};
+use shortline_sim::{Phases, SimError, Simulation};
 
 use super::Args;
 use crate::error::CommandError;
@@ -35,11 +36,12 @@ pub struct Source {
     #[arg(long, value_name = "NAME", value_parser = Schedule::by_name)]
     workload: Option<Schedule>,
 
-    /// Sizes in bytes on the link: exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE,
-    /// weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA,
-    /// surge-001 (paper 001, Table 1), or trace:F for those of a trace; with --load,
-    /// --schedule or --workload
-    #[arg(long, value_name = "D")]
+    // The forms of a distribution are listed once, beside their parser.
+    #[arg(long, value_name = "D", help = format!(
+        "Sizes in bytes on the link: {}, or trace:F for those of a trace; with --load, \
+         --schedule or --workload",
+        Distribution::FORMS
+    ))]
     dist: Option<Sizes>,
 
     /// Steady load, above 0 and below 1
@@ -57,9 +59,10 @@ pub struct Source {
         long,
         value_name = "LOW_S,HIGH_S,LOW,HIGH",
         requires = "dist",
-        conflicts_with_all = ["trace", "workload"]
+        conflicts_with_all = ["trace", "workload"],
+        allow_hyphen_values = true
     )]
-    schedule: Option<Alternation>,
+    schedule: Option<Phases>,
 
     /// How long a workload or schedule lasts, in seconds [default: 100]
     #[arg(
@@ -106,8 +109,8 @@ pub struct Arrivals {
     pub warmup_jobs_usual: u64,
     /// How many replications unless said otherwise.
     pub replications_usual: NonZeroU32,
-    /// The load over time where it alternates.
-    pub profile: Option<LoadProfile>,
+    /// The phases of the load where it alternates, in seconds.
+    pub overloads: Option<Phases>,
 }
 
 enum Made {
@@ -131,10 +134,6 @@ enum Sizes {
     Named(Distribution),
     Trace(PathBuf),
 }
-
-/// What `--schedule` says.
-#[derive(Clone, Copy, Debug)]
-struct Alternation([f64; 4]);
 
 impl Source {
     /// Makes the arrivals ready, and refuses what cannot be simulated.
@@ -165,7 +164,7 @@ impl Source {
         let jobs_expected = schedule.mean_load() * full_load_jobs_per_s * f64::from(self.seconds());
         self.check_expected(jobs_expected, args)?;
         Ok(Arrivals {
-            profile: Some(profile_of(schedule)?),
+            overloads: Some(phases_of(schedule)?),
             ..Arrivals::of(Made::Workload {
                 schedule: *schedule,
                 site,
@@ -177,28 +176,22 @@ impl Source {
 
     fn random(&self, sizes: &Sizes, args: &Args) -> Result<Arrivals, CommandError> {
         let sizes = sizes.distribution(args)?;
-        let profile = match (self.load, self.schedule, &self.workload) {
-            (Some(load), ..) => LoadProfile::steady(load).map_err(CommandError::usage)?,
-            (None, Some(Alternation([low_s, high_s, low, high])), _) => {
-                LoadProfile::alternating(low_s, high_s, low, high).map_err(CommandError::usage)?
-            }
-            (None, None, Some(schedule)) => profile_of(schedule)?,
-            (None, None, None) => {
+        let overloads = match (self.schedule, &self.workload) {
+            (None, Some(schedule)) => Some(phases_of(schedule)?),
+            (given, _) => given,
+        };
+        let profile = match (self.load, overloads) {
+            (Some(load), _) => LoadProfile::steady(load).map_err(CommandError::usage)?,
+            (None, Some(phases)) => LoadProfile::alternating(phases),
+            (None, None) => {
                 return Err(CommandError::usage(
                     "--dist: needs --load, --schedule or --workload beside it",
                 ));
             }
         };
         let steady = self.load.is_some();
-        if steady && !sizes.moment(2).is_finite() {
-            let infinite = |policy: &&Policy| matches!(policy, Policy::Fifo | Policy::Sjf);
-            if let Some(policy) = args.policy.0.iter().find(infinite) {
-                let (policy, sizes) = (policy.to_string(), sizes.to_string());
-                return Err(CommandError::usage(SimError::InfiniteVariance {
-                    policy,
-                    sizes,
-                }));
-            }
+        if steady {
+            check_moments(&sizes, &args.policy.0)?;
         }
         let setup_ns = args.setup.duration().as_nanos() as u64;
         let servers = args.servers.get();
@@ -214,7 +207,7 @@ impl Source {
             jobs,
             warmup_jobs_usual: jobs.map_or(0, |jobs| jobs / 10) + self.preload,
             replications_usual: const { NonZeroU32::new(4).expect("invariant: 4 is above 0") },
-            profile: (!steady).then_some(profile),
+            overloads,
             ..Arrivals::of(Made::Random(Generated {
                 gaps: Gaps::new(self.arrivals_c2).map_err(CommandError::usage)?,
                 sizes,
@@ -254,7 +247,7 @@ impl Arrivals {
             jobs: None,
             warmup_jobs_usual: 0,
             replications_usual: NonZeroU32::MIN,
-            profile: None,
+            overloads: None,
         }
     }
 
@@ -322,11 +315,9 @@ impl fmt::Display for Source {
         };
         match (self.load, self.schedule, &self.workload) {
             (Some(load), ..) => write!(f, "{sizes}at load {load}"),
-            (_, Some(Alternation([low_s, high_s, low, high])), _) => write!(
-                f,
-                "{sizes}at load {low} for {low_s} s and {high} for {high_s} s"
-            ),
-            (.., Some(schedule)) => write!(f, "{sizes}{}", schedule.name),
+            (_, Some(phases), _) => write!(f, "{sizes}at {phases}"),
+            (.., Some(schedule)) if sizes.is_empty() => f.write_str(schedule.name),
+            (.., Some(schedule)) => write!(f, "{sizes}at {}", schedule.name),
             _ => f.write_str(sizes.trim()),
         }
     }
@@ -339,14 +330,22 @@ impl Sizes {
             Sizes::Trace(path) => path,
         };
         let wire = args.wire();
-        let sizes = stream_trace(path, &TraceOptions::default())
-            .and_then(|requests| {
-                requests
-                    .map(|request| Ok(wire.wire_bytes(request?.bytes) as f64))
-                    .collect::<Result<Vec<f64>, _>>()
-            })
-            .map_err(CommandError::failure)?;
-        Distribution::empirical(sizes).map_err(CommandError::failure)
+        let requests = stream_trace(path, &trace_options(None)).map_err(CommandError::failure)?;
+        let mut failed = None;
+        let sizes = requests.map_while(|request| match request {
+            Ok(request) => Some(wire.wire_bytes(request.bytes) as f64),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        });
+        let found = Distribution::empirical(sizes);
+        match failed {
+            Some(error) => Err(CommandError::failure(error)),
+            None => {
+                found.map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
+            }
+        }
     }
 }
 
@@ -361,28 +360,32 @@ impl FromStr for Sizes {
     }
 }
 
-impl FromStr for Alternation {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers: Result<Vec<f64>, _> =
-            text.split(',').map(|part| part.trim().parse()).collect();
-        numbers
-            .ok()
-            .and_then(|numbers| <[f64; 4]>::try_from(numbers).ok())
-            .map(Self)
-            .ok_or_else(|| "must be four numbers, such as 25,25,0.2,1.2".into())
-    }
-}
-
-fn profile_of(schedule: &Schedule) -> Result<LoadProfile, CommandError> {
-    LoadProfile::alternating(
+/// The phases of a workload, in seconds.
+///
+/// # Errors
+/// None for those of Table I.
+pub fn phases_of(schedule: &Schedule) -> Result<Phases, CommandError> {
+    Phases::new(
         schedule.low_s,
         schedule.high_s,
         schedule.low_load,
         schedule.high_load,
     )
     .map_err(CommandError::usage)
+}
+
+/// A mean that is infinite cannot be simulated: every run would find another one.
+fn check_moments(sizes: &Distribution, policies: &[Policy]) -> Result<(), CommandError> {
+    let infinite = |policy: &&Policy| Form::of(**policy).is_some_and(Form::needs_second_moment);
+    match policies.iter().find(infinite) {
+        Some(policy) if sizes.moment(2).is_infinite() => {
+            Err(CommandError::usage(SimError::InfiniteVariance {
+                policy: policy.to_string(),
+                sizes: sizes.to_string(),
+            }))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A trace is read a piece at a time, so it may be of any length.

@@ -5,9 +5,15 @@ use std::fmt::Write;
 use shortline_sched::Policy;
 use shortline_sim::results::PolicyResult;
 
-/// A line per policy, of the first `asked` results; `srpt` is among all of them.
-pub(super) fn table(title: &str, results: &[PolicyResult], asked: usize) -> String {
-    let optimum = results
+/// A line per policy, of the first `asked` results; `srpt` is among all of them, and what
+/// means are related to.
+pub(super) fn table(
+    title: &str,
+    results: &[PolicyResult],
+    asked: usize,
+    srpt_is_optimum: bool,
+) -> String {
+    let srpt_mean = results
         .iter()
         .find(|result| result.policy == Policy::Srpt)
         .map(|result| result.sojourn_mean);
@@ -25,7 +31,7 @@ pub(super) fn table(title: &str, results: &[PolicyResult], asked: usize) -> Stri
         "{:<width$} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>11} {:>6} {:>9} {:>9} {:>9}",
         "policy",
         "mean",
-        "+-",
+        "±",
         "p50",
         "p99",
         "p99.9",
@@ -34,7 +40,11 @@ pub(super) fn table(title: &str, results: &[PolicyResult], asked: usize) -> Stri
         "C2",
         "slowdown",
         "number",
-        "x optimum"
+        if srpt_is_optimum {
+            "x optimum"
+        } else {
+            "x srpt"
+        }
     );
     for result in asked {
         let ms = |seconds: f64| seconds * 1e3;
@@ -52,7 +62,7 @@ pub(super) fn table(title: &str, results: &[PolicyResult], asked: usize) -> Stri
             result.sojourn_c2,
             result.slowdown_mean,
             result.number_mean,
-            optimum.map_or(f64::NAN, |optimum| result.sojourn_mean / optimum),
+            srpt_mean.map_or(f64::NAN, |srpt_mean| result.sojourn_mean / srpt_mean),
         );
     }
     stretches(&mut text, asked, width);

@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used)]
+use std::io::Write;
+
 use clap::Parser;
 
 use super::*;
@@ -52,7 +54,7 @@ fn the_table_relates_every_policy_to_the_optimum() {
         "--rate 8gbit --policy fair --no-stretch",
     )
     .unwrap();
-    let text = table::table("t", &results, 1);
+    let text = table::table("t", &results, 1, true);
     // Both end at 40 ns, instead of at 20 and 40.
     assert!(text.lines().last().unwrap().ends_with("1.33"), "{text}");
 }
@@ -98,15 +100,26 @@ fn csv_and_drawings_are_written() {
             .count()
             == 200
     );
+    assert!(text.contains("\nfair,all,,,4,,0.0"), "{text}");
+    assert!(text.contains("\nsrpt,time,0,0.001,2,"), "{text}");
+    assert!(text.contains("\nsrpt,nines,0,0.25,"), "{text}");
+    for line in text.lines() {
+        assert_eq!(line.split(',').count(), 10, "{line}");
+    }
     for (name, start) in [("r.svg", "<svg"), ("r.html", "<!doctype html>")] {
         let path = folder.path().join(name);
-        plot::check_ending(&path).unwrap();
+        drawing::check_file(&path).unwrap();
         plot::draw(&path, "title", &results).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(start) && text.contains("srpt"), "{name}");
     }
-    let error = plot::check_ending(std::path::Path::new("r.png")).unwrap_err();
-    assert!(error.to_string().contains("r.png"));
+    let told = |name: &str| drawing::check_file(&folder.path().join(name)).unwrap_err();
+    assert!(
+        told("r.png")
+            .to_string()
+            .contains("r.png: the file must end")
+    );
+    assert!(told("no/such.svg").to_string().contains("--plot"));
 }
 
 #[test]
@@ -131,7 +144,6 @@ fn bad_input_is_told_with_its_place() {
     assert!(told("--dist exp:1000 --load 0.5 --rate 1mbit --policy srrt").contains("`srrt`"));
     let twins = "--dist exp:1000 --load 0.5 --rate 1mbit --policy fsp --servers 2";
     assert!(told(twins).contains("`fsp` with 2 servers"));
-    assert!(told("--dist exp:1000 --schedule 5,5,0.9,1.5 --rate 1mbit").contains("mean load"));
     assert!(told("--dist exp:1000 --load 0.5 --rate 1mbit --arrivals-c2 -1").contains("-1"));
 }
 
@@ -156,6 +168,7 @@ fn wrong_flags_are_refused() {
         "--dist exp:0 --load 0.5 --rate 10mbit",
         "--dist exp:NaN --load 0.5 --rate 10mbit",
         "--dist exp:1 --schedule 5,5,0.2 --rate 10mbit",
+        "--dist exp:1 --schedule 5,5,0.9,1.5 --rate 10mbit",
         "--dist exp:1 --load 0.5 --rate 10mbit --jobs 0",
     ] {
         assert!(args(flags).is_err(), "{flags}");

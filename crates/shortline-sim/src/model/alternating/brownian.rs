@@ -4,7 +4,9 @@
 //! Khinchin's formula, and it needs no steady state. Formulas: Harrison, *Brownian Motion and
 //! Stochastic Flow Systems*, 1985, chapter 1.
 
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use std::f64::consts::PI;
+
+use crate::normal::{density, share_above};
 
 /// Nearer to 0 than this a drift counts as this, where formulas divide by it.
 const DRIFT_MIN: f64 = 1e-6;
@@ -104,11 +106,7 @@ impl Work {
 
 /// The normal distribution function.
 fn below(deviations: f64) -> f64 {
-    0.5 * libm::erfc(-deviations * FRAC_1_SQRT_2)
-}
-
-fn density(deviations: f64) -> f64 {
-    (-0.5 * deviations * deviations).exp() / (2.0 * PI).sqrt()
+    share_above(-deviations)
 }
 
 /// exp(exponent) times the normal distribution function, one huge and the other tiny.

@@ -15,25 +15,13 @@ mod srpt;
 use super::analysis::Delays;
 use super::mesh::Mesh;
 use super::{Analysis, Form, ModelError};
+use crate::Phases;
 use crate::dist::Distribution;
 
 /// Sizes at which the delay is computed; between them it is interpolated.
 const KNOTS: usize = 240;
 /// The smallest of them, in mean sizes.
 const SIZE_MIN: f64 = 1e-6;
-
-/// Two loads in turn. Times are in the unit of the sizes: the server has speed 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Phases {
-    /// How long the low load lasts.
-    pub low_span: f64,
-    /// How long the high load lasts.
-    pub high_span: f64,
-    /// The low load, above 0.
-    pub low_load: f64,
-    /// The high load, not below the low one.
-    pub high_load: f64,
-}
 
 /// Poisson arrivals in each of two phases that follow each other for ever.
 #[derive(Clone, Debug)]
@@ -51,39 +39,12 @@ struct Phase {
 }
 
 impl Alternating {
-    /// The queue whose jobs have such sizes and whose load alternates.
+    /// The queue whose jobs have such sizes and whose load alternates. Spans are in the unit of
+    /// the sizes: the server has speed 1.
     ///
     /// # Errors
-    /// [`ModelError`] unless both spans and loads are finite and above 0, the mean load is
-    /// below 1 and the sizes have a finite mean.
+    /// [`ModelError::NoMean`] unless the sizes have a finite mean.
     pub fn new(sizes: Distribution, phases: Phases) -> Result<Self, ModelError> {
-        for (parameter, value) in [
-            ("low span", phases.low_span),
-            ("high span", phases.high_span),
-            ("low load", phases.low_load),
-            ("high load", phases.high_load),
-        ] {
-            check(
-                value > 0.0 && value.is_finite(),
-                parameter,
-                value,
-                "a finite number above 0",
-            )?;
-        }
-        check(
-            phases.high_load >= phases.low_load,
-            "high load",
-            phases.high_load,
-            "at least the low load",
-        )?;
-        let work = phases.low_span * phases.low_load + phases.high_span * phases.high_load;
-        let load = work / (phases.low_span + phases.high_span);
-        check(
-            load < 1.0,
-            "mean load",
-            load,
-            "below 1, else work piles up for ever",
-        )?;
         let mean = sizes.mean();
         if !mean.is_finite() {
             return Err(ModelError::NoMean {
@@ -96,8 +57,8 @@ impl Alternating {
         };
         Ok(Self {
             phases: [
-                phase(phases.low_span, phases.low_load),
-                phase(phases.high_span, phases.high_load),
+                phase(phases.low_span(), phases.low_load()),
+                phase(phases.high_span(), phases.high_load()),
             ],
             sizes,
             mean,
@@ -152,22 +113,6 @@ impl Alternating {
         }
         sum / arrivals
     }
-}
-
-fn check(
-    right: bool,
-    parameter: &'static str,
-    value: f64,
-    wanted: &'static str,
-) -> Result<(), ModelError> {
-    if right {
-        return Ok(());
-    }
-    Err(ModelError::Phases {
-        parameter,
-        value,
-        wanted,
-    })
 }
 
 /// Borders of the mesh, about as many as wanted, from the smallest to the largest.

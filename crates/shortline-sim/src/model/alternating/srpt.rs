@@ -14,7 +14,8 @@
 
 use super::brownian::Work;
 use super::{Alternating, Phase};
-use crate::model::mesh::{Mesh, Residence};
+use crate::model::mesh::Mesh;
+use crate::model::residence::Residence;
 
 /// A wait is followed over at most so many phases; beyond them only the mean load counts.
 const PHASES_MAX: usize = 24;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use shortline_link::{Grant, JobHandle};
 
 use crate::account::Account;
-use crate::site::{OpenFile, PlanBody, Segment};
+use crate::site::{KERNEL_COPY_BYTES_MIN, OpenFile, PlanBody, Segment};
 
 /// Bytes read from a file that is not held in memory, at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -160,6 +160,13 @@ impl Outgoing {
                     }
                 }
                 let chunk = self.ahead.split_to(length.min(self.ahead.len()));
+                // Of plain HTTP/1.1 the socket sees the very bytes, and may let the kernel's stand in.
+                if let Some(copy) = file.in_kernel()
+                    && self.framing.chunk_bytes == 0
+                    && chunk.len() >= KERNEL_COPY_BYTES_MIN
+                {
+                    self.account.connection().watch.offer_copy(copy);
+                }
                 *offset += chunk.len() as u64;
                 *len -= chunk.len() as u64;
                 chunk

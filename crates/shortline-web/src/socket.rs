@@ -1,5 +1,6 @@
 //! A client's socket under a protocol: reads and writes, and tells the link when everything
-//! handed over is in the kernel and the watch when bytes move.
+//! handed over is in the kernel and the watch when bytes move. A piece of a file that the kernel
+//! has a copy of is not written but sent from there ([`KernelCopy`]).
 
 use std::io;
 use std::pin::Pin;
@@ -7,10 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
+use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy};
 use crate::watch::Watch;
 
 /// The socket; its sending half is shared with the link, which asks the kernel about it.
@@ -27,6 +30,19 @@ impl ClientSocket {
 
     fn sending(&self) -> &TcpStream {
         self.watch.transport().socket()
+    }
+
+    /// The first of `slices` that the kernel has a copy of.
+    fn piece_in_kernel(&self, slices: &[io::IoSlice<'_>]) -> Option<Piece> {
+        let long = |slice: &io::IoSlice<'_>| slice.len() >= KERNEL_COPY_BYTES_MIN;
+        let index = slices.iter().position(long)?;
+        let copy = self.watch.take_copy()?;
+        let offset = copy.offset_of(&slices[index])?;
+        Some(Piece {
+            copy,
+            index,
+            offset,
+        })
     }
 
     fn poll_written(
@@ -87,9 +103,24 @@ impl AsyncWrite for ClientSocket {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let offered = slices.iter().map(|slice| slice.len()).sum();
-        self.poll_written(context, offered, || {
-            self.sending().try_write_vectored(slices)
-        })
+        let Some(piece) = self.piece_in_kernel(slices) else {
+            return self.poll_written(context, offered, || {
+                self.sending().try_write_vectored(slices)
+            });
+        };
+        let sent = self.poll_written(context, offered, || {
+            let send = || piece.send(self.sending(), slices);
+            self.sending().try_io(Interest::WRITABLE, send)
+        });
+        let left = match sent {
+            Poll::Pending => offered,
+            Poll::Ready(Ok(sent)) => offered - sent,
+            Poll::Ready(Err(_)) => 0,
+        };
+        if left >= KERNEL_COPY_BYTES_MIN {
+            self.watch.offer_copy(&piece.copy);
+        }
+        sent
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -103,6 +134,37 @@ impl AsyncWrite for ClientSocket {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = socket2::SockRef::from(self.sending()).shutdown(std::net::Shutdown::Write);
         Poll::Ready(shut)
+    }
+}
+
+/// A slice to be sent from the kernel's copy.
+struct Piece {
+    copy: Arc<KernelCopy>,
+    /// Which of the slices to be written.
+    index: usize,
+    /// Where in the file it lies.
+    offset: u64,
+}
+
+impl Piece {
+    /// Writes the slices before it, then sends it. Those behind it are left for the next write.
+    fn send(&self, socket: &TcpStream, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        let (before, rest) = slices.split_at(self.index);
+        let mut written = 0;
+        if !before.is_empty() {
+            // More follows at once: the head is not to leave in a packet of its own.
+            let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            written = sendmsg(socket, before, &mut SendAncillaryBuffer::default(), flags)?;
+            if written < before.iter().map(|slice| slice.len()).sum() {
+                return Ok(written);
+            }
+        }
+        match self.copy.send(socket, self.offset, rest[0].len()) {
+            Ok(sent) => Ok(written + sent),
+            // It shows again at the next write.
+            Err(_) if written > 0 => Ok(written),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ use slab::Slab;
 use tokio::sync::Notify;
 
 use crate::limits::Limits;
+use crate::site::KernelCopy;
 
 /// How often the connections are looked at; the precision of all limits of time.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
@@ -83,6 +84,8 @@ pub struct Watch {
     progress: AtomicU64,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
+    /// The kernel's copy of the file of which a piece was handed to the protocol last.
+    copy: Mutex<Option<Arc<KernelCopy>>>,
 }
 
 impl Watch {
@@ -136,6 +139,16 @@ impl Watch {
         self.window_closed.store(false, Ordering::Relaxed);
     }
 
+    /// The next bytes are a piece of the file that the kernel has this copy of.
+    pub fn offer_copy(&self, copy: &Arc<KernelCopy>) {
+        *self.copy.lock() = Some(Arc::clone(copy));
+    }
+
+    /// Takes what was offered.
+    pub fn take_copy(&self) -> Option<Arc<KernelCopy>> {
+        self.copy.lock().take()
+    }
+
     /// Changes whenever bytes were read or written.
     pub fn moves(&self) -> u64 {
         self.moves.load(Ordering::Relaxed)
@@ -172,6 +185,10 @@ impl Watch {
     /// The connection keeps only its socket (`true`), or has a parser again.
     pub fn set_parked(&self, parked: bool) {
         self.parked.store(parked, Ordering::Release);
+        if parked {
+            // What nobody asked for must not be held by a connection that is idle.
+            drop(self.take_copy());
+        }
     }
 
     /// Runs `work` until it is done, or gives up (`None`) when the connection shall close.
@@ -294,6 +311,7 @@ impl Registry {
             progress_seen: AtomicU64::new(0),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
+            copy: Mutex::new(None),
         });
         let key = self.watches.lock().insert(Arc::clone(&watch));
         Some(Registration {

@@ -6,38 +6,48 @@
 //! scheduler's order. Where a file system knows no RWF_NOWAIT, every read of the disk goes there.
 //!
 //! A small file is read whole the first time any of it is read, and kept; once it is in memory
-//! changes on disk no longer touch it.
+//! changes on disk no longer touch it. Of all but the smallest the kernel is given a copy
+//! ([`KernelCopy`]).
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use rustix::io::{Errno, ReadWriteFlags};
+
+use super::kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopies, KernelCopy};
 
 /// A regular file opened for sending, of the length it had then.
 #[derive(Debug)]
 pub struct OpenFile {
     len: u64,
     /// All bytes, once read, of a file small enough to keep.
-    memory: OnceLock<Bytes>,
-    /// Whether the bytes may be kept.
-    keep: bool,
+    memory: OnceLock<Kept>,
+    /// Where copies of kept bytes are counted, if the bytes may be kept.
+    keep: Option<Arc<KernelCopies>>,
     /// Closed for files that were in memory from the start.
     disk: Option<OwnedFd>,
+}
+
+/// The bytes of a file, in memory.
+#[derive(Clone, Debug)]
+struct Kept {
+    bytes: Bytes,
+    in_kernel: Option<Arc<KernelCopy>>,
 }
 
 impl OpenFile {
     /// Takes an open regular file of `len` bytes. With `keep`, its bytes stay in memory as soon as
     /// they are read; if the kernel has them at hand that is now, and the descriptor is closed.
-    pub(super) fn new(disk: OwnedFd, len: u64, keep: bool) -> Self {
+    pub(super) fn new(disk: OwnedFd, len: u64, keep: Option<Arc<KernelCopies>>) -> Self {
         let mut file = Self {
             len,
             memory: OnceLock::new(),
             keep,
             disk: Some(disk),
         };
-        if keep {
+        if file.keep.is_some() {
             // An error shows again when the file is sent, where it ends that response alone.
             if let Ok(Some(_)) = file.read_now(0, usize::try_from(len).unwrap_or(usize::MAX)) {
                 file.disk = None;
@@ -48,11 +58,11 @@ impl OpenFile {
 
     /// The same file without its descriptor, if its bytes were read since it was opened.
     pub(super) fn released(&self) -> Option<Self> {
-        let bytes = self.memory.get().filter(|_| self.disk.is_some())?;
+        let kept = self.memory.get().filter(|_| self.disk.is_some())?;
         Some(Self {
             len: self.len,
-            memory: bytes.clone().into(),
-            keep: true,
+            memory: kept.clone().into(),
+            keep: self.keep.clone(),
             disk: None,
         })
     }
@@ -91,12 +101,23 @@ impl OpenFile {
 
     /// The bytes a client is sent, if they are all at hand.
     pub(super) fn in_memory(&self) -> Option<&Bytes> {
-        self.memory.get()
+        self.memory.get().map(|kept| &kept.bytes)
     }
 
-    /// How much memory this takes or may come to take, in bytes.
+    /// The kernel's copy of the bytes in memory, if it has one.
+    pub fn in_kernel(&self) -> Option<&Arc<KernelCopy>> {
+        self.memory.get()?.in_kernel.as_ref()
+    }
+
+    /// How much memory this takes or may come to take, in bytes: twice its own where the kernel may
+    /// have a copy. Always the same, as the cache's sums rely on.
     pub(super) fn kept_bytes(&self) -> u64 {
-        if self.keep { self.len } else { 0 }
+        let copies = 1 + u64::from(self.len >= KERNEL_COPY_BYTES_MIN as u64);
+        if self.keep.is_some() {
+            self.len * copies
+        } else {
+            0
+        }
     }
 
     fn read(&self, offset: u64, len: usize, flags: ReadWriteFlags) -> io::Result<Bytes> {
@@ -104,17 +125,20 @@ impl OpenFile {
             .checked_add(len as u64)
             .filter(|end| *end <= self.len);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
-        if !self.keep {
+        let Some(copies) = &self.keep else {
             return self.read_disk(offset, len, flags);
-        }
+        };
         let whole = match self.memory.get() {
-            Some(bytes) => bytes,
+            Some(kept) => kept,
             None => {
                 let bytes = self.read_disk(0, fitting(self.len)?, flags)?;
-                self.memory.get_or_init(|| bytes)
+                self.memory.get_or_init(|| Kept {
+                    in_kernel: copies.make(&bytes).map(Arc::new),
+                    bytes,
+                })
             }
         };
-        Ok(whole.slice(fitting(offset)?..fitting(end)?))
+        Ok(whole.bytes.slice(fitting(offset)?..fitting(end)?))
     }
 
     fn read_disk(&self, offset: u64, len: usize, flags: ReadWriteFlags) -> io::Result<Bytes> {
@@ -159,6 +183,7 @@ mod tests {
     fn opened(content: &[u8], keep: bool) -> OpenFile {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
+        let keep = keep.then(|| Arc::new(KernelCopies::new(1)));
         OpenFile::new(file.into(), content.len() as u64, keep)
     }
 

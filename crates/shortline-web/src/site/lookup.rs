@@ -9,6 +9,7 @@ use super::cache::{BELIEVED_NS, EntryCache};
 use super::encoding::Coding;
 use super::entry::{Entry, Kind, Stamp, Variant};
 use super::file::OpenFile;
+use super::kernel_copy::KernelCopies;
 use super::open::{OpenError, Opened, Root, Wait};
 use super::paths::SitePath;
 use super::{SiteError, SiteOptions, listing};
@@ -19,6 +20,7 @@ pub(super) struct Lookup {
     root: Root,
     options: SiteOptions,
     cache: EntryCache,
+    copies: Arc<KernelCopies>,
     opened_at: Instant,
 }
 
@@ -37,10 +39,12 @@ impl Lookup {
             return Err(SiteError::Index { name: name.clone() });
         }
         let cache = EntryCache::new(&options);
+        let copies = KernelCopies::new(options.cache_open_files_max);
         Ok(Self {
             root: Root::open(root)?,
             options,
             cache,
+            copies: Arc::new(copies),
             opened_at: Instant::now(),
         })
     }
@@ -148,7 +152,8 @@ impl Lookup {
         let variant = |fd, stamp: Stamp, coding, before: Option<&Arc<Variant>>| match before {
             Some(before) if before.holds_for(stamp, varies) => before.released(),
             _ => {
-                let keep = stamp.len <= self.options.cache_file_bytes_max;
+                let small = stamp.len <= self.options.cache_file_bytes_max;
+                let keep = small.then(|| Arc::clone(&self.copies));
                 let kind = Kind {
                     name,
                     coding,

@@ -25,6 +25,7 @@ pub mod conditional;
 pub mod encoding;
 mod entry;
 mod file;
+mod kernel_copy;
 mod listing;
 mod lookup;
 mod multipart;
@@ -40,6 +41,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use file::OpenFile;
+pub use kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopy};
 pub use plan::{Plan, PlanBody, RequestHead, Segment};
 
 /// What a site serves and how much it may keep, with sound defaults.
@@ -55,11 +57,12 @@ pub struct SiteOptions {
     pub precompressed: bool,
     /// Files up to this size are kept in memory, in bytes. Default 1 MiB: sent from memory a file costs one copy, read anew two.
     pub cache_file_bytes_max: u64,
-    /// All cached files together, in bytes. Default 128 MiB.
+    /// All cached files together, in bytes, one that the kernel may have a copy of twice. Default 128 MiB.
     pub cache_bytes_max: u64,
     /// At most so many resources are cached. Default 32,768.
     pub cache_files_max: u64,
-    /// At most so many files are kept open in the cache (those too large for memory). Default 256.
+    /// At most so many files are kept open in the cache (those too large for memory), and of so many
+    /// in memory the kernel has a copy. Default 256.
     pub cache_open_files_max: u64,
 }
 

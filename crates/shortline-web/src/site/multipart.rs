@@ -36,9 +36,10 @@ pub(super) fn segments(
     (segments, content_type.expect("invariant: plain ASCII"))
 }
 
-/// A piece of a file: its bytes if they are at hand.
+/// A piece of a file: its bytes if they are at hand, unless the kernel has them too.
 pub(super) fn piece_of(file: &Arc<OpenFile>, offset: u64, len: u64) -> Segment {
-    let bytes = file.in_memory().and_then(|bytes| {
+    let only_in_memory = file.in_memory().filter(|_| file.in_kernel().is_none());
+    let bytes = only_in_memory.and_then(|bytes| {
         let first = usize::try_from(offset).ok()?;
         let end = usize::try_from(offset + len).ok()?;
         Some(bytes.slice(first..end))

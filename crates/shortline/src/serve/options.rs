@@ -87,7 +87,7 @@ pub struct SiteKeys {
     /// Files kept in memory at most [default: 32768]
     #[arg(long, value_name = "N")]
     pub cache_files_max: Option<u64>,
-    /// Larger files kept open at most [default: 256]
+    /// Larger files kept open, and files in memory that the kernel has a copy of, at most [default: 256]
     #[arg(long, value_name = "N")]
     pub cache_open_files_max: Option<u64>,
 }

@@ -65,6 +65,35 @@ fn every_mode_and_policy_serves_the_whole_file() {
     }
 }
 
+/// Long pieces of a kept file go out by `sendfile`, the heads between them by writes.
+#[test]
+fn long_pieces_keep_their_order_on_one_connection() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--link-mode", "off"]);
+    let content = pattern(1_000_000);
+    let mut stream = connect(server.address());
+    for _ in 0..3 {
+        let ask =
+            "GET /large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-19999,500000-899999\r\n\r\n";
+        stream.write_all(ask.as_bytes()).unwrap();
+        let got = read_one(&mut stream);
+        let at = |from: usize, len: usize| &got.body[from..from + len];
+        let blank = |from: usize| {
+            let rest = got.body[from..].windows(4);
+            from + rest.take(400).position(|four| four == b"\r\n\r\n").unwrap() + 4
+        };
+        let first = blank(0);
+        assert!(at(first, 20_000) == &content[..20_000]);
+        let second = blank(first + 20_000);
+        assert!(at(second, 400_000) == &content[500_000..900_000]);
+
+        stream
+            .write_all(b"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n")
+            .unwrap();
+        assert!(read_one(&mut stream).body == content);
+    }
+}
+
 #[test]
 fn ranges_and_conditions() {
     let site = Site::new();

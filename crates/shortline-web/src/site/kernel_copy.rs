@@ -1,0 +1,140 @@
+//! A second copy of a kept file's bytes, inside the kernel (a memfd), for `sendfile` to give to
+//! sockets. What is written to a socket is copied into pages that another processor had last, and
+//! for 10 KB that costs a quarter of a response's processor time; pages that are the kernel's
+//! already are only referred to.
+//!
+//! The bytes of a response are those in memory on every path. A socket that recognises a slice of
+//! them by its address may send the same piece of the copy instead; TLS and HTTP/2, whose slices
+//! are others, never notice. Nobody can change or cut the copy short, and it waits for no disk.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::io::Errno;
+
+/// Pieces shorter than this are copied as fast.
+pub const KERNEL_COPY_BYTES_MIN: usize = 8 * 1024;
+
+/// How many copies there may be: each is an open file.
+#[derive(Debug)]
+pub(super) struct KernelCopies {
+    held: AtomicU64,
+    max: u64,
+}
+
+/// One file's copy.
+#[derive(Debug)]
+pub struct KernelCopy {
+    original: Bytes,
+    memory: OwnedFd,
+    copies: Arc<KernelCopies>,
+}
+
+impl KernelCopies {
+    pub(super) fn new(max: u64) -> Self {
+        Self {
+            held: AtomicU64::new(0),
+            max,
+        }
+    }
+
+    /// A copy of `original`, if it is long enough and there is room: else it is sent as it is.
+    pub(super) fn make(self: &Arc<Self>, original: &Bytes) -> Option<KernelCopy> {
+        if original.len() < KERNEL_COPY_BYTES_MIN {
+            return None;
+        }
+        let more = |held| (held < self.max).then_some(held + 1);
+        self.held
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .ok()?;
+        let Ok(memory) = filled(original) else {
+            self.held.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        };
+        Some(KernelCopy {
+            original: original.clone(),
+            memory,
+            copies: Arc::clone(self),
+        })
+    }
+}
+
+impl KernelCopy {
+    /// Where in the file `piece` lies, if it is a piece of the very bytes this is a copy of.
+    pub fn offset_of(&self, piece: &[u8]) -> Option<u64> {
+        let first = self.original.as_ptr().addr();
+        let offset = piece.as_ptr().addr().checked_sub(first)?;
+        let end = offset.checked_add(piece.len())?;
+        (end <= self.original.len()).then_some(offset as u64)
+    }
+
+    /// Gives up to `len` bytes at `offset` to a socket that does not block; how many it took.
+    ///
+    /// # Errors
+    /// As a write to the socket.
+    pub fn send(&self, socket: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
+        let mut from = offset;
+        Ok(sendfile(socket, &self.memory, Some(&mut from), len)?)
+    }
+}
+
+impl Drop for KernelCopy {
+    fn drop(&mut self) {
+        self.copies.held.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn filled(bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    let memory = memfd_create("shortline-file", MemfdFlags::CLOEXEC)?;
+    let mut written = 0;
+    while written < bytes.len() {
+        written += rustix::io::write(&memory, &bytes[written..])?;
+    }
+    Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn numbered(len: usize) -> Bytes {
+        (0..len).map(|byte| (byte % 251) as u8).collect()
+    }
+
+    #[test]
+    fn a_piece_is_known_by_its_address_and_sent_from_the_copy() {
+        let bytes = numbered(3 * KERNEL_COPY_BYTES_MIN);
+        let copy = Arc::new(KernelCopies::new(1)).make(&bytes).unwrap();
+        let piece = bytes.slice(1000..1100);
+        assert_eq!(copy.offset_of(&piece), Some(1000));
+        assert_eq!(copy.offset_of(&bytes), Some(0));
+        let elsewhere = Bytes::copy_from_slice(&piece);
+        assert_eq!(copy.offset_of(&elsewhere), None, "the same bytes");
+
+        let (socket, mut peer) = UnixStream::pair().unwrap();
+        assert_eq!(copy.send(&socket, 1000, 100).unwrap(), 100);
+        let mut got = [0; 100];
+        peer.read_exact(&mut got).unwrap();
+        assert_eq!(got, piece[..]);
+    }
+
+    #[test]
+    fn there_are_no_more_copies_than_allowed_and_none_of_small_files() {
+        let copies = Arc::new(KernelCopies::new(1));
+        assert!(copies.make(&numbered(KERNEL_COPY_BYTES_MIN - 1)).is_none());
+        let bytes = numbered(KERNEL_COPY_BYTES_MIN);
+        let only = copies.make(&bytes).unwrap();
+        assert!(copies.make(&bytes).is_none());
+        drop(only);
+        assert!(copies.make(&bytes).is_some());
+    }
+}

@@ -161,9 +161,9 @@ impl Outgoing {
                 }
                 let chunk = self.ahead.split_to(length.min(self.ahead.len()));
                 // Of plain HTTP/1.1 the socket sees the very bytes, and may let the kernel's stand in.
-                if let Some(copy) = file.in_kernel()
-                    && self.framing.chunk_bytes == 0
+                if self.framing.chunk_bytes == 0
                     && chunk.len() >= KERNEL_COPY_BYTES_MIN
+                    && let Some(copy) = file.in_kernel()
                 {
                     self.account.connection().watch.offer_copy(copy);
                 }

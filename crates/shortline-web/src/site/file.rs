@@ -6,8 +6,8 @@
 //! scheduler's order. Where a file system knows no RWF_NOWAIT, every read of the disk goes there.
 //!
 //! A small file is read whole the first time any of it is read, and kept; once it is in memory
-//! changes on disk no longer touch it. Of all but the smallest the kernel is given a copy
-//! ([`KernelCopy`]).
+//! changes on disk no longer touch it. The kernel is given a copy of it ([`KernelCopy`]) when a
+//! connection can first make use of one.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -34,7 +34,8 @@ pub struct OpenFile {
 #[derive(Clone, Debug)]
 struct Kept {
     bytes: Bytes,
-    in_kernel: Option<Arc<KernelCopy>>,
+    /// Made when it is first asked for: over TLS and HTTP/2 nobody does.
+    in_kernel: OnceLock<Option<Arc<KernelCopy>>>,
 }
 
 impl OpenFile {
@@ -104,9 +105,11 @@ impl OpenFile {
         self.memory.get().map(|kept| &kept.bytes)
     }
 
-    /// The kernel's copy of the bytes in memory, if it has one.
+    /// The kernel's copy of the bytes in memory, made now if there is none and may be one.
     pub fn in_kernel(&self) -> Option<&Arc<KernelCopy>> {
-        self.memory.get()?.in_kernel.as_ref()
+        let (kept, copies) = (self.memory.get()?, self.keep.as_ref()?);
+        let make = || copies.make(&kept.bytes).map(Arc::new);
+        kept.in_kernel.get_or_init(make).as_ref()
     }
 
     /// How much memory this takes or may come to take, in bytes: twice its own where the kernel may
@@ -125,16 +128,16 @@ impl OpenFile {
             .checked_add(len as u64)
             .filter(|end| *end <= self.len);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let Some(copies) = &self.keep else {
+        if self.keep.is_none() {
             return self.read_disk(offset, len, flags);
-        };
+        }
         let whole = match self.memory.get() {
             Some(kept) => kept,
             None => {
                 let bytes = self.read_disk(0, fitting(self.len)?, flags)?;
                 self.memory.get_or_init(|| Kept {
-                    in_kernel: copies.make(&bytes).map(Arc::new),
                     bytes,
+                    in_kernel: OnceLock::new(),
                 })
             }
         };

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 use super::file::OpenFile;
+use super::kernel_copy::KERNEL_COPY_BYTES_MIN;
 use super::plan::Segment;
 use super::range::Piece;
 
@@ -36,10 +37,11 @@ pub(super) fn segments(
     (segments, content_type.expect("invariant: plain ASCII"))
 }
 
-/// A piece of a file: its bytes if they are at hand, unless the kernel has them too.
+/// A piece of a file: its bytes if they are at hand, unless it is long enough to be sent from the
+/// kernel's copy.
 pub(super) fn piece_of(file: &Arc<OpenFile>, offset: u64, len: u64) -> Segment {
-    let only_in_memory = file.in_memory().filter(|_| file.in_kernel().is_none());
-    let bytes = only_in_memory.and_then(|bytes| {
+    let short = len < KERNEL_COPY_BYTES_MIN as u64;
+    let bytes = file.in_memory().filter(|_| short).and_then(|bytes| {
         let first = usize::try_from(offset).ok()?;
         let end = usize::try_from(offset + len).ok()?;
         Some(bytes.slice(first..end))

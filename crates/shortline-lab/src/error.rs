@@ -16,6 +16,22 @@ pub enum LabError {
         "unknown server `{0}`: want nginx, apache, off, slots, slots-POLICY, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
+    /// No bed of that name.
+    #[error("unknown bed `{0}`: want native, uml or virtual")]
+    UnknownBed(String),
+    /// The guest kernel of a bed is not there.
+    #[error("{0}: `shortline lab kernel build` makes one")]
+    NoKernel(&'static str),
+    /// The guest kernel of a bed, or the experiment in it, ended badly.
+    #[error("the guest kernel {problem}; its last words: {last_words} (all in {console})", console = console.display())]
+    Guest {
+        /// What it did.
+        problem: String,
+        /// Everything it printed.
+        console: PathBuf,
+        /// The last line of that.
+        last_words: String,
+    },
     /// The experiment cannot run that server.
     #[error("experiment `{experiment}` cannot run `{server}`: it takes {allowed}")]
     ServerNotInExperiment {
@@ -41,6 +57,9 @@ pub enum LabError {
     /// A rate whose phases the generator could not fill.
     #[error("experiment `{0}` has no uplink: --rate does not apply")]
     NoRate(&'static str),
+    /// A bed for what needs none.
+    #[error("experiment `{0}` has no uplink: --bed does not apply")]
+    NoBed(&'static str),
     /// Namespaces need root.
     #[error("experiment `{0}` makes network namespaces: run it as root (the demo needs none)")]
     NotRoot(&'static str),
@@ -117,9 +136,11 @@ impl LabError {
             self,
             Self::UnknownExperiment(_)
                 | Self::UnknownServer(..)
+                | Self::UnknownBed(_)
                 | Self::ServerNotInExperiment { .. }
                 | Self::OutOfRange { .. }
                 | Self::NoRate(_)
+                | Self::NoBed(_)
         )
     }
 

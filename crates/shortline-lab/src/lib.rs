@@ -15,6 +15,7 @@ pub mod bed;
 mod command;
 mod error;
 pub mod experiment;
+mod guest;
 mod idle_client;
 pub mod janitor;
 mod lab;
@@ -26,6 +27,8 @@ mod server;
 mod stats;
 mod table;
 
+pub use bed::BedKind;
 pub use error::LabError;
 pub use experiment::{RunOptions, list, report, run};
+pub use guest::kernel::build as build_kernel;
 pub use server::{OursMode, Server};

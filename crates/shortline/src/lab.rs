@@ -4,7 +4,7 @@ use std::io::{BufReader, stdin};
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use shortline_lab::{LabError, RunOptions, janitor};
+use shortline_lab::{BedKind, LabError, RunOptions, janitor};
 use shortline_sched::units::Rate;
 
 use crate::error::CommandError;
@@ -35,9 +35,20 @@ enum Command {
         /// The folder that `lab run` wrote
         folder: PathBuf,
     },
+    /// The kernel of the beds `uml` and `virtual`
+    Kernel {
+        #[command(subcommand)]
+        command: KernelCommand,
+    },
     /// Undo what a lab made, when it ends (the lab starts this itself)
     #[command(hide = true)]
     Janitor,
+}
+
+#[derive(Debug, Subcommand)]
+enum KernelCommand {
+    /// Build it from Debian's linux-source-6.1 into the user's cache; about 5 minutes, once
+    Build,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +71,10 @@ struct Run {
     /// The uplink's rate
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
+    /// Which kernel has the bed: native (this one, as root), uml (one that runs as a process,
+    /// without root), virtual (the same in virtual time, however busy the machine is)
+    #[arg(long, value_name = "BED", default_value_t)]
+    bed: BedKind,
 }
 
 /// Runs the command.
@@ -73,6 +88,9 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         Command::Report { folder } => {
             print!("{}", shortline_lab::report(&folder).map_err(told)?);
         }
+        Command::Kernel {
+            command: KernelCommand::Build,
+        } => println!("{}", shortline_lab::build_kernel().map_err(told)?.display()),
         Command::Janitor => return clean_up(),
     }
     Ok(())
@@ -87,6 +105,7 @@ impl From<Run> for RunOptions {
             servers: run.servers,
             seeds: run.seeds,
             rate: run.rate,
+            bed: run.bed,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Where servers and clients run: on this machine's loopback, or in the [`native`] bed
 //! with an uplink that can be saturated.
 
+pub mod kind;
 pub mod native;
 mod netns;
 
 use std::path::Path;
 use std::process::Command;
 
+pub use kind::BedKind;
 pub use native::{BedConfig, Counters, NativeBed};
 
 /// Where a process runs.

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use shortline_sched::units::Rate;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::bed::BedKind;
+use crate::guest::{self, kernel::Time};
 use crate::lab::Lab;
 use crate::server::Server;
 use crate::{LabError, command};
@@ -122,6 +124,8 @@ pub struct RunOptions {
     pub seeds: Option<u64>,
     /// The uplink's rate.
     pub rate: Option<Rate>,
+    /// Which kernel the bed is made in.
+    pub bed: BedKind,
 }
 
 impl Experiment {
@@ -173,21 +177,58 @@ pub fn list() -> String {
 pub fn run(options: &RunOptions) -> Result<String, LabError> {
     let experiment = Experiment::by_id(&options.id)?;
     let job = prepare(&experiment, options)?;
-    if experiment.needs_root() && !rustix::process::geteuid().is_root() {
+    if options.bed != BedKind::Native && !experiment.needs_root() {
+        return Err(LabError::NoBed(experiment.id));
+    }
+    let here = options.bed == BedKind::Native;
+    if here && experiment.needs_root() && !rustix::process::geteuid().is_root() {
         return Err(LabError::NotRoot(experiment.id));
     }
     let default_out = || Path::new("lab-results").join(experiment.id);
     let out = options.out.clone().unwrap_or_else(default_out);
     let lab = Lab::open(&out)?;
     let janitor = Arc::clone(lab.janitor());
+    let guest_time = match options.bed {
+        BedKind::Native => None,
+        BedKind::Uml => Some(Time::Real),
+        BedKind::Virtual => Some(Time::Virtual),
+    };
+    let options = options.clone();
     let result = until_signal(move || {
         let name_file = lab.out().join(NAME_FILE);
         fs::write(&name_file, experiment.id).map_err(LabError::file(&name_file))?;
-        job(&lab)
+        match guest_time {
+            None => job(&lab),
+            Some(time) => guest::run(&lab, time, &guest_words(&lab, &options)),
+        }
     });
     janitor.clean_up();
     result?;
     report(&out)
+}
+
+/// The command that does the same on the guest's native bed.
+fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
+    let mut words: Vec<String> = vec![
+        lab.program().display().to_string(),
+        "lab".into(),
+        "run".into(),
+        options.id.clone(),
+        "--out".into(),
+        lab.out().display().to_string(),
+    ];
+    let mut option = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [name.into(), value]));
+    };
+    option(
+        "--seconds",
+        options.seconds.map(|seconds| seconds.to_string()),
+    );
+    option("--seeds", options.seeds.map(|seeds| seeds.to_string()));
+    option("--rate", options.rate.map(|rate| rate.to_string()));
+    let servers = Some(options.servers.join(",")).filter(|servers| !servers.is_empty());
+    option("--servers", servers);
+    words
 }
 
 /// Prints again what the results in `folder` say.

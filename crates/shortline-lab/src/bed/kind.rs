@@ -1,0 +1,56 @@
+//! Which kernel an experiment's bed is made in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::LabError;
+
+/// Where the namespaces and the uplink of an experiment are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BedKind {
+    /// In this kernel; needs root.
+    #[default]
+    Native,
+    /// In a kernel that runs as a process; needs no root, has all qdiscs.
+    Uml,
+    /// The same in virtual time: however busy the machine is.
+    Virtual,
+}
+
+impl fmt::Display for BedKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Native => "native",
+            Self::Uml => "uml",
+            Self::Virtual => "virtual",
+        })
+    }
+}
+
+impl FromStr for BedKind {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        match text {
+            "native" => Ok(Self::Native),
+            "uml" => Ok(Self::Uml),
+            "virtual" => Ok(Self::Virtual),
+            other => Err(LabError::UnknownBed(other.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in ["native", "uml", "virtual"] {
+            assert_eq!(name.parse::<BedKind>().unwrap().to_string(), name);
+        }
+        let error = "qemu".parse::<BedKind>().unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("`qemu`"));
+    }
+}

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::experiment::Bed;
+
 /// Why an experiment could not be run or reported.
 #[derive(Debug, Error)]
 pub enum LabError {
@@ -16,6 +18,29 @@ pub enum LabError {
         "unknown server `{0}`: want nginx, apache, off, slots, slots-POLICY, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
+    /// No factor of aging.
+    #[error("server aging `{0}`: {1}")]
+    Aging(String, String),
+    /// No bed of that name.
+    #[error("unknown bed `{0}`: want native, uml or virtual")]
+    UnknownBed(String),
+    /// A bed that there is not yet.
+    #[error("--bed {}: the lab has the native bed only as yet", if *.0 == Bed::Uml { "uml" } else { "virtual" })]
+    NoBed(Bed),
+    /// A part of the experiment that the lab does not have yet.
+    #[error("experiment `{experiment}` needs {needs}, which the lab does not have yet")]
+    NotYet {
+        /// The experiment asked for.
+        experiment: &'static str,
+        /// What is missing.
+        needs: String,
+    },
+    /// The folder holds results that these would not go with.
+    #[error(
+        "{path} holds results of another plan (of `{1}`: points, lengths or rates differ): want another --out, or the same flags to go on",
+        path = .0.display()
+    )]
+    OtherPlan(PathBuf, String),
     /// The experiment cannot run that server.
     #[error("experiment `{experiment}` cannot run `{server}`: it takes {allowed}")]
     ServerNotInExperiment {
@@ -108,6 +133,21 @@ pub enum LabError {
     /// SIGINT or SIGTERM.
     #[error("interrupted: everything the experiment made has been removed")]
     Interrupted,
+    /// The same after some runs, or another error after some runs.
+    #[error(
+        "{source}; {kept} of {all} runs are kept in {path}: the same command goes on with the others, `lab report` tells what there is",
+        path = path.display()
+    )]
+    CutShort {
+        /// Why it did not go on.
+        source: Box<LabError>,
+        /// How many runs are kept.
+        kept: usize,
+        /// How many there should be.
+        all: usize,
+        /// Where.
+        path: PathBuf,
+    },
 }
 
 impl LabError {
@@ -117,10 +157,19 @@ impl LabError {
             self,
             Self::UnknownExperiment(_)
                 | Self::UnknownServer(..)
+                | Self::Aging(..)
+                | Self::UnknownBed(_)
+                | Self::NoBed(_)
+                | Self::OtherPlan(..)
                 | Self::ServerNotInExperiment { .. }
                 | Self::OutOfRange { .. }
                 | Self::NoRate(_)
         )
+    }
+
+    /// For `map_err` on a factor of aging in a server's name.
+    pub(crate) fn aging<E: ToString>(text: &str) -> impl FnOnce(E) -> Self + '_ {
+        move |error| Self::Aging(text.into(), error.to_string())
     }
 
     /// For `map_err` on anything done to the file at `path`.

@@ -8,8 +8,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
-use shortline_sched::Policy;
+use serde::{Deserialize, Serialize};
 use shortline_sched::units::Rate;
+use shortline_sched::{Aging, Policy};
 
 use crate::bed::Place;
 use crate::lab::Lab;
@@ -22,7 +23,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 const CONNECTIONS: u64 = 16_000;
 
 /// A server to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Server {
     /// Shortline.
     Ours(OursMode),
@@ -33,10 +34,12 @@ pub enum Server {
 }
 
 /// How Shortline shares the uplink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OursMode {
     /// Paced at the uplink's rate.
     Paced(Policy),
+    /// The same with aging.
+    PacedAging(Policy, Aging),
     /// At most a few responses in the kernel, no rate given.
     Slots(Policy),
     /// Without scheduling.
@@ -47,6 +50,7 @@ impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ours(OursMode::Paced(policy)) => policy.fmt(f),
+            Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
@@ -72,16 +76,22 @@ impl FromStr for Server {
             "apache" => Self::Apache,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
-            _ => Self::Ours(match name.strip_prefix("slots-") {
-                Some(name) => OursMode::Slots(policy(name)?),
-                None => OursMode::Paced(policy(name)?),
-            }),
+            _ => Self::Ours(
+                match (name.strip_prefix("slots-"), name.split_once("-aging-")) {
+                    (Some(name), _) => OursMode::Slots(policy(name)?),
+                    (None, Some((name, aging))) => {
+                        let aging = aging.parse().map_err(LabError::aging(aging))?;
+                        OursMode::PacedAging(policy(name)?, aging)
+                    }
+                    (None, None) => OursMode::Paced(policy(name)?),
+                },
+            ),
         })
     }
 }
 
 /// What the server is to speak.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
     /// Over TLS.
     pub tls: bool,
@@ -227,7 +237,7 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--listen", format!("{}:{}", setup.address, setup.port));
     match mode {
-        OursMode::Paced(policy) => {
+        OursMode::Paced(policy) | OursMode::PacedAging(policy, _) => {
             let rate = setup.rate.map(|rate| rate.to_string());
             add("--uplink", rate.unwrap_or_else(|| "1gbit".into()));
             add("--policy", policy.to_string());
@@ -237,6 +247,9 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
             add("--policy", policy.to_string());
         }
         OursMode::Off => add("--uplink", "off".into()),
+    }
+    if let OursMode::PacedAging(_, aging) = mode {
+        add("--aging", aging.to_string());
     }
     // All clients of a bed have one address.
     add("--connections-max", CONNECTIONS.to_string());
@@ -393,6 +406,7 @@ mod tests {
             "off",
             "nginx",
             "apache",
+            "srpt-aging-2.5",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
         }
@@ -401,6 +415,8 @@ mod tests {
             error.contains("`slots-quick`") && error.contains("nginx"),
             "{error}"
         );
+        let error = "srpt-aging-0".parse::<Server>().unwrap_err().to_string();
+        assert!(error.starts_with("server aging `0`"), "{error}");
     }
 
     #[test]

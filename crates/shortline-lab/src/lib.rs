@@ -16,6 +16,7 @@ mod command;
 mod error;
 pub mod experiment;
 mod idle_client;
+pub mod instruments;
 pub mod janitor;
 mod lab;
 mod load;
@@ -25,7 +26,9 @@ mod process;
 mod server;
 mod stats;
 mod table;
+pub mod wan;
 
 pub use error::LabError;
 pub use experiment::{RunOptions, list, report, run};
+pub use lab::Lab;
 pub use server::{OursMode, Server};

@@ -3,8 +3,9 @@
 //!
 //! Kept in the results' folder: `plan.json`; for each seed a folder with `trace.csv` and
 //! for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its summary) and
-//! `SERVER.json` (what the uplink carried, at the end and over time). Everything reported
-//! is computed from these, by [`Figures`].
+//! `SERVER.json` (what the uplink carried, at the end and over time, and what the emulated
+//! networks did), `SERVER.samples.csv` (what the [`instruments`](crate::instruments) saw).
+//! Everything reported is computed from these, by [`Figures`].
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,10 +23,12 @@ use super::figures::Figures;
 use super::plan::{Plan, Variant, write_json};
 use super::uplink_table;
 use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
-use crate::bed::{BedConfig, Counters, NativeBed, Place};
+use crate::bed::{BedConfig, Counters, NativeBed, Place, Setup};
+use crate::instruments::{Cost, Instruments, sample};
 use crate::lab::Lab;
 use crate::load::{self, DRAIN_MAX, LoadSetup};
 use crate::server::{self, Running, Server, ServerSetup};
+use crate::wan::report::WanReport;
 use crate::{LabError, plot, proc_fs};
 
 /// The FIFO before the uplink, as in the papers' FAIR.
@@ -46,6 +49,15 @@ pub struct Carried {
     pub total: Counters,
     /// Seconds after the generator was started, and bytes carried until then.
     pub samples: Vec<(f64, u64)>,
+    /// What the emulated networks did, if there were any.
+    #[serde(default)]
+    pub wan: Option<WanReport>,
+    /// What the setup asked for and the bed could not do.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What the instruments took; what they saw is in `SERVER.samples.csv`.
+    #[serde(default)]
+    pub sampling: Option<Cost>,
 }
 
 /// Runs the plan and keeps what was measured.
@@ -91,6 +103,7 @@ pub fn run(lab: &Lab, variant: &Variant, mut plan: Plan) -> Result<(), LabError>
                 lab,
                 variant,
                 plan: &plan,
+                seed: *seed,
                 folder: &folder,
                 root: &root,
             };
@@ -158,18 +171,21 @@ struct Run<'a> {
     lab: &'a Lab,
     variant: &'a Variant,
     plan: &'a Plan,
+    seed: u64,
     folder: &'a Path,
     root: &'a Path,
 }
 
 impl Run<'_> {
     fn measure(&self, server: Server) -> Result<(), LabError> {
-        let meter = if self.variant.loopback {
+        let mut meter = if self.variant.loopback {
             Meter::Admin(free_port()?)
         } else {
             let config = BedConfig {
                 rate: self.plan.rate,
                 queue_packets: QUEUE_PACKETS,
+                setup: Setup::today(),
+                seed: self.seed,
             };
             Meter::Bed(NativeBed::make(self.lab, &config)?)
         };
@@ -185,7 +201,13 @@ impl Run<'_> {
         let before = meter.total(running.pid())?;
         let generator = load::start(self.lab, &meter.client_place(), &setup, &load)?;
         let limit = self.plan.length() + DRAIN_MAX + Duration::from_secs(30);
+        let instruments = meter.instruments(running.pid(), generator.pid())?;
         let samples = meter.samples_while(running.pid(), || generator.finish("load", limit))?;
+        let seen = instruments.map(Instruments::stop).transpose()?;
+        if let Some(seen) = &seen {
+            let path = self.folder.join(format!("{name}.samples.csv"));
+            sample::write_csv(&path, &seen.samples)?;
+        }
         std::thread::sleep(SETTLE);
         running.still_runs()?;
         let total = meter.total(running.pid())?;
@@ -200,6 +222,9 @@ impl Run<'_> {
                 .into_iter()
                 .map(|(at_s, bytes)| (at_s, bytes.saturating_sub(before.bytes)))
                 .collect(),
+            wan: meter.wan_report()?,
+            notes: meter.notes(),
+            sampling: seen.map(|seen| seen.cost),
         };
         write_json(&self.folder.join(format!("{name}.json")), &carried)
     }
@@ -246,6 +271,32 @@ impl Meter {
         match self {
             Self::Bed(bed) => bed.client_place(),
             Self::Admin(_) => Place::Here,
+        }
+    }
+
+    /// On loopback there is no namespace whose sockets are the server's.
+    fn instruments(
+        &self,
+        server_pid: i32,
+        generator_pid: i32,
+    ) -> Result<Option<Instruments>, LabError> {
+        match self {
+            Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pid)).map(Some),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
+        match self {
+            Self::Bed(bed) => bed.wan_report(),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Bed(bed) => bed.notes().to_vec(),
+            Self::Admin(_) => Vec::new(),
         }
     }
 

@@ -17,6 +17,7 @@ pub mod drawing;
 mod error;
 pub mod experiment;
 mod idle_client;
+pub mod instruments;
 pub mod janitor;
 mod lab;
 mod load;
@@ -28,7 +29,9 @@ mod report;
 mod server;
 mod stats;
 mod table;
+pub mod wan;
 
 pub use error::LabError;
 pub use experiment::{Bed, RunOptions, list, report, run};
+pub use lab::Lab;
 pub use server::{OursMode, Server};

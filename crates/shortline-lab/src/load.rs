@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::LabError;
 use crate::bed::Place;
-use crate::experiment::point::Patience;
+use crate::bed::setup::Abort;
 use crate::lab::Lab;
 use crate::process::{Log, Process};
 use crate::server::{ServerSetup, certificate_file};
@@ -22,7 +22,7 @@ pub struct LoadSetup<'a> {
     /// How long after the last arrival it waits for what is still under way, in seconds.
     pub drain_s: u64,
     /// Users who give up; none wait until the end.
-    pub patience: Option<Patience>,
+    pub abort: Option<Abort>,
 }
 
 /// Starts the generator at `place` against the server that was set up so; its progress is
@@ -47,9 +47,12 @@ pub fn start(
     if let Some(requests) = load.requests_per_connection {
         add("--requests-per-connection", requests.to_string());
     }
-    if let Some(patience) = load.patience {
-        add("--abort-after", patience.abort_after_s.to_string());
-        add("--retries", patience.retries.to_string());
+    if let Some(abort) = load.abort {
+        add(
+            "--abort-after",
+            abort.after.duration().as_secs_f64().to_string(),
+        );
+        add("--retries", abort.retries.to_string());
     }
     if server.speech.tls {
         add("--tls-ca", certificate_file(lab).display().to_string());

@@ -22,6 +22,9 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// Connections a server is set up for; an overload of W1 has a few thousand.
 const CONNECTIONS: u64 = 16_000;
 
+/// Processes of Apache that share a given number of workers; 350 are 50 each.
+const CHILDREN: u32 = 7;
+
 /// A server to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Server {
@@ -118,6 +121,9 @@ pub struct ServerSetup {
     pub uplink_loopback: bool,
     /// Listen for the admin on this port of 127.0.0.1 (ours only).
     pub admin_port: Option<u16>,
+    /// Requests served at once, where a server has such a limit (Apache only); without it as
+    /// many as it does well.
+    pub workers: Option<u32>,
 }
 
 /// A server that listens.
@@ -308,6 +314,11 @@ fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
     if http2 {
         load("http2");
     }
+    // A child has as many threads as every other.
+    let (children, per_child, async_factor) = match setup.workers {
+        Some(workers) => (CHILDREN, workers.div_ceil(CHILDREN), "0.1"),
+        None => (32, 64, "16"),
+    };
     let protocols = match (tls, http2) {
         (_, false) => "",
         (true, true) => "Protocols h2 http/1.1",
@@ -324,6 +335,9 @@ fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
         setup,
         &[
             ("@PROTOCOL_MODULES@", &modules),
+            ("@WORKERS@", &(children * per_child).to_string()),
+            ("@PER_CHILD@", &per_child.to_string()),
+            ("@ASYNC_FACTOR@", async_factor),
             ("@PROTOCOLS@", protocols),
             ("@TLS@", tls),
             ("@MODULES@", "/usr/lib/apache2/modules"),
@@ -393,6 +407,7 @@ mod tests {
             speech,
             uplink_loopback: false,
             admin_port: None,
+            workers: None,
         }
     }
 

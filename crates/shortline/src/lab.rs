@@ -4,6 +4,7 @@ use std::io::{BufReader, stdin};
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use shortline_lab::wan::relay;
 use shortline_lab::{Bed, LabError, RunOptions, janitor};
 use shortline_sched::units::Rate;
 
@@ -38,6 +39,12 @@ enum Command {
     /// Undo what a lab made, when it ends (the lab starts this itself)
     #[command(hide = true)]
     Janitor,
+    /// Emulate the networks of a bed (the lab starts this itself)
+    #[command(hide = true)]
+    Wan {
+        /// What to emulate, JSON
+        config: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,6 +87,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
             print!("{}", shortline_lab::report(&folder).map_err(told)?);
         }
         Command::Janitor => return clean_up(),
+        Command::Wan { config } => println!("{}", relay::run(&config).map_err(told)?),
     }
     Ok(())
 }

@@ -3,11 +3,14 @@
 
 pub mod native;
 mod netns;
+mod router;
+pub mod setup;
 
 use std::path::Path;
 use std::process::Command;
 
 pub use native::{BedConfig, Counters, NativeBed};
+pub use setup::Setup;
 
 /// Where a process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -52,6 +52,8 @@ pub enum Plot {
     Stretch,
     /// Connections over time.
     Connections,
+    /// SYNs dropped, in all, over time.
+    Drops,
 }
 
 /// One claim in numbers.
@@ -105,6 +107,10 @@ pub enum Measure {
     LargestStretch,
     /// The mean response time over the optimum's.
     OverOptimum,
+    /// SYNs that the first server's system dropped.
+    SynDrops,
+    /// When it dropped the first, in seconds; nothing where it dropped none.
+    FirstSynDrop,
 }
 
 /// How the figures of several points are held against a claim.
@@ -227,7 +233,9 @@ impl Check {
             (name(self.of, "SRPT"), name(self.over, "FAIR"))
         });
         match self.measure {
-            Measure::OverOptimum => format!("{}, {of}", self.measure.about()),
+            Measure::OverOptimum | Measure::SynDrops | Measure::FirstSynDrop => {
+                format!("{}, {of}", self.measure.about())
+            }
             _ => format!("{}, {of} against {over}", self.measure.about()),
         }
     }
@@ -306,6 +314,8 @@ impl Measure {
             Self::StarvedPercent => "requests with a starvation stretch above 1, per cent",
             Self::LargestStretch => "starvation stretch of the largest request",
             Self::OverOptimum => "mean response time over the optimum's",
+            Self::SynDrops => "SYNs dropped",
+            Self::FirstSynDrop => "the first SYN dropped, after seconds",
         }
     }
 
@@ -343,6 +353,8 @@ impl Measure {
             Self::StarvedPercent => Some(100.0 * stretch()?.share_above_1),
             Self::LargestStretch => Some(stretch()?.largest),
             Self::OverOptimum => of.over_optimum,
+            Self::SynDrops => of.seen.map(|seen| seen.syn_drops),
+            Self::FirstSynDrop => of.seen?.first_syn_drop_s,
         }
     }
 }

@@ -15,6 +15,7 @@ use super::claim::fair_of;
 use super::kept::{Kept, KeptRun};
 use super::plan::Plan;
 use super::point::Point;
+use crate::instruments::sample::Samples;
 use crate::table::time;
 use crate::{LabError, points};
 
@@ -92,6 +93,8 @@ pub struct RunFigures {
     pub mean_in_time_s: Option<f64>,
     /// Most requests at once that were made and not over.
     pub connections_max: usize,
+    /// What happened inside the server's machine; nothing on loopback.
+    pub seen: Option<Seen>,
     /// Against FAIR, request by request; nothing for FAIR itself.
     pub stretch: Option<Stretch>,
     /// Wire bytes of a request beside its body and the heads of its packets.
@@ -106,6 +109,42 @@ pub struct RunFigures {
     pub drops: u64,
     /// Some of the failed requests, with the time until they failed.
     pub failed: Vec<String>,
+}
+
+/// What the instruments saw inside the server's machine (000, 2.5).
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Seen {
+    /// Most connections at once.
+    pub connections_max: f64,
+    /// The longest SYN queue.
+    pub syn_queue_max: f64,
+    /// The longest accept queue.
+    pub accept_queue_max: f64,
+    /// SYNs (and last packets of handshakes) dropped for want of room.
+    pub syn_drops: f64,
+    /// When the first was, in seconds after the first look.
+    pub first_syn_drop_s: Option<f64>,
+    /// Processor time of the server, in seconds.
+    pub server_cpu_s: f64,
+    /// Processor time of the generator, in seconds.
+    pub generator_cpu_s: f64,
+}
+
+impl Seen {
+    fn of(samples: &Samples) -> Option<Self> {
+        let max = |name: &str| Some(samples.column(name)?.fold(0.0, f64::max));
+        let (times, drops) = (samples.column("at_s")?, samples.column("listen_drops")?);
+        let first_drop = times.zip(drops).find(|(_, drops)| *drops > 0.0);
+        Some(Self {
+            connections_max: max("connections")?,
+            syn_queue_max: max("syn_queue")?,
+            accept_queue_max: max("accept_queue")?,
+            syn_drops: max("listen_drops")?,
+            first_syn_drop_s: first_drop.map(|(at_s, _)| at_s),
+            server_cpu_s: max("server_cpu_s")?,
+            generator_cpu_s: max("generator_cpu_s")?,
+        })
+    }
 }
 
 /// The starvation stretch of a server's requests (004, 5.3.3).
@@ -255,6 +294,7 @@ impl<'a> Beside<'a> {
             biggest_mean_s: biggest_mean_s(&run.records),
             mean_in_time_s: mean_in_time_s(&run.records),
             connections_max: connections_max(&run.records),
+            seen: run.seen.as_ref().and_then(Seen::of),
             stretch: self.stretch(run),
             per_request_bytes: run.per_request_bytes(),
             wire_bytes: run.carried.total.bytes,

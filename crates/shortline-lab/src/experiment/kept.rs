@@ -20,6 +20,9 @@ use super::plan::{Plan, read_json};
 use super::point::Point;
 use crate::LabError;
 use crate::bed::Counters;
+use crate::instruments::Cost;
+use crate::instruments::sample::Samples;
+use crate::wan::report::WanReport;
 
 /// What is kept of a run as `SERVER.json`, and written last: where it is, the run is whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +37,12 @@ pub struct Carried {
     pub total: Counters,
     /// Seconds after the generator was started, and bytes carried until then.
     pub samples: Vec<(f64, u64)>,
+    /// What the emulated networks did, if there were any.
+    pub wan: Option<WanReport>,
+    /// What the setup asked for and the bed could not do.
+    pub notes: Vec<String>,
+    /// What the instruments took; what they saw is in `SERVER.samples.csv`. Nothing on loopback.
+    pub sampling: Option<Cost>,
 }
 
 /// What was kept of a point under a seed.
@@ -53,6 +62,8 @@ pub struct KeptRun {
     pub records: Vec<RequestRecord>,
     /// What the link carried.
     pub carried: Carried,
+    /// What the instruments saw; nothing on loopback.
+    pub seen: Option<Samples>,
 }
 
 /// Where the results of a point under a seed are.
@@ -63,6 +74,11 @@ pub fn seed_folder(out: &Path, point: &Point, seed: u64) -> PathBuf {
 /// The file that tells that a server's run is whole.
 pub fn whole_file(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("{server}.json"))
+}
+
+/// The file with what the instruments saw of a server.
+pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.samples.csv"))
 }
 
 /// How many runs of the plan are whole in `out`.
@@ -96,11 +112,15 @@ impl<'a> Kept<'a> {
         let run = |server: &String| {
             let records =
                 read_records(&folder.join(format!("{server}.csv"))).map_err(LabError::workload)?;
-            let carried = read_json(&whole_file(&folder, server))?;
+            let carried: Carried = read_json(&whole_file(&folder, server))?;
+            let seen = carried
+                .sampling
+                .map(|_| Samples::read(&samples_file(&folder, server)));
             Ok(KeptRun {
                 server: server.clone(),
                 records,
                 carried,
+                seen: seen.transpose()?,
             })
         };
         let runs = whole.map(run).collect::<Result<Vec<_>, LabError>>()?;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use shortline_load::workload::Schedule;
 use shortline_sched::units::Rate;
 
+use crate::bed::Setup as Environment;
 use crate::server::Speech;
 
 /// One point.
@@ -27,7 +28,7 @@ pub struct Point {
     pub seconds: u64,
     /// The uplink's rate.
     pub rate: Rate,
-    /// Protocol, clients, network and kernel.
+    /// Protocol, clients, network and system.
     pub setup: Setup,
 }
 
@@ -66,11 +67,11 @@ pub enum Arrivals {
     Users(u32),
 }
 
-/// Protocol, clients, network and kernel of a point.
+/// Protocol, clients, network and system of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// How many requests a connection serves; without it a few are shared by all.
-    pub requests_per_connection: Option<u32>,
+    /// The clients' networks and habits, packets, the server's system.
+    pub environment: Environment,
     /// What the link carries for a request beside its body and the heads of its packets, as
     /// measured before, in bytes: so that a load of 1.2 is one whatever the protocol costs.
     pub per_request_bytes: u64,
@@ -78,12 +79,6 @@ pub struct Setup {
     pub speech: Speech,
     /// On loopback, without an uplink that the kernel limits: ours alone.
     pub loopback: bool,
-    /// The paths to the clients, who are spread over them evenly; none is no WAN at all.
-    pub paths: Vec<Path>,
-    /// Users who give up; none wait for ever.
-    pub patience: Option<Patience>,
-    /// What of the kernel is as the papers had it and not as it is today.
-    pub kernel: Kernel,
     /// How many writers the server of paper 001 has; none is no such server.
     pub writers: Option<u32>,
     /// How long after the last arrival the generator waits for what is still under way, in
@@ -91,50 +86,14 @@ pub struct Setup {
     pub drain_s: u64,
 }
 
-/// A path through a WAN.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Path {
-    /// Round trip time, in milliseconds.
-    pub rtt_ms: f64,
-    /// Up to so much more or less, in milliseconds.
-    pub jitter_ms: f64,
-    /// Packets lost, in per cent.
-    pub loss_percent: f64,
-}
-
-/// How long a user waits, and how often.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Patience {
-    /// A try is given up after this time, in seconds.
-    pub abort_after_s: f64,
-    /// And begun anew up to this many times.
-    pub retries: u32,
-}
-
-/// Settings of the kernel, as today's where nothing is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kernel {
-    /// Initial retransmission timeout, in milliseconds.
-    pub initial_rto_ms: Option<u32>,
-    /// SYN cookies always on (or off).
-    pub syn_cookies: Option<bool>,
-    /// The largest packet, in bytes.
-    pub packet_bytes_max: Option<u32>,
-    /// SYN and accept queues of the server, in connections (000, 2.5: 512).
-    pub queue_connections: Option<u32>,
-}
-
 impl Setup {
-    /// A connection per request over HTTP/1.1 in the clear, through no WAN.
+    /// A connection per request over HTTP/1.1 in the clear, through no WAN, today's system.
     pub fn plain() -> Self {
         Self {
-            requests_per_connection: Some(1),
+            environment: Environment::today(),
             per_request_bytes: 460,
             speech: Speech::default(),
             loopback: false,
-            paths: Vec::new(),
-            patience: None,
-            kernel: Kernel::default(),
             writers: None,
             drain_s: 30,
         }
@@ -244,17 +203,18 @@ impl Point {
 
     /// What it needs that the lab does not have yet.
     pub fn missing(&self) -> Option<&'static str> {
-        let setup = &self.setup;
+        let environment = &self.setup.environment;
         if self.files != Files::WorldCup || matches!(self.arrivals, Arrivals::Users(_)) {
             return Some("the SURGE and NASA workloads");
         }
-        if !setup.paths.is_empty() {
-            return Some("WAN emulation");
+        if environment.groups.len() > 1 {
+            return Some("a generator that comes from several addresses");
         }
-        if setup.kernel != Kernel::default() {
-            return Some("a bed that sets timeouts, cookies, packet lengths and queues");
+        // What the bed only notes would be the very thing that such points differ in.
+        if self.label.starts_with("rto-") {
+            return Some("a kernel whose initial timeout can be set");
         }
-        setup.writers.map(|_| "the server of paper 001")
+        self.setup.writers.map(|_| "the server of paper 001")
     }
 }
 

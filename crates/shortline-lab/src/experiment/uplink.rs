@@ -3,8 +3,9 @@
 //!
 //! Kept in the results' folder: `plan.json`; for each point and seed a folder with
 //! `trace.csv` and for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its
-//! summary) and, when the run came to its end, `SERVER.json` (what the uplink carried, at the
-//! end and over time). A run that is kept whole is not run again. Everything reported is
+//! summary), `SERVER.samples.csv` (what the [`instruments`](crate::instruments) saw) and, when
+//! the run came to its end, `SERVER.json` (what the uplink carried, at the end and over time,
+//! and what the emulated networks did). A run that is kept whole is not run again. Everything reported is
 //! computed from these, by [`super::figures`].
 
 use std::fs;
@@ -18,14 +19,17 @@ use shortline_load::trace::{Request, write_csv};
 use shortline_load::workload::{self, FILES_DEFAULT, Schedule, SiteFiles};
 
 use super::figures::with_per_request;
-use super::kept::{Carried, seed_folder, whole_file};
+use super::kept::{Carried, samples_file, seed_folder, whole_file};
 use super::plan::{Plan, write_json};
 use super::point::Point;
 use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
+use crate::bed::setup::Abort;
 use crate::bed::{BedConfig, Counters, NativeBed, Place};
+use crate::instruments::{Instruments, sample};
 use crate::lab::Lab;
 use crate::load::{self, LoadSetup};
 use crate::server::{self, Running, Server, ServerSetup};
+use crate::wan::report::WanReport;
 use crate::{LabError, proc_fs};
 
 /// The FIFO before the uplink, as in the papers' FAIR.
@@ -66,12 +70,13 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
             let run = Run {
                 lab,
                 point,
+                seed: *seed,
                 folder: &folder,
                 root: &root,
             };
-            let requests = run.prepare(*seed, &site)?;
+            let requests = run.prepare(&site)?;
             for (server, version) in &compared {
-                run.unless_kept(plan, *seed, *server, version, requests)?;
+                run.unless_kept(plan, *server, version, requests)?;
             }
         }
     }
@@ -82,18 +87,19 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
 struct Run<'a> {
     lab: &'a Lab,
     point: &'a Point,
+    seed: u64,
     folder: &'a Path,
     root: &'a Path,
 }
 
 impl Run<'_> {
     /// Writes the arrivals and returns how many they are.
-    fn prepare(&self, seed: u64, site: &SiteFiles) -> Result<usize, LabError> {
+    fn prepare(&self, site: &SiteFiles) -> Result<usize, LabError> {
         let Some(schedule) = self.point.arrivals.schedule() else {
             unreachable!("invariant: a closed loop is refused before anything is made");
         };
         fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
-        let requests = arrivals(self.point, &schedule, seed, site);
+        let requests = arrivals(self.point, &schedule, self.seed, site);
         write_csv(&self.trace(), &requests).map_err(LabError::workload)?;
         Ok(requests.len())
     }
@@ -105,13 +111,12 @@ impl Run<'_> {
     fn unless_kept(
         &self,
         plan: &Plan,
-        seed: u64,
         server: Server,
         version: &str,
         requests: usize,
     ) -> Result<(), LabError> {
         let whole = whole_file(self.folder, &server.to_string());
-        let (id, label) = (&plan.experiment, &self.point.label);
+        let (id, label, seed) = (&plan.experiment, &self.point.label, self.seed);
         if whole.exists() {
             eprintln!("{id}: {label}, seed {seed}, {server}: kept already");
             return Ok(());
@@ -123,13 +128,15 @@ impl Run<'_> {
 
     fn measure(&self, server: Server, version: &str) -> Result<Carried, LabError> {
         let setup = &self.point.setup;
-        let (meter, congestion_control) = if setup.loopback {
+        let (mut meter, congestion_control) = if setup.loopback {
             let default = Path::new("/proc/sys/net/ipv4/tcp_congestion_control");
             (Meter::Admin(free_port()?), read_line(default)?)
         } else {
             let config = BedConfig {
                 rate: self.point.rate,
                 queue_packets: QUEUE_PACKETS,
+                setup: setup.environment.clone(),
+                seed: self.seed,
             };
             let bed = NativeBed::make(self.lab, &config)?;
             (Meter::Bed(bed), CONGESTION_CONTROL.into())
@@ -140,19 +147,24 @@ impl Run<'_> {
         let load = LoadSetup {
             trace: &self.trace(),
             records: &records,
-            requests_per_connection: setup.requests_per_connection,
-            patience: setup.patience,
+            requests_per_connection: setup.environment.requests_per_connection,
+            abort: setup.environment.abort,
             drain_s: setup.drain_s,
         };
         let before = meter.total(running.pid())?;
         let generator = load::start(self.lab, &meter.client_place(), &server_setup, &load)?;
         // Users who give up and try again may begin another try at the very end.
-        let patience = setup.patience.map_or(0.0, |patience| {
-            patience.abort_after_s * f64::from(patience.retries + 1)
-        });
-        let drain = Duration::from_secs(setup.drain_s) + Duration::from_secs_f64(patience);
+        let tries = |abort: Abort| abort.after.duration() * (abort.retries + 1);
+        let patience = setup.environment.abort.map_or(Duration::ZERO, tries);
+        let drain = Duration::from_secs(setup.drain_s) + patience;
         let limit = self.point.length() + drain + Duration::from_secs(30);
+        let instruments = meter.instruments(running.pid(), generator.pid())?;
         let samples = meter.samples_while(running.pid(), || generator.finish("load", limit))?;
+        let seen = instruments.map(Instruments::stop).transpose()?;
+        if let Some(seen) = &seen {
+            let path = samples_file(self.folder, &server.to_string());
+            sample::write_csv(&path, &seen.samples)?;
+        }
         std::thread::sleep(SETTLE);
         running.still_runs()?;
         let total = meter.total(running.pid())?;
@@ -170,6 +182,9 @@ impl Run<'_> {
                 .into_iter()
                 .map(|(at_s, bytes)| (at_s, bytes.saturating_sub(before.bytes)))
                 .collect(),
+            wan: meter.wan_report()?,
+            notes: meter.notes(),
+            sampling: seen.map(|seen| seen.cost),
         })
     }
 
@@ -187,6 +202,7 @@ impl Run<'_> {
             speech: self.point.setup.speech,
             uplink_loopback: self.point.setup.loopback,
             admin_port,
+            workers: self.point.setup.environment.system.workers,
         })
     }
 }
@@ -232,6 +248,32 @@ impl Meter {
         match self {
             Self::Bed(bed) => bed.client_place(),
             Self::Admin(_) => Place::Here,
+        }
+    }
+
+    /// On loopback there is no namespace whose sockets are the server's.
+    fn instruments(
+        &self,
+        server_pid: i32,
+        generator_pid: i32,
+    ) -> Result<Option<Instruments>, LabError> {
+        match self {
+            Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pid)).map(Some),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
+        match self {
+            Self::Bed(bed) => bed.wan_report(),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Bed(bed) => bed.notes().to_vec(),
+            Self::Admin(_) => Vec::new(),
         }
     }
 

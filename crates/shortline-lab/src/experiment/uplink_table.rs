@@ -63,7 +63,8 @@ pub fn about(point: &Point) -> String {
         (false, true) => "HTTP/2 (prior knowledge)",
         (true, true) => "HTTP/2 over TLS",
     };
-    let per_connection = match setup.requests_per_connection {
+    let environment = &setup.environment;
+    let per_connection = match environment.requests_per_connection {
         Some(1) => "a connection per request".to_owned(),
         Some(requests) => format!("{requests} requests per connection"),
         None => "6 connections for all".to_owned(),
@@ -82,12 +83,14 @@ pub fn about(point: &Point) -> String {
         } => format!("load {low_load} for {low_s} s, {high_load} for {high_s} s"),
         Arrivals::Users(users) => format!("{users} user equivalents"),
     };
-    let patience = setup.patience.map_or(String::new(), |patience| {
-        let (after_s, retries) = (patience.abort_after_s, patience.retries);
-        format!(", users give up after {after_s} s, {retries} retries")
+    let patience = environment.abort.map_or(String::new(), |abort| {
+        format!(
+            ", users give up after {}, {} retries",
+            abort.after, abort.retries
+        )
     });
     format!(
-        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}",
+        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}, setup {environment}",
         point.rate, point.seconds
     )
 }

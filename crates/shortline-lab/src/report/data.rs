@@ -13,7 +13,7 @@ use crate::experiment::figures::{Figures, PointFigures, RunFigures, SeedFigures}
 const HEAD: &str = "point,x,seed,server,requests,finished,mean_s,mean_finished_s,variance_s2,p50_s,\
 p99_s,first_byte_mean_s,slowdown_mean,largest_mean_s,optimum_mean_s,over_optimum,\
 stretch_share_above_1,stretch_largest,connections_max,wire_bytes,overload_wire_bytes,drops,\
-late_starts,void";
+late_starts,void,syn_drops,first_syn_drop_s,connections_seen_max,server_cpu_s,generator_cpu_s";
 
 /// Writes the points of a drawing's lines: `series,x,y`.
 ///
@@ -77,6 +77,11 @@ fn line(point: &PointFigures, seed: &SeedFigures, run: &RunFigures) -> Vec<Strin
         run.drops.to_string(),
         summary.late_starts.to_string(),
         u8::from(summary.void.is_some()).to_string(),
+        some(run.seen.map(|seen| seen.syn_drops)),
+        some(run.seen.and_then(|seen| seen.first_syn_drop_s)),
+        some(run.seen.map(|seen| seen.connections_max)),
+        some(run.seen.map(|seen| seen.server_cpu_s)),
+        some(run.seen.map(|seen| seen.generator_cpu_s)),
     ]
 }
 

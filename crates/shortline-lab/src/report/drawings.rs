@@ -15,7 +15,7 @@ use crate::table::{bytes, time_on_axis};
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);
 /// Plots that are drawn for each point, in this order.
-const OF_POINT: [Plot; 8] = [
+const OF_POINT: [Plot; 9] = [
     Plot::OverTime,
     Plot::FirstByte,
     Plot::Complementary,
@@ -24,6 +24,7 @@ const OF_POINT: [Plot; 8] = [
     Plot::Variance,
     Plot::Stretch,
     Plot::Connections,
+    Plot::Drops,
 ];
 /// Plots over all points.
 const ACROSS: [Plot; 4] = [Plot::Mean, Plot::Slowdown, Plot::Requests, Plot::Bytes];
@@ -95,6 +96,7 @@ pub fn name(plot: Plot) -> &'static str {
         Plot::Variance => "variance",
         Plot::Stretch => "stretch",
         Plot::Connections => "connections",
+        Plot::Drops => "drops",
     }
 }
 
@@ -108,7 +110,7 @@ fn scales(plot: Plot) -> ((bool, bool), (Format, Format)) {
             ((false, true), (plain, time_on_axis))
         }
         Plot::Slowdown | Plot::Variance => ((false, true), (plain, plain)),
-        Plot::Requests | Plot::Connections => ((false, false), (plain, plain)),
+        Plot::Requests | Plot::Connections | Plot::Drops => ((false, false), (plain, plain)),
         Plot::Bytes => ((false, false), (plain, bytes)),
         Plot::Complementary => ((true, true), (time_on_axis, plain)),
         Plot::BySize => ((true, true), (bytes_of_size, time_on_axis)),
@@ -227,10 +229,14 @@ pub fn of_point(results: &Results<'_>, point: &Point, series: &[Series]) -> Vec<
 }
 
 fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
-    let over_time = matches!(plot, Plot::OverTime | Plot::FirstByte | Plot::Connections);
+    let over_time = matches!(
+        plot,
+        Plot::OverTime | Plot::FirstByte | Plot::Connections | Plot::Drops
+    );
     let lines = match plot {
         Plot::Stretch => stretch_lines(series),
-        Plot::Connections => lines(series, |series| points::under_way(series.first())),
+        Plot::Connections => lines(series, connections),
+        Plot::Drops => lines(series, |series| series.seen("listen_drops")),
         Plot::FirstByte => pooled(series, points::first_byte_over_time),
         Plot::Complementary => pooled(series, points::complementary),
         Plot::BySize => pooled(series, points::by_size),
@@ -289,8 +295,19 @@ fn words(plot: Plot) -> (&'static str, &'static str, &'static str) {
             "starvation stretch",
             "share",
         ),
-        Plot::Connections => ("requests under way over time", "time (s)", "requests"),
+        Plot::Connections => ("connections over time", "time (s)", "connections"),
+        Plot::Drops => ("SYNs dropped, in all, over time", "time (s)", "SYNs"),
         _ => ("mean response time over time", "arrival (s)", ""),
+    }
+}
+
+/// As the server's machine saw them; of a fluid bound and on loopback, requests under way.
+fn connections(series: &Series) -> Points {
+    let seen = series.seen("connections");
+    if seen.is_empty() {
+        points::under_way(series.first())
+    } else {
+        seen
     }
 }
 

@@ -83,6 +83,7 @@ fn machine(results: &Results<'_>) -> Result<Vec<String>, LabError> {
                     "Linux {}, {}",
                     carried.kernel, carried.congestion_control
                 ));
+                carried.notes.into_iter().for_each(&mut tell);
             }
         }
     }

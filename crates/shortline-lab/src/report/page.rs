@@ -260,7 +260,7 @@ fn seed_table(seed: &SeedFigures) -> Markup {
                     tr {
                         th { "server" } th { "mean" } th { "× optimum" } th { "median" } th { "p99" }
                         th { "largest 1 %" } th { "× optimum" } th { "C²" } th { "stretch > 1" }
-                        th { "largest’s" } th { "failed" } th { "on wire" } th { "drops" } th { "late" }
+                        th { "largest’s" } th { "failed" } th { "on wire" } th { "drops" } th { "SYN drops" } th { "late" }
                     }
                 }
                 tbody {
@@ -286,7 +286,7 @@ fn bound_row(name: &str, bound: BoundFigures, optimum: BoundFigures) -> Markup {
             td { (time(bound.p99_s)) }
             td { (time(bound.largest_mean_s)) }
             td { (three_digits(bound.largest_mean_s / optimum.largest_mean_s)) }
-            @for _ in 0..7 { td {} }
+            @for _ in 0..8 { td {} }
         }
     }
 }
@@ -311,6 +311,7 @@ fn run_row(run: &RunFigures) -> Markup {
             td { (summary.requests - summary.finished) }
             td { (bytes(run.wire_bytes as f64)) }
             td { (run.drops) }
+            td { (run.seen.map_or("–".into(), |seen| format!("{:.0}", seen.syn_drops))) }
             td { (summary.late_starts) }
         }
     }

@@ -8,11 +8,12 @@ use shortline_load::record::RequestRecord;
 use shortline_sched::Policy;
 
 use crate::LabError;
-use crate::drawing;
+use crate::drawing::{self, Points};
 use crate::experiment::figures::with_per_request;
 use crate::experiment::kept::Kept;
 use crate::experiment::plan::Plan;
 use crate::experiment::point::Point;
+use crate::instruments::sample::Samples;
 
 /// The optimum's name in plots.
 pub const OPTIMUM: &str = "optimum";
@@ -27,6 +28,8 @@ pub struct Series {
     pub style: ShapeStyle,
     /// Its records, seed by seed; those of a seed that was not run are missing.
     pub seeds: Vec<(u64, Vec<RequestRecord>)>,
+    /// What the instruments saw in the first seed.
+    seen: Option<Samples>,
 }
 
 impl Series {
@@ -34,6 +37,15 @@ impl Series {
     pub fn pooled(&self) -> Vec<RequestRecord> {
         let records = self.seeds.iter().flat_map(|(_, records)| records);
         records.cloned().collect()
+    }
+
+    /// A column of what the instruments saw, over time; empty if they did not look.
+    pub fn seen(&self, column: &str) -> Points {
+        let column = |samples: &Samples| -> Option<Points> {
+            let (times, values) = (samples.column("at_s")?, samples.column(column)?);
+            Some(times.zip(values).collect())
+        };
+        self.seen.as_ref().and_then(column).unwrap_or_default()
     }
 
     /// The records of the first seed.
@@ -66,24 +78,26 @@ pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, LabE
             style: style(plan, &name),
             name,
             seeds: Vec::new(),
+            seen: None,
         })
         .collect();
     for seed in &plan.seeds {
         let kept = Kept::read(folder, plan, point, *seed)?;
         let model = with_per_request(kept.lowest_per_request_bytes());
-        let mut add = |name: &str, records: Vec<RequestRecord>| {
+        let mut add = |name: &str, records: Vec<RequestRecord>, seen: Option<Samples>| {
             let series = all.iter_mut().find(|series| series.name == name);
             if let Some(series) = series {
                 series.seeds.push((*seed, records));
+                series.seen = series.seen.take().or(seen);
             }
         };
         for (name, policy) in [(FLUID_PS, Policy::Fair), (OPTIMUM, Policy::Srpt)] {
             if let Some(records) = kept.bound(model, policy)? {
-                add(name, records);
+                add(name, records, None);
             }
         }
         for run in kept.runs {
-            add(&run.server, run.records);
+            add(&run.server, run.records, run.seen);
         }
     }
     all.retain(|series| !series.seeds.is_empty());

@@ -8,9 +8,11 @@ use shortline_load::trace::{Request, write_csv};
 use tempfile::TempDir;
 
 use crate::bed::Counters;
-use crate::experiment::kept::{Carried, seed_folder, whole_file};
+use crate::experiment::kept::{Carried, samples_file, seed_folder, whole_file};
 use crate::experiment::plan::{Plan, write_json};
 use crate::experiment::point::{Arrivals, Point};
+use crate::instruments::Cost;
+use crate::instruments::sample::{Sample, write_csv as write_samples};
 use crate::{LabError, report};
 
 /// Results of an experiment with two servers, of which the first is twice as fast.
@@ -64,7 +66,15 @@ fn keep_run(folder: &Path, server: &str, pace: f64) {
             ..Counters::default()
         },
         samples: vec![(0.0, 0), (4.0, 12_000_000)],
+        wan: None,
+        notes: vec!["initial RTO: as it is".into()],
+        sampling: Some(Cost::default()),
     };
+    let sample = |at_s| Sample {
+        at_s,
+        ..Sample::default()
+    };
+    write_samples(&samples_file(folder, server), &[sample(0.0), sample(1.0)]).unwrap();
     write_json(&whole_file(folder, server), &carried).unwrap();
 }
 
@@ -104,6 +114,7 @@ fn one_point_has_every_plot_of_a_run() {
         "variance",
         "stretch",
         "connections",
+        "drops",
     ];
     for plot in plots {
         assert!(
@@ -134,7 +145,7 @@ fn one_point_has_every_plot_of_a_run() {
         .lines()
         .map(|line| line.split(',').count())
         .collect();
-    assert_eq!(columns, [24; 3]);
+    assert_eq!(columns, [29; 3]);
     assert!(folder.path().join("plot.svg").exists());
 }
 

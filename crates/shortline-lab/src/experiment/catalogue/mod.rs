@@ -11,6 +11,7 @@ mod paper004;
 
 use super::claim::{Check, Figure, Plot};
 use super::point::Point;
+use crate::bed::Setup as Environment;
 
 /// An experiment.
 #[derive(Clone, Debug)]
@@ -53,6 +54,11 @@ pub fn all() -> Vec<Experiment> {
         paper004::all(),
     ];
     groups.into_iter().flatten().collect()
+}
+
+/// One of the environments that have names.
+fn environment(name: &str) -> Environment {
+    name.parse().expect("invariant: one of the setups' names")
 }
 
 fn uplink(

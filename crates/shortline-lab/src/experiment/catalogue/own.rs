@@ -47,7 +47,7 @@ pub fn all() -> Vec<Experiment> {
             "W1 with 5 requests per connection",
             &SERVERS,
             w1(100).with(|setup| {
-                setup.requests_per_connection = Some(5);
+                setup.environment.requests_per_connection = Some(5);
                 setup.per_request_bytes = 300;
             }),
             1.2,
@@ -72,7 +72,7 @@ pub fn all() -> Vec<Experiment> {
             &SERVERS,
             w1(100).with(|setup| {
                 speak(setup, false, true);
-                setup.requests_per_connection = None;
+                setup.environment.requests_per_connection = None;
                 setup.per_request_bytes = 100;
             }),
             1.2,

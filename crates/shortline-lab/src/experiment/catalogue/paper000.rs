@@ -4,16 +4,21 @@
 //!
 //! FAIR is nginx and not Apache 1.3, over a FIFO of 100 packets as there.
 
-use super::{Experiment, figure, uplink};
+use std::time::Duration;
+
+use shortline_sched::units::Span;
+
+use super::{Experiment, environment, figure, uplink};
+use crate::bed::setup::Abort;
 use crate::experiment::claim::Measure::{
-    BytesRatio, ConnectionsRatio, FinishedGain, FirstByteGain, IncompleteRatio, LargestRatio,
-    MeanGainInTime,
+    BytesRatio, ConnectionsRatio, FinishedGain, FirstByteGain, FirstSynDrop, IncompleteRatio,
+    LargestRatio, MeanGainInTime, SynDrops,
 };
 use crate::experiment::claim::Plot::{
-    BySize, Complementary, Connections, FirstByte, Mean, OverTime, Stretch,
+    BySize, Complementary, Connections, Drops, FirstByte, Mean, OverTime, Stretch,
 };
 use crate::experiment::claim::{Check, Figure, Plot, Want};
-use crate::experiment::point::{Arrivals, Files, Kernel, Path, Patience, Point, Setup};
+use crate::experiment::point::{Arrivals, Files, Point, Setup};
 
 const BOTH: [&str; 2] = ["srpt", "nginx"];
 /// Two periods of W1.
@@ -23,6 +28,7 @@ const SECONDS_OF_RANGE: u64 = 50;
 
 pub fn all() -> Vec<Experiment> {
     vec![
+        baseline(),
         persistent(),
         rtt(Files::WorldCup),
         loss(Files::WorldCup),
@@ -50,19 +56,62 @@ pub fn all() -> Vec<Experiment> {
     ]
 }
 
+/// A point with the paper's system: queues of 512, no cookies, 350 workers where a server has
+/// such.
+fn as_then(label: impl Into<String>, arrivals: Arrivals, seconds: u64) -> Point {
+    Point::new(label, arrivals, seconds).with(|setup| setup.environment = environment("a"))
+}
+
+fn span_s(seconds: f64) -> Span {
+    Span::from_duration(Duration::from_secs_f64(seconds))
+}
+
+/// The baseline with queues as then and as they are today.
+fn baseline() -> Experiment {
+    let then = as_then("then", Arrivals::table_one("w1"), SECONDS);
+    let today = Point {
+        label: "today".into(),
+        ..then.clone()
+    };
+    let today = today.with(|setup| setup.environment = setup.environment.clone().as_today());
+    uplink(
+        "000-baseline",
+        "",
+        &["srpt", "nginx", "apache"],
+        vec![then, today],
+        vec![figure(
+            "000 Table II A",
+            "W1 in the baseline, with queues of 512 as in the paper and with today's: 1.1 s to 138 ms, no SYN dropped",
+            &[OverTime, Complementary, Connections],
+            vec![
+                Check::new(FinishedGain, Want::AtLeast(8.0), "8 (1.1 s to 138 ms)"),
+                Check::new(SynDrops, Want::AtMost(0.0), "0"),
+                Check::new(SynDrops, Want::AtMost(0.0), "0").of("nginx", "srpt"),
+            ],
+        )],
+    )
+}
+
 fn persistent() -> Experiment {
-    let point = |load: f64, label| Point::new(label, Arrivals::steady(load), SECONDS).at(load);
+    let point = |load: f64, label| as_then(label, Arrivals::steady(load), SECONDS).at(load);
     uplink(
         "000-persistent",
         "load",
-        &BOTH,
+        &["srpt", "nginx", "apache"],
         vec![point(1.2, "load-1.2"), point(1.4, "load-1.4")],
         vec![
             figure(
                 "000 Fig. 6",
                 "at a load of 1.2 FAIR reaches 350 connections in 50 s and drops SYNs from 70 s, SRPT has 50 after 200 s; the bytes are the same",
-                &[Connections],
+                &[Connections, Drops],
                 vec![
+                    Check::new(SynDrops, Want::AtMost(0.0), "0 until half an hour").at("load-1.2"),
+                    Check::new(FirstSynDrop, Want::AtMost(100.0), "about 70 s")
+                        .of("apache", "srpt")
+                        .at("load-1.2"),
+                    Check::new(FirstSynDrop, Want::AtMost(100.0), "about 70 s")
+                        .of("nginx", "srpt")
+                        .at("load-1.2"),
                     Check::new(ConnectionsRatio, Want::AtMost(0.25), "0.14 (50 to 350)")
                         .at("load-1.2"),
                     Check::new(BytesRatio, Want::AtLeast(0.98), "1").at("load-1.2"),
@@ -130,7 +179,7 @@ fn row(
 ) -> Experiment {
     let (id, name) = names.of(files);
     let point = |(value, label): &(f64, &str)| {
-        Point::new(*label, Arrivals::table_one("w1"), SECONDS_OF_RANGE)
+        as_then(*label, Arrivals::table_one("w1"), SECONDS_OF_RANGE)
             .at(*value)
             .of(files)
             .with(|setup| change(setup, *value))
@@ -147,12 +196,11 @@ fn row(
 
 const ROW_SHOWS: &[Plot] = &[Mean, OverTime];
 
-fn path(rtt_ms: f64, loss_percent: f64) -> Path {
-    Path {
-        rtt_ms,
-        jitter_ms: 0.0,
-        loss_percent,
-    }
+/// All clients in one network.
+fn through(setup: &mut Setup, rtt_ms: f64, loss_percent: f64) {
+    let environment = setup.environment.clone();
+    let rtt = Span::from_duration(Duration::from_secs_f64(rtt_ms / 1e3));
+    setup.environment = environment.with_network(rtt, loss_percent / 100.0);
 }
 
 fn rtt(files: Files) -> Experiment {
@@ -171,7 +219,7 @@ fn rtt(files: Files) -> Experiment {
         ],
         |setup, rtt_ms| {
             if rtt_ms > 0.0 {
-                setup.paths = vec![path(rtt_ms, 0.0)];
+                through(setup, rtt_ms, 0.0);
             }
         },
         "W1 with round trips of 0 to 150 ms: at least 2.5 times shorter at each",
@@ -195,7 +243,7 @@ fn loss(files: Files) -> Experiment {
         ],
         |setup, loss_percent| {
             if loss_percent > 0.0 {
-                setup.paths = vec![path(0.0, loss_percent)];
+                through(setup, 0.0, loss_percent);
             }
         },
         "W1 with 0 to 15 % loss: 1.9 s to 930 ms at 5 %, 6 s to 4 s at 15 %",
@@ -215,7 +263,7 @@ fn rtt_and_loss(files: Files) -> Experiment {
         files,
         "round trip time (ms), with 5 % loss",
         &[(50.0, "rtt-50"), (100.0, "rtt-100"), (150.0, "rtt-150")],
-        |setup, rtt_ms| setup.paths = vec![path(rtt_ms, 5.0)],
+        |setup, rtt_ms| through(setup, rtt_ms, 5.0),
         "W1 with 100 ms and 5 % loss: 2.5 s to 1.2 s, 2 times shorter",
         vec![Check::new(FinishedGain, Want::AtLeast(2.0), "2 (2.5 s to 1.2 s)").at("rtt-100")],
     )
@@ -231,7 +279,7 @@ fn keep_alive(files: Files) -> Experiment {
         "requests per connection",
         &[(1.0, "k-01"), (2.0, "k-02"), (5.0, "k-05"), (10.0, "k-10")],
         |setup, requests| {
-            setup.requests_per_connection = Some(requests as u32);
+            setup.environment.requests_per_connection = Some(requests as u32);
             // A handshake and its end are 250 bytes of the 460.
             setup.per_request_bytes = 210 + (250.0 / requests) as u64;
         },
@@ -253,7 +301,7 @@ fn initial_rto(files: Files) -> Experiment {
             (1000.0, "rto-1000"),
             (3000.0, "rto-3000"),
         ],
-        |setup, rto_ms| setup.kernel.initial_rto_ms = Some(rto_ms as u32),
+        |setup, rto_ms| setup.environment.system.initial_rto = span_s(rto_ms / 1e3),
         "W1 with initial timeouts of 0.5 to 3 s: FAIR falls from 1.1 s to 0.65 s, SRPT is 4 times shorter at each",
         vec![Check::new(FinishedGain, Want::AtLeast(4.0), "4 at least")],
     )
@@ -268,7 +316,7 @@ fn cookies() -> Experiment {
         Files::WorldCup,
         "SYN cookies",
         &[(0.0, "cookies-off"), (1.0, "cookies-on")],
-        |setup, on| setup.kernel.syn_cookies = Some(on > 0.0),
+        |setup, on| setup.environment.system.syn_cookies = on > 0.0,
         "W1 with SYN cookies: no difference to either, as no SYN is dropped",
         vec![Check::new(
             FinishedGain,
@@ -293,8 +341,8 @@ fn abort(files: Files) -> Experiment {
             (15.0, "abort-15"),
         ],
         |setup, abort_after_s| {
-            setup.patience = Some(Patience {
-                abort_after_s,
+            setup.environment.abort = Some(Abort {
+                after: span_s(abort_after_s),
                 retries: 6,
             });
         },
@@ -319,11 +367,7 @@ fn packet_length(files: Files) -> Experiment {
             (1000.0, "packet-1000"),
             (1500.0, "packet-1500"),
         ],
-        |setup, bytes| {
-            if bytes < 1500.0 {
-                setup.kernel.packet_bytes_max = Some(bytes as u32);
-            }
-        },
+        |setup, bytes| setup.environment.packet_bytes = bytes as u32,
         "W1 with packets of 536 to 1500 bytes: 1.6 s to 260 ms at 536, at least 6 times shorter",
         vec![Check::new(FinishedGain, Want::AtLeast(6.0), "6 at least")],
     )
@@ -331,13 +375,8 @@ fn packet_length(files: Files) -> Experiment {
 
 /// Row J of Table II.
 fn make_realistic(setup: &mut Setup) {
-    setup.paths = vec![path(100.0, 5.0)];
-    setup.requests_per_connection = Some(5);
+    setup.environment = environment("j");
     setup.per_request_bytes = 260;
-    setup.patience = Some(Patience {
-        abort_after_s: 7.0,
-        retries: 3,
-    });
 }
 
 fn realistic(files: Files) -> Experiment {
@@ -346,7 +385,7 @@ fn realistic(files: Files) -> Experiment {
         figure: ["000 Fig. 11, Table II J", "000 Fig. 15"],
     };
     let (id, name) = names.of(files);
-    let point = Point::new("w1", Arrivals::table_one("w1"), SECONDS)
+    let point = as_then("w1", Arrivals::table_one("w1"), SECONDS)
         .of(files)
         .with(make_realistic);
     uplink(
@@ -368,9 +407,8 @@ fn realistic(files: Files) -> Experiment {
 }
 
 fn five_delays() -> Experiment {
-    let paths = [0.0, 37.5, 75.0, 112.5, 150.0].map(|rtt_ms| path(rtt_ms, 0.0));
-    let point = Point::new("w1", Arrivals::table_one("w1"), SECONDS)
-        .with(|setup| setup.paths = paths.to_vec());
+    let point = as_then("w1", Arrivals::table_one("w1"), SECONDS)
+        .with(|setup| setup.environment = environment("delays"));
     uplink(
         "000-delays",
         "",
@@ -403,8 +441,7 @@ fn of_table_one(left_out: &[&str]) -> Vec<Point> {
     let numbered = (1..).zip(TABLE_ONE);
     let kept = numbered.filter(|(_, (name, _))| !left_out.contains(name));
     kept.map(|(number, (name, seconds))| {
-        Point::new(format!("w{number:02}"), Arrivals::table_one(name), seconds)
-            .at(f64::from(number))
+        as_then(format!("w{number:02}"), Arrivals::table_one(name), seconds).at(f64::from(number))
     })
     .collect()
 }
@@ -437,7 +474,10 @@ fn table_one(files: Files) -> Experiment {
             "000 Table I",
             "W1 to W10: the largest 1 % at most 10 % worse than under FAIR, SYNs dropped by FAIR alone",
             &[OverTime],
-            vec![Check::new(LargestRatio, Want::AtMost(1.1), "1.1 at most")],
+            vec![
+                Check::new(LargestRatio, Want::AtMost(1.1), "1.1 at most"),
+                Check::new(SynDrops, Want::AtMost(0.0), "0"),
+            ],
         ),
     ];
     uplink("000-table1", "workload W", &BOTH, points, figures)
@@ -467,13 +507,11 @@ fn table_one_realistic() -> Experiment {
 
 fn syn_queue() -> Experiment {
     let point = |label, connections: f64| {
-        Point::new(label, Arrivals::table_one("w4"), SECONDS)
+        as_then(label, Arrivals::table_one("w4"), SECONDS)
             .at(connections)
             .with(|setup| {
-                setup.kernel = Kernel {
-                    queue_connections: Some(connections as u32),
-                    ..Kernel::default()
-                };
+                setup.environment.system.syn_queue = connections as u32;
+                setup.environment.system.accept_queue = connections as u32;
             })
     };
     uplink(
@@ -503,6 +541,6 @@ fn long_requests() -> Experiment {
             Check::new(ConnectionsRatio, Want::AtMost(0.25), "0.25 (200 to 50)"),
         ],
     )];
-    let point = Point::new("w1", Arrivals::table_one("w1"), SECONDS);
+    let point = as_then("w1", Arrivals::table_one("w1"), SECONDS);
     uplink("000-long", "", &BOTH, vec![point], figures)
 }

@@ -7,10 +7,11 @@
 use shortline_sched::units::Rate;
 
 use super::{Experiment, figure, uplink};
+use crate::bed::setup::ClientGroup;
 use crate::experiment::claim::Measure::{BytesRatio, FinishedGain, LargestRatio};
 use crate::experiment::claim::Plot::{BySize, Bytes, Mean, Requests};
 use crate::experiment::claim::{Check, Want};
-use crate::experiment::point::{Arrivals, Files, Path, Point};
+use crate::experiment::point::{Arrivals, Files, Point};
 
 const SERVERS: [&str; 3] = ["srpt", "fair", "apache"];
 /// The paper ran ten minutes.
@@ -23,14 +24,12 @@ pub fn all() -> Vec<Experiment> {
     vec![load(), writers()]
 }
 
-/// The paper's bed: half of the clients were, unnoticed, behind a tenth of the rate; they are
-/// spread over two paths here too.
+/// The paper's bed: half of the clients were, unnoticed, behind a tenth of the rate; so they
+/// are here.
 fn point(label: String, users: u32, writers: u32, x: f64) -> Point {
-    let plain = Path {
-        rtt_ms: 0.0,
-        jitter_ms: 0.0,
-        loss_percent: 0.0,
-    };
+    let mut slow = ClientGroup::local();
+    slow.name = "slow".into();
+    slow.down.rate = Some(Rate::from_bps(RATE_BPS / 10));
     Point {
         rate: Rate::from_bps(RATE_BPS),
         ..Point::new(label, Arrivals::Users(users), SECONDS)
@@ -39,7 +38,7 @@ fn point(label: String, users: u32, writers: u32, x: f64) -> Point {
     .of(Files::Surge001)
     .with(|setup| {
         setup.writers = Some(writers);
-        setup.paths = vec![plain, plain];
+        setup.environment.groups = vec![ClientGroup::local(), slow];
     })
 }
 

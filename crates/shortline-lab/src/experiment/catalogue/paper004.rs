@@ -6,36 +6,21 @@
 
 use shortline_sched::units::Rate;
 
-use super::{Experiment, figure, uplink};
+use super::{Experiment, environment, figure, uplink};
 use crate::experiment::claim::Measure::{FinishedGain, LargestStretch, StarvedPercent};
 use crate::experiment::claim::Plot::{Mean, Stretch};
 use crate::experiment::claim::{Across, Check, Want};
-use crate::experiment::point::{Arrivals, Files, Path, Point};
+use crate::experiment::point::{Arrivals, Files, Point};
 
 const SERVERS: [&str; 4] = ["srrt", "srpt", "stert", "nginx"];
 /// The paper ran 15 minutes.
 const SECONDS: u64 = 60;
-
-/// Table 2: round trip and its variation in milliseconds, loss in per cent.
-const WANS: [(f64, f64, f64); 6] = [
-    (50.0, 10.0, 0.5),
-    (100.0, 20.0, 1.0),
-    (150.0, 30.0, 1.5),
-    (200.0, 40.0, 2.0),
-    (250.0, 40.0, 2.5),
-    (350.0, 50.0, 3.0),
-];
 
 pub fn all() -> Vec<Experiment> {
     vec![at_10_mbit(), at_100_mbit()]
 }
 
 fn points(rate_bps: u64, users: &[u32]) -> Vec<Point> {
-    let paths = WANS.map(|(rtt_ms, jitter_ms, loss_percent)| Path {
-        rtt_ms,
-        jitter_ms,
-        loss_percent,
-    });
     let point = |users: &u32| {
         Point {
             rate: Rate::from_bps(rate_bps),
@@ -47,7 +32,7 @@ fn points(rate_bps: u64, users: &[u32]) -> Vec<Point> {
         }
         .at(f64::from(*users))
         .of(Files::Surge004)
-        .with(|setup| setup.paths = paths.to_vec())
+        .with(|setup| setup.environment = environment("wans"))
     };
     users.iter().map(point).collect()
 }

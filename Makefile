@@ -21,6 +21,7 @@ help:
 demo:
 	scripts/setup rust
 	cargo build --release --locked -p shortline
+	rm -rf demo # what is kept is not run again
 	$(BINARY) lab run demo --out demo
 
 test: setup h2spec

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::experiment::Bed;
+
 /// Why an experiment could not be run or reported.
 #[derive(Debug, Error)]
 pub enum LabError {
@@ -32,6 +34,23 @@ pub enum LabError {
         /// The last line of that.
         last_words: String,
     },
+    /// No factor of aging.
+    #[error("server aging `{0}`: {1}")]
+    Aging(String, String),
+    /// A part of the experiment that the lab does not have yet.
+    #[error("experiment `{experiment}` needs {needs}, which the lab does not have yet")]
+    NotYet {
+        /// The experiment asked for.
+        experiment: &'static str,
+        /// What is missing.
+        needs: String,
+    },
+    /// The folder holds results that these would not go with.
+    #[error(
+        "{path} holds results of another plan (of `{1}`: points, lengths or rates differ): want another --out, or the same flags to go on",
+        path = .0.display()
+    )]
+    OtherPlan(PathBuf, String),
     /// The experiment cannot run that server.
     #[error("experiment `{experiment}` cannot run `{server}`: it takes {allowed}")]
     ServerNotInExperiment {
@@ -127,6 +146,21 @@ pub enum LabError {
     /// SIGINT or SIGTERM.
     #[error("interrupted: everything the experiment made has been removed")]
     Interrupted,
+    /// The same after some runs, or another error after some runs.
+    #[error(
+        "{source}; {kept} of {all} runs are kept in {path}: the same command goes on with the others, `lab report` tells what there is",
+        path = path.display()
+    )]
+    CutShort {
+        /// Why it did not go on.
+        source: Box<LabError>,
+        /// How many runs are kept.
+        kept: usize,
+        /// How many there should be.
+        all: usize,
+        /// Where.
+        path: PathBuf,
+    },
 }
 
 impl LabError {
@@ -137,11 +171,18 @@ impl LabError {
             Self::UnknownExperiment(_)
                 | Self::UnknownServer(..)
                 | Self::UnknownBed(_)
+                | Self::Aging(..)
+                | Self::OtherPlan(..)
                 | Self::ServerNotInExperiment { .. }
                 | Self::OutOfRange { .. }
                 | Self::NoRate(_)
                 | Self::NoBed(_)
         )
+    }
+
+    /// For `map_err` on a factor of aging in a server's name.
+    pub(crate) fn aging<E: ToString>(text: &str) -> impl FnOnce(E) -> Self + '_ {
+        move |error| Self::Aging(text.into(), error.to_string())
     }
 
     /// For `map_err` on anything done to the file at `path`.

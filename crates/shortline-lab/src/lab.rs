@@ -25,13 +25,21 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Starts a run that keeps its results in `out`.
+    /// Starts a run of this program that keeps its results in `out`.
     ///
     /// # Errors
     /// If the janitor cannot be started or a folder cannot be made.
     pub fn open(out: &Path) -> Result<Self, LabError> {
         let program =
             std::env::current_exe().map_err(LabError::file(Path::new("/proc/self/exe")))?;
+        Self::of_program(program, out)
+    }
+
+    /// The same where this program is not shortline itself.
+    ///
+    /// # Errors
+    /// As [`Lab::open`].
+    pub fn of_program(program: PathBuf, out: &Path) -> Result<Self, LabError> {
         let run_id = run_id();
         let mut janitor = Command::new(&program);
         janitor.args(["lab", "janitor"]);

@@ -1,17 +1,13 @@
 //! Starting the load generator, `shortline load`, as a process.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::LabError;
 use crate::bed::Place;
+use crate::bed::setup::Abort;
 use crate::lab::Lab;
 use crate::process::{Log, Process};
 use crate::server::{ServerSetup, certificate_file};
-
-/// How long after the last arrival the generator waits for what is still under way. In an
-/// hour of W1 the fluid link is never more than 10 s of work behind.
-pub const DRAIN_MAX: Duration = Duration::from_secs(120);
 
 /// What the generator is to do.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +19,10 @@ pub struct LoadSetup<'a> {
     /// How many requests a connection serves; without it the generator's own few HTTP/2
     /// connections serve them all.
     pub requests_per_connection: Option<u32>,
+    /// How long after the last arrival it waits for what is still under way, in seconds.
+    pub drain_s: u64,
+    /// Users who give up; none wait until the end.
+    pub abort: Option<Abort>,
 }
 
 /// Starts the generator at `place` against the server that was set up so; its progress is
@@ -43,9 +43,16 @@ pub fn start(
     add("--target", target);
     add("--trace", load.trace.display().to_string());
     add("--out", load.records.display().to_string());
-    add("--drain", DRAIN_MAX.as_secs().to_string());
+    add("--drain", load.drain_s.to_string());
     if let Some(requests) = load.requests_per_connection {
         add("--requests-per-connection", requests.to_string());
+    }
+    if let Some(abort) = load.abort {
+        add(
+            "--abort-after",
+            abort.after.duration().as_secs_f64().to_string(),
+        );
+        add("--retries", abort.retries.to_string());
     }
     if server.speech.tls {
         add("--tls-ca", certificate_file(lab).display().to_string());

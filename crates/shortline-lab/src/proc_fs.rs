@@ -91,6 +91,16 @@ pub fn resident_bytes(root: i32) -> u64 {
     tree(root).into_iter().filter_map(resident_of).sum()
 }
 
+/// Both of `root` and its descendants, as [`cpu_s`] and [`resident_bytes`] have them, for one look
+/// at all processes.
+pub fn usage(root: i32) -> (f64, u64) {
+    let tree = tree(root);
+    let stats = tree.iter().filter_map(|pid| stat(*pid));
+    let cpu_ticks: u64 = stats.map(|stat| stat.cpu_ticks).sum();
+    let resident_bytes = tree.into_iter().filter_map(resident_of).sum();
+    (cpu_ticks as f64 / TICKS_PER_S, resident_bytes)
+}
+
 fn resident_of(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

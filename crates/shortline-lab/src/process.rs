@@ -126,6 +126,17 @@ impl Process {
         }
     }
 
+    /// Asks it to end (SIGTERM), waits for that, and returns the last line it wrote.
+    ///
+    /// # Errors
+    /// As [`Process::finish`].
+    pub fn stop(self, what: &str, limit: Duration) -> Result<String, LabError> {
+        janitor::signal(self.pid(), Signal::TERM);
+        let log = self.log.clone();
+        self.finish(what, limit)?;
+        Ok(command::last_line(&log))
+    }
+
     fn failed(&self, what: &str, error: &io::Error) -> LabError {
         LabError::Command {
             command: what.into(),

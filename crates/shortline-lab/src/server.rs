@@ -8,8 +8,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
-use shortline_sched::Policy;
+use serde::{Deserialize, Serialize};
 use shortline_sched::units::Rate;
+use shortline_sched::{Aging, Policy};
 
 use crate::bed::Place;
 use crate::lab::Lab;
@@ -21,8 +22,11 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// Connections a server is set up for; an overload of W1 has a few thousand.
 const CONNECTIONS: u64 = 16_000;
 
+/// Processes of Apache that share a given number of workers; 350 are 50 each.
+const CHILDREN: u32 = 7;
+
 /// A server to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Server {
     /// Shortline.
     Ours(OursMode),
@@ -33,10 +37,12 @@ pub enum Server {
 }
 
 /// How Shortline shares the uplink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OursMode {
     /// Paced at the uplink's rate.
     Paced(Policy),
+    /// The same with aging.
+    PacedAging(Policy, Aging),
     /// At most a few responses in the kernel, no rate given.
     Slots(Policy),
     /// Without scheduling.
@@ -47,6 +53,7 @@ impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ours(OursMode::Paced(policy)) => policy.fmt(f),
+            Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
@@ -72,16 +79,22 @@ impl FromStr for Server {
             "apache" => Self::Apache,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
-            _ => Self::Ours(match name.strip_prefix("slots-") {
-                Some(name) => OursMode::Slots(policy(name)?),
-                None => OursMode::Paced(policy(name)?),
-            }),
+            _ => Self::Ours(
+                match (name.strip_prefix("slots-"), name.split_once("-aging-")) {
+                    (Some(name), _) => OursMode::Slots(policy(name)?),
+                    (None, Some((name, aging))) => {
+                        let aging = aging.parse().map_err(LabError::aging(aging))?;
+                        OursMode::PacedAging(policy(name)?, aging)
+                    }
+                    (None, None) => OursMode::Paced(policy(name)?),
+                },
+            ),
         })
     }
 }
 
 /// What the server is to speak.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
     /// Over TLS.
     pub tls: bool,
@@ -108,6 +121,9 @@ pub struct ServerSetup {
     pub uplink_loopback: bool,
     /// Listen for the admin on this port of 127.0.0.1 (ours only).
     pub admin_port: Option<u16>,
+    /// Requests served at once, where a server has such a limit (Apache only); without it as
+    /// many as it does well.
+    pub workers: Option<u32>,
 }
 
 /// A server that listens.
@@ -227,7 +243,7 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--listen", format!("{}:{}", setup.address, setup.port));
     match mode {
-        OursMode::Paced(policy) => {
+        OursMode::Paced(policy) | OursMode::PacedAging(policy, _) => {
             let rate = setup.rate.map(|rate| rate.to_string());
             add("--uplink", rate.unwrap_or_else(|| "1gbit".into()));
             add("--policy", policy.to_string());
@@ -237,6 +253,9 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
             add("--policy", policy.to_string());
         }
         OursMode::Off => add("--uplink", "off".into()),
+    }
+    if let OursMode::PacedAging(_, aging) = mode {
+        add("--aging", aging.to_string());
     }
     // All clients of a bed have one address.
     add("--connections-max", CONNECTIONS.to_string());
@@ -295,6 +314,11 @@ fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
     if http2 {
         load("http2");
     }
+    // A child has as many threads as every other.
+    let (children, per_child, async_factor) = match setup.workers {
+        Some(workers) => (CHILDREN, workers.div_ceil(CHILDREN), "0.1"),
+        None => (32, 64, "16"),
+    };
     let protocols = match (tls, http2) {
         (_, false) => "",
         (true, true) => "Protocols h2 http/1.1",
@@ -311,6 +335,9 @@ fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
         setup,
         &[
             ("@PROTOCOL_MODULES@", &modules),
+            ("@WORKERS@", &(children * per_child).to_string()),
+            ("@PER_CHILD@", &per_child.to_string()),
+            ("@ASYNC_FACTOR@", async_factor),
             ("@PROTOCOLS@", protocols),
             ("@TLS@", tls),
             ("@MODULES@", "/usr/lib/apache2/modules"),
@@ -380,6 +407,7 @@ mod tests {
             speech,
             uplink_loopback: false,
             admin_port: None,
+            workers: None,
         }
     }
 
@@ -393,6 +421,7 @@ mod tests {
             "off",
             "nginx",
             "apache",
+            "srpt-aging-2.5",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
         }
@@ -401,6 +430,8 @@ mod tests {
             error.contains("`slots-quick`") && error.contains("nginx"),
             "{error}"
         );
+        let error = "srpt-aging-0".parse::<Server>().unwrap_err().to_string();
+        assert!(error.starts_with("server aging `0`"), "{error}");
     }
 
     #[test]

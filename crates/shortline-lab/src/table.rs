@@ -54,6 +54,11 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
+/// The same without what is 0 behind the point, for axes: `1 ms`, `0.5 s`.
+pub fn time_on_axis(seconds: f64) -> String {
+    time(seconds).replace(".00 ", " ").replace(".0 ", " ")
+}
+
 /// A number with three digits that count and nothing behind thousands.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -89,6 +94,8 @@ mod tests {
         assert_eq!(time(0.8674), "867 ms");
         assert_eq!(time(0.9997), "1.00 s");
         assert_eq!(time(13.84), "13.8 s");
+        assert_eq!(time_on_axis(0.01), "10 ms");
+        assert_eq!(time_on_axis(1.0), "1 s");
         assert_eq!(bytes(52_300_000.0), "52.3 MB");
     }
 }

@@ -4,6 +4,7 @@ use std::io::{BufReader, stdin};
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use shortline_lab::wan::relay;
 use shortline_lab::{BedKind, LabError, RunOptions, janitor};
 use shortline_sched::units::Rate;
 
@@ -26,11 +27,11 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Name every experiment: what it shows and how long it takes
+    /// Name every experiment: its figures, what they claim, and how long it takes
     List,
-    /// Run an experiment and print its report
+    /// Run an experiment, as far as it is not kept yet, and report on it
     Run(Run),
-    /// Print the report on kept results again
+    /// Report on kept results again: text, report.html, its data as CSV in report/
     Report {
         /// The folder that `lab run` wrote
         folder: PathBuf,
@@ -43,6 +44,12 @@ enum Command {
     /// Undo what a lab made, when it ends (the lab starts this itself)
     #[command(hide = true)]
     Janitor,
+    /// Emulate the networks of a bed (the lab starts this itself)
+    #[command(hide = true)]
+    Wan {
+        /// What to emulate, JSON
+        config: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -55,14 +62,14 @@ enum KernelCommand {
 struct Run {
     /// Which experiment: `lab list` names them
     experiment: String,
-    /// Where to keep results, report and plot [default: lab-results/EXPERIMENT]
+    /// Where to keep results and report; what is kept there is not run again [default: lab-results/EXPERIMENT]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// How long requests arrive, or a measurement takes
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
-    /// The servers, in turn: srpt, fair and the other policies (ours, paced), slots, off,
-    /// nginx, apache
+    /// The servers, in turn: srpt, fair and the other policies (ours, paced),
+    /// POLICY-aging-X, slots, off, nginx, apache
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     servers: Vec<String>,
     /// How many seeds of arrivals, or rounds of a measurement
@@ -84,7 +91,10 @@ struct Run {
 pub fn run(args: Args) -> Result<(), CommandError> {
     match args.command {
         Command::List => print!("{}", shortline_lab::list()),
-        Command::Run(run) => print!("{}", shortline_lab::run(&run.into()).map_err(told)?),
+        Command::Run(run) => {
+            let options = run.options().map_err(told)?;
+            print!("{}", shortline_lab::run(&options).map_err(told)?);
+        }
         Command::Report { folder } => {
             print!("{}", shortline_lab::report(&folder).map_err(told)?);
         }
@@ -92,21 +102,22 @@ pub fn run(args: Args) -> Result<(), CommandError> {
             command: KernelCommand::Build,
         } => println!("{}", shortline_lab::build_kernel().map_err(told)?.display()),
         Command::Janitor => return clean_up(),
+        Command::Wan { config } => println!("{}", relay::run(&config).map_err(told)?),
     }
     Ok(())
 }
 
-impl From<Run> for RunOptions {
-    fn from(run: Run) -> Self {
-        Self {
-            id: run.experiment,
-            out: run.out,
-            seconds: run.seconds,
-            servers: run.servers,
-            seeds: run.seeds,
-            rate: run.rate,
-            bed: run.bed,
-        }
+impl Run {
+    fn options(self) -> Result<RunOptions, LabError> {
+        Ok(RunOptions {
+            id: self.experiment,
+            out: self.out,
+            seconds: self.seconds,
+            servers: self.servers,
+            seeds: self.seeds,
+            rate: self.rate,
+            bed: self.bed,
+        })
     }
 }
 

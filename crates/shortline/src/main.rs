@@ -4,7 +4,6 @@
 //! error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
-mod drawing;
 mod error;
 mod lab;
 mod later;

@@ -20,9 +20,8 @@ use shortline_sim::model::{Analysis, Form};
 
 use self::queues::Setting;
 use self::simulated::{JOBS_MAX, Simulated};
-use crate::drawing;
 use crate::error::CommandError;
-use crate::output::{print, results_json};
+use crate::output::{check_plot_file, print, results_json};
 use crate::sim::phases_of;
 
 /// Flags of `shortline model`.
@@ -107,7 +106,7 @@ struct Traffic {
 /// # Errors
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
-    args.plot.as_deref().map_or(Ok(()), drawing::check_file)?;
+    args.plot.as_deref().map_or(Ok(()), check_plot_file)?;
     let results = args.results()?;
     if let Some(path) = &args.plot {
         plot::draw(path, &results)?;

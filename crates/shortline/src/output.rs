@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
+use shortline_lab::drawing::is_page;
 
 use crate::error::CommandError;
 
@@ -41,4 +42,18 @@ pub fn check_writable(flag: &str, file: &Path) -> Result<(), CommandError> {
     std::fs::File::create(file)
         .map(drop)
         .map_err(|error| CommandError::Failure(format!("{flag} {}: {error}", file.display())))
+}
+
+/// Makes sure, before the work is done, that `--plot` names a file that can be drawn.
+///
+/// # Errors
+/// Bad usage if it ends neither in `.svg` nor in `.html`, failure if it cannot be written.
+pub fn check_plot_file(path: &Path) -> Result<(), CommandError> {
+    if !is_page(path) && path.extension().is_none_or(|ending| ending != "svg") {
+        return Err(CommandError::Usage(format!(
+            "--plot {}: the file must end in .svg or .html",
+            path.display()
+        )));
+    }
+    check_writable("--plot", path)
 }

@@ -24,9 +24,8 @@ use shortline_sim::{ClientClass, Impatience, Simulation};
 pub use self::source::phases_of;
 
 use self::source::Source;
-use crate::drawing;
 use crate::error::CommandError;
-use crate::output::{check_writable, print, results_json};
+use crate::output::{check_plot_file, check_writable, print, results_json};
 
 /// Flags of `shortline sim`.
 #[derive(Debug, clap::Args)]
@@ -187,7 +186,7 @@ impl Args {
         if let Some(path) = &self.csv {
             check_writable("--csv", path)?;
         }
-        self.plot.as_deref().map_or(Ok(()), drawing::check_file)
+        self.plot.as_deref().map_or(Ok(()), check_plot_file)
     }
 
     /// The results of the policies asked for, in that order, and, for the table, of `srpt`.

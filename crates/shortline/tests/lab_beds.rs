@@ -27,9 +27,16 @@ fn w1(bed: &str, seconds: u32, out: &Path) -> Option<f64> {
 fn ratio_to_optimum(output: &Output, errors: &str) -> f64 {
     assert!(output.status.success(), "{errors}");
     let report = String::from_utf8_lossy(&output.stdout);
-    let row = report.lines().find(|line| line.starts_with("srpt ")).unwrap();
+    let row = report
+        .lines()
+        .find(|line| line.starts_with("srpt "))
+        .unwrap();
     let mut words = row.split_whitespace();
-    words.nth(3).unwrap().parse().unwrap_or_else(|_| panic!("no ratio in: {row}"))
+    words
+        .nth(3)
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|_| panic!("no ratio in: {row}"))
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::LabError;
+use crate::guest::Time;
 
 /// Where the namespaces and the uplink of an experiment are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,17 @@ pub enum BedKind {
     Uml,
     /// The same in virtual time: however busy the machine is.
     Virtual,
+}
+
+impl BedKind {
+    /// The clock of its guest kernel, if it has one.
+    pub fn guest_time(self) -> Option<Time> {
+        match self {
+            Self::Native => None,
+            Self::Uml => Some(Time::Real),
+            Self::Virtual => Some(Time::Virtual),
+        }
+    }
 }
 
 impl fmt::Display for BedKind {

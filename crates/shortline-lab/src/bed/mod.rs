@@ -4,12 +4,15 @@
 pub mod kind;
 pub mod native;
 mod netns;
+mod router;
+pub mod setup;
 
 use std::path::Path;
 use std::process::Command;
 
 pub use kind::BedKind;
 pub use native::{BedConfig, Counters, NativeBed};
+pub use setup::Setup;
 
 /// Where a process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

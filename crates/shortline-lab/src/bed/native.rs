@@ -5,6 +5,9 @@
 //! [ server namespace ]  veth, HTB at the rate + pfifo 100  ==>  veth  [ client namespace ]
 //!                       10.91.0.1                               10.91.0.2
 //! ```
+//! Where the setup has networks to emulate, a third namespace between them does that
+//! ([`router`](super::router)), and the clients of each group have an address of their own.
+//!
 //! Segmentation offload is off: the rate and the FIFO are to see the packets that a wire
 //! would see (`gso_max_segs 1`, which `ip` can set, so that ethtool is not needed; a veth
 //! does no GRO unless told to). A packet counts as its IP bytes and 14 of Ethernet, with
@@ -16,6 +19,7 @@
 //! (slow start threshold) of the last one is there to help or hinder the next.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -23,26 +27,23 @@ use shortline_sched::units::Rate;
 
 use super::Place;
 use super::netns::Namespace;
+use super::router::{CLIENTS, Router, client_address};
+use super::setup::{Setup, System};
 use crate::command;
+use crate::instruments::Subject;
 use crate::lab::Lab;
+use crate::wan::report::WanReport;
 use crate::{LabError, proc_fs};
 
 /// The congestion control at both ends.
 pub const CONGESTION_CONTROL: &str = "cubic";
 /// The server's address.
 pub const SERVER_ADDRESS: &str = "10.91.0.1";
-const CLIENT_ADDRESS: &str = "10.91.0.2";
+const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 /// Parameters of both namespaces.
 const BOTH: [(&str, &str); 1] = [("net.ipv4.tcp_congestion_control", CONGESTION_CONTROL)];
-
-/// So that a burst of connections waits in the server's own queues: their lengths are the
-/// servers' choice (`backlog`, ListenBacklog), not the kernel's.
-const SERVER: [(&str, &str); 2] = [
-    ("net.core.somaxconn", "65535"),
-    ("net.ipv4.tcp_max_syn_backlog", "65535"),
-];
 
 /// Without these the generator runs out of ports and starts requests seconds late.
 const CLIENT: [(&str, &str); 3] = [
@@ -51,13 +52,20 @@ const CLIENT: [(&str, &str); 3] = [
     ("net.ipv4.tcp_max_tw_buckets", "64"),
 ];
 
-/// What the uplink is like.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The kernel's initial retransmission timeout, which it lets nobody change (RFC 6298).
+const INITIAL_RTO_MS: u128 = 1000;
+
+/// What the uplink and everything around it is like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BedConfig {
     /// Its rate, in IP bytes and 14 a packet.
     pub rate: Rate,
     /// How many packets wait before it; one more is dropped.
     pub queue_packets: u32,
+    /// The clients' networks and the server's system.
+    pub setup: Setup,
+    /// Seed of what the networks lose and delay.
+    pub seed: u64,
 }
 
 /// What the uplink has carried since the bed was made.
@@ -73,20 +81,26 @@ pub struct Counters {
     pub backlog_packets: u64,
 }
 
-/// Two namespaces and the uplink between them, gone when dropped.
+/// The namespaces and the uplink between them, gone when dropped.
 #[derive(Debug)]
 pub struct NativeBed {
+    router: Option<Router>,
     server: Namespace,
     client: Namespace,
     device: String,
+    clients: Vec<(Ipv4Addr, f64)>,
+    notes: Vec<String>,
 }
 
 impl NativeBed {
     /// Makes the bed.
     ///
     /// # Errors
-    /// If `ip` or `tc` is missing or fails, or the kernel lacks HTB, veth or cubic.
+    /// A setup that cannot be; if `ip` or `tc` is missing or fails, or the kernel lacks HTB, veth,
+    /// cubic or, for emulated networks, both netem and TUN.
     pub fn make(lab: &Lab, config: &BedConfig) -> Result<Self, LabError> {
+        let setup = &config.setup;
+        setup.check().map_err(LabError::workload)?;
         command::find("ip", "iproute2")?;
         command::find("tc", "iproute2")?;
         allow_congestion_control(lab)?;
@@ -94,12 +108,28 @@ impl NativeBed {
             let name = format!("shortline-{}-{end}", lab.run_id());
             Namespace::make(lab.janitor(), name)
         };
-        let bed = Self {
-            server: namespace("server")?,
-            client: namespace("client")?,
+        let (server, client) = (namespace("server")?, namespace("client")?);
+        let router = setup
+            .has_wan()
+            .then(|| Router::namespace(lab))
+            .transpose()?;
+        let mut bed = Self {
             device: format!("slu{}", lab.run_id()),
+            router: None,
+            clients: clients_of(setup),
+            notes: notes_on(setup),
+            server,
+            client,
         };
-        bed.join(&format!("slc{}", lab.run_id()))?;
+        bed.set(setup)?;
+        let far_device = format!("slc{}", lab.run_id());
+        bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
+        if let Some(router) = router {
+            bed.server
+                .ip(&["route", "add", CLIENTS, "via", &FAR_ADDRESS.to_string()])?;
+            let router = Router::start(lab, router, far_device, &bed.client, setup, config.seed)?;
+            bed.router = Some(router);
+        }
         bed.limit(config)?;
         Ok(bed)
     }
@@ -114,9 +144,41 @@ impl NativeBed {
         self.client.place()
     }
 
+    /// The clients' addresses, and which share of the requests comes from each, in sum 1. With one
+    /// group alone nothing need be said to the generator.
+    pub fn clients(&self) -> &[(Ipv4Addr, f64)] {
+        &self.clients
+    }
+
+    /// What the setup asks for and this machine cannot do, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Ends the emulation of networks, if there is one, and says what it did.
+    ///
+    /// # Errors
+    /// If it failed meanwhile.
+    pub fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
+        match &mut self.router {
+            Some(router) => router.report(&self.client),
+            None => Ok(None),
+        }
+    }
+
     /// The uplink's device in the server's namespace.
     pub fn device(&self) -> &str {
         &self.device
+    }
+
+    /// What the instruments are to look at.
+    pub fn subject(&self, server_pid: i32, generator_pid: i32) -> Subject {
+        Subject {
+            namespace: self.server.name().into(),
+            device: self.device.clone(),
+            server_pid,
+            generator_pid,
+        }
     }
 
     /// The uplink's counters; `pid` is any process in the server's namespace.
@@ -139,28 +201,40 @@ impl NativeBed {
         })
     }
 
-    fn join(&self, peer: &str) -> Result<(), LabError> {
+    fn set(&self, setup: &Setup) -> Result<(), LabError> {
+        for (parameter, value) in BOTH {
+            self.server.set(parameter, value)?;
+            self.client.set(parameter, value)?;
+        }
+        for (parameter, value) in CLIENT {
+            self.client.set(parameter, value)?;
+        }
+        for (parameter, value) in server_parameters(setup) {
+            self.server.set(parameter, &value)?;
+        }
+        Ok(())
+    }
+
+    fn join(&self, far: &Namespace, far_device: &str, setup: &Setup) -> Result<(), LabError> {
         let device = self.device.as_str();
-        let whole_packets = ["mtu", "1500", "gso_max_segs", "1", "netns"];
+        let mtu = setup.packet_bytes.to_string();
+        let whole_packets = ["mtu", &mtu, "gso_max_segs", "1", "netns"];
         let add = ["link", "add", "name", device];
-        let veth = ["type", "veth", "peer", "name", peer];
+        let veth = ["type", "veth", "peer", "name", far_device];
         let pair = [
             &add[..],
             &whole_packets,
             &[self.server.name()],
             &veth,
             &whole_packets,
-            &[self.client.name()],
+            &[far.name()],
         ];
         command::run("ip", &pair.concat())?;
         let ends = [
-            (&self.server, device, SERVER_ADDRESS, &SERVER[..]),
-            (&self.client, peer, CLIENT_ADDRESS, &CLIENT[..]),
+            (&self.server, device, SERVER_ADDRESS.to_owned()),
+            (far, far_device, FAR_ADDRESS.to_string()),
         ];
-        for (namespace, device, address, parameters) in ends {
-            for (parameter, value) in BOTH.iter().chain(parameters) {
-                namespace.set(parameter, value)?;
-            }
+        for (namespace, device, address) in ends {
             namespace.ip(&["address", "add", &format!("{address}/30"), "dev", device])?;
             namespace.ip(&["link", "set", "dev", device, "up"])?;
         }
@@ -188,6 +262,56 @@ impl NativeBed {
         self.server.tc(&[&qdisc[..], &leaf].concat())?;
         Ok(())
     }
+}
+
+/// The kernel's queues before the server, as long as the setup wants them.
+///
+/// Without cookies Linux keeps the last quarter of `tcp_max_syn_backlog` for peers it has heard of
+/// before, and takes no more SYNs than the accept queue is long: the parameter is a third longer
+/// than the queue is to be.
+///
+/// Behind emulated networks what one connection learnt of its path (`tcp_metrics`) is not kept: the
+/// clients of a group share an address and are still different visitors.
+fn server_parameters(setup: &Setup) -> Vec<(&'static str, String)> {
+    let System {
+        accept_queue,
+        syn_queue,
+        syn_cookies,
+        ..
+    } = setup.system;
+    let mut parameters = vec![
+        ("net.core.somaxconn", accept_queue.to_string()),
+        (
+            "net.ipv4.tcp_max_syn_backlog",
+            (syn_queue * 4).div_ceil(3).to_string(),
+        ),
+        ("net.ipv4.tcp_syncookies", u8::from(syn_cookies).to_string()),
+    ];
+    if setup.has_wan() {
+        parameters.push(("net.ipv4.tcp_no_metrics_save", "1".into()));
+    }
+    parameters
+}
+
+fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
+    if !setup.has_wan() {
+        return vec![(FAR_ADDRESS, 1.0)];
+    }
+    let sum: f64 = setup.groups.iter().map(|group| group.share).sum();
+    let groups = setup.groups.iter().enumerate();
+    groups
+        .map(|(number, group)| (client_address(number), group.share / sum))
+        .collect()
+}
+
+fn notes_on(setup: &Setup) -> Vec<String> {
+    let rto = setup.system.initial_rto;
+    if rto.duration().as_millis() == INITIAL_RTO_MS {
+        return Vec::new();
+    }
+    vec![format!(
+        "initial RTO: {rto} asked for, 1s had (Linux offers no setting for it)"
+    )]
 }
 
 /// How far HTB may run ahead: one packet, or what 1.28 ms carry (the same at 10 Mbit/s). A real
@@ -233,6 +357,29 @@ mod tests {
             {"kind":"pfifo","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
         assert_eq!(parse_fifo(text), Some((4, 1)));
         assert_eq!(parse_fifo("[]"), None);
+    }
+
+    #[test]
+    fn the_queues_of_000_are_512_long_for_strangers_too() {
+        let of_000: Setup = "d".parse().unwrap();
+        let parameters = server_parameters(&of_000);
+        let value = |name| parameters.iter().find(|(parameter, _)| *parameter == name);
+        let backlog = "net.ipv4.tcp_max_syn_backlog";
+        assert_eq!(value(backlog).unwrap().1, "683");
+        assert_eq!(value("net.core.somaxconn").unwrap().1, "512");
+        assert_eq!(value("net.ipv4.tcp_syncookies").unwrap().1, "0");
+        assert_eq!(notes_on(&of_000).len(), 1);
+        assert_eq!(notes_on(&Setup::today()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_group_has_an_address_and_its_share() {
+        let mut setup: Setup = "delays".parse().unwrap();
+        setup.groups[0].share = 4.0;
+        let clients = clients_of(&setup);
+        assert_eq!(clients[0], (Ipv4Addr::new(10, 92, 0, 1), 0.5));
+        assert_eq!(clients[4], (Ipv4Addr::new(10, 92, 4, 1), 0.125));
+        assert_eq!(clients_of(&Setup::today()), [(FAR_ADDRESS, 1.0)]);
     }
 
     #[test]

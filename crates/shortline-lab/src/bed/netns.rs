@@ -54,6 +54,19 @@ impl Namespace {
         command::run("tc", &[&["-n", &self.name], arguments].concat())
     }
 
+    /// Packets that its device `device` dropped instead of sending.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn send_drops(&self, device: &str) -> Result<u64, LabError> {
+        let arguments = ["-s", "-j", "link", "show", "dev", device];
+        let text = self.ip(&arguments)?;
+        parse_send_drops(&text).ok_or_else(|| LabError::Command {
+            command: format!("ip {}", arguments.join(" ")),
+            problem: "printed no counters".into(),
+        })
+    }
+
     /// Sets one of its kernel parameters.
     ///
     /// # Errors
@@ -68,6 +81,11 @@ impl Namespace {
     }
 }
 
+fn parse_send_drops(text: &str) -> Option<u64> {
+    let devices: serde_json::Value = serde_json::from_str(text).ok()?;
+    devices[0]["stats64"]["tx"]["dropped"].as_u64()
+}
+
 impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(error) = janitor::remove_namespace(&self.name) {
@@ -76,5 +94,17 @@ impl Drop for Namespace {
                 self.name
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_found_among_the_counters() {
+        let text = r#"[{"ifname":"x","stats64":{"rx":{"dropped":1},"tx":{"dropped":5}}}]"#;
+        assert_eq!(parse_send_drops(text), Some(5));
+        assert_eq!(parse_send_drops("[]"), None);
     }
 }

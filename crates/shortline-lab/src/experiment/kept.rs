@@ -1,13 +1,15 @@
-//! What an experiment kept of a seed, and the bound for its arrivals.
+//! What was kept of a point under a seed, and the bound for its arrivals.
 //!
 //! A run's device counters say what the link carried: bodies, packet heads, and the rest,
 //! which is each request's share of handshakes, acknowledgements and heads. The lowest
 //! such share among the servers compared (among those without failures, if there are any)
 //! makes the size of every job; with these sizes the very same arrivals are put through
-//! the fluid SRPT (the optimum) and the fluid PS at the uplink's rate.
+//! the fluid SRPT (the optimum) and the fluid PS at the uplink's rate. In a closed loop no
+//! two servers see the same arrivals, and there is no such bound.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use shortline_load::record::{RequestRecord, read_records};
 use shortline_load::trace::{Request, TraceOptions, read_trace};
 use shortline_sched::Policy;
@@ -15,14 +17,40 @@ use shortline_sim::wire::WireModel;
 use shortline_sim::{Arrival, fluid};
 
 use super::plan::{Plan, read_json};
-use super::uplink::{Carried, seed_folder};
+use super::point::Point;
 use crate::LabError;
+use crate::bed::Counters;
+use crate::instruments::Cost;
+use crate::instruments::sample::Samples;
+use crate::wan::report::WanReport;
 
-/// What was kept of a seed.
-pub struct Kept {
-    /// The arrivals.
+/// What is kept of a run as `SERVER.json`, and written last: where it is, the run is whole.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Carried {
+    /// What the server says it is.
+    pub version: String,
+    /// The kernel of the machine.
+    pub kernel: String,
+    /// Congestion control at both ends.
+    pub congestion_control: String,
+    /// What the uplink carried in all.
+    pub total: Counters,
+    /// Seconds after the generator was started, and bytes carried until then.
+    pub samples: Vec<(f64, u64)>,
+    /// What the emulated networks did, if there were any.
+    pub wan: Option<WanReport>,
+    /// What the setup asked for and the bed could not do.
+    pub notes: Vec<String>,
+    /// What the instruments took; what they saw is in `SERVER.samples.csv`. Nothing on loopback.
+    pub sampling: Option<Cost>,
+}
+
+/// What was kept of a point under a seed.
+pub struct Kept<'a> {
+    point: &'a Point,
+    /// The arrivals; none in a closed loop.
     pub requests: Vec<Request>,
-    /// The servers, in the order they ran.
+    /// The servers whose runs are whole, in the order they ran.
     pub runs: Vec<KeptRun>,
 }
 
@@ -34,33 +62,79 @@ pub struct KeptRun {
     pub records: Vec<RequestRecord>,
     /// What the link carried.
     pub carried: Carried,
+    /// What the instruments saw; nothing on loopback.
+    pub seen: Option<Samples>,
 }
 
-impl Kept {
-    /// What was kept of `seed` in the results' folder `out`.
+/// Where the results of a point under a seed are.
+pub fn seed_folder(out: &Path, point: &Point, seed: u64) -> PathBuf {
+    out.join(&point.label).join(format!("seed-{seed}"))
+}
+
+/// The file that tells that a server's run is whole.
+pub fn whole_file(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.json"))
+}
+
+/// The file with what the instruments saw of a server.
+pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.samples.csv"))
+}
+
+/// How many runs of the plan are whole in `out`.
+pub fn whole_runs(out: &Path, plan: &Plan) -> usize {
+    let seeds = |point| {
+        plan.seeds
+            .iter()
+            .map(move |seed| seed_folder(out, point, *seed))
+    };
+    let folders = plan.points.iter().flat_map(seeds);
+    let whole = |folder: PathBuf| {
+        let servers = plan.servers.iter();
+        servers
+            .filter(|server| whole_file(&folder, server).exists())
+            .count()
+    };
+    folders.map(whole).sum()
+}
+
+impl<'a> Kept<'a> {
+    /// What was kept of `point` under `seed` in the results' folder `out`.
     ///
     /// # Errors
-    /// If a kept file is missing or wrong.
-    pub fn read(out: &Path, plan: &Plan, seed: u64) -> Result<Self, LabError> {
-        let folder = seed_folder(out, seed);
-        let trace = folder.join("trace.csv");
-        let requests = read_trace(&trace, &TraceOptions::default()).map_err(LabError::workload)?;
+    /// If a file of a run that is whole is missing or wrong.
+    pub fn read(out: &Path, plan: &Plan, point: &'a Point, seed: u64) -> Result<Self, LabError> {
+        let folder = seed_folder(out, point, seed);
+        let whole = plan
+            .servers
+            .iter()
+            .filter(|server| whole_file(&folder, server).exists());
         let run = |server: &String| {
             let records =
                 read_records(&folder.join(format!("{server}.csv"))).map_err(LabError::workload)?;
-            let carried = read_json(&folder.join(format!("{server}.json")))?;
+            let carried: Carried = read_json(&whole_file(&folder, server))?;
+            let seen = carried
+                .sampling
+                .map(|_| Samples::read(&samples_file(&folder, server)));
             Ok(KeptRun {
                 server: server.clone(),
                 records,
                 carried,
+                seen: seen.transpose()?,
             })
         };
-        let runs = plan
-            .servers
-            .iter()
-            .map(run)
-            .collect::<Result<_, LabError>>()?;
-        Ok(Self { requests, runs })
+        let runs = whole.map(run).collect::<Result<Vec<_>, LabError>>()?;
+        let trace = folder.join("trace.csv");
+        let requests = if runs.is_empty() || point.arrivals.schedule().is_none() {
+            Vec::new()
+        } else {
+            read_trace(&trace, &TraceOptions::default()).map_err(LabError::workload)?
+        };
+        Ok(Self {
+            point,
+            requests,
+            runs,
+        })
     }
 
     /// The cost of a request that the bound is computed with.
@@ -82,16 +156,19 @@ impl Kept {
         lowest.unwrap_or(WireModel::default().per_request_bytes)
     }
 
-    /// The records that a fluid link under `policy` would have left.
+    /// The records that a fluid link under `policy` would have left; nothing where no run is
+    /// kept, or the loop is closed.
     ///
     /// # Errors
     /// If the simulator refuses the arrivals.
     pub fn bound(
         &self,
-        plan: &Plan,
         model: WireModel,
         policy: Policy,
-    ) -> Result<Vec<RequestRecord>, LabError> {
+    ) -> Result<Option<Vec<RequestRecord>>, LabError> {
+        if self.requests.is_empty() {
+            return Ok(None);
+        }
         let arrivals: Vec<Arrival> = self
             .requests
             .iter()
@@ -100,12 +177,14 @@ impl Kept {
                 bytes: model.wire_bytes(request.bytes),
             })
             .collect();
-        let sojourns_ns = fluid(&arrivals, plan.rate.bps(), policy).map_err(LabError::workload)?;
+        let rate_bps = self.point.rate.bps();
+        let sojourns_ns = fluid(&arrivals, rate_bps, policy).map_err(LabError::workload)?;
         let record = |(request, sojourn_ns): (&Request, u64)| {
             let (at_s, response_time_s) = (request.at_ns as f64 / 1e9, sojourn_ns as f64 / 1e9);
             RequestRecord::finished(at_s, &request.path, request.bytes, response_time_s)
         };
-        Ok(self.requests.iter().zip(sojourns_ns).map(record).collect())
+        let records = self.requests.iter().zip(sojourns_ns).map(record);
+        Ok(Some(records.collect()))
     }
 }
 
@@ -119,10 +198,11 @@ impl KeptRun {
     }
 
     /// Bytes that the link carried while the schedule was in overload.
-    pub fn overload_bytes(&self, plan: &Plan) -> f64 {
+    pub fn overload_bytes(&self, point: &Point) -> f64 {
         let begin_s = self.generator_begin_s();
         let until = |at_s: f64| bytes_until(&self.carried.samples, begin_s + at_s);
-        plan.overloads_s
+        point
+            .overloads_s()
             .iter()
             .map(|(begin_s, end_s)| until(*end_s) - until(*begin_s))
             .sum()

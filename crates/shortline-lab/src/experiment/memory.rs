@@ -114,6 +114,7 @@ fn measure(
         speech,
         uplink_loopback: false,
         admin_port: None,
+        workers: None,
     };
     let mut running = Running::start(lab, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());

@@ -1,27 +1,35 @@
-//! The experiments: what there is ([`ALL`]), and running one to its end or to a signal.
+//! The experiments: what there is ([`all`]), and running one to its end or to a signal.
 
-mod figures;
-mod kept;
+mod catalogue;
+pub(crate) mod claim;
+pub(crate) mod figures;
+pub(crate) mod kept;
 mod memory;
 pub(crate) mod plan;
+pub(crate) mod point;
 mod throughput;
 mod uplink;
 mod uplink_table;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use shortline_sched::units::Rate;
+use shortline_sched::{Needs, Policy};
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::catalogue::{Design, Kind};
+pub use self::catalogue::{Experiment, all};
+use self::figures::Figures;
+use self::plan::{Plan, write_json};
+use self::point::Point;
+pub(crate) use self::uplink_table::{about, cut_short, ours};
 use crate::bed::BedKind;
-use crate::guest::{self, kernel::Time};
+use crate::guest;
 use crate::lab::Lab;
-use crate::server::Server;
-use crate::{LabError, command};
-pub use plan::Variant;
+use crate::server::{OursMode, Server};
+use crate::{LabError, command, plot, report as page};
 
 /// The file that tells which experiment wrote a folder.
 const NAME_FILE: &str = "experiment.txt";
@@ -29,85 +37,6 @@ const NAME_FILE: &str = "experiment.txt";
 const SECONDS_MAX: u64 = 3600;
 /// The most seeds or rounds.
 const SEEDS_MAX: u64 = 100;
-
-/// An experiment.
-#[derive(Clone, Copy, Debug)]
-pub struct Experiment {
-    /// Its name on the command line.
-    pub id: &'static str,
-    /// What it shows, in a line.
-    pub about: &'static str,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    /// Response times over a saturated uplink.
-    Uplink(Variant),
-    /// Work per second of the server's processor time, without a bottleneck.
-    Throughput,
-    /// Resident memory with idle connections.
-    Memory,
-}
-
-/// Every experiment.
-pub const ALL: [Experiment; 11] = [
-    experiment(
-        "demo",
-        "no root: an overload on loopback, fair and srpt beside the optimum",
-        Kind::Uplink(plan::DEMO),
-    ),
-    experiment(
-        "w1",
-        "response times in the overload W1 of paper 000 at 10 Mbit/s",
-        Kind::Uplink(plan::W1),
-    ),
-    experiment(
-        "w1-k5",
-        "W1 with 5 requests per connection",
-        Kind::Uplink(plan::W1_K5),
-    ),
-    experiment("w1-tls", "W1 over TLS 1.3", Kind::Uplink(plan::W1_TLS)),
-    experiment(
-        "w1-h2",
-        "W1 over HTTP/2 by prior knowledge",
-        Kind::Uplink(plan::W1_H2),
-    ),
-    experiment(
-        "w1-h2-shared",
-        "W1 over 6 HTTP/2 connections that all requests share",
-        Kind::Uplink(plan::W1_H2_SHARED),
-    ),
-    experiment(
-        "w1-h2-tls",
-        "W1 over HTTP/2 over TLS 1.3",
-        Kind::Uplink(plan::W1_H2_TLS),
-    ),
-    experiment(
-        "w1-100mbit",
-        "W1 at 100 Mbit/s",
-        Kind::Uplink(plan::W1_100MBIT),
-    ),
-    experiment(
-        "w1-slots",
-        "W1 where ours is not told the rate",
-        Kind::Uplink(plan::W1_SLOTS),
-    ),
-    experiment(
-        "throughput",
-        "no root: requests and bytes per second of server processor time",
-        Kind::Throughput,
-    ),
-    experiment(
-        "memory",
-        "no root: resident memory with 10,000 idle connections",
-        Kind::Memory,
-    ),
-];
-
-const fn experiment(id: &'static str, about: &'static str, kind: Kind) -> Experiment {
-    Experiment { id, about, kind }
-}
 
 /// What to run, as the command line says it.
 #[derive(Clone, Debug, Default)]
@@ -130,108 +59,167 @@ pub struct RunOptions {
 
 impl Experiment {
     fn by_id(id: &str) -> Result<Self, LabError> {
-        let found = ALL.into_iter().find(|experiment| experiment.id == id);
+        let found = all().into_iter().find(|experiment| experiment.id == id);
         found.ok_or_else(|| LabError::UnknownExperiment(id.into()))
     }
 
-    fn needs_root(&self) -> bool {
-        matches!(self.kind, Kind::Uplink(variant) if variant.needs_root())
-    }
-
+    /// How long it takes, and what it needs that the lab does not have yet.
     fn length(&self) -> String {
-        match self.kind {
-            Kind::Uplink(variant) => {
-                let servers = variant.servers.len();
-                format!(
-                    "{servers} servers, {} s each and what is left then",
-                    variant.seconds
-                )
-            }
+        match &self.kind {
+            Kind::Uplink(design) => design.length(),
             Kind::Throughput => throughput::length(),
             Kind::Memory => "about 2 minutes".into(),
         }
     }
 }
 
-/// All experiments, one line each: id, what it shows, how long it takes.
-pub fn list() -> String {
-    let width = ALL
-        .iter()
-        .map(|experiment| experiment.id.len())
-        .max()
-        .unwrap_or(0);
-    let mut list = String::new();
-    for experiment in &ALL {
-        let Experiment { id, about, .. } = experiment;
-        // Writing to a string cannot fail.
-        writeln!(list, "{id:<width$}  {about} ({})", experiment.length()).ok();
+impl Design {
+    fn length(&self) -> String {
+        let servers = self.servers.len();
+        let seconds: u64 = self.points.iter().map(|point| point.seconds).sum();
+        let length = match &self.points[..] {
+            [point] => format!(
+                "{servers} servers, {} s each and what is left then",
+                point.seconds
+            ),
+            points => {
+                let minutes = (seconds * servers as u64).div_ceil(60);
+                let points = points.len();
+                format!("{points} points, {servers} servers, {minutes} min and what is left then")
+            }
+        };
+        match self.missing() {
+            Some(needs) => format!("{length}; not yet: needs {needs}"),
+            None => length,
+        }
     }
-    list
+
+    fn missing(&self) -> Option<&'static str> {
+        self.points.iter().find_map(Point::missing)
+    }
+
+    /// The plan of what the command line changes.
+    fn plan(&self, id: &'static str, options: &Checked) -> Result<Plan, LabError> {
+        let usual = || self.servers.iter().map(ToString::to_string).collect();
+        let servers: Vec<String> = match &options.servers[..] {
+            [] => usual(),
+            named => named.iter().map(ToString::to_string).collect(),
+        };
+        for server in &servers {
+            self.check_server(id, server.parse()?)?;
+        }
+        let change = |point: &Point| Point {
+            seconds: options.seconds.unwrap_or(point.seconds),
+            rate: options.rate.unwrap_or(point.rate),
+            ..point.clone()
+        };
+        Ok(Plan {
+            experiment: id.into(),
+            points: self.points.iter().map(change).collect(),
+            servers,
+            seeds: (1..=options.seeds.unwrap_or(1)).collect(),
+        })
+    }
+
+    fn check_server(&self, experiment: &'static str, server: Server) -> Result<(), LabError> {
+        let ours = matches!(
+            server,
+            Server::Ours(OursMode::Paced(_) | OursMode::PacedAging(..))
+        );
+        if self.on_loopback() && !ours {
+            let policies: Vec<String> = served().map(|policy| policy.to_string()).collect();
+            return Err(LabError::ServerNotInExperiment {
+                experiment,
+                server: server.to_string(),
+                allowed: format!("ours by policy: {}", policies.join(", ")),
+            });
+        }
+        Ok(())
+    }
+
+    fn on_loopback(&self) -> bool {
+        self.points.iter().all(|point| point.setup.loopback)
+    }
 }
 
-/// Runs an experiment and returns its report. SIGINT and SIGTERM end it; whatever it made
-/// is gone in any case when this returns.
+/// The policies that the server offers.
+fn served() -> impl Iterator<Item = Policy> {
+    Policy::ALL
+        .into_iter()
+        .filter(|policy| policy.needs() != Needs::Path)
+}
+
+/// All experiments, a line for each figure and table they are behind: the experiment's id,
+/// which figure, what it claims, how long it takes.
+pub fn list() -> String {
+    let experiments = all();
+    let lines: Vec<(&str, &str, String)> = experiments
+        .iter()
+        .flat_map(|experiment| {
+            let length = experiment.length();
+            let line = move |figure: &claim::Figure| {
+                (
+                    experiment.id,
+                    figure.name,
+                    format!("{} ({length})", figure.claim),
+                )
+            };
+            experiment.figures.iter().map(line)
+        })
+        .collect();
+    let width = |of: fn(&(&str, &str, String)) -> usize| lines.iter().map(of).max().unwrap_or(0);
+    let (id_width, name_width) = (width(|line| line.0.len()), width(|line| line.1.len()));
+    lines
+        .iter()
+        .map(|(id, name, about)| format!("{id:<id_width$}  {name:<name_width$}  {about}\n"))
+        .collect()
+}
+
+/// Runs an experiment and returns its report. What is kept whole in the results' folder is
+/// not run again. SIGINT and SIGTERM end it; whatever it made but results is gone in any case
+/// when this returns.
 ///
 /// # Errors
 /// A wrong option, a missing tool or privilege, a server or generator that fails.
 pub fn run(options: &RunOptions) -> Result<String, LabError> {
     let experiment = Experiment::by_id(&options.id)?;
-    let job = prepare(&experiment, options)?;
-    if options.bed != BedKind::Native && !experiment.needs_root() {
-        return Err(LabError::NoBed(experiment.id));
-    }
-    let here = options.bed == BedKind::Native;
-    if here && experiment.needs_root() && !rustix::process::geteuid().is_root() {
-        return Err(LabError::NotRoot(experiment.id));
-    }
+    let prepared = prepare(&experiment, options)?;
     let default_out = || Path::new("lab-results").join(experiment.id);
     let out = options.out.clone().unwrap_or_else(default_out);
+    if prepared.needs_root && !rustix::process::geteuid().is_root() {
+        return Err(LabError::NotRoot(experiment.id));
+    }
     let lab = Lab::open(&out)?;
     let janitor = Arc::clone(lab.janitor());
-    let guest_time = match options.bed {
-        BedKind::Native => None,
-        BedKind::Uml => Some(Time::Real),
-        BedKind::Virtual => Some(Time::Virtual),
-    };
-    let options = options.clone();
+    let id = experiment.id;
     let result = until_signal(move || {
         let name_file = lab.out().join(NAME_FILE);
-        fs::write(&name_file, experiment.id).map_err(LabError::file(&name_file))?;
-        match guest_time {
-            None => job(&lab),
-            Some(time) => guest::run(&lab, time, &guest_words(&lab, &options)),
-        }
+        fs::write(&name_file, id).map_err(LabError::file(&name_file))?;
+        (prepared.job)(&lab)
     });
     janitor.clean_up();
-    result?;
+    result.map_err(|error| with_what_is_kept(error, &out))?;
     report(&out)
 }
 
-/// The command that does the same on the guest's native bed.
-fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
-    let mut words: Vec<String> = vec![
-        lab.program().display().to_string(),
-        "lab".into(),
-        "run".into(),
-        options.id.clone(),
-        "--out".into(),
-        lab.out().display().to_string(),
-    ];
-    let mut option = |name: &str, value: Option<String>| {
-        words.extend(value.into_iter().flat_map(|value| [name.into(), value]));
+/// The error, and what is kept in spite of it.
+fn with_what_is_kept(error: LabError, out: &Path) -> LabError {
+    let Ok(plan) = Plan::read(out) else {
+        return error;
     };
-    option(
-        "--seconds",
-        options.seconds.map(|seconds| seconds.to_string()),
-    );
-    option("--seeds", options.seeds.map(|seeds| seeds.to_string()));
-    option("--rate", options.rate.map(|rate| rate.to_string()));
-    let servers = Some(options.servers.join(",")).filter(|servers| !servers.is_empty());
-    option("--servers", servers);
-    words
+    match kept::whole_runs(out, &plan) {
+        0 => error,
+        kept => LabError::CutShort {
+            source: Box::new(error),
+            kept,
+            all: plan.runs(),
+            path: out.into(),
+        },
+    }
 }
 
-/// Prints again what the results in `folder` say.
+/// Says again what the results in `folder` say: as text, which is returned, and as a page
+/// with its data beside it.
 ///
 /// # Errors
 /// If the folder does not hold what `lab run` keeps.
@@ -239,8 +227,8 @@ pub fn report(folder: &Path) -> Result<String, LabError> {
     let name_file = folder.join(NAME_FILE);
     let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
     let experiment = Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))?;
-    let text = match experiment.kind {
-        Kind::Uplink(_) => uplink::report(folder, experiment.id)?,
+    let text = match &experiment.kind {
+        Kind::Uplink(design) => report_uplink(folder, &experiment, design)?,
         Kind::Throughput => throughput::report(folder)?,
         Kind::Memory => memory::report(folder)?,
     };
@@ -249,10 +237,126 @@ pub fn report(folder: &Path) -> Result<String, LabError> {
     Ok(text)
 }
 
+fn report_uplink(
+    folder: &Path,
+    experiment: &Experiment,
+    design: &Design,
+) -> Result<String, LabError> {
+    let plan = Plan::read(folder)?;
+    if plan.experiment != experiment.id {
+        let plan_file = folder.join("plan.json");
+        let problem = format!("is of experiment `{}`", plan.experiment);
+        return Err(LabError::kept(&plan_file)(problem));
+    }
+    let figures = Figures::of(folder, &plan)?;
+    write_json(&folder.join("summary.json"), &figures)?;
+    if let [point] = &plan.points[..] {
+        plot::draw(&folder.join("plot.svg"), folder, &plan, point)?;
+    }
+    let whole = kept::whole_runs(folder, &plan);
+    let path = page::write(&page::Results {
+        folder,
+        experiment,
+        axis: design.axis,
+        plan: &plan,
+        figures: &figures,
+        whole,
+    })?;
+    let text = uplink_table::table(experiment, &plan, &figures, whole);
+    Ok(format!("{text}\npage: {}\n", path.display()))
+}
+
+/// The command line's options within their limits.
+struct Checked {
+    seconds: Option<u64>,
+    seeds: Option<u64>,
+    servers: Vec<Server>,
+    rate: Option<Rate>,
+}
+
+/// An experiment that can be run.
+struct Prepared {
+    needs_root: bool,
+    job: Job,
+}
+
 type Job = Box<dyn FnOnce(&Lab) -> Result<(), LabError> + Send>;
 
 /// Checks all options before anything is made.
-fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Job, LabError> {
+fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
+    let id = experiment.id;
+    let checked = check(options)?;
+    if !matches!(experiment.kind, Kind::Uplink(_)) && options.rate.is_some() {
+        return Err(LabError::NoRate(id));
+    }
+    if !matches!(experiment.kind, Kind::Uplink(_)) && options.bed != BedKind::Native {
+        return Err(LabError::NoBed(id));
+    }
+    let without_root = |job| Prepared {
+        needs_root: false,
+        job,
+    };
+    match &experiment.kind {
+        Kind::Uplink(design) => {
+            let plan = design.plan(id, &checked)?;
+            if let Some(needs) = needs(design, &plan) {
+                return Err(LabError::NotYet {
+                    experiment: id,
+                    needs,
+                });
+            }
+            if let Some(time) = options.bed.guest_time() {
+                return match design.on_loopback() {
+                    true => Err(LabError::NoBed(id)),
+                    false => Ok(without_root(in_guest(time, options))),
+                };
+            }
+            let needs_root = !design.on_loopback();
+            if needs_root {
+                command::find("ip", "iproute2")?;
+            }
+            let job: Job = Box::new(move |lab| uplink::run(lab, &plan));
+            Ok(Prepared { needs_root, job })
+        }
+        Kind::Throughput => {
+            let setup = throughput::Setup::new(checked.seconds, checked.seeds, &checked.servers)?;
+            Ok(without_root(Box::new(move |lab| {
+                throughput::run(lab, &setup)
+            })))
+        }
+        Kind::Memory => {
+            let servers = memory::servers(&checked.servers)?;
+            Ok(without_root(Box::new(move |lab| {
+                memory::run(lab, &servers)
+            })))
+        }
+    }
+}
+
+/// The same experiment on a guest's native bed.
+fn in_guest(time: guest::Time, options: &RunOptions) -> Job {
+    let options = options.clone();
+    Box::new(move |lab| guest::run(lab, time, &guest_words(lab, &options)))
+}
+
+fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
+    let list = |values: &[String]| Some(values.join(",")).filter(|list| !list.is_empty());
+    let flags = [
+        ("--out", Some(lab.out().display().to_string())),
+        ("--seconds", options.seconds.map(|value| value.to_string())),
+        ("--seeds", options.seeds.map(|value| value.to_string())),
+        ("--rate", options.rate.map(|value| value.to_string())),
+        ("--servers", list(&options.servers)),
+    ];
+    let program = lab.program().display().to_string();
+    let command = [program, "lab".into(), "run".into(), options.id.clone()];
+    let given = flags
+        .into_iter()
+        .filter_map(|(name, value)| Some([name.to_owned(), value?]));
+    command.into_iter().chain(given.flatten()).collect()
+}
+
+fn check(options: &RunOptions) -> Result<Checked, LabError> {
     let within = |what, value: Option<u64>, high| match value {
         Some(value) if !(1..=high).contains(&value) => Err(LabError::OutOfRange {
             what,
@@ -262,40 +366,24 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Job, LabErro
         }),
         _ => Ok(value),
     };
-    let seconds = within("--seconds", options.seconds, SECONDS_MAX)?;
-    let seeds = within("--seeds", options.seeds, SEEDS_MAX)?;
-    let servers = options
-        .servers
-        .iter()
-        .map(|name| name.parse())
-        .collect::<Result<Vec<Server>, _>>()?;
-    if !matches!(experiment.kind, Kind::Uplink(_)) && options.rate.is_some() {
-        return Err(LabError::NoRate(experiment.id));
-    }
-    match experiment.kind {
-        Kind::Uplink(variant) => {
-            let plan = plan::Plan::new(
-                experiment.id,
-                &variant,
-                seconds,
-                seeds,
-                servers,
-                options.rate,
-            )?;
-            if variant.needs_root() {
-                command::find("ip", "iproute2")?;
-            }
-            Ok(Box::new(move |lab| uplink::run(lab, &variant, plan)))
-        }
-        Kind::Throughput => {
-            let setup = throughput::Setup::new(seconds, seeds, &servers)?;
-            Ok(Box::new(move |lab| throughput::run(lab, &setup)))
-        }
-        Kind::Memory => {
-            let servers = memory::servers(&servers)?;
-            Ok(Box::new(move |lab| memory::run(lab, &servers)))
-        }
-    }
+    let servers = options.servers.iter().map(|name| name.parse());
+    Ok(Checked {
+        seconds: within("--seconds", options.seconds, SECONDS_MAX)?,
+        seeds: within("--seeds", options.seeds, SEEDS_MAX)?,
+        servers: servers.collect::<Result<_, _>>()?,
+        rate: options.rate,
+    })
+}
+
+/// What the points and servers of a plan need that the lab does not have yet.
+fn needs(design: &Design, plan: &Plan) -> Option<String> {
+    let by_path = |name: &&String| {
+        let policy = name.parse::<Policy>();
+        policy.is_ok_and(|policy| policy.needs() == Needs::Path)
+    };
+    let server = plan.servers.iter().find(by_path);
+    let server = server.map(|name| format!("a server that offers `{name}`"));
+    design.missing().map(String::from).or(server)
 }
 
 /// Runs `job` on a thread of its own until it ends or SIGINT or SIGTERM comes. After a
@@ -365,11 +453,39 @@ mod tests {
     }
 
     #[test]
-    fn the_list_names_every_experiment_in_a_line() {
+    fn the_list_has_a_line_for_every_figure() {
         let list = list();
-        assert_eq!(list.lines().count(), ALL.len());
-        for (line, experiment) in list.lines().zip(&ALL) {
-            assert!(line.starts_with(experiment.id), "{line}");
+        let figures: usize = all()
+            .iter()
+            .map(|experiment| experiment.figures.len())
+            .sum();
+        assert_eq!(list.lines().count(), figures);
+        for experiment in all() {
+            let begin = format!("{} ", experiment.id);
+            let lines = list.lines().filter(|line| line.starts_with(&begin));
+            assert_eq!(lines.count(), experiment.figures.len(), "{begin}");
         }
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_refused_in_a_line() {
+        let told = error_of(RunOptions {
+            id: "memory".into(),
+            bed: BedKind::Uml,
+            ..RunOptions::default()
+        });
+        assert!(
+            told.is_usage() && told.to_string().contains("--bed does not apply"),
+            "{told}"
+        );
+        let told = error_of(RunOptions {
+            id: "004-10mbit".into(),
+            ..RunOptions::default()
+        });
+        assert!(
+            told.to_string()
+                .starts_with("experiment `004-10mbit` needs "),
+            "{told}"
+        );
     }
 }

@@ -192,6 +192,7 @@ fn measure(
         speech: Speech::default(),
         uplink_loopback: case.uplink_loopback,
         admin_port: None,
+        workers: None,
     };
     let mut running = Running::start(lab, server, &server_setup)?;
     let url = format!(

@@ -1,10 +1,12 @@
-//! Response times over a saturated uplink: each server in turn, the same files, the same
-//! arrivals.
+//! Response times over a saturated uplink: at each point each server in turn, the same
+//! files, the same arrivals.
 //!
-//! Kept in the results' folder: `plan.json`; for each seed a folder with `trace.csv` and
-//! for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its summary) and
-//! `SERVER.json` (what the uplink carried, at the end and over time). Everything reported
-//! is computed from these, by [`Figures`].
+//! Kept in the results' folder: `plan.json`; for each point and seed a folder with
+//! `trace.csv` and for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its
+//! summary), `SERVER.samples.csv` (what the [`instruments`](crate::instruments) saw) and, when
+//! the run came to its end, `SERVER.json` (what the uplink carried, at the end and over time,
+//! and what the emulated networks did). A run that is kept whole is not run again. Everything reported is
+//! computed from these, by [`super::figures`].
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,20 +15,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use shortline_load::trace::{Request, write_csv};
-use shortline_load::workload::{self, FILES_DEFAULT, SiteFiles};
-use shortline_sim::wire::WireModel;
+use shortline_load::workload::{self, FILES_DEFAULT, Schedule, SiteFiles};
 
-use super::figures::Figures;
-use super::plan::{Plan, Variant, write_json};
-use super::uplink_table;
+use super::figures::with_per_request;
+use super::kept::{Carried, samples_file, seed_folder, whole_file};
+use super::plan::{Plan, write_json};
+use super::point::Point;
 use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
+use crate::bed::setup::Abort;
 use crate::bed::{BedConfig, Counters, NativeBed, Place};
+use crate::instruments::{Instruments, sample};
 use crate::lab::Lab;
-use crate::load::{self, DRAIN_MAX, LoadSetup};
+use crate::load::{self, LoadSetup};
 use crate::server::{self, Running, Server, ServerSetup};
-use crate::{LabError, plot, proc_fs};
+use crate::wan::report::WanReport;
+use crate::{LabError, proc_fs};
 
 /// The FIFO before the uplink, as in the papers' FAIR.
 const QUEUE_PACKETS: u32 = 100;
@@ -39,157 +43,135 @@ const SAMPLE_METRICS: Duration = Duration::from_millis(200);
 /// What is still under way after the generator's end: the last FINs.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// What the uplink carried in one server's run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Carried {
-    /// In all.
-    pub total: Counters,
-    /// Seconds after the generator was started, and bytes carried until then.
-    pub samples: Vec<(f64, u64)>,
-}
-
-/// Runs the plan and keeps what was measured.
+/// Runs what of the plan is not kept yet, and keeps what was measured.
 ///
 /// # Errors
-/// A bed, server or generator that fails.
-pub fn run(lab: &Lab, variant: &Variant, mut plan: Plan) -> Result<(), LabError> {
+/// A bed, server or generator that fails; what was run before is kept.
+pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
     let servers = plan
         .servers
         .iter()
         .map(|name| name.parse())
         .collect::<Result<Vec<Server>, _>>()?;
-    for server in &servers {
-        plan.versions.push(server::version(lab, *server)?);
+    let mut compared = Vec::new();
+    for server in servers {
+        compared.push((server, server::version(lab, server)?));
     }
-    plan.kernel = read_line(Path::new("/proc/sys/kernel/osrelease"))?;
-    plan.congestion_control = if variant.loopback {
-        read_line(Path::new("/proc/sys/net/ipv4/tcp_congestion_control"))?
-    } else {
-        CONGESTION_CONTROL.into()
-    };
-    plan.write(lab.out())?;
+    plan.add_to(lab.out())?;
     let root = lab.scratch().join("site");
     let site = workload::world_cup_like(FILES_DEFAULT).map_err(LabError::workload)?;
     site.write_site(&root).map_err(LabError::workload)?;
-    if variant.speech.tls {
+    if plan.points.iter().any(|point| point.setup.speech.tls) {
         server::make_certificate(lab, SERVER_ADDRESS)?;
     }
-    for seed in &plan.seeds {
-        let folder = seed_folder(lab.out(), *seed);
-        fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
-        let requests = arrivals(variant, &plan, *seed, &site);
-        let trace = folder.join("trace.csv");
-        write_csv(&trace, &requests).map_err(LabError::workload)?;
-        for server in &servers {
-            eprintln!(
-                "{}: seed {seed}, {server}: {} requests in {} s",
-                plan.experiment,
-                requests.len(),
-                plan.seconds
-            );
+    for point in &plan.points {
+        for seed in &plan.seeds {
+            let folder = seed_folder(lab.out(), point, *seed);
             let run = Run {
                 lab,
-                variant,
-                plan: &plan,
+                point,
+                seed: *seed,
                 folder: &folder,
                 root: &root,
             };
-            run.measure(*server)?;
+            let requests = run.prepare(&site)?;
+            for (server, version) in &compared {
+                run.unless_kept(plan, *server, version, requests)?;
+            }
         }
     }
     Ok(())
 }
 
-/// The report on the results in `folder`; draws the plots anew too.
-///
-/// # Errors
-/// If `folder` does not hold what [`run`] keeps.
-pub fn report(folder: &Path, experiment: &str) -> Result<String, LabError> {
-    let plan = Plan::read(folder)?;
-    if plan.experiment != experiment {
-        let plan_file = folder.join("plan.json");
-        return Err(LabError::kept(&plan_file)(format!(
-            "is of experiment `{}`",
-            plan.experiment
-        )));
-    }
-    let figures = Figures::of(folder, &plan)?;
-    write_json(&folder.join("summary.json"), &figures)?;
-    let plot_file = folder.join("plot.svg");
-    plot::draw(
-        &plot_file,
-        &plan,
-        &figures.first_seed_series(folder, &plan)?,
-    )?;
-    Ok(format!(
-        "{}\nplot: {}\n",
-        uplink_table::table(&plan, &figures),
-        plot_file.display()
-    ))
-}
-
-/// Where the results of a seed are.
-pub fn seed_folder(out: &Path, seed: u64) -> PathBuf {
-    out.join(format!("seed-{seed}"))
-}
-
-fn arrivals(variant: &Variant, plan: &Plan, seed: u64, site: &SiteFiles) -> Vec<Request> {
-    let model = WireModel {
-        per_request_bytes: variant.per_request_bytes,
-        ..WireModel::default()
-    };
-    workload::arrivals(
-        &variant.schedule(),
-        plan.rate,
-        |body_bytes| model.wire_bytes(body_bytes),
-        plan.length(),
-        seed,
-        site,
-    )
-}
-
-fn read_line(path: &Path) -> Result<String, LabError> {
-    let text = fs::read_to_string(path).map_err(LabError::file(path))?;
-    Ok(text.trim().to_owned())
-}
-
-/// One seed's runs.
+/// A point's runs under a seed.
 struct Run<'a> {
     lab: &'a Lab,
-    variant: &'a Variant,
-    plan: &'a Plan,
+    point: &'a Point,
+    seed: u64,
     folder: &'a Path,
     root: &'a Path,
 }
 
 impl Run<'_> {
-    fn measure(&self, server: Server) -> Result<(), LabError> {
-        let meter = if self.variant.loopback {
-            Meter::Admin(free_port()?)
+    /// Writes the arrivals and returns how many they are.
+    fn prepare(&self, site: &SiteFiles) -> Result<usize, LabError> {
+        let Some(schedule) = self.point.arrivals.schedule() else {
+            unreachable!("invariant: a closed loop is refused before anything is made");
+        };
+        fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
+        let requests = arrivals(self.point, &schedule, self.seed, site);
+        write_csv(&self.trace(), &requests).map_err(LabError::workload)?;
+        Ok(requests.len())
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.folder.join("trace.csv")
+    }
+
+    fn unless_kept(
+        &self,
+        plan: &Plan,
+        server: Server,
+        version: &str,
+        requests: usize,
+    ) -> Result<(), LabError> {
+        let whole = whole_file(self.folder, &server.to_string());
+        let (id, label, seed) = (&plan.experiment, &self.point.label, self.seed);
+        if whole.exists() {
+            eprintln!("{id}: {label}, seed {seed}, {server}: kept already");
+            return Ok(());
+        }
+        let seconds = self.point.seconds;
+        eprintln!("{id}: {label}, seed {seed}, {server}: {requests} requests in {seconds} s");
+        write_json(&whole, &self.measure(server, version)?)
+    }
+
+    fn measure(&self, server: Server, version: &str) -> Result<Carried, LabError> {
+        let setup = &self.point.setup;
+        let (mut meter, congestion_control) = if setup.loopback {
+            let default = Path::new("/proc/sys/net/ipv4/tcp_congestion_control");
+            (Meter::Admin(free_port()?), read_line(default)?)
         } else {
             let config = BedConfig {
-                rate: self.plan.rate,
+                rate: self.point.rate,
                 queue_packets: QUEUE_PACKETS,
+                setup: setup.environment.clone(),
+                seed: self.seed,
             };
-            Meter::Bed(NativeBed::make(self.lab, &config)?)
+            let bed = NativeBed::make(self.lab, &config)?;
+            (Meter::Bed(bed), CONGESTION_CONTROL.into())
         };
-        let setup = self.server_setup(&meter)?;
-        let mut running = Running::start(self.lab, server, &setup)?;
-        let name = server.to_string();
-        let records = self.folder.join(format!("{name}.csv"));
+        let server_setup = self.server_setup(&meter)?;
+        let mut running = Running::start(self.lab, server, &server_setup)?;
+        let records = self.folder.join(format!("{server}.csv"));
         let load = LoadSetup {
-            trace: &self.folder.join("trace.csv"),
+            trace: &self.trace(),
             records: &records,
-            requests_per_connection: self.plan.requests_per_connection,
+            requests_per_connection: setup.environment.requests_per_connection,
+            abort: setup.environment.abort,
+            drain_s: setup.drain_s,
         };
         let before = meter.total(running.pid())?;
-        let generator = load::start(self.lab, &meter.client_place(), &setup, &load)?;
-        let limit = self.plan.length() + DRAIN_MAX + Duration::from_secs(30);
+        let generator = load::start(self.lab, &meter.client_place(), &server_setup, &load)?;
+        // Users who give up and try again may begin another try at the very end.
+        let tries = |abort: Abort| abort.after.duration() * (abort.retries + 1);
+        let patience = setup.environment.abort.map_or(Duration::ZERO, tries);
+        let drain = Duration::from_secs(setup.drain_s) + patience;
+        let limit = self.point.length() + drain + Duration::from_secs(30);
+        let instruments = meter.instruments(running.pid(), generator.pid())?;
         let samples = meter.samples_while(running.pid(), || generator.finish("load", limit))?;
+        let seen = instruments.map(Instruments::stop).transpose()?;
+        if let Some(seen) = &seen {
+            let path = samples_file(self.folder, &server.to_string());
+            sample::write_csv(&path, &seen.samples)?;
+        }
         std::thread::sleep(SETTLE);
         running.still_runs()?;
         let total = meter.total(running.pid())?;
-        let carried = Carried {
+        Ok(Carried {
+            version: version.into(),
+            kernel: read_line(Path::new("/proc/sys/kernel/osrelease"))?,
+            congestion_control,
             total: Counters {
                 bytes: total.bytes - before.bytes,
                 packets: total.packets - before.packets,
@@ -200,8 +182,10 @@ impl Run<'_> {
                 .into_iter()
                 .map(|(at_s, bytes)| (at_s, bytes.saturating_sub(before.bytes)))
                 .collect(),
-        };
-        write_json(&self.folder.join(format!("{name}.json")), &carried)
+            wan: meter.wan_report()?,
+            notes: meter.notes(),
+            sampling: seen.map(|seen| seen.cost),
+        })
     }
 
     fn server_setup(&self, meter: &Meter) -> Result<ServerSetup, LabError> {
@@ -214,12 +198,30 @@ impl Run<'_> {
             address: address.into(),
             port,
             root: self.root.into(),
-            rate: Some(self.plan.rate),
-            speech: self.variant.speech,
-            uplink_loopback: self.variant.loopback,
+            rate: Some(self.point.rate),
+            speech: self.point.setup.speech,
+            uplink_loopback: self.point.setup.loopback,
             admin_port,
+            workers: self.point.setup.environment.system.workers,
         })
     }
+}
+
+fn arrivals(point: &Point, schedule: &Schedule, seed: u64, site: &SiteFiles) -> Vec<Request> {
+    let model = with_per_request(point.setup.per_request_bytes);
+    workload::arrivals(
+        schedule,
+        point.rate,
+        |body_bytes| model.wire_bytes(body_bytes),
+        point.length(),
+        seed,
+        site,
+    )
+}
+
+fn read_line(path: &Path) -> Result<String, LabError> {
+    let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+    Ok(text.trim().to_owned())
 }
 
 /// A port of 127.0.0.1 that was free a moment ago.
@@ -246,6 +248,32 @@ impl Meter {
         match self {
             Self::Bed(bed) => bed.client_place(),
             Self::Admin(_) => Place::Here,
+        }
+    }
+
+    /// On loopback there is no namespace whose sockets are the server's.
+    fn instruments(
+        &self,
+        server_pid: i32,
+        generator_pid: i32,
+    ) -> Result<Option<Instruments>, LabError> {
+        match self {
+            Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pid)).map(Some),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
+        match self {
+            Self::Bed(bed) => bed.wan_report(),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Bed(bed) => bed.notes().to_vec(),
+            Self::Admin(_) => Vec::new(),
         }
     }
 

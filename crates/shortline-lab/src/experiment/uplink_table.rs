@@ -1,55 +1,97 @@
-//! The report on an uplink experiment: a table for each seed, void runs and failures, and
-//! medians over the seeds.
+//! The report on an uplink experiment as text: for each point a table of each seed, void runs
+//! and failures, medians over the seeds; then what the papers claim beside what was measured.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::figures::{BoundFigures, Figures, RunFigures, SeedFigures};
+use super::catalogue::Experiment;
+use super::claim::Compared;
+use super::figures::{BoundFigures, Figures, PointFigures, RunFigures, SeedFigures};
 use super::plan::Plan;
+use super::point::{Arrivals, Point};
 use crate::stats::Spread;
 use crate::table::{Table, bytes, three_digits, time};
 
-/// The report: a table for each seed, then medians over the seeds, then failures.
-pub fn table(plan: &Plan, figures: &Figures) -> String {
-    let mut text = head(plan);
-    for seed in &figures.seeds {
-        // Writing to a string cannot fail.
-        writeln!(
-            text,
-            "\nseed {}, {} bytes a request beside its body:",
-            seed.seed, seed.per_request_bytes
-        )
-        .ok();
-        text += &seed_table(seed).to_string();
-        text += &notes(seed);
+/// The report; `whole` is how many runs of the plan are kept.
+pub fn table(experiment: &Experiment, plan: &Plan, figures: &Figures, whole: usize) -> String {
+    let mut text = String::new();
+    if let Some(cut_short) = cut_short(plan, whole) {
+        text += &format!("{cut_short}\n\n");
     }
-    if figures.seeds.len() > 1 {
-        writeln!(
-            text,
-            "\nmedian of {} seeds (lowest to highest):",
-            figures.seeds.len()
-        )
-        .ok();
-        text += &medians(plan, figures).to_string();
+    for (point, figures) in plan.points.iter().zip(&figures.points) {
+        text += &point_tables(plan, point, figures);
     }
-    text
+    text + &claims(experiment, figures)
 }
 
-fn head(plan: &Plan) -> String {
-    let protocol = match (plan.tls, plan.http2) {
+/// What a reader must know of results that are not all there; nothing if they are.
+pub fn cut_short(plan: &Plan, whole: usize) -> Option<String> {
+    let all = plan.runs();
+    (whole < all).then(|| {
+        format!(
+            "CUT SHORT: {whole} of {all} runs are kept; the same `lab run` goes on with the others"
+        )
+    })
+}
+
+fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
+    let mut text = format!("{} {}: {}\n", plan.experiment, point.label, about(point));
+    for seed in &figures.seeds {
+        // Writing to a string cannot fail.
+        let beside = seed.bounds.map(|bounds| bounds.per_request_bytes);
+        let beside = beside.map_or(String::new(), |bytes| {
+            format!(", {bytes} bytes a request beside its body")
+        });
+        writeln!(text, "\nseed {}{beside}:", seed.seed).ok();
+        text += &seed_table(seed).to_string();
+        text += &notes(point, seed);
+    }
+    if figures.seeds.len() > 1 {
+        let seeds = figures.seeds.len();
+        writeln!(text, "\nmedian of {seeds} seeds (lowest to highest):").ok();
+        text += &medians(plan, &figures.seeds).to_string();
+    }
+    text + "\n"
+}
+
+/// What is run at a point, in words.
+pub fn about(point: &Point) -> String {
+    let setup = &point.setup;
+    let protocol = match (setup.speech.tls, setup.speech.http2) {
         (false, false) => "HTTP/1.1",
         (true, false) => "HTTP/1.1 over TLS",
         (false, true) => "HTTP/2 (prior knowledge)",
         (true, true) => "HTTP/2 over TLS",
     };
-    let per_connection = match plan.requests_per_connection {
+    let environment = &setup.environment;
+    let per_connection = match environment.requests_per_connection {
         Some(1) => "a connection per request".to_owned(),
         Some(requests) => format!("{requests} requests per connection"),
         None => "6 connections for all".to_owned(),
     };
+    let arrivals = match point.arrivals {
+        Arrivals::Phases {
+            low_load,
+            high_load,
+            ..
+        } if low_load == high_load => format!("load {low_load}"),
+        Arrivals::Phases {
+            low_s,
+            high_s,
+            low_load,
+            high_load,
+        } => format!("load {low_load} for {low_s} s, {high_load} for {high_s} s"),
+        Arrivals::Users(users) => format!("{users} user equivalents"),
+    };
+    let patience = environment.abort.map_or(String::new(), |abort| {
+        format!(
+            ", users give up after {}, {} retries",
+            abort.after, abort.retries
+        )
+    });
     format!(
-        "{}: {} for {} s, {protocol}, {per_connection}, {}, Linux {}\n",
-        plan.experiment, plan.rate, plan.seconds, plan.congestion_control, plan.kernel
+        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}, setup {environment}",
+        point.rate, point.seconds
     )
 }
 
@@ -69,29 +111,32 @@ fn seed_table(seed: &SeedFigures) -> Table {
         "late",
         "latest",
     ]);
-    let bound = |name: &str, bound: &BoundFigures| {
-        vec![
-            name.to_owned(),
-            time(bound.mean_s),
-            three_digits(bound.mean_s / seed.optimum.mean_s),
-            time(bound.p50_s),
-            time(bound.p99_s),
-            time(bound.largest_mean_s),
-            three_digits(bound.largest_mean_s / seed.optimum.largest_mean_s),
-        ]
-    };
-    table.row(bound("fluid SRPT", &seed.optimum));
-    table.row(bound("fluid PS", &seed.fair));
+    if let Some(bounds) = seed.bounds {
+        let row = |name: &str, bound: BoundFigures| {
+            vec![
+                name.to_owned(),
+                time(bound.mean_s),
+                three_digits(bound.mean_s / bounds.optimum.mean_s),
+                time(bound.p50_s),
+                time(bound.p99_s),
+                time(bound.largest_mean_s),
+                three_digits(bound.largest_mean_s / bounds.optimum.largest_mean_s),
+            ]
+        };
+        table.row(row("fluid SRPT", bounds.optimum));
+        table.row(row("fluid PS", bounds.fair));
+    }
+    let multiple = |value: Option<f64>| value.map_or("-".into(), three_digits);
     for run in &seed.runs {
         let summary = &run.summary;
         table.row(vec![
             run.server.clone(),
             time(summary.response_time.mean),
-            three_digits(run.over_optimum),
+            multiple(run.over_optimum),
             time(summary.response_time.p50),
             time(summary.response_time.p99),
             time(summary.largest.response_time.mean),
-            three_digits(run.largest_over_optimum),
+            multiple(run.largest_over_optimum),
             (summary.requests - summary.finished).to_string(),
             bytes(run.wire_bytes as f64),
             run.overload_over_off
@@ -105,7 +150,7 @@ fn seed_table(seed: &SeedFigures) -> Table {
 }
 
 /// What a reader must know beside the table: void runs and failures.
-fn notes(seed: &SeedFigures) -> String {
+fn notes(point: &Point, seed: &SeedFigures) -> String {
     let mut notes = String::new();
     for run in &seed.runs {
         if let Some(void) = &run.summary.void {
@@ -126,9 +171,10 @@ fn notes(seed: &SeedFigures) -> String {
             .map_or("-".into(), time);
         writeln!(
             notes,
-            "{} failed: {}; mean of the others {finished}; in seed-{}/{}.csv, first:",
+            "{} failed: {}; mean of the others {finished}; in {}/seed-{}/{}.csv, first:",
             run.server,
             kinds.join(", "),
+            point.label,
             seed.seed,
             run.server
         )
@@ -140,7 +186,7 @@ fn notes(seed: &SeedFigures) -> String {
     notes
 }
 
-fn medians(plan: &Plan, figures: &Figures) -> Table {
+fn medians(plan: &Plan, seeds: &[SeedFigures]) -> Table {
     let mut table = Table::new(&[
         "server",
         "mean",
@@ -151,10 +197,36 @@ fn medians(plan: &Plan, figures: &Figures) -> Table {
         "void",
     ]);
     let mut by_server: BTreeMap<&str, Vec<&RunFigures>> = BTreeMap::new();
-    for run in figures.seeds.iter().flat_map(|seed| &seed.runs) {
+    for run in seeds.iter().flat_map(|seed| &seed.runs) {
         by_server.entry(&run.server).or_default().push(run);
     }
-    let spread = |values: Vec<f64>, show: fn(f64) -> String| match Spread::of(values) {
+    let bounds = seeds.iter().filter_map(|seed| seed.bounds);
+    let optimum = bounds.map(|bounds| bounds.optimum.mean_s).collect();
+    table.row(vec!["fluid SRPT".into(), spread(optimum, time)]);
+    for server in &plan.servers {
+        let runs = by_server
+            .get(server.as_str())
+            .map_or(&[][..], Vec::as_slice);
+        let of = |value: fn(&RunFigures) -> Option<f64>, show: fn(f64) -> String| {
+            spread(runs.iter().filter_map(|run| value(run)).collect(), show)
+        };
+        let failed = |run: &&RunFigures| run.summary.requests - run.summary.finished;
+        let void = runs.iter().filter(|run| run.summary.void.is_some());
+        table.row(vec![
+            server.clone(),
+            of(|run| Some(run.summary.response_time.mean), time),
+            of(|run| run.over_optimum, three_digits),
+            of(|run| run.largest_over_optimum, three_digits),
+            of(|run| run.overload_over_off, |share| format!("{share:.3}")),
+            runs.iter().map(failed).sum::<usize>().to_string(),
+            void.count().to_string(),
+        ]);
+    }
+    table
+}
+
+fn spread(values: Vec<f64>, show: fn(f64) -> String) -> String {
+    match Spread::of(values) {
         Some(spread) => format!(
             "{} ({} to {})",
             show(spread.median),
@@ -162,49 +234,54 @@ fn medians(plan: &Plan, figures: &Figures) -> Table {
             show(spread.high)
         ),
         None => "-".into(),
-    };
-    let optimum = figures
-        .seeds
-        .iter()
-        .map(|seed| seed.optimum.mean_s)
-        .collect();
-    table.row(vec!["fluid SRPT".into(), spread(optimum, time)]);
-    for server in &plan.servers {
-        let runs = by_server
-            .get(server.as_str())
-            .map_or(&[][..], Vec::as_slice);
-        let failed: usize = runs
-            .iter()
-            .map(|run| run.summary.requests - run.summary.finished)
-            .sum();
-        table.row(vec![
-            server.clone(),
-            spread(
-                runs.iter()
-                    .map(|run| run.summary.response_time.mean)
-                    .collect(),
-                time,
-            ),
-            spread(
-                runs.iter().map(|run| run.over_optimum).collect(),
-                three_digits,
-            ),
-            spread(
-                runs.iter().map(|run| run.largest_over_optimum).collect(),
-                three_digits,
-            ),
-            spread(
-                runs.iter()
-                    .filter_map(|run| run.overload_over_off)
-                    .collect(),
-                |share| format!("{share:.3}"),
-            ),
-            failed.to_string(),
-            runs.iter()
-                .filter(|run| run.summary.void.is_some())
-                .count()
-                .to_string(),
-        ]);
     }
-    table
+}
+
+fn claims(experiment: &Experiment, figures: &Figures) -> String {
+    let mut text = String::new();
+    for figure in &experiment.figures {
+        if figure.checks.is_empty() {
+            continue;
+        }
+        let name = if figure.name.is_empty() {
+            "aim"
+        } else {
+            figure.name
+        };
+        writeln!(text, "{name}: {}", figure.claim).ok();
+        for check in &figure.checks {
+            let compared = check.compare(figures);
+            let paper = check.paper;
+            writeln!(
+                text,
+                "  {}: {}: paper {paper}; ours {}",
+                compared.verdict.word(),
+                compared.what,
+                ours(&compared)
+            )
+            .ok();
+        }
+    }
+    text
+}
+
+/// Our figures in words: one, or each with its point.
+pub fn ours(compared: &Compared) -> String {
+    match &compared.ours[..] {
+        [] => "-".into(),
+        [(_, value)] => ratio(*value),
+        all => {
+            let one = |(label, value): &(String, f64)| format!("{label} {}", ratio(*value));
+            all.iter().map(one).collect::<Vec<String>>().join(", ")
+        }
+    }
+}
+
+/// Three places below 1, where a few thousandths may decide.
+fn ratio(value: f64) -> String {
+    if value < 1.0 {
+        format!("{value:.3}")
+    } else {
+        three_digits(value)
+    }
 }

@@ -22,7 +22,8 @@ use crate::LabError;
 use crate::bed::Place;
 use crate::lab::Lab;
 use crate::process::{Log, Process};
-use kernel::{Kernel, Time};
+use kernel::Kernel;
+pub use kernel::Time;
 
 /// The guest's memory: room for the site, a server's and the generator's.
 const MEMORY: &str = "mem=2G";

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use plotters::prelude::*;
+use shortline_lab::drawing::{self, Drawn, Panel, Points};
 
 use super::ModelResult;
 use super::simulated::Simulated;
-use crate::drawing::{self, Drawn, Panel, Points};
 use crate::error::CommandError;
 
 const WIDTH: u32 = 1120;
@@ -31,7 +31,7 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
     let dots = results.iter().any(|result| result.simulated.is_some());
     drawing::write(path, "shortline model", (WIDTH, HEIGHT), |whole| {
         let dots = dots.then_some("simulated");
-        let panels = drawing::legend_below(whole, &names(results), dots)?;
+        let panels = drawing::legend_below(whole, &drawing::styled(names(results)), dots)?;
         let (left, right) = panels.split_horizontally(WIDTH / 2);
         if several {
             by_load(&left, &right, results)
@@ -39,6 +39,7 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
             by_size(&left, &right, results)
         }
     })
+    .map_err(CommandError::failure)
 }
 
 fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {

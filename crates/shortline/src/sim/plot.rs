@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use plotters::prelude::*;
+use shortline_lab::drawing::{self, Axis, Drawn, Frame, Line, Panel, Points};
 use shortline_sim::results::PolicyResult;
 
-use crate::drawing::{self, Drawn, Panel, Points};
 use crate::error::CommandError;
 
 const WIDTH: u32 = 1280;
@@ -79,93 +79,39 @@ pub(super) fn draw(path: &Path, title: &str, results: &[PolicyResult]) -> Result
     drawing::write(path, title, (WIDTH, HEIGHT), |whole| {
         draw_all(whole, title, results)
     })
+    .map_err(CommandError::failure)
 }
 
 fn draw_all(whole: &Panel<'_>, title: &str, results: &[PolicyResult]) -> Drawn {
-    let names: Vec<String> = results
-        .iter()
-        .map(|result| result.policy.to_string())
-        .collect();
+    let names = results.iter().map(|result| result.policy.to_string());
+    let names = drawing::styled(names.collect());
     let panels = drawing::legend_below(&whole.titled(title, ("sans-serif", 22))?, &names, None)?
         .split_evenly((3, 2));
-    for (panel, drawing) in panels.iter().zip(&DRAWINGS) {
-        let lines: Vec<Points> = results
-            .iter()
-            .map(|result| {
-                let positive = |(x, y): &(f64, f64)| {
-                    (!drawing.log_x || *x > 0.0) && (!drawing.log_y || *y > 0.0)
-                };
-                let points = (drawing.points)(result).into_iter();
-                points.filter(positive).collect()
-            })
-            .collect();
-        draw_panel(panel, drawing, &lines)?;
+    for (panel, about) in panels.iter().zip(&DRAWINGS) {
+        let line = |((name, style), result): (&(String, ShapeStyle), &PolicyResult)| Line {
+            name: name.clone(),
+            style: *style,
+            points: (about.points)(result),
+        };
+        let lines: Vec<Line> = names.iter().zip(results).map(line).collect();
+        drawing::chart(panel, &frame(about), &lines)?;
     }
     Ok(())
 }
 
-fn draw_panel(panel: &Panel<'_>, drawing: &Drawing<'_>, lines: &[Points]) -> Drawn {
-    let points = || lines.iter().flatten();
-    let x = range(points().map(|point| point.0), drawing.log_x);
-    let y = range(points().map(|point| point.1), drawing.log_y);
-    let mut builder = ChartBuilder::on(panel);
-    builder
-        .caption(drawing.caption, drawing::FONT_CAPTION)
-        .margin(10)
-        .x_label_area_size(44)
-        .y_label_area_size(70);
-    match (drawing.log_x, drawing.log_y) {
-        (false, false) => draw_chart(
-            builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?,
-            drawing,
-            lines,
-        ),
-        (false, true) => {
-            let y = (y.0..y.1).log_scale();
-            draw_chart(builder.build_cartesian_2d(x.0..x.1, y)?, drawing, lines)
-        }
-        (true, _) => {
-            let (x, y) = ((x.0..x.1).log_scale(), (y.0..y.1).log_scale());
-            draw_chart(builder.build_cartesian_2d(x, y)?, drawing, lines)
-        }
+fn frame<'a>(about: &Drawing<'a>) -> Frame<'a> {
+    let axis = |text, log| Axis {
+        about: text,
+        log,
+        range: None,
+        format: drawing::number,
+    };
+    Frame {
+        caption: about.caption,
+        x: axis(about.x, about.log_x),
+        y: axis("", about.log_y),
+        shaded: &[],
     }
-}
-
-fn draw_chart<'a, X, Y>(
-    mut chart: ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    drawing: &Drawing<'_>,
-    lines: &[Points],
-) -> Drawn
-where
-    X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
-    Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
-{
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .label_style(drawing::FONT)
-        .x_desc(drawing.x)
-        .x_label_formatter(&|value| drawing::number(*value))
-        .y_label_formatter(&|value| drawing::number(*value))
-        .draw()?;
-    for (place, points) in lines.iter().enumerate() {
-        drawing::line(&mut chart, drawing::style(place), points)?;
-    }
-    Ok(())
-}
-
-/// The range of some values, a little wider; something drawable without any.
-fn range(values: impl Iterator<Item = f64>, log: bool) -> (f64, f64) {
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
-    if !(low.is_finite() && high.is_finite()) {
-        return (0.1, 1.0);
-    }
-    if log {
-        return (low / 1.3, high * 1.3);
-    }
-    (low.min(0.0), high.max(low + 1e-9) * 1.05)
 }
 
 fn by_size(

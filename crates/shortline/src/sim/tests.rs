@@ -108,12 +108,12 @@ fn csv_and_drawings_are_written() {
     }
     for (name, start) in [("r.svg", "<svg"), ("r.html", "<!doctype html>")] {
         let path = folder.path().join(name);
-        drawing::check_file(&path).unwrap();
+        check_plot_file(&path).unwrap();
         plot::draw(&path, "title", &results).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(start) && text.contains("srpt"), "{name}");
     }
-    let told = |name: &str| drawing::check_file(&folder.path().join(name)).unwrap_err();
+    let told = |name: &str| check_plot_file(&folder.path().join(name)).unwrap_err();
     assert!(
         told("r.png")
             .to_string()

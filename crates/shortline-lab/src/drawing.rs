@@ -1,0 +1,356 @@
+//! What all drawings share, those of `sim` and `model` as those of experiments: the file, SVG or
+//! a page with it, lines with their colours and legend, and a chart of lines ([`chart`]). Text is
+//! left to the viewer's own fonts.
+//!
+//! Colours are written into the SVG as on paper. A page that also has a dark side puts
+//! [`style_sheet`] beside it, whose rules say what stands for each of them.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::LabError;
+
+/// A colour, and what stands for it on a dark ground.
+struct Colour {
+    light: RGBColor,
+    dark: RGBColor,
+}
+
+const fn colour(light: (u8, u8, u8), dark: (u8, u8, u8)) -> Colour {
+    Colour {
+        light: RGBColor(light.0, light.1, light.2),
+        dark: RGBColor(dark.0, dark.1, dark.2),
+    }
+}
+
+/// Told apart also by those who see no red or green (Okabe and Ito 2008, and two more).
+const COLOURS: [Colour; 8] = [
+    colour((0, 114, 178), (92, 154, 255)),
+    colour((213, 94, 0), (255, 138, 61)),
+    colour((0, 158, 115), (51, 199, 154)),
+    colour((204, 121, 167), (227, 156, 196)),
+    colour((230, 159, 0), (242, 190, 70)),
+    colour((86, 180, 233), (140, 220, 255)),
+    colour((120, 80, 40), (190, 145, 100)),
+    colour((90, 90, 90), (165, 165, 165)),
+];
+/// Text, axes, and the line of the optimum.
+const INK: Colour = colour((0, 0, 0), (232, 232, 232));
+/// A line to compare with that nobody served.
+const REFERENCE: Colour = colour((150, 150, 150), (120, 120, 120));
+/// Behind the lines where the link is overloaded.
+const SHADE: Colour = colour((255, 236, 200), (64, 52, 26));
+/// Around everything.
+const PAPER: Colour = colour((255, 255, 255), (24, 26, 30));
+
+/// The font of axes and legends.
+pub const FONT: (&str, u32) = ("sans-serif", 14);
+/// The font of captions.
+pub const FONT_CAPTION: (&str, u32) = ("sans-serif", 17);
+
+/// Pixels of the legend: on its sides, for a mark with what is around it, for a character of a
+/// proportional font on average, for a row.
+const LEGEND_MARGIN: u32 = 20;
+const LEGEND_MARK: u32 = 56;
+const LEGEND_CHARACTER: u32 = 8;
+const LEGEND_ROW: u32 = 22;
+
+/// A part of a drawing.
+pub type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// What drawing ends in.
+pub type Drawn = Result<(), Box<dyn std::error::Error>>;
+/// The points of a line.
+pub type Points = Vec<(f64, f64)>;
+
+/// Draws to a file of so many pixels, a page if it ends in `.html`.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(
+    path: &Path,
+    title: &str,
+    size: (u32, u32),
+    draw: impl FnOnce(&Panel<'_>) -> Drawn,
+) -> Result<(), LabError> {
+    let failed = |error: &dyn std::fmt::Display| LabError::Plot {
+        path: path.into(),
+        problem: error.to_string(),
+    };
+    let svg = svg(size, draw).map_err(|error| failed(&error))?;
+    let text = if is_page(path) {
+        format!("<!doctype html>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n{svg}\n")
+    } else {
+        svg
+    };
+    std::fs::write(path, text).map_err(|error| failed(&error))
+}
+
+/// A drawing of so many pixels, as text.
+///
+/// # Errors
+/// Those of the backend.
+pub fn svg(
+    size: (u32, u32),
+    draw: impl FnOnce(&Panel<'_>) -> Drawn,
+) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    let whole = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    whole.fill(&PAPER.light)?;
+    draw(&whole)?;
+    whole.present()?;
+    // It borrows the text until then.
+    drop(whole);
+    Ok(svg)
+}
+
+/// Whether a drawing of this name is a page and not bare SVG.
+pub fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "html")
+}
+
+/// Rules of CSS that colour drawings inside an element `.drawing` for a dark ground.
+pub fn style_sheet() -> String {
+    let all = COLOURS.iter().chain([&INK, &REFERENCE, &SHADE, &PAPER]);
+    let hex = |RGBColor(red, green, blue): RGBColor| format!("#{red:02X}{green:02X}{blue:02X}");
+    let rule = |colour: &Colour| {
+        let (light, dark) = (hex(colour.light), hex(colour.dark));
+        format!(
+            ".drawing [fill=\"{light}\"]{{fill:{dark}}}\n\
+             .drawing [stroke=\"{light}\"]{{stroke:{dark}}}\n"
+        )
+    };
+    all.map(rule).collect()
+}
+
+/// The style of the line at this place among others.
+pub fn style(place: usize) -> ShapeStyle {
+    COLOURS[place % COLOURS.len()].light.stroke_width(2)
+}
+
+/// The style of the optimum's line.
+pub fn style_of_optimum() -> ShapeStyle {
+    INK.light.stroke_width(2)
+}
+
+/// The style of a line to compare with that nobody served.
+pub fn style_of_reference() -> ShapeStyle {
+    REFERENCE.light.stroke_width(2)
+}
+
+/// Names with the styles of their lines, in their order.
+pub fn styled(names: Vec<String>) -> Vec<(String, ShapeStyle)> {
+    let styled = |(place, name)| (name, style(place));
+    names.into_iter().enumerate().map(styled).collect()
+}
+
+/// A line with its name in the legend.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What the legend calls it.
+    pub name: String,
+    /// How it looks there and in every chart.
+    pub style: ShapeStyle,
+    /// Where it goes.
+    pub points: Points,
+}
+
+/// One of the two axes of a [`chart`].
+#[derive(Clone, Copy, Debug)]
+pub struct Axis<'a> {
+    /// What it counts, with the unit.
+    pub about: &'a str,
+    /// Whether equal distances are equal factors; what is not above 0 is left out then.
+    pub log: bool,
+    /// From where to where; as far as the lines go where nothing is said.
+    pub range: Option<(f64, f64)>,
+    /// How its numbers are written.
+    pub format: fn(f64) -> String,
+}
+
+/// A chart but for its lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Above it.
+    pub caption: &'a str,
+    /// To the right.
+    pub x: Axis<'a>,
+    /// Upwards.
+    pub y: Axis<'a>,
+    /// From where to where it is shaded.
+    pub shaded: &'a [(f64, f64)],
+}
+
+/// Draws lines in a frame.
+///
+/// # Errors
+/// Those of the backend.
+pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
+    let lines: Vec<Line> = lines.iter().map(|line| drawable(line, frame)).collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let x = frame
+        .x
+        .range
+        .unwrap_or_else(|| range(points().map(|point| point.0), frame.x.log));
+    let y = frame
+        .y
+        .range
+        .unwrap_or_else(|| range(points().map(|point| point.1), frame.y.log));
+    let mut builder = ChartBuilder::on(panel);
+    builder
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(64);
+    if !frame.caption.is_empty() {
+        builder.caption(frame.caption, FONT_CAPTION);
+    }
+    let (x_plain, y_plain) = (x.0..x.1, y.0..y.1);
+    match (frame.x.log, frame.y.log) {
+        (false, false) => fill(
+            builder.build_cartesian_2d(x_plain, y_plain)?,
+            frame,
+            y,
+            &lines,
+        ),
+        (false, true) => {
+            let y_log = y_plain.log_scale();
+            fill(
+                builder.build_cartesian_2d(x_plain, y_log)?,
+                frame,
+                y,
+                &lines,
+            )
+        }
+        (true, false) => {
+            let x_log = x_plain.log_scale();
+            fill(
+                builder.build_cartesian_2d(x_log, y_plain)?,
+                frame,
+                y,
+                &lines,
+            )
+        }
+        (true, true) => {
+            let (x_log, y_log) = (x_plain.log_scale(), y_plain.log_scale());
+            fill(builder.build_cartesian_2d(x_log, y_log)?, frame, y, &lines)
+        }
+    }
+}
+
+fn drawable(line: &Line, frame: &Frame<'_>) -> Line {
+    let positive = |(x, y): &(f64, f64)| (!frame.x.log || *x > 0.0) && (!frame.y.log || *y > 0.0);
+    let points = line.points.iter().copied();
+    Line {
+        points: points.filter(positive).collect(),
+        ..line.clone()
+    }
+}
+
+fn fill<'a, X, Y>(
+    mut chart: ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    frame: &Frame<'_>,
+    (bottom, top): (f64, f64),
+    lines: &[Line],
+) -> Drawn
+where
+    X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+{
+    let shade = |(begin, end): &(f64, f64)| {
+        Rectangle::new([(*begin, bottom), (*end, top)], SHADE.light.filled())
+    };
+    chart.draw_series(frame.shaded.iter().map(shade))?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .label_style(FONT)
+        .x_desc(frame.x.about)
+        .y_desc(frame.y.about)
+        .x_labels(6)
+        .x_label_formatter(&|value| (frame.x.format)(*value))
+        .y_label_formatter(&|value| (frame.y.format)(*value))
+        .draw()?;
+    for each in lines {
+        line(&mut chart, each.style, &each.points)?;
+        if let [only] = each.points[..] {
+            // A line of one point would not be seen.
+            chart.draw_series([Circle::new(only, 3, each.style.filled())])?;
+        }
+    }
+    Ok(())
+}
+
+/// The range of some values, a little wider; something drawable without any.
+fn range(values: impl Iterator<Item = f64>, log: bool) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    if !(low.is_finite() && high.is_finite()) {
+        return (0.1, 1.0);
+    }
+    if log {
+        return (low / 1.3, high * 1.3);
+    }
+    (low.min(0.0), high.max(low + 1e-9) * 1.05)
+}
+
+/// Draws a line.
+///
+/// # Errors
+/// Those of the backend.
+pub fn line<X, Y>(
+    chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
+    style: ShapeStyle,
+    points: &Points,
+) -> Drawn
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+    Ok(())
+}
+
+/// Draws a legend at the foot, where it covers nothing, and returns what is above it: the names
+/// and styles of the lines in their order, and what dots are, if there are any.
+///
+/// # Errors
+/// Those of the backend.
+pub fn legend_below<'a>(
+    whole: &Panel<'a>,
+    lines: &[(String, ShapeStyle)],
+    dots: Option<&str>,
+) -> Result<Panel<'a>, Box<dyn std::error::Error>> {
+    let (width, height) = whole.dim_in_pixel();
+    let texts: Vec<&str> = lines
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .chain(dots)
+        .collect();
+    let longest = texts.iter().map(|text| text.chars().count()).max();
+    let column = LEGEND_MARK + LEGEND_CHARACTER * longest.unwrap_or(0) as u32;
+    let columns = ((width - 2 * LEGEND_MARGIN) / column).max(1);
+    let rows = (texts.len() as u32).div_ceil(columns);
+    let (above, foot) = whole.split_vertically(height - rows * LEGEND_ROW - LEGEND_MARGIN / 2);
+    for (place, text) in (0u32..).zip(texts) {
+        let x = (LEGEND_MARGIN + place % columns * column) as i32;
+        let y = (place / columns * LEGEND_ROW + LEGEND_ROW / 2) as i32;
+        if let Some((_, style)) = lines.get(place as usize) {
+            foot.draw(&PathElement::new([(x, y), (x + 24, y)], *style))?;
+        } else {
+            foot.draw(&Circle::new((x + 12, y), 3, INK.light.filled()))?;
+        }
+        foot.draw(&Text::new(text.to_owned(), (x + 32, y - 7), FONT))?;
+    }
+    Ok(above)
+}
+
+/// A number of any magnitude in few characters, for the axes.
+pub fn number(value: f64) -> String {
+    if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) {
+        return format!("{value:.0e}");
+    }
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,360 @@
+//! What a paper claims in a figure or table, as something that can be compared with figures
+//! of our own: a ratio of two servers at a point, and what it should at least or at most be.
+//!
+//! FAIR is nginx, as long as it was run; else what comes nearest to it.
+
+use super::figures::{Figures, RunFigures, SeedFigures};
+use crate::stats::Spread;
+
+/// Who stands for FAIR, the first of these that was run.
+const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
+/// Who stands for SRPT.
+const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
+
+/// A figure or table of a paper.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Which: paper and number.
+    pub name: &'static str,
+    /// What it claims, with its figures.
+    pub claim: &'static str,
+    /// The claim in numbers.
+    pub checks: Vec<Check>,
+    /// What it draws.
+    pub shows: &'static [Plot],
+}
+
+/// What a figure draws. The first four have a point of the experiment for each point of their
+/// lines; the others are drawn for each point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plot {
+    /// Mean response time.
+    Mean,
+    /// Mean slowdown.
+    Slowdown,
+    /// Requests finished per second.
+    Requests,
+    /// Bytes of finished requests.
+    Bytes,
+    /// Response time by the second of arrival.
+    OverTime,
+    /// Time to first byte by the second of arrival.
+    FirstByte,
+    /// Share of requests that take longer.
+    Complementary,
+    /// Mean response time by size.
+    BySize,
+    /// Mean response time by percentile of size.
+    ByPercentile,
+    /// Variance by percentile of size.
+    Variance,
+    /// Starvation stretch against FAIR.
+    Stretch,
+    /// Connections over time.
+    Connections,
+    /// SYNs dropped, in all, over time.
+    Drops,
+}
+
+/// One claim in numbers.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What is compared.
+    pub measure: Measure,
+    /// Of whom; nothing is whoever stands for SRPT.
+    pub of: Option<&'static str>,
+    /// With whom; nothing is whoever stands for FAIR.
+    pub over: Option<&'static str>,
+    /// At which points: those whose label begins so.
+    pub at: &'static str,
+    /// How the points are put together.
+    pub across: Across,
+    /// What it should be.
+    pub want: Want,
+    /// What the paper found, in its words.
+    pub paper: &'static str,
+}
+
+/// A figure to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// How many times shorter the mean response time is, what failed counting with the time
+    /// until it did (003, appendix).
+    MeanGain,
+    /// The same of finished requests alone (000, 4; SURGE).
+    FinishedGain,
+    /// The same of those requests that finished before the last one arrived.
+    MeanGainInTime,
+    /// How many times shorter the mean time to the first byte is.
+    FirstByteGain,
+    /// How many times smaller the mean slowdown is.
+    SlowdownGain,
+    /// How many times smaller the variance of response times is.
+    VarianceGain,
+    /// Mean response time of the largest 1 % over that of the other's.
+    LargestRatio,
+    /// Mean response time of requests for the very largest file over that of the other's.
+    BiggestRatio,
+    /// Bytes the link carried (in the overloads, where there are any) over the other's.
+    BytesRatio,
+    /// Most connections at once over the other's.
+    ConnectionsRatio,
+    /// Requests that never completed over the other's.
+    IncompleteRatio,
+    /// Per cent of requests whose starvation stretch is above 1.
+    StarvedPercent,
+    /// The starvation stretch of the largest request.
+    LargestStretch,
+    /// The mean response time over the optimum's.
+    OverOptimum,
+    /// SYNs that the first server's system dropped.
+    SynDrops,
+    /// When it dropped the first, in seconds; nothing where it dropped none.
+    FirstSynDrop,
+}
+
+/// How the figures of several points are held against a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    /// One by one.
+    Each,
+    /// Their mean.
+    Average,
+    /// The highest.
+    Highest,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Want {
+    /// No smaller.
+    AtLeast(f64),
+    /// No larger.
+    AtMost(f64),
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// At every point.
+    Holds,
+    /// At some points.
+    Partly,
+    /// At none.
+    DoesNot,
+    /// It could not be compared: what it takes was not run or not measured.
+    Open,
+}
+
+/// A claim beside our own figures.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// What is compared, in words.
+    pub what: String,
+    /// Ours at each point: its label, the median over the seeds.
+    pub ours: Vec<(String, f64)>,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+impl Check {
+    /// A check of SRPT against FAIR at every point.
+    pub const fn new(measure: Measure, want: Want, paper: &'static str) -> Self {
+        Self {
+            measure,
+            of: None,
+            over: None,
+            at: "",
+            across: Across::Each,
+            want,
+            paper,
+        }
+    }
+
+    /// The same at the points whose label begins so.
+    #[must_use]
+    pub const fn at(self, at: &'static str) -> Self {
+        Self { at, ..self }
+    }
+
+    /// The same of the points together.
+    #[must_use]
+    pub const fn across(self, across: Across) -> Self {
+        Self { across, ..self }
+    }
+
+    /// The same of one server over another.
+    #[must_use]
+    pub const fn of(self, of: &'static str, over: &'static str) -> Self {
+        Self {
+            of: Some(of),
+            over: Some(over),
+            ..self
+        }
+    }
+
+    /// The claim beside what was measured.
+    pub fn compare(&self, figures: &Figures) -> Compared {
+        let points = figures.points.iter();
+        let points = points.filter(|point| point.label.starts_with(self.at));
+        let mut names = None;
+        let mut ours = Vec::new();
+        for point in points {
+            let values = point.seeds.iter().filter_map(|seed| {
+                let (of, over) = self.pair(seed)?;
+                names.get_or_insert((of.server.clone(), over.server.clone()));
+                self.measure.value(of, over)
+            });
+            if let Some(spread) = Spread::of(values) {
+                ours.push((point.label.clone(), spread.median));
+            }
+        }
+        let ours = self.across.together(ours);
+        let good = ours
+            .iter()
+            .filter(|(_, value)| self.want.is_met(*value))
+            .count();
+        let verdict = match (good, ours.len()) {
+            (_, 0) => Verdict::Open,
+            (good, all) if good == all => Verdict::Holds,
+            (0, _) => Verdict::DoesNot,
+            _ => Verdict::Partly,
+        };
+        Compared {
+            what: self.about(names),
+            ours,
+            verdict,
+        }
+    }
+
+    fn about(&self, names: Option<(String, String)>) -> String {
+        let (of, over) = names.unwrap_or_else(|| {
+            let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
+            (name(self.of, "SRPT"), name(self.over, "FAIR"))
+        });
+        match self.measure {
+            Measure::OverOptimum | Measure::SynDrops | Measure::FirstSynDrop => {
+                format!("{}, {of}", self.measure.about())
+            }
+            _ => format!("{}, {of} against {over}", self.measure.about()),
+        }
+    }
+
+    fn pair<'a>(&self, seed: &'a SeedFigures) -> Option<(&'a RunFigures, &'a RunFigures)> {
+        let of = run(seed, self.of.as_slice(), &OURS)?;
+        let over = run(seed, self.over.as_slice(), &FAIR)?;
+        (of.server != over.server).then_some((of, over))
+    }
+}
+
+/// Who stands for FAIR among the servers that were run.
+pub fn fair_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    FAIR.iter()
+        .find_map(|fair| servers.clone().find(|name| name == fair))
+}
+
+fn run<'a>(seed: &'a SeedFigures, named: &[&str], usual: &[&str]) -> Option<&'a RunFigures> {
+    let names = if named.is_empty() { usual } else { named };
+    let find = |name: &&str| seed.runs.iter().find(|run| run.server == *name);
+    names.iter().find_map(find)
+}
+
+impl Across {
+    fn together(self, ours: Vec<(String, f64)>) -> Vec<(String, f64)> {
+        let values = || ours.iter().map(|(_, value)| *value);
+        let one = |name: &str, value| vec![(name.to_owned(), value)];
+        match self {
+            _ if ours.is_empty() => ours,
+            Self::Each => ours,
+            Self::Average => one("average", values().sum::<f64>() / ours.len() as f64),
+            Self::Highest => one("highest", values().fold(f64::MIN, f64::max)),
+        }
+    }
+}
+
+impl Want {
+    /// Whether a figure is what it should be.
+    pub fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+}
+
+impl Verdict {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Partly => "holds partly",
+            Self::DoesNot => "does not hold",
+            Self::Open => "not measured",
+        }
+    }
+}
+
+impl Measure {
+    /// What it is, in words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::MeanGain => "mean response time of all requests, times shorter",
+            Self::FinishedGain => "mean response time of finished requests, times shorter",
+            Self::MeanGainInTime => {
+                "mean response time of what finished before the last arrival, times shorter"
+            }
+            Self::FirstByteGain => "mean time to the first byte, times shorter",
+            Self::SlowdownGain => "mean slowdown, times smaller",
+            Self::VarianceGain => "variance of response times, times smaller",
+            Self::LargestRatio => "mean response time of the largest 1 %, ratio",
+            Self::BiggestRatio => "mean response time of the very largest file, ratio",
+            Self::BytesRatio => "bytes carried, ratio",
+            Self::ConnectionsRatio => "most connections at once, ratio",
+            Self::IncompleteRatio => "requests that never completed, ratio",
+            Self::StarvedPercent => "requests with a starvation stretch above 1, per cent",
+            Self::LargestStretch => "starvation stretch of the largest request",
+            Self::OverOptimum => "mean response time over the optimum's",
+            Self::SynDrops => "SYNs dropped",
+            Self::FirstSynDrop => "the first SYN dropped, after seconds",
+        }
+    }
+
+    fn value(self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
+        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
+        let mean = |run: &RunFigures| run.summary.response_time.mean;
+        let variance = |run: &RunFigures| run.summary.response_time.variance;
+        let failed = |run: &RunFigures| (run.summary.requests - run.summary.finished) as f64;
+        let stretch = || {
+            of.stretch
+                .iter()
+                .find(|stretch| stretch.over == over.server)
+        };
+        match self {
+            Self::MeanGain => ratio(mean(over), mean(of)),
+            Self::FinishedGain => ratio(
+                over.summary.response_time_mean_finished_s?,
+                of.summary.response_time_mean_finished_s?,
+            ),
+            Self::MeanGainInTime => ratio(over.mean_in_time_s?, of.mean_in_time_s?),
+            Self::FirstByteGain => {
+                let first_byte = |run: &RunFigures| Some(run.summary.first_byte?.mean);
+                ratio(first_byte(over)?, first_byte(of)?)
+            }
+            Self::SlowdownGain => ratio(over.summary.slowdown?.mean, of.summary.slowdown?.mean),
+            Self::VarianceGain => ratio(variance(over), variance(of)),
+            Self::LargestRatio => ratio(
+                of.summary.largest.response_time.mean,
+                over.summary.largest.response_time.mean,
+            ),
+            Self::BiggestRatio => ratio(of.biggest_mean_s, over.biggest_mean_s),
+            Self::BytesRatio => ratio(of.carried_bytes(), over.carried_bytes()),
+            Self::ConnectionsRatio => ratio(of.connections_max as f64, over.connections_max as f64),
+            Self::IncompleteRatio => ratio(failed(of), failed(over)),
+            Self::StarvedPercent => Some(100.0 * stretch()?.share_above_1),
+            Self::LargestStretch => Some(stretch()?.largest),
+            Self::OverOptimum => of.over_optimum,
+            Self::SynDrops => of.seen.map(|seen| seen.syn_drops),
+            Self::FirstSynDrop => of.seen?.first_syn_drop_s,
+        }
+    }
+}

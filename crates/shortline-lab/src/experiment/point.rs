@@ -1,0 +1,239 @@
+//! A point of an experiment: everything that a run depends on but the server and the seed.
+//!
+//! Points are data, kept in `plan.json` with the results, so that a later run knows whether
+//! it would repeat what is kept. What a point asks for and the lab cannot do yet is told by
+//! [`Point::missing`] before anything is made.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shortline_load::workload::Schedule;
+use shortline_sched::units::Rate;
+
+use crate::bed::Setup as Environment;
+use crate::server::Speech;
+
+/// One point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its name, and that of its folder among the results: `a-z0-9.-` only.
+    pub label: String,
+    /// Where it lies on the experiment's axis; nothing where there is none.
+    pub x: Option<f64>,
+    /// The files that are served.
+    pub files: Files,
+    /// When they are asked for.
+    pub arrivals: Arrivals,
+    /// How long arrivals last, in seconds.
+    pub seconds: u64,
+    /// The uplink's rate.
+    pub rate: Rate,
+    /// Protocol, clients, network and system.
+    pub setup: Setup,
+}
+
+/// The files of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Files {
+    /// Sizes as in paper 000, 2.1.
+    WorldCup,
+    /// Sizes as in paper 000's appendix.
+    Nasa,
+    /// SURGE as in paper 001.
+    Surge001,
+    /// SURGE as in the appendix of paper 003.
+    Surge003,
+    /// SURGE as in paper 004.
+    Surge004,
+}
+
+/// When requests are made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Open loop: phases of low load and of overload in turn, the low one first.
+    Phases {
+        /// How long the low phase lasts, in seconds.
+        low_s: f64,
+        /// How long the overload lasts, in seconds.
+        high_s: f64,
+        /// Load in the low phase, 1 being the whole uplink.
+        low_load: f64,
+        /// Load in the overload.
+        high_load: f64,
+    },
+    /// Closed loop: so many user equivalents.
+    Users(u32),
+}
+
+/// Protocol, clients, network and system of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The clients' networks and habits, packets, the server's system.
+    pub environment: Environment,
+    /// What the link carries for a request beside its body and the heads of its packets, as
+    /// measured before, in bytes: so that a load of 1.2 is one whatever the protocol costs.
+    pub per_request_bytes: u64,
+    /// TLS and HTTP/2.
+    pub speech: Speech,
+    /// On loopback, without an uplink that the kernel limits: ours alone.
+    pub loopback: bool,
+    /// How many writers the server of paper 001 has; none is no such server.
+    pub writers: Option<u32>,
+    /// How long after the last arrival the generator waits for what is still under way, in
+    /// seconds; what is not over then has failed.
+    pub drain_s: u64,
+}
+
+impl Setup {
+    /// A connection per request over HTTP/1.1 in the clear, through no WAN, today's system.
+    pub fn plain() -> Self {
+        Self {
+            environment: Environment::today(),
+            per_request_bytes: 460,
+            speech: Speech::default(),
+            loopback: false,
+            writers: None,
+            drain_s: 30,
+        }
+    }
+}
+
+impl Arrivals {
+    /// A load that does not change.
+    pub fn steady(load: f64) -> Self {
+        Self::Phases {
+            low_s: 1.0,
+            high_s: 1.0,
+            low_load: load,
+            high_load: load,
+        }
+    }
+
+    /// A row of Table I of paper 000.
+    pub fn table_one(name: &str) -> Self {
+        let schedule = Schedule::by_name(name).expect("invariant: a name of Table I");
+        Self::Phases {
+            low_s: schedule.low_s,
+            high_s: schedule.high_s,
+            low_load: schedule.low_load,
+            high_load: schedule.high_load,
+        }
+    }
+
+    /// The phases for the generator of arrivals; nothing in a closed loop.
+    pub fn schedule(&self) -> Option<Schedule> {
+        match *self {
+            Self::Phases {
+                low_s,
+                high_s,
+                low_load,
+                high_load,
+            } => Some(Schedule {
+                name: "",
+                low_s,
+                high_s,
+                low_load,
+                high_load,
+            }),
+            Self::Users(_) => None,
+        }
+    }
+}
+
+impl Point {
+    /// A point of the World Cup's files over 10 Mbit/s.
+    pub fn new(label: impl Into<String>, arrivals: Arrivals, seconds: u64) -> Self {
+        Self {
+            label: label.into(),
+            x: None,
+            files: Files::WorldCup,
+            arrivals,
+            seconds,
+            rate: Rate::from_bps(10_000_000),
+            setup: Setup::plain(),
+        }
+    }
+
+    /// The same at a place on the axis.
+    #[must_use]
+    pub fn at(self, x: f64) -> Self {
+        Self { x: Some(x), ..self }
+    }
+
+    /// The same with something else in its setup.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
+        change(&mut self.setup);
+        self
+    }
+
+    /// The same with other files.
+    #[must_use]
+    pub fn of(self, files: Files) -> Self {
+        Self { files, ..self }
+    }
+
+    /// How long arrivals last.
+    pub fn length(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+
+    /// When the overloads begin and end, in seconds after the start.
+    pub fn overloads_s(&self) -> Vec<(f64, f64)> {
+        let end_s = self.seconds as f64;
+        let Some(schedule) = self.arrivals.schedule() else {
+            return Vec::new();
+        };
+        if schedule.low_load > 1.0 {
+            return vec![(0.0, end_s)];
+        }
+        if schedule.high_load <= 1.0 {
+            return Vec::new();
+        }
+        let period_s = schedule.low_s + schedule.high_s;
+        let overload = |period: f64| {
+            let begin_s = period * period_s + schedule.low_s;
+            (begin_s, end_s.min(begin_s + schedule.high_s))
+        };
+        let all = (0..).map(|period| overload(f64::from(period)));
+        all.take_while(|(begin_s, _)| *begin_s < end_s).collect()
+    }
+
+    /// What it needs that the lab does not have yet.
+    pub fn missing(&self) -> Option<&'static str> {
+        let environment = &self.setup.environment;
+        if self.files != Files::WorldCup || matches!(self.arrivals, Arrivals::Users(_)) {
+            return Some("the SURGE and NASA workloads");
+        }
+        if environment.groups.len() > 1 {
+            return Some("a generator that comes from several addresses");
+        }
+        // What the bed only notes would be the very thing that such points differ in.
+        if self.label.starts_with("rto-") {
+            return Some("a kernel whose initial timeout can be set");
+        }
+        self.setup.writers.map(|_| "the server of paper 001")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overloads_are_the_second_halves_of_w1() {
+        let of = |seconds| Point::new("w1", Arrivals::table_one("w1"), seconds).overloads_s();
+        assert_eq!(of(100), [(25.0, 50.0), (75.0, 100.0)]);
+        assert_eq!(of(30), [(25.0, 30.0)]);
+        assert_eq!(of(20), []);
+    }
+
+    #[test]
+    fn a_steady_load_is_an_overload_or_none() {
+        let of = |load| Point::new("steady", Arrivals::steady(load), 10).overloads_s();
+        assert_eq!(of(1.2), [(0.0, 10.0)]);
+        assert_eq!(of(0.9), []);
+    }
+}

@@ -1,0 +1,233 @@
+//! What happens inside the server's machine over time (000, 2.5, which patched its kernel for it;
+//! Linux tells all of it today): connections and the queues they wait in, what the kernel drops,
+//! the uplink's queue, processor time and memory of server and generator.
+//!
+//! A thread of the lab moves into the server's network namespace and looks every 100 ms. It pays
+//! attention to what that costs: a look that took `c` of processor time is followed by a pause of
+//! 20 `c` at least, so that sampling never takes more than 5 % of one processor; what it took is
+//! told with the samples.
+//!
+//! | part | reads |
+//! |---|---|
+//! | [`sockets`] | TCP sockets by state and the listener's queue (`sock_diag`) |
+//! | [`counters`] | drops and retransmissions (`/proc/net/netstat`, `/proc/net/snmp`) |
+//! | [`queue`] | backlog and drops of the uplink's qdisc (rtnetlink) |
+//! | [`usage`] | processor time and memory (`/proc/PID`), once a second |
+//! | [`sample`] | one look, as a line of CSV, and the file read back |
+
+pub mod counters;
+pub mod queue;
+pub mod sample;
+pub mod sockets;
+pub mod usage;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+use queue::Queue;
+use sample::Sample;
+use sockets::Sockets;
+use usage::Watched;
+
+/// How often it looks.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+/// A pause is this many times as long as the look before it took of a processor.
+const PAUSE_OVER_COST: u32 = 20;
+/// A day of samples.
+const SAMPLES_MAX: usize = 1_000_000;
+
+/// What to look at.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The server's network namespace.
+    pub namespace: String,
+    /// The uplink's device in it.
+    pub device: String,
+    /// The server.
+    pub server_pid: i32,
+    /// The generator, wherever it is.
+    pub generator_pid: i32,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// In order of time.
+    pub samples: Vec<Sample>,
+    /// What looking took.
+    pub cost: Cost,
+}
+
+/// What sampling took of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Looks.
+    pub samples: u64,
+    /// Processor time of all of them, in seconds.
+    pub cpu_s: f64,
+    /// How long it went on, in seconds.
+    pub elapsed_s: f64,
+    /// The longest time between two looks, in seconds.
+    pub gap_s_max: f64,
+}
+
+/// A thread that looks again and again.
+#[derive(Debug)]
+pub struct Instruments {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<Seen>>>,
+}
+
+impl Instruments {
+    /// Begins to look.
+    ///
+    /// # Errors
+    /// If the namespace is not there.
+    pub fn start(subject: Subject) -> Result<Self, LabError> {
+        let path = Path::new("/run/netns").join(&subject.namespace);
+        let namespace = File::open(&path).map_err(LabError::file(&path))?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ended);
+        let thread = std::thread::spawn(move || {
+            // This thread alone, which ends there.
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), network)?;
+            look_until(&told, &subject)
+        });
+        Ok(Self {
+            ended,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends it and says what it saw.
+    ///
+    /// # Errors
+    /// If it could not look.
+    pub fn stop(mut self) -> Result<Seen, LabError> {
+        let seen = self.join().unwrap_or_else(|| Ok(Seen::default()));
+        seen.map_err(|error| LabError::Command {
+            command: "the instruments".into(),
+            problem: error.to_string(),
+        })
+    }
+
+    fn join(&mut self) -> Option<io::Result<Seen>> {
+        self.ended.store(true, Ordering::Relaxed);
+        let thread = self.thread.take()?;
+        let panicked = || Err(io::Error::other("they panicked"));
+        Some(thread.join().unwrap_or_else(|_| panicked()))
+    }
+}
+
+impl Drop for Instruments {
+    fn drop(&mut self) {
+        // After an error elsewhere, which is told instead.
+        self.join();
+    }
+}
+
+fn look_until(ended: &AtomicBool, subject: &Subject) -> io::Result<Seen> {
+    let mut sockets = Sockets::open()?;
+    let mut queue = Queue::open(&subject.device)?;
+    let mut watched = [subject.server_pid, subject.generator_pid].map(Watched::new);
+    let (begin, cpu_begin) = (Instant::now(), thread_cpu());
+    let mut seen = Seen::default();
+    let mut last_at = Duration::ZERO;
+    while !ended.load(Ordering::Relaxed) && seen.samples.len() < SAMPLES_MAX {
+        let (at, cpu_before) = (begin.elapsed(), thread_cpu());
+        let [server, generator] = &mut watched;
+        seen.samples.push(Sample {
+            at_s: at.as_secs_f64(),
+            sockets: sockets.count()?,
+            counters: counters::read()?,
+            queue: queue.read()?,
+            server: server.usage(at),
+            generator: generator.usage(at),
+        });
+        let cost = &mut seen.cost;
+        cost.gap_s_max = cost.gap_s_max.max((at - last_at).as_secs_f64());
+        last_at = at;
+        let pause = (thread_cpu() - cpu_before) * PAUSE_OVER_COST;
+        let next_at = (at + INTERVAL).max(begin.elapsed() + pause);
+        wait_until(ended, begin, next_at);
+    }
+    seen.cost.samples = seen.samples.len() as u64;
+    seen.cost.cpu_s = (thread_cpu() - cpu_begin).as_secs_f64();
+    seen.cost.elapsed_s = begin.elapsed().as_secs_f64();
+    Ok(seen)
+}
+
+/// Sleeps in pieces, so that the end of a run is not waited for.
+fn wait_until(ended: &AtomicBool, begin: Instant, next_at: Duration) {
+    while !ended.load(Ordering::Relaxed) {
+        let left = next_at.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(INTERVAL));
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_is_not_there_is_named() {
+        let subject = Subject {
+            namespace: "no-such-namespace".into(),
+            device: "lo".into(),
+            server_pid: 1,
+            generator_pid: 1,
+        };
+        let error = Instruments::start(subject).unwrap_err().to_string();
+        assert!(
+            error.starts_with("/run/netns/no-such-namespace: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn looking_at_this_namespace_gives_samples_in_order_and_their_cost() {
+        let ended = AtomicBool::new(false);
+        let own = i32::try_from(std::process::id()).unwrap();
+        let subject = Subject {
+            namespace: String::new(),
+            device: "lo".into(),
+            server_pid: own,
+            generator_pid: own,
+        };
+        let seen = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| look_until(&ended, &subject));
+            std::thread::sleep(3 * INTERVAL);
+            ended.store(true, Ordering::Relaxed);
+            looking.join().unwrap().unwrap()
+        });
+        assert!(!seen.samples.is_empty());
+        assert!(
+            seen.samples
+                .is_sorted_by_key(|sample| (sample.at_s * 1e6) as u64)
+        );
+        assert_eq!(seen.cost.samples, seen.samples.len() as u64);
+        assert!(seen.cost.cpu_s > 0.0 && seen.cost.cpu_s < seen.cost.elapsed_s);
+        assert!(seen.samples[0].server.resident_bytes > 100_000);
+    }
+}

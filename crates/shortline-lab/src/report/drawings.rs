@@ -1,0 +1,355 @@
+//! Which plots a report has, and what each of them draws.
+
+use shortline_load::record::RequestRecord;
+
+use super::Results;
+use super::series::{self, FLUID_PS, OPTIMUM, Series};
+use crate::drawing::{self, Axis, Frame, Line, Points};
+use crate::experiment::claim::{Plot, fair_of};
+use crate::experiment::figures::{PointFigures, RunFigures};
+use crate::experiment::point::Point;
+use crate::points;
+use crate::stats::Spread;
+use crate::table::{bytes, time_on_axis};
+
+/// Pixels of a plot, few enough that its text can be read on a phone.
+const SIZE: (u32, u32) = (480, 330);
+/// Plots that are drawn for each point, in this order.
+const OF_POINT: [Plot; 9] = [
+    Plot::OverTime,
+    Plot::FirstByte,
+    Plot::Complementary,
+    Plot::BySize,
+    Plot::ByPercentile,
+    Plot::Variance,
+    Plot::Stretch,
+    Plot::Connections,
+    Plot::Drops,
+];
+/// Plots over all points.
+const ACROSS: [Plot; 4] = [Plot::Mean, Plot::Slowdown, Plot::Requests, Plot::Bytes];
+
+/// A plot of a report.
+pub struct Drawing {
+    /// Which.
+    pub plot: Plot,
+    /// At which point; nothing if over all.
+    pub point: Option<String>,
+    /// What stands above it.
+    pub caption: String,
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// What its axes are called.
+    pub axes: (String, String),
+    x_range: Option<(f64, f64)>,
+    shaded: Vec<(f64, f64)>,
+}
+
+impl Drawing {
+    /// The name of the file with its data.
+    pub fn file(&self) -> String {
+        let name = name(self.plot);
+        match &self.point {
+            Some(point) => format!("{point}-{name}.csv"),
+            None => format!("{name}.csv"),
+        }
+    }
+
+    /// It as SVG.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn svg(&self) -> Result<String, Box<dyn std::error::Error>> {
+        let (log, format) = scales(self.plot);
+        let frame = Frame {
+            caption: "",
+            x: Axis {
+                about: &self.axes.0,
+                log: log.0,
+                range: self.x_range,
+                format: format.0,
+            },
+            y: Axis {
+                about: &self.axes.1,
+                log: log.1,
+                range: None,
+                format: format.1,
+            },
+            shaded: &self.shaded,
+        };
+        drawing::svg(SIZE, |panel| drawing::chart(panel, &frame, &self.lines))
+    }
+}
+
+/// The word for a plot in names of files.
+pub fn name(plot: Plot) -> &'static str {
+    match plot {
+        Plot::Mean => "mean",
+        Plot::Slowdown => "slowdown",
+        Plot::Requests => "requests",
+        Plot::Bytes => "bytes",
+        Plot::OverTime => "over-time",
+        Plot::FirstByte => "first-byte",
+        Plot::Complementary => "complementary",
+        Plot::BySize => "by-size",
+        Plot::ByPercentile => "by-percentile",
+        Plot::Variance => "variance",
+        Plot::Stretch => "stretch",
+        Plot::Connections => "connections",
+        Plot::Drops => "drops",
+    }
+}
+
+type Format = fn(f64) -> String;
+
+/// Whether the axes are logarithmic, and how their numbers are written.
+fn scales(plot: Plot) -> ((bool, bool), (Format, Format)) {
+    let plain: Format = drawing::number;
+    match plot {
+        Plot::Mean | Plot::OverTime | Plot::FirstByte | Plot::ByPercentile => {
+            ((false, true), (plain, time_on_axis))
+        }
+        Plot::Slowdown | Plot::Variance => ((false, true), (plain, plain)),
+        Plot::Requests | Plot::Connections | Plot::Drops => ((false, false), (plain, plain)),
+        Plot::Bytes => ((false, false), (plain, bytes)),
+        Plot::Complementary => ((true, true), (time_on_axis, plain)),
+        Plot::BySize => ((true, true), (bytes_of_size, time_on_axis)),
+        Plot::Stretch => ((true, true), (plain, plain)),
+    }
+}
+
+fn bytes_of_size(size: f64) -> String {
+    if size < 1000.0 {
+        format!("{size:.0} B")
+    } else {
+        bytes(size).replace(".00", "").replace(".0", "")
+    }
+}
+
+/// The plots over all points that the experiment's figures show; none if it has one point.
+pub fn across(results: &Results<'_>) -> Vec<Drawing> {
+    let points = &results.figures.points;
+    if points.len() < 2 {
+        return Vec::new();
+    }
+    let asked = |plot: &Plot| *plot == Plot::Mean || shows(results, *plot);
+    let drawing = |plot: Plot| {
+        let (caption, y) = match plot {
+            Plot::Slowdown => ("mean slowdown", "slowdown"),
+            Plot::Requests => ("requests finished per second", "requests/s"),
+            Plot::Bytes => ("bytes of the bodies received", "bytes"),
+            _ => ("mean response time", ""),
+        };
+        Drawing {
+            plot,
+            point: None,
+            caption: caption.into(),
+            lines: lines_across(results, plot),
+            axes: (results.axis.into(), y.into()),
+            x_range: None,
+            shaded: Vec::new(),
+        }
+    };
+    ACROSS.into_iter().filter(asked).map(drawing).collect()
+}
+
+fn shows(results: &Results<'_>, plot: Plot) -> bool {
+    let figures = results.experiment.figures.iter();
+    figures
+        .flat_map(|figure| figure.shows)
+        .any(|shown| *shown == plot)
+}
+
+fn lines_across(results: &Results<'_>, plot: Plot) -> Vec<Line> {
+    let of_servers = results.plan.servers.iter().map(|server| {
+        let value = |point: &PointFigures, seconds: u64| {
+            let runs = point.seeds.iter().flat_map(|seed| &seed.runs);
+            let runs = runs.filter(|run| run.server == *server);
+            Spread::of(runs.filter_map(|run| value_across(run, plot, seconds)))
+        };
+        line_across(results, server, value)
+    });
+    let bounds = [FLUID_PS, OPTIMUM]
+        .into_iter()
+        .filter(|_| plot == Plot::Mean);
+    let of_bounds = bounds.map(|name| {
+        let value = |point: &PointFigures, _| {
+            let bounds = point.seeds.iter().filter_map(|seed| seed.bounds);
+            Spread::of(bounds.map(|bounds| match name {
+                OPTIMUM => bounds.optimum.mean_s,
+                _ => bounds.fair.mean_s,
+            }))
+        };
+        line_across(results, name, value)
+    });
+    of_bounds.chain(of_servers).collect()
+}
+
+fn value_across(run: &RunFigures, plot: Plot, seconds: u64) -> Option<f64> {
+    let summary = &run.summary;
+    match plot {
+        Plot::Slowdown => Some(summary.slowdown?.mean),
+        Plot::Requests => Some(summary.finished as f64 / seconds as f64),
+        Plot::Bytes => Some(summary.received_bytes as f64),
+        _ => Some(summary.response_time.mean),
+    }
+}
+
+fn line_across(
+    results: &Results<'_>,
+    name: &str,
+    value: impl Fn(&PointFigures, u64) -> Option<Spread>,
+) -> Line {
+    let asked = results.plan.points.iter().map(|point| point.seconds);
+    let points = results.figures.points.iter().zip(asked).zip(1..);
+    let point = |((point, seconds), place): ((&PointFigures, u64), i32)| {
+        let x = point.x.unwrap_or(f64::from(place));
+        Some((x, value(point, seconds)?.median))
+    };
+    Line {
+        name: name.into(),
+        style: series::style(results.plan, name),
+        points: points.filter_map(point).collect(),
+    }
+}
+
+/// The plots of a point: those that the experiment's figures show, or all of them if it is the
+/// only one. Nothing is drawn of a point of which nothing is kept.
+pub fn of_point(results: &Results<'_>, point: &Point, series: &[Series]) -> Vec<Drawing> {
+    if series.is_empty() {
+        return Vec::new();
+    }
+    let only = results.plan.points.len() == 1;
+    let asked = |plot: &Plot| only || shows(results, *plot);
+    let plots = OF_POINT.into_iter().filter(asked);
+    let drawings = plots.map(|plot| drawing_of(plot, point, series));
+    drawings
+        .filter(|drawing| !drawing.lines.is_empty())
+        .collect()
+}
+
+fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
+    let over_time = matches!(
+        plot,
+        Plot::OverTime | Plot::FirstByte | Plot::Connections | Plot::Drops
+    );
+    let lines = match plot {
+        Plot::Stretch => stretch_lines(series),
+        Plot::Connections => lines(series, connections),
+        Plot::Drops => lines(series, |series| series.seen("listen_drops")),
+        Plot::FirstByte => pooled(series, points::first_byte_over_time),
+        Plot::Complementary => pooled(series, points::complementary),
+        Plot::BySize => pooled(series, points::by_size),
+        Plot::ByPercentile => pooled(series, points::by_percentile),
+        Plot::Variance => pooled(series, points::variance_by_percentile),
+        _ => pooled(series, points::over_time),
+    };
+    let (caption, x, y) = words(plot);
+    let caption = match (plot, fair(series)) {
+        (Plot::Stretch, Some(fair)) => format!("{caption} {} (worse shaded)", fair.name),
+        _ if over_time && !point.overloads_s().is_empty() => format!("{caption} (overload shaded)"),
+        _ => caption.to_owned(),
+    };
+    let most = lines
+        .iter()
+        .flat_map(|line| &line.points)
+        .map(|point| point.0)
+        .fold(1.0, f64::max);
+    Drawing {
+        plot,
+        point: Some(point.label.clone()),
+        caption,
+        axes: (x.into(), y.into()),
+        x_range: over_time.then_some((0.0, point.seconds as f64)),
+        shaded: match plot {
+            Plot::Stretch => vec![(1.0, most)],
+            _ if over_time => point.overloads_s(),
+            _ => Vec::new(),
+        },
+        lines,
+    }
+}
+
+/// Caption, and what the axes count.
+fn words(plot: Plot) -> (&'static str, &'static str, &'static str) {
+    match plot {
+        Plot::FirstByte => ("mean time to the first byte over time", "arrival (s)", ""),
+        Plot::Complementary => (
+            "share of requests that take longer",
+            "response time",
+            "share",
+        ),
+        Plot::BySize => ("mean response time by size", "size", ""),
+        Plot::ByPercentile => (
+            "mean response time by percentile of size",
+            "percentile of size",
+            "",
+        ),
+        Plot::Variance => (
+            "variance of response times by percentile of size",
+            "percentile of size",
+            "square seconds",
+        ),
+        Plot::Stretch => (
+            "share of requests that take more than so many times as long as under",
+            "starvation stretch",
+            "share",
+        ),
+        Plot::Connections => ("connections over time", "time (s)", "connections"),
+        Plot::Drops => ("SYNs dropped, in all, over time", "time (s)", "SYNs"),
+        _ => ("mean response time over time", "arrival (s)", ""),
+    }
+}
+
+/// As the server's machine saw them; of a fluid bound and on loopback, requests under way.
+fn connections(series: &Series) -> Points {
+    let seen = series.seen("connections");
+    if seen.is_empty() {
+        points::under_way(series.first())
+    } else {
+        seen
+    }
+}
+
+fn pooled(series: &[Series], points: fn(&[RequestRecord]) -> Points) -> Vec<Line> {
+    lines(series, |series| points(&series.pooled()))
+}
+
+fn lines(series: &[Series], points: impl Fn(&Series) -> Points) -> Vec<Line> {
+    let line = |series: &Series| Line {
+        name: series.name.clone(),
+        style: series.style,
+        points: points(series),
+    };
+    let lines = series.iter().map(line);
+    lines.filter(|line| !line.points.is_empty()).collect()
+}
+
+fn fair(series: &[Series]) -> Option<&Series> {
+    let name = fair_of(series.iter().map(|series| series.name.as_str()))?;
+    series.iter().find(|series| series.name == name)
+}
+
+/// Each server's requests joined with those of FAIR, seed by seed.
+fn stretch_lines(all: &[Series]) -> Vec<Line> {
+    let Some(fair) = fair(all) else {
+        return Vec::new();
+    };
+    let ratios = |series: &Series| -> Points {
+        let joined = series.seeds.iter().filter_map(|(seed, records)| {
+            let (_, fair) = fair.seeds.iter().find(|(other, _)| other == seed)?;
+            points::stretch(records, fair)
+        });
+        let ratios = joined.flatten().map(|(_, ratio)| ratio);
+        points::complementary_of(ratios.collect())
+    };
+    let mut lines = lines(all, |series| {
+        if series.name == fair.name || series.name == FLUID_PS {
+            Points::new()
+        } else {
+            ratios(series)
+        }
+    });
+    lines.retain(|line| !line.points.is_empty());
+    lines
+}

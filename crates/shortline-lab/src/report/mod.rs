@@ -1,0 +1,91 @@
+//! An experiment's results as one HTML page without outside links, `report.html`, and what
+//! its plots draw as CSV beside it, in the folder `report`.
+//!
+//! The page is written once from what is kept ([`crate::experiment`]): the papers' claims
+//! beside our figures, tables with the optimum, plots as inline SVG. It follows the reader's
+//! choice of light or dark, and is narrow enough for a phone.
+
+mod data;
+mod drawings;
+mod page;
+pub(crate) mod series;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::LabError;
+use crate::experiment::Experiment;
+use crate::experiment::figures::Figures;
+use crate::experiment::kept::Kept;
+use crate::experiment::plan::Plan;
+
+/// What is reported on.
+pub struct Results<'a> {
+    /// Where it is kept.
+    pub folder: &'a Path,
+    /// Of which experiment.
+    pub experiment: &'a Experiment,
+    /// What the points differ in, with the unit; nothing if that is no number.
+    pub axis: &'a str,
+    /// What was asked for.
+    pub plan: &'a Plan,
+    /// What came out.
+    pub figures: &'a Figures,
+    /// How many runs of the plan are kept.
+    pub whole: usize,
+}
+
+/// Writes the page and its data, and returns where the page is.
+///
+/// # Errors
+/// If a kept file is missing or wrong, or one cannot be written.
+pub fn write(results: &Results<'_>) -> Result<PathBuf, LabError> {
+    let data = results.folder.join("report");
+    fs::create_dir_all(&data).map_err(LabError::file(&data))?;
+    data::write_figures(&data.join("figures.csv"), results.figures)?;
+    let across = drawings::across(results);
+    let mut points = Vec::new();
+    for point in &results.plan.points {
+        let series = series::of(results.folder, results.plan, point)?;
+        points.push(drawings::of_point(results, point, &series));
+    }
+    for drawing in across.iter().chain(points.iter().flatten()) {
+        data::write_drawing(&data.join(drawing.file()), drawing)?;
+    }
+    let path = results.folder.join("report.html");
+    let failed = |problem: String| LabError::Plot {
+        path: path.clone(),
+        problem,
+    };
+    let about = machine(results)?;
+    let page = page::render(results, &about, &across, &points)
+        .map_err(|error| failed(error.to_string()))?;
+    fs::write(&path, page).map_err(LabError::file(&path))?;
+    Ok(path)
+}
+
+/// What ran where: each server's version, the kernel, congestion control; as the runs kept it.
+fn machine(results: &Results<'_>) -> Result<Vec<String>, LabError> {
+    let mut about: Vec<String> = Vec::new();
+    let mut tell = |text: String| {
+        if !about.contains(&text) {
+            about.push(text);
+        }
+    };
+    for point in &results.plan.points {
+        for seed in &results.plan.seeds {
+            for run in Kept::read(results.folder, results.plan, point, *seed)?.runs {
+                let carried = run.carried;
+                tell(format!("{}: {}", run.server, carried.version));
+                tell(format!(
+                    "Linux {}, {}",
+                    carried.kernel, carried.congestion_control
+                ));
+                carried.notes.into_iter().for_each(&mut tell);
+            }
+        }
+    }
+    Ok(about)
+}

@@ -1,0 +1,360 @@
+//! The page: claims, tables, plots. Everything that is text goes through maud, which escapes
+//! it; the plots' SVG is plotters' own, which escapes its text too.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use plotters::style::ShapeStyle;
+
+use super::Results;
+use super::drawings::{Drawing, name};
+use super::series::{self, FLUID_PS, OPTIMUM};
+use crate::drawing;
+use crate::experiment::claim::{Check, Compared, Figure, Verdict};
+use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
+use crate::experiment::point::Point;
+use crate::experiment::{about, cut_short, ours};
+use crate::stats::Spread;
+use crate::table::{bytes, three_digits, time};
+
+const STYLE: &str = include_str!("style.css");
+/// More points than this are folded, so that a page can be looked over.
+const POINTS_OPEN: usize = 3;
+
+/// The whole page; `points` are the plots of each point, in the plan's order.
+///
+/// # Errors
+/// If a plot cannot be drawn.
+pub fn render(
+    results: &Results<'_>,
+    machine: &[String],
+    across: &[Drawing],
+    points: &[Vec<Drawing>],
+) -> Result<String, Box<dyn std::error::Error>> {
+    let id = results.experiment.id;
+    let across = drawings(across)?;
+    let mut sections = Vec::new();
+    for ((point, figures), plots) in results
+        .plan
+        .points
+        .iter()
+        .zip(&results.figures.points)
+        .zip(points)
+    {
+        sections.push(section(results, point, figures, &drawings(plots)?));
+    }
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Shortline lab: " (id) }
+                style { (PreEscaped(STYLE)) (PreEscaped(dark_drawings())) }
+            }
+            body {
+                header {
+                    p.lab { "Shortline lab" }
+                    h1 { (id) }
+                    @if let Some(text) = cut_short(results.plan, results.whole) {
+                        p.warning { (text) }
+                    }
+                }
+                main {
+                    (claims(results))
+                    @if results.plan.points.len() > 1 {
+                        section {
+                            h2 { "All points" }
+                            (legend(results))
+                            div.plots { (across) }
+                            (means(results))
+                        }
+                    }
+                    @for section in &sections { (section) }
+                    (footnotes(machine))
+                }
+            }
+        }
+    };
+    Ok(page.into_string())
+}
+
+/// The colours of plots on a dark ground, for readers who want one.
+fn dark_drawings() -> String {
+    format!(
+        "@media (prefers-color-scheme: dark) {{\n{}}}\n",
+        drawing::style_sheet()
+    )
+}
+
+fn claims(results: &Results<'_>) -> Markup {
+    html! {
+        section {
+            h2 { "What is claimed, and what came out" }
+            @for figure in &results.experiment.figures { (claim(results, figure)) }
+        }
+    }
+}
+
+fn claim(results: &Results<'_>, figure: &Figure) -> Markup {
+    let compared = |check: &Check| (check.paper, check.compare(results.figures));
+    let checks: Vec<(&str, Compared)> = figure.checks.iter().map(compared).collect();
+    html! {
+        article.claim {
+            p {
+                @if !figure.name.is_empty() { strong { "Paper " (figure.name) ": " } }
+                (figure.claim) "."
+            }
+            @if !checks.is_empty() {
+                div.scroll {
+                    table {
+                        thead { tr { th { "" } th { "compared" } th { "paper" } th { "ours" } } }
+                        tbody {
+                            @for (paper, compared) in &checks {
+                                tr {
+                                    td { (badge(compared.verdict)) }
+                                    td.words { (compared.what) }
+                                    td.words { (paper) }
+                                    td.words { (ours(compared)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn badge(verdict: Verdict) -> Markup {
+    let (class, mark) = match verdict {
+        Verdict::Holds => ("holds", "✓"),
+        Verdict::Partly => ("partly", "◐"),
+        Verdict::DoesNot => ("not", "✗"),
+        Verdict::Open => ("open", "?"),
+    };
+    html! { span class={ "badge " (class) } { (mark) " " (verdict.word()) } }
+}
+
+fn legend(results: &Results<'_>) -> Markup {
+    let bounds = [FLUID_PS, OPTIMUM].into_iter();
+    let names = bounds.chain(results.plan.servers.iter().map(String::as_str));
+    html! {
+        ul.legend {
+            @for name in names {
+                li { (PreEscaped(swatch(series::style(results.plan, name)))) (name) }
+            }
+        }
+    }
+}
+
+/// A piece of a line as it looks in the plots.
+fn swatch(style: ShapeStyle) -> String {
+    let plotters::style::RGBAColor(red, green, blue, _) = style.color;
+    format!(
+        "<svg class=\"drawing\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><path d=\"M0 4H24\" \
+         stroke-width=\"4\" stroke=\"#{red:02X}{green:02X}{blue:02X}\"/></svg>"
+    )
+}
+
+fn drawings(drawings: &[Drawing]) -> Result<Markup, Box<dyn std::error::Error>> {
+    let mut all = Vec::new();
+    for drawing in drawings {
+        all.push((drawing, drawing.svg()?));
+    }
+    Ok(html! {
+        @for (drawing, svg) in &all {
+            figure id=(figure_id(drawing)) {
+                figcaption { (drawing.caption) }
+                div.drawing role="img" aria-label=(drawing.caption) { (PreEscaped(svg)) }
+                p.data { "data: " code { "report/" (drawing.file()) } }
+            }
+        }
+    })
+}
+
+/// What a plot is found by in the page.
+fn figure_id(drawing: &Drawing) -> String {
+    let name = name(drawing.plot);
+    drawing
+        .point
+        .as_ref()
+        .map_or(name.to_owned(), |point| format!("{point}-{name}"))
+}
+
+fn means(results: &Results<'_>) -> Markup {
+    let servers = &results.plan.servers;
+    html! {
+        div.scroll {
+            table {
+                caption { "Mean response time, and as a multiple of the optimum" }
+                thead {
+                    tr {
+                        th { (if results.axis.is_empty() { "point" } else { results.axis }) }
+                        th { "optimum" }
+                        @for server in servers { th { (server) } }
+                    }
+                }
+                tbody {
+                    @for point in &results.figures.points {
+                        tr {
+                            th { (point.x.map_or(point.label.clone(), drawing::number)) }
+                            td { (optimum_of(point)) }
+                            @for server in servers { td { (mean_of(point, server)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn optimum_of(point: &PointFigures) -> String {
+    let bounds = point.seeds.iter().filter_map(|seed| seed.bounds);
+    let spread = Spread::of(bounds.map(|bounds| bounds.optimum.mean_s));
+    spread.map_or("–".into(), |spread| time(spread.median))
+}
+
+fn mean_of(point: &PointFigures, server: &str) -> String {
+    let runs = || {
+        let runs = point.seeds.iter().flat_map(|seed| &seed.runs);
+        runs.filter(|run| run.server == server)
+    };
+    let Some(mean) = Spread::of(runs().map(|run| run.summary.response_time.mean)) else {
+        return "–".into();
+    };
+    match Spread::of(runs().filter_map(|run| run.over_optimum)) {
+        Some(over) => format!("{} ({}×)", time(mean.median), three_digits(over.median)),
+        None => time(mean.median),
+    }
+}
+
+fn section(results: &Results<'_>, point: &Point, figures: &PointFigures, plots: &Markup) -> Markup {
+    let open = results.plan.points.len() <= POINTS_OPEN;
+    html! {
+        section id=(point.label) {
+            details open[open] {
+                summary { h2 { (point.label) } }
+                p { (about(point)) "." }
+                @if figures.seeds.is_empty() {
+                    p.warning { "Nothing of this point is kept." }
+                }
+                @for seed in &figures.seeds { (seed_table(seed)) }
+                @if !figures.seeds.is_empty() && !plots.0.is_empty() { (legend(results)) }
+                div.plots { (plots) }
+            }
+        }
+    }
+}
+
+fn seed_table(seed: &SeedFigures) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                caption {
+                    "Seed " (seed.seed)
+                    @if let Some(bounds) = seed.bounds {
+                        ", " (bounds.per_request_bytes) " bytes a request beside its body"
+                    }
+                }
+                thead {
+                    tr {
+                        th { "server" } th { "mean" } th { "× optimum" } th { "median" } th { "p99" }
+                        th { "largest 1 %" } th { "× optimum" } th { "C²" } th { "stretch > 1" }
+                        th { "largest’s" } th { "failed" } th { "on wire" } th { "drops" } th { "SYN drops" } th { "late" }
+                    }
+                }
+                tbody {
+                    @if let Some(bounds) = seed.bounds {
+                        (bound_row("optimum (fluid SRPT)", bounds.optimum, bounds.optimum))
+                        (bound_row("fluid PS", bounds.fair, bounds.optimum))
+                    }
+                    @for run in &seed.runs { (run_row(run)) }
+                }
+            }
+        }
+        @for run in &seed.runs { (notes(run)) }
+    }
+}
+
+fn bound_row(name: &str, bound: BoundFigures, optimum: BoundFigures) -> Markup {
+    html! {
+        tr.bound {
+            th { (name) }
+            td { (time(bound.mean_s)) }
+            td { (three_digits(bound.mean_s / optimum.mean_s)) }
+            td { (time(bound.p50_s)) }
+            td { (time(bound.p99_s)) }
+            td { (time(bound.largest_mean_s)) }
+            td { (three_digits(bound.largest_mean_s / optimum.largest_mean_s)) }
+            @for _ in 0..8 { td {} }
+        }
+    }
+}
+
+fn run_row(run: &RunFigures) -> Markup {
+    let summary = &run.summary;
+    let multiple = |value: Option<f64>| value.map_or("–".into(), three_digits);
+    let stretch = run.stretch.as_ref();
+    let above = stretch.map(|stretch| format!("{:.1} %", 100.0 * stretch.share_above_1));
+    html! {
+        tr {
+            th { (run.server) }
+            td { (time(summary.response_time.mean)) }
+            td { (multiple(run.over_optimum)) }
+            td { (time(summary.response_time.p50)) }
+            td { (time(summary.response_time.p99)) }
+            td { (time(summary.largest.response_time.mean)) }
+            td { (multiple(run.largest_over_optimum)) }
+            td { (three_digits(summary.response_time.c2)) }
+            td { (above.unwrap_or("–".into())) }
+            td { (multiple(stretch.map(|stretch| stretch.largest))) }
+            td { (summary.requests - summary.finished) }
+            td { (bytes(run.wire_bytes as f64)) }
+            td { (run.drops) }
+            td { (run.seen.map_or("–".into(), |seen| format!("{:.0}", seen.syn_drops))) }
+            td { (summary.late_starts) }
+        }
+    }
+}
+
+/// What a reader must know beside the table.
+fn notes(run: &RunFigures) -> Markup {
+    let summary = &run.summary;
+    let kinds = summary
+        .failures
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"));
+    let kinds: Vec<String> = kinds.collect();
+    html! {
+        @if let Some(void) = &summary.void {
+            p.warning { (run.server) " is void: " (void) "." }
+        }
+        @if !kinds.is_empty() {
+            p.note {
+                (run.server) " failed: " (kinds.join(", "))
+                @if let Some(mean_s) = summary.response_time_mean_finished_s {
+                    "; mean of the others " (time(mean_s))
+                }
+                "."
+            }
+        }
+    }
+}
+
+fn footnotes(machine: &[String]) -> Markup {
+    html! {
+        section.footnotes {
+            h2 { "How to read this" }
+            p {
+                "The optimum is what a fluid link would do that always served the request with the least "
+                "work left, for the very same arrivals and bytes on the wire; fluid PS shares the link evenly. "
+                "A request that failed counts with the time until it did. Starvation stretch is a request’s "
+                "response time over that of the same request under FAIR, which nginx stands for. "
+                "All figures: " code { "report/figures.csv" } "; every request: " code { "*/seed-*/*.csv" } "."
+            }
+            @if !machine.is_empty() {
+                ul { @for line in machine { li { (line) } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the lines of a point are drawn from: the fluid bounds and each server, with a style of
+//! its own that is the same in every plot.
+
+use std::path::Path;
+
+use plotters::prelude::ShapeStyle;
+use shortline_load::record::RequestRecord;
+use shortline_sched::Policy;
+
+use crate::LabError;
+use crate::drawing::{self, Points};
+use crate::experiment::figures::with_per_request;
+use crate::experiment::kept::Kept;
+use crate::experiment::plan::Plan;
+use crate::experiment::point::Point;
+use crate::instruments::sample::Samples;
+
+/// The optimum's name in plots.
+pub const OPTIMUM: &str = "optimum";
+/// The fluid PS's name in plots.
+pub const FLUID_PS: &str = "fluid PS";
+
+/// A server or a bound at a point.
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// How its lines look.
+    pub style: ShapeStyle,
+    /// Its records, seed by seed; those of a seed that was not run are missing.
+    pub seeds: Vec<(u64, Vec<RequestRecord>)>,
+    /// What the instruments saw in the first seed.
+    seen: Option<Samples>,
+}
+
+impl Series {
+    /// The records of all seeds.
+    pub fn pooled(&self) -> Vec<RequestRecord> {
+        let records = self.seeds.iter().flat_map(|(_, records)| records);
+        records.cloned().collect()
+    }
+
+    /// A column of what the instruments saw, over time; empty if they did not look.
+    pub fn seen(&self, column: &str) -> Points {
+        let column = |samples: &Samples| -> Option<Points> {
+            let (times, values) = (samples.column("at_s")?, samples.column(column)?);
+            Some(times.zip(values).collect())
+        };
+        self.seen.as_ref().and_then(column).unwrap_or_default()
+    }
+
+    /// The records of the first seed.
+    pub fn first(&self) -> &[RequestRecord] {
+        self.seeds.first().map_or(&[], |(_, records)| records)
+    }
+}
+
+/// The style of a name in all plots of a plan.
+pub fn style(plan: &Plan, name: &str) -> ShapeStyle {
+    match name {
+        OPTIMUM => drawing::style_of_optimum(),
+        FLUID_PS => drawing::style_of_reference(),
+        _ => {
+            let place = plan.servers.iter().position(|server| server == name);
+            drawing::style(place.unwrap_or(plan.servers.len()))
+        }
+    }
+}
+
+/// The series of a point of which something is kept: fluid PS, the optimum, the servers.
+///
+/// # Errors
+/// If a kept file is missing or wrong.
+pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, LabError> {
+    let names = [FLUID_PS, OPTIMUM].into_iter().map(String::from);
+    let mut all: Vec<Series> = names
+        .chain(plan.servers.iter().cloned())
+        .map(|name| Series {
+            style: style(plan, &name),
+            name,
+            seeds: Vec::new(),
+            seen: None,
+        })
+        .collect();
+    for seed in &plan.seeds {
+        let kept = Kept::read(folder, plan, point, *seed)?;
+        let model = with_per_request(kept.lowest_per_request_bytes());
+        let mut add = |name: &str, records: Vec<RequestRecord>, seen: Option<Samples>| {
+            let series = all.iter_mut().find(|series| series.name == name);
+            if let Some(series) = series {
+                series.seeds.push((*seed, records));
+                series.seen = series.seen.take().or(seen);
+            }
+        };
+        for (name, policy) in [(FLUID_PS, Policy::Fair), (OPTIMUM, Policy::Srpt)] {
+            if let Some(records) = kept.bound(model, policy)? {
+                add(name, records, None);
+            }
+        }
+        for run in kept.runs {
+            add(&run.server, run.records, run.seen);
+        }
+    }
+    all.retain(|series| !series.seeds.is_empty());
+    Ok(all)
+}

@@ -1,0 +1,127 @@
+//! Every kind of experiment runs on the native bed, for seconds, and reports; what is kept is not
+//! run again. With namespaces where the tests run as root.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// An experiment with what it is run with, so that it takes seconds, and its own folder.
+const KINDS: [(&str, &[&str]); 14] = [
+    // One point, alternating overload, everybody.
+    (
+        "w1",
+        &["--servers", "srpt,fair,off,nginx,apache", "--seeds", "1"],
+    ),
+    ("w1-slots", &["--servers", "slots"]),
+    // Protocols.
+    ("w1-k5", &["--servers", "srpt"]),
+    ("w1-tls", &["--servers", "srpt"]),
+    ("w1-h2-shared", &["--servers", "srpt"]),
+    // Persistent overload, at two loads.
+    ("000-persistent", &["--servers", "srpt"]),
+    ("aging", &["--servers", "srpt-aging-20"]),
+    // Delay and loss; what is realistic.
+    ("000-rtt-loss", &["--servers", "srpt"]),
+    ("000-realistic", &["--servers", "srpt,nginx"]),
+    // A range of values; users who give up; all of Table I.
+    ("000-keepalive", &["--servers", "nginx"]),
+    ("000-abort", &["--servers", "srpt"]),
+    ("000-table1", &["--servers", "srpt"]),
+    // Steady loads below 1; two bands.
+    ("003-load", &["--servers", "srpt"]),
+    ("003-quickfix", &["--servers", "quickfix,nginx"]),
+];
+
+fn lab(arguments: &[&str], out: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shortline"));
+    command.arg("lab").args(arguments).arg("--out").arg(out);
+    command.output().unwrap()
+}
+
+fn list() -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_shortline"))
+        .args(["lab", "list"])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs it, and returns what it told on standard error.
+fn run(id: &str, arguments: &[&str], out: &Path) -> String {
+    let output = lab(&[&["run", id, "--seconds", "2"], arguments].concat(), out);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{id}: {told}");
+    told
+}
+
+/// The page is there, has a part for every figure that the list has, and fetches nothing.
+fn assert_reported(id: &str, out: &Path) {
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    let begin = format!("{id} ");
+    let lines = list();
+    let figures = lines.lines().filter(|line| line.starts_with(&begin));
+    assert_eq!(page.matches("<article").count(), figures.count(), "{id}");
+    let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    assert!(!page.contains("http") && !page.contains("//"), "{id}");
+    assert!(page.contains("<figure"), "{id}");
+    assert!(out.join("report/figures.csv").exists(), "{id}");
+}
+
+#[test]
+fn the_demo_runs_once_and_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("demo");
+    run("demo", &[], &out);
+    assert_reported("demo", &out);
+    let again = run("demo", &[], &out);
+    assert_eq!(again.matches("kept already").count(), 2, "{again}");
+    let other = lab(&["run", "demo", "--seconds", "3"], &out);
+    let told = String::from_utf8_lossy(&other.stderr);
+    assert!(
+        other.status.code() == Some(2) && told.contains("another plan"),
+        "{told}"
+    );
+}
+
+#[test]
+fn every_kind_of_experiment_runs() {
+    let installed = [
+        "/usr/sbin/nginx",
+        "/usr/sbin/apache2",
+        "/usr/sbin/ip",
+        "/usr/sbin/tc",
+    ];
+    let possible = rustix::process::geteuid().is_root()
+        && installed.iter().all(|path| Path::new(path).exists());
+    if !possible {
+        eprintln!("skipped: needs root, nginx, apache2 and iproute2");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (id, arguments) in KINDS {
+        let out = folder.path().join(id);
+        run(id, arguments, &out);
+        assert_reported(id, &out);
+    }
+}
+
+#[test]
+fn what_the_lab_cannot_do_yet_is_refused_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let waiting = list();
+    let waiting = waiting
+        .lines()
+        .filter(|line| line.contains("not yet: needs "));
+    for id in waiting.filter_map(|line| line.split_whitespace().next()) {
+        let refused = lab(&["run", id], &folder.path().join(id));
+        let told = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(
+            (refused.status.code(), told.lines().count()),
+            (Some(1), 1),
+            "{id}: {told}"
+        );
+    }
+    let bed = lab(&["run", "w1", "--bed", "uml"], folder.path());
+    assert_eq!(bed.status.code(), Some(2));
+}

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::experiment::Bed;
-
 /// Why an experiment could not be run or reported.
 #[derive(Debug, Error)]
 pub enum LabError {

@@ -9,6 +9,7 @@ use shortline_sched::{Policy, Urgency};
 use thiserror::Error;
 
 use crate::device::DeviceError;
+use crate::qdisc::QdiscError;
 
 /// How the kernel's queue is kept short, so that responses wait where they can be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub enum LinkMode {
     Paced,
     /// At most N quanta hold unacknowledged bytes; the rate need not be known.
     Slots,
+    /// The kernel's qdisc orders packets, by a priority that follows the response's size.
+    Bands,
     /// No scheduling: a plain server.
     Off,
 }
@@ -27,6 +30,7 @@ impl fmt::Display for LinkMode {
         formatter.write_str(match self {
             Self::Paced => "paced",
             Self::Slots => "slots",
+            Self::Bands => "bands",
             Self::Off => "off",
         })
     }
@@ -40,7 +44,7 @@ impl FromStr for LinkMode {
             "paced" => Ok(Self::Paced),
             "slots" => Ok(Self::Slots),
             "off" => Ok(Self::Off),
-            "bands" => Err(LinkError::BandsNotYet),
+            "bands" => Ok(Self::Bands),
             other => Err(LinkError::UnknownMode(other.to_owned())),
         }
     }
@@ -59,14 +63,18 @@ pub struct LinkConfig {
     pub urgency: Urgency,
     /// Responses that may hold unacknowledged bytes in the kernel, mode `slots`.
     pub slots_max: usize,
+    /// Whether control packets (SYN-ACKs, what precedes the first response) have a band of their own
+    /// above all others, mode `bands`; else they wait with the largest responses.
+    pub control_band: bool,
     /// Payload bytes of one grant; `None`: three segments when paced at 20 Mbit/s and above and
-    /// one below (a quantum is the time a small response waits behind a large one), 14480 in slots.
+    /// one below (a quantum is the time a small response waits behind a large one), 14480 in slots, 8192 in bands.
     pub quantum_bytes: Option<u32>,
     /// Jobs that may wait at once; one more is refused.
     pub jobs_max: usize,
     /// Whether clients on the loopback interface are scheduled too.
     pub schedule_loopback: bool,
-    /// The uplink's interface; `None`: the one that owns the address clients connect to.
+    /// The uplink's interface; `None`: the one that owns the address clients connect to, in mode
+    /// `bands` the only one with bands.
     pub device: Option<String>,
     /// What RATE counts per packet beside its IP bytes: 14 for Ethernet.
     pub packet_header_bytes: u32,
@@ -80,6 +88,7 @@ impl Default for LinkConfig {
             policy: Policy::Srpt,
             urgency: Urgency::None,
             slots_max: 2,
+            control_band: true,
             quantum_bytes: None,
             jobs_max: 100_000,
             schedule_loopback: false,
@@ -95,15 +104,32 @@ pub enum LinkError {
     /// `paced` without a rate.
     #[error("link mode 'paced' needs the uplink's rate: give --uplink RATE, such as 10mbit")]
     PacedWithoutRate,
-    /// A later release.
-    #[error("link mode 'bands' comes in a later release: use paced, slots or off")]
-    BandsNotYet,
+    /// `bands` with a policy that has none.
+    #[error("link mode 'bands' has no bands for policy `{0}`: use bands, quickfix or srrt")]
+    PolicyWithoutBands(Policy),
     /// Not a link mode.
-    #[error("unknown link mode '{0}': use paced, slots or off")]
+    #[error("unknown link mode '{0}': use paced, slots, bands or off")]
     UnknownMode(String),
     /// A limit of nothing.
     #[error("{0} is 0: at least 1 is needed")]
     Zero(&'static str),
+    /// The device's queues cannot be used.
+    #[error(transparent)]
+    Qdisc(#[from] QdiscError),
+    /// The process may not choose the bands.
+    #[error(
+        "the bands of device '{device}' need SO_PRIORITY {priority}, which is not permitted: run as \
+         root, or give the program CAP_NET_ADMIN"
+    )]
+    PriorityNotPermitted {
+        /// The interface.
+        device: String,
+        /// The highest priority.
+        priority: u32,
+    },
+    /// A socket takes no priority.
+    #[error("SO_PRIORITY: {0}")]
+    Priority(std::io::Error),
     /// The device cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -8,16 +8,20 @@
 //! |---|---|---|
 //! | `paced` | when the modelled queue of the uplink is almost empty | [`pacer`] |
 //! | `slots` | when less than N quanta are unacknowledged | [`slots`] |
+//! | `bands` | at once; the kernel's qdisc orders the packets | [`qdisc`] |
 //! | `off` | at once | |
 //!
 //! A job whose connection cannot send is passed over and not charged.
 //! This room knows sockets and interfaces, but neither HTTP nor files.
 
+mod bands;
 pub mod clock;
 mod config;
 pub mod device;
 mod link;
+mod network;
 pub mod pacer;
+pub mod qdisc;
 mod queue;
 pub mod slots;
 mod snapshot;

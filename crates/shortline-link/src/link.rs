@@ -16,10 +16,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use shortline_sched::{Aging, Growing, JobId, Policy, QueueFull};
+use shortline_sched::{Aging, Growing, JobId, Needs, PathView, Policy, QueueFull};
 use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use crate::bands::BandMap;
 use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::Device;
@@ -34,6 +35,8 @@ const IP_TCP_HEADER_BYTES: u32 = 52;
 const UNSCHEDULED_BYTES: u32 = 64 * 1024;
 /// Unsent bytes in a socket before it counts as not writable: about one quantum when paced,
 const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
+/// about one in bands, too: what is unsent seems to have been sent to the choice of a band,
+const BANDS_UNSENT_BYTES_MAX: u32 = 8 * 1024;
 /// else what keeps a fast path busy; more only leaves the processor's cache.
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// The device's counters are read at most this often.
@@ -49,6 +52,8 @@ pub struct Grant {
 /// The uplink that all responses share.
 pub struct Link {
     config: LinkConfig,
+    /// In mode `bands`.
+    bands: Option<Arc<BandMap>>,
     queue: Mutex<Queue>,
     device: Mutex<DeviceState>,
     alarm: Alarm,
@@ -69,12 +74,18 @@ impl Link {
     /// A link as `config` says; call inside a runtime, and run [`Link::run`] beside the server.
     pub fn new(config: LinkConfig) -> Result<Arc<Self>, LinkError> {
         config.check()?;
-        let device = match &config.device {
+        let bands = match config.mode {
+            LinkMode::Bands => Some(Arc::new(BandMap::open(&config)?)),
+            LinkMode::Paced | LinkMode::Slots | LinkMode::Off => None,
+        };
+        let banded_device = bands.as_ref().map(|bands| &bands.device);
+        let device = match config.device.as_ref().or(banded_device) {
             Some(name) => DeviceState::open(name)?,
             None => DeviceState::Unknown,
         };
         Ok(Arc::new(Self {
-            queue: Mutex::new(Queue::new(&config, now_ns())),
+            queue: Mutex::new(Queue::new(&config, bands.clone(), now_ns())),
+            bands,
             device: Mutex::new(device),
             alarm: Alarm::new().map_err(LinkError::Timer)?,
             armed_ns: AtomicU64::new(0),
@@ -84,12 +95,16 @@ impl Link {
 
     /// Sets on a listening socket what its connections inherit: how much unsent data the kernel
     /// takes before the socket counts as not writable. What it took can no longer be reordered.
+    /// And what they do not inherit, but its SYN-ACKs have: the priority.
     pub fn prepare_listener(&self, socket: impl AsFd) -> std::io::Result<()> {
         let unsent_bytes_max = match self.config.mode {
             LinkMode::Paced => PACED_UNSENT_BYTES_MAX,
+            LinkMode::Bands => BANDS_UNSENT_BYTES_MAX,
             LinkMode::Slots | LinkMode::Off => UNSENT_BYTES_MAX,
         };
-        SockRef::from(&socket).set_tcp_notsent_lowat(unsent_bytes_max)
+        let socket = SockRef::from(&socket);
+        socket.set_priority(self.bands.as_ref().map_or(0, |bands| bands.control))?;
+        socket.set_tcp_notsent_lowat(unsent_bytes_max)
     }
 
     /// The order of the responses.
@@ -112,12 +127,14 @@ impl Link {
             self.find_device(local);
         }
         let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
-        Arc::new(Transport::new(
-            socket,
-            Arc::clone(self),
-            scheduled,
-            packet_overhead_bytes,
-        ))
+        let transport = Transport::new(socket, Arc::clone(self), scheduled, packet_overhead_bytes);
+        if let Some(bands) = &self.bands
+            && scheduled
+            && bands.tell_new
+        {
+            transport.set_priority(bands.control);
+        }
+        Arc::new(transport)
     }
 
     /// A response of `payload_bytes` (head, framing and body) wants to leave on `transport`.
@@ -130,8 +147,9 @@ impl Link {
             return Ok(JobHandle::unscheduled());
         }
         let now_ns = now_ns();
+        let path = self.path(transport, false);
         let mut queue = self.queue.lock();
-        let id = queue.submit(transport, payload_bytes, now_ns)?;
+        let id = queue.submit(transport, payload_bytes, path, now_ns)?;
         let look_again_ns = queue.dispatch(now_ns);
         let granted_bytes = queue.take_grant(id);
         self.leave_queue(queue, now_ns, look_again_ns);
@@ -139,7 +157,13 @@ impl Link {
             transport: Arc::clone(transport),
             id,
             granted_bytes,
+            asks: true,
         })))
+    }
+
+    /// The connection's path now, if the order goes by paths: no system call else.
+    fn path(&self, transport: &Transport, has_sent: bool) -> Option<PathView> {
+        (self.config.policy.needs() == Needs::Path).then(|| transport.path(has_sent))
     }
 
     /// Makes the grants that have to wait, until the process ends.
@@ -213,12 +237,13 @@ impl Link {
             size_classes,
             queue_bytes: match &mut queue.gate {
                 Gate::Paced(pacer) => Some(pacer.queue_bytes(now_ns)),
-                Gate::Slots(_) | Gate::Off => None,
+                Gate::Slots(_) | Gate::Bands(_) | Gate::Off => None,
             },
             slots_held: match &queue.gate {
                 Gate::Slots(slots) => Some(slots.holders()),
-                Gate::Paced(_) | Gate::Off => None,
+                Gate::Paced(_) | Gate::Bands(_) | Gate::Off => None,
             },
+            band_changes_total: self.bands.is_some().then_some(queue.band_changes_total),
             quantum_bytes: queue.quantum(),
             grants_total: queue.grants_total,
             refunds_total: queue.refunds_total,
@@ -337,6 +362,8 @@ struct Scheduled {
     id: JobId,
     /// Granted as the job was submitted, and not yet taken.
     granted_bytes: Option<u32>,
+    /// It has asked for a grant that it has not taken.
+    asks: bool,
 }
 
 impl JobHandle {
@@ -352,22 +379,8 @@ impl JobHandle {
                 bytes: UNSCHEDULED_BYTES,
             });
         };
-        if let Some(bytes) = job.granted_bytes.take() {
-            return Poll::Ready(Grant { bytes });
-        }
-        let (link, id) = (job.transport.link(), &job.id);
-        let mut queue = link.queue.lock();
-        if let Some(bytes) = queue.take_grant(*id) {
-            return Poll::Ready(Grant { bytes });
-        }
-        let now_ns = now_ns();
-        queue.want(*id);
-        let look_again_ns = queue.dispatch(now_ns);
-        let granted = queue.take_grant(*id);
-        if granted.is_none() {
-            queue.job_mut(*id).waker = Some(context.waker().clone());
-        }
-        link.leave_queue(queue, now_ns, look_again_ns);
+        let granted = job.granted_bytes.take().or_else(|| job.ask(context));
+        job.asks = granted.is_none();
         granted.map_or(Poll::Pending, |bytes| Poll::Ready(Grant { bytes }))
     }
 
@@ -391,6 +404,7 @@ impl JobHandle {
     pub fn decline(&mut self) {
         if let Some(job) = &mut self.0 {
             job.granted_bytes = None;
+            job.asks = false;
             let link = job.transport.link();
             link.with_queue(now_ns(), |queue| queue.decline(job.id));
         }
@@ -406,6 +420,28 @@ impl Drop for JobHandle {
 }
 
 impl Scheduled {
+    /// The grant, if it is there or due; else the waker is told when it is.
+    fn ask(&self, context: &mut Context<'_>) -> Option<u32> {
+        let (link, id) = (self.transport.link(), self.id);
+        // Once a quantum: a job that has asked before waits with what was seen then.
+        let path = (!self.asks)
+            .then(|| link.path(&self.transport, true))
+            .flatten();
+        let mut queue = link.queue.lock();
+        if let Some(bytes) = queue.take_grant(id) {
+            return Some(bytes);
+        }
+        let now_ns = now_ns();
+        queue.want(id, path);
+        let look_again_ns = queue.dispatch(now_ns);
+        let granted = queue.take_grant(id);
+        if granted.is_none() {
+            queue.job_mut(id).waker = Some(context.waker().clone());
+        }
+        link.leave_queue(queue, now_ns, look_again_ns);
+        granted
+    }
+
     fn end(&self, before: impl FnOnce(&mut Queue)) {
         let link = self.transport.link();
         link.with_queue(now_ns(), |queue| {

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use shortline_sched::units::Rate;
-use shortline_sched::{Job, JobId, JobSpec, QueueFull, Scheduler, SchedulerConfig};
+use shortline_sched::{Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig};
 
+use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
 use crate::pacer::Pacer;
 use crate::slots::{LOOK_AGAIN_NS, Slots};
@@ -15,6 +16,8 @@ use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
+/// Payload bytes of a quantum in mode `bands`: so often its band is looked at (004 3.2).
+const BANDS_QUANTUM_BYTES: u32 = 8192;
 /// A paced quantum as time on the link, in whole segments, at least one: a small response waits
 /// so long behind a large one, and the pacer wakes up as often.
 const PACED_QUANTUM_NS: f64 = 350_000.0;
@@ -25,6 +28,8 @@ const PACED_SEGMENTS_MAX: f64 = 44.0;
 pub(crate) enum Gate {
     Paced(Pacer),
     Slots(Slots<Transport>),
+    /// At once: the kernel keeps the order.
+    Bands(Arc<BandMap>),
     Off,
 }
 
@@ -36,6 +41,8 @@ pub(crate) struct LinkJob {
     pub granted_bytes: Option<u32>,
     /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
     pub wanting: bool,
+    /// Its connection's path when it last asked; unknown to policies that do not go by it.
+    path: PathView,
     /// What its last grant was charged.
     charge: Charge,
 }
@@ -58,6 +65,8 @@ pub(crate) struct Queue {
     pub to_wake: Vec<Waker>,
     pub grants_total: u64,
     pub refunds_total: u64,
+    /// Times that a connection was moved to another band.
+    pub band_changes_total: u64,
     /// Wire bytes charged, corrections by `TCP_INFO` included.
     pub charged_total: u64,
 }
@@ -72,8 +81,10 @@ impl LinkJob {
 }
 
 impl Queue {
-    pub fn new(config: &LinkConfig, now_ns: u64) -> Self {
+    /// A queue as `config` says; `bands` in mode `bands`.
+    pub fn new(config: &LinkConfig, bands: Option<Arc<BandMap>>, now_ns: u64) -> Self {
         let gate = match (config.mode, config.rate) {
+            (LinkMode::Bands, _) => bands.map_or(Gate::Off, Gate::Bands),
             (LinkMode::Paced, Some(rate)) => Gate::Paced(Pacer::new(rate, now_ns)),
             (LinkMode::Slots, _) => Gate::Slots(Slots::new(
                 config.slots_max,
@@ -81,9 +92,10 @@ impl Queue {
             )),
             (LinkMode::Paced | LinkMode::Off, _) => Gate::Off,
         };
-        let quantum_bytes = config
-            .quantum_bytes
-            .or_else(|| config.rate.map(paced_quantum_bytes));
+        let quantum_bytes = config.quantum_bytes.or_else(|| match config.mode {
+            LinkMode::Bands => Some(BANDS_QUANTUM_BYTES),
+            _ => config.rate.map(paced_quantum_bytes),
+        });
         Self {
             scheduler: Scheduler::new(SchedulerConfig {
                 policy: config.policy,
@@ -97,6 +109,7 @@ impl Queue {
             to_wake: Vec::new(),
             grants_total: 0,
             refunds_total: 0,
+            band_changes_total: 0,
             charged_total: 0,
         }
     }
@@ -105,12 +118,14 @@ impl Queue {
         &mut self,
         transport: &Arc<Transport>,
         payload_bytes: u64,
+        path: Option<PathView>,
         now_ns: u64,
     ) -> Result<JobId, QueueFull> {
         let id = self.scheduler.submit(JobSpec {
             arrival_ns: now_ns,
             work: payload_bytes,
             service_ns_expected: self.link_ns(payload_bytes),
+            path,
             ..JobSpec::default()
         })?;
         if let Gate::Slots(slots) = &mut self.gate
@@ -128,8 +143,10 @@ impl Queue {
             waker: None,
             granted_bytes: None,
             wanting: true,
+            path: path.unwrap_or(PathView::UNKNOWN),
             charge: Charge::default(),
         });
+        self.note_band(id);
         Ok(id)
     }
 
@@ -139,12 +156,17 @@ impl Queue {
             .expect("invariant: a handle's job lives until the handle removes it")
     }
 
-    /// The job asks for its next grant.
-    pub fn want(&mut self, id: JobId) {
+    /// The job asks for its next grant, on a path that is as told, if the order goes by paths.
+    pub fn want(&mut self, id: JobId, path: Option<PathView>) {
         let job = self.job_mut(id);
         if !job.wanting {
             job.wanting = true;
+            if let Some(path) = path {
+                job.path = path;
+                self.scheduler.update_path(id, path);
+            }
             self.scheduler.resume(id);
+            self.note_band(id);
         }
     }
 
@@ -166,6 +188,10 @@ impl Queue {
         job.granted_bytes = None;
         let unwritten_bytes = job.take_unwritten();
         let transport = Arc::clone(&job.transport);
+        if matches!(self.gate, Gate::Bands(_)) {
+            // Its window is closed: it does not make its connection urgent until it asks again.
+            transport.jobs_bands.lock().remove(id);
+        }
         self.cancel_charge(&transport, unwritten_bytes);
     }
 
@@ -173,6 +199,9 @@ impl Queue {
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let mut job = self.jobs.get_mut(id.index())?.take()?;
         job.transport.jobs.fetch_sub(1, Ordering::AcqRel);
+        if matches!(self.gate, Gate::Bands(_)) {
+            job.transport.jobs_bands.lock().remove(id);
+        }
         let unfinished = self
             .scheduler
             .job(id)
@@ -199,7 +228,7 @@ impl Queue {
             if !self.is_due(now_ns) {
                 return Some(match &self.gate {
                     Gate::Paced(pacer) => pacer.due_ns().saturating_sub(now_ns),
-                    Gate::Slots(_) | Gate::Off => LOOK_AGAIN_NS,
+                    Gate::Slots(_) | Gate::Bands(_) | Gate::Off => LOOK_AGAIN_NS,
                 });
             }
             let taken = self.scheduler.take(now_ns);
@@ -255,7 +284,7 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.is_due(now_ns),
             Gate::Slots(slots) => slots.is_free(now_ns),
-            Gate::Off => true,
+            Gate::Bands(_) | Gate::Off => true,
         }
     }
 
@@ -267,14 +296,25 @@ impl Queue {
         job.granted_bytes = Some(quantum);
         job.wanting = false;
         let transport = Arc::clone(&job.transport);
+        self.grants_total += 1;
+        if let Gate::Bands(map) = &self.gate {
+            // Nothing is charged: the qdisc has the rate. Others of this connection may hold a
+            // grant, too, and not have used it yet.
+            let map = Arc::clone(map);
+            let band = transport.jobs_bands.lock().most_urgent();
+            self.move_to_band(&map, &transport, band);
+            let waker = self.job_mut(id).waker.take();
+            self.to_wake.extend(waker);
+            return;
+        }
         let charge = transport.wire_bytes(bytes.max(1));
+        let job = self.job_mut(id);
         job.charge = Charge {
             wire_bytes: charge,
             drains: transport.ledger.drains.load(Ordering::Acquire),
         };
         let waker = job.waker.take();
         self.to_wake.extend(waker);
-        self.grants_total += 1;
         self.charged_total += u64::from(charge);
         transport
             .ledger
@@ -283,7 +323,25 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.charge(charge),
             Gate::Slots(slots) => slots.take(&transport, bytes, now_ns),
-            Gate::Off => {}
+            Gate::Bands(_) | Gate::Off => {}
+        }
+    }
+
+    /// Notes the band that a job has by now, in mode `bands`.
+    fn note_band(&self, id: JobId) {
+        if let Gate::Bands(map) = &self.gate
+            && let Some(job) = self.scheduler.job(id)
+            && let Some(link_job) = &self.jobs[id.index()]
+        {
+            let band = map.band(job, &link_job.path, self.scheduler.cutoffs());
+            link_job.transport.jobs_bands.lock().set(id, band);
+        }
+    }
+
+    fn move_to_band(&mut self, map: &BandMap, transport: &Transport, band: Option<usize>) {
+        if let Some(band) = band {
+            let moved = transport.move_to_band(band, map.priority(band));
+            self.band_changes_total += u64::from(moved);
         }
     }
 
@@ -308,6 +366,13 @@ impl Queue {
     fn park(&mut self, id: JobId) {
         self.scheduler.suspend(id);
         let transport = Arc::clone(&self.job_mut(id).transport);
+        if let Gate::Bands(map) = &self.gate {
+            // It waits behind what the connection is sending, which is as urgent now as itself.
+            let map = Arc::clone(map);
+            let band = transport.jobs_bands.lock().most_urgent();
+            let band = band.filter(|&band| transport.waits_below(band));
+            self.move_to_band(&map, &transport, band);
+        }
         transport.parked.lock().push(id);
         // In one order with `Transport::drained`, which looks at the mark without our lock.
         transport.has_parked.store(true, Ordering::SeqCst);
@@ -340,7 +405,7 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.refund(bytes),
             Gate::Slots(slots) => slots.release_last(transport),
-            Gate::Off => {}
+            Gate::Bands(_) | Gate::Off => {}
         }
     }
 }

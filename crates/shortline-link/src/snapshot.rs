@@ -57,6 +57,8 @@ pub struct LinkSnapshot {
     pub queue_bytes: Option<u64>,
     /// Responses that hold bytes in the kernel (`slots`).
     pub slots_held: Option<usize>,
+    /// Times that a connection was moved to another band, a system call each (`bands`).
+    pub band_changes_total: Option<u64>,
     /// Payload bytes of a grant now.
     pub quantum_bytes: u32,
     /// Grants made since the start.

@@ -19,6 +19,12 @@ pub struct TcpInfo {
     pub sent_segments: u32,
     /// Smallest round trip seen, in microseconds; 0 when the kernel has no sample.
     pub rtt_us_min: u32,
+    /// Smoothed round trip, in microseconds; 0 when the kernel has no sample.
+    pub rtt_us: u32,
+    /// Congestion window, in segments.
+    pub cwnd_segments: u32,
+    /// What the connection delivered lately, in bytes per second; 0 when nothing yet.
+    pub delivered_bytes_per_s: u64,
 }
 
 /// Bytes written to the socket that the peer has not acknowledged, sent or not.
@@ -55,6 +61,9 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         segment_bytes: u32_at(&info, 16),
         sent_segments: u32_at(&info, 136),
         rtt_us_min: u32_at(&info, 148),
+        rtt_us: u32_at(&info, 68),
+        cwnd_segments: u32_at(&info, 80),
+        delivered_bytes_per_s: u64_at(&info, 160),
         sent_bytes: u64_at(&info, 200),
     })
 }
@@ -97,5 +106,7 @@ mod tests {
         assert_eq!(info.sent_bytes, 1000);
         assert!(info.sent_segments >= 1);
         assert!(info.segment_bytes > 500);
+        assert!(info.rtt_us > 0 && info.rtt_us_min > 0);
+        assert!((2..1000).contains(&info.cwnd_segments));
     }
 }

@@ -4,19 +4,25 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use shortline_sched::JobId;
+use shortline_sched::{JobId, PathView};
+use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use crate::bands::JobsBands;
 use crate::link::Link;
+use crate::network;
 use crate::slots::Holder;
 use crate::sys;
 
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
 pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
+
+/// The band of a connection that has not sent a response yet.
+const BAND_OF_CONTROL: usize = usize::MAX;
 
 /// A connection that carries jobs.
 pub struct Transport {
@@ -30,6 +36,11 @@ pub struct Transport {
     busy: AtomicBool,
     /// The socket took no more when it was last tried.
     full: AtomicBool,
+    /// The band its packets wait in (mode `bands`). Changed under the link's lock only.
+    band: AtomicUsize,
+    /// The bands of its jobs that can send or wait for it (mode `bands`). Changed under the link's
+    /// lock only.
+    pub(crate) jobs_bands: Mutex<JobsBands>,
     /// Jobs on this connection.
     pub(crate) jobs: AtomicU32,
     pub(crate) ledger: Ledger,
@@ -77,6 +88,8 @@ impl Transport {
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
             full: AtomicBool::new(false),
+            band: AtomicUsize::new(BAND_OF_CONTROL),
+            jobs_bands: Mutex::default(),
             jobs: AtomicU32::new(0),
             ledger: Ledger::default(),
             parked: Mutex::new(Vec::new()),
@@ -174,6 +187,34 @@ impl Transport {
     /// Whether responses of this connection wait or are being sent.
     pub(crate) fn carries_jobs(&self) -> bool {
         self.jobs.load(Ordering::Acquire) > 0
+    }
+
+    /// Lets further packets wait in `band`, whose `SO_PRIORITY` is as told. Whether that is another
+    /// than before: else no system call is made.
+    pub(crate) fn move_to_band(&self, band: usize, priority: u32) -> bool {
+        let moves = self.band.swap(band, Ordering::Relaxed) != band;
+        if moves {
+            self.set_priority(priority);
+        }
+        moves
+    }
+
+    /// Whether packets wait in a band of responses that is less urgent than `band`.
+    pub(crate) fn waits_below(&self, band: usize) -> bool {
+        let own = self.band.load(Ordering::Relaxed);
+        own != BAND_OF_CONTROL && own > band
+    }
+
+    pub(crate) fn set_priority(&self, priority: u32) {
+        // That it is permitted was seen at the start; a socket that is gone sends nothing more.
+        let _ = SockRef::from(self.socket()).set_priority(priority);
+    }
+
+    /// The path to the client now, for a response that has sent something or not yet: one system
+    /// call. Unknown where the socket is gone.
+    pub(crate) fn path(&self, has_sent: bool) -> PathView {
+        sys::tcp_info(self.socket())
+            .map_or(PathView::UNKNOWN, |info| network::view(&info, has_sent))
     }
 
     /// What the connection has put on the wire so far, by the kernel's count.

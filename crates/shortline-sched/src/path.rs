@@ -24,6 +24,13 @@ impl PathView {
         rate_bps_past: None,
     };
 
+    /// How long so many bytes take from now on (004 3.3.5), in nanoseconds:
+    /// `RTT (1 + bytes / cwnd)`.
+    pub fn response_ns(&self, bytes: u64) -> u64 {
+        let sending_ns = transfer_ns(bytes, self.rate_bps_window());
+        self.rtt_ns.saturating_add(sending_ns.round() as u64)
+    }
+
     /// What the window lets through, in bits per second: a window each round trip (004 3.3.4).
     pub(crate) fn rate_bps_window(&self) -> f64 {
         self.cwnd_bytes.max(1) as f64 * BITS_NS / self.rtt_ns as f64

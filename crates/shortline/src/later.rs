@@ -15,6 +15,6 @@ pub struct Args {
 /// Always bad usage.
 pub fn run(command: &str) -> Result<(), CommandError> {
     Err(CommandError::Usage(format!(
-        "`{command}` comes in a later release; this one has serve, load, lab, sim and model"
+        "`{command}` comes in a later release; this one has serve, uplink, load, lab, sim and model"
     )))
 }

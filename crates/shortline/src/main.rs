@@ -12,6 +12,7 @@ mod model;
 mod output;
 mod serve;
 mod sim;
+mod uplink;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,8 @@ enum Command {
     Serve(Box<serve::Args>),
     /// Send a trace's requests to a server and report response times
     Load(Box<load::Args>),
+    /// Install, remove or show the kernel's priority bands on an interface
+    Uplink(Box<uplink::Args>),
     /// Compare servers and policies in experiments
     Lab(Box<lab::Args>),
     /// Simulate what policies would do with a trace or with random arrivals
@@ -119,6 +122,7 @@ fn run(command: Command) -> Result<(), Ended> {
     let result = match command {
         Command::Serve(args) => serve::run(*args),
         Command::Load(args) => load::run(*args),
+        Command::Uplink(args) => uplink::run(*args),
         Command::Lab(args) => lab::run(*args),
         Command::Sim(args) => sim::run(*args),
         Command::Model(args) => model::run(*args),
@@ -144,10 +148,13 @@ mod tests {
         let cli = Cli::command();
         for (name, page) in [
             ("serve", configuration),
+            ("uplink install", configuration),
             ("sim", simulation),
             ("model", simulation),
         ] {
-            let command = cli.find_subcommand(name).unwrap();
+            let mut words = name.split(' ');
+            let command = words.try_fold(&cli, |command, word| command.find_subcommand(word));
+            let command = command.unwrap();
             for option in command.get_arguments().filter_map(clap::Arg::get_long) {
                 assert!(page.contains(&format!("`--{option}")), "{name} --{option}");
             }

@@ -6,8 +6,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use tokio::net::{TcpListener, TcpStream};
 
+use socket2::SockRef;
+
 use super::*;
 use crate::Link;
+use crate::qdisc::{Band, DeviceBands, Kind, Traffic};
 
 const SECOND: u64 = 1_000_000_000;
 /// Payload bytes of a grant: one packet, on the loopback interface too.
@@ -34,12 +37,12 @@ async fn queue_and_connection(mode: LinkMode) -> (Queue, Arc<Transport>, TcpStre
     let transport = Link::new(config.clone())
         .unwrap()
         .transport(socket, here, here);
-    (Queue::new(&config, 0), transport, client)
+    (Queue::new(&config, None, 0), transport, client)
 }
 
 /// Submits a job and grants it a quantum.
 fn granted(queue: &mut Queue, transport: &Arc<Transport>, now_ns: u64) -> JobId {
-    let id = queue.submit(transport, 1_000_000, now_ns).unwrap();
+    let id = queue.submit(transport, 1_000_000, None, now_ns).unwrap();
     queue.dispatch(now_ns);
     assert_eq!(queue.take_grant(id), Some(QUANTUM));
     id
@@ -86,7 +89,9 @@ async fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
     transport.drained();
     let other = granted(&mut queue, &transport, 2 * SECOND);
     queue.hand_over(other, QUANTUM);
-    let waiting = queue.submit(&transport, 2_000_000, 2 * SECOND).unwrap();
+    let waiting = queue
+        .submit(&transport, 2_000_000, None, 2 * SECOND)
+        .unwrap();
     queue.remove(written);
     queue.remove(waiting);
     assert_eq!(
@@ -135,4 +140,85 @@ async fn an_abort_after_a_drain_leaves_later_charges() {
     queue.hand_over(other, QUANTUM);
     queue.remove(aborted);
     assert_eq!(unwritten(&transport), CHARGE);
+}
+
+/// A queue in mode `bands` on a device whose bands have the priorities 0 to 5, a connection, and
+/// what keeps it open.
+async fn banded_queue_and_connection() -> (Queue, Arc<Transport>, TcpStream) {
+    let (_, transport, client) = queue_and_connection(LinkMode::Slots).await;
+    let band = |band: u32| Band {
+        name: band.to_string(),
+        priority: band,
+        traffic: Traffic::default(),
+    };
+    let device = DeviceBands {
+        device: "d0".to_owned(),
+        kind: Kind::Prio,
+        bands: (0..6).map(band).collect(),
+        unset: Some(0),
+        traffic: Traffic::default(),
+    };
+    let config = LinkConfig {
+        mode: LinkMode::Bands,
+        policy: "bands".parse().unwrap(),
+        ..LinkConfig::default()
+    };
+    let map = BandMap::of(&device, &config).unwrap();
+    (
+        Queue::new(&config, Some(Arc::new(map)), 0),
+        transport,
+        client,
+    )
+}
+
+fn priority(transport: &Transport) -> u32 {
+    SockRef::from(transport.socket()).priority().unwrap()
+}
+
+#[tokio::test]
+async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
+    let (mut queue, transport, _client) = banded_queue_and_connection().await;
+    assert_eq!(priority(&transport), 0, "before the first response");
+    let id = queue.submit(&transport, 60_000, None, 0).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..8 {
+        queue.dispatch(0);
+        assert_eq!(queue.take_grant(id), Some(BANDS_QUANTUM_BYTES));
+        seen.push(priority(&transport));
+        queue.hand_over(id, 8000);
+        transport.drained();
+        queue.want(id, None);
+    }
+    // 60 and 52 KB, then 44 to 12, and 4 at the end.
+    assert_eq!(seen, [5, 5, 4, 4, 4, 4, 4, 3]);
+    assert_eq!(queue.band_changes_total, 3, "no call but for a change");
+    assert_eq!(queue.charged_total, 0);
+}
+
+#[tokio::test]
+async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
+    let (mut queue, transport, _client) = banded_queue_and_connection().await;
+    let large = queue.submit(&transport, 1_000_000, None, 0).unwrap();
+    queue.dispatch(0);
+    assert_eq!(priority(&transport), 5);
+    // What the large one sends stands before the small one, which makes it urgent.
+    queue.hand_over(large, BANDS_QUANTUM_BYTES);
+    let small = queue.submit(&transport, 500, None, 0).unwrap();
+    queue.dispatch(0);
+    assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
+    queue.transport_drained(&transport);
+    transport.drained();
+    queue.want(large, None);
+    queue.dispatch(0);
+    assert!(queue.take_grant(small).is_some() && queue.take_grant(large).is_some());
+    assert_eq!(priority(&transport), 1, "both may send, the small one too");
+    queue.hand_over(small, 500);
+    queue.remove(small);
+    transport.drained();
+    queue.hand_over(large, BANDS_QUANTUM_BYTES);
+    transport.drained();
+    queue.want(large, None);
+    queue.dispatch(0);
+    assert_eq!(priority(&transport), 5);
+    assert_eq!(queue.band_changes_total, 3);
 }

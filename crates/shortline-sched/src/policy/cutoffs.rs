@@ -93,6 +93,11 @@ impl Cutoffs {
         }
     }
 
+    /// How many bands they part.
+    pub fn bands(&self) -> usize {
+        self.learnt_bands().unwrap_or(self.sizes().len() + 1)
+    }
+
     /// How many bands are to be learnt; `None` if the cutoffs are fixed.
     pub(crate) fn learnt_bands(&self) -> Option<usize> {
         match self.0 {

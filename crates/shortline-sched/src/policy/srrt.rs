@@ -9,14 +9,13 @@
 
 use super::Needs;
 use crate::job::Job;
-use crate::path::{PathView, transfer_ns};
+use crate::path::PathView;
 
 pub(super) const NEEDS: Needs = Needs::Path;
 
 /// The rank: the remaining response time, in nanoseconds.
 pub(super) fn rank(job: &Job, path: &PathView) -> u64 {
-    let sending_ns = transfer_ns(job.remaining_estimate(), path.rate_bps_window());
-    path.rtt_ns.saturating_add(sending_ns.round() as u64)
+    path.response_ns(job.remaining_estimate())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub struct UplinkOptions {
     #[arg(long = "uplink", value_name = "RATE|auto|off")]
     pub rate: Option<Uplink>,
     /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
-    /// bands:6), quickfix (also quickfix:2KB), las or fsp [default: srpt]
+    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las or fsp [default: srpt]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
     /// Serve a response first once it has waited X times its expected service
@@ -34,14 +34,18 @@ pub struct UplinkOptions {
     /// the service it needs; in place of --aging
     #[arg(long, value_name = "X")]
     pub growing: Option<Growing>,
-    /// How the kernel's queue is kept short: paced, slots or off
+    /// How the kernel's queue is kept short: paced, slots or off; or ordered by the kernel: bands
     #[arg(long, value_name = "MODE", value_parser = link_mode)]
     #[serde(deserialize_with = "link_mode_from_text")]
     pub link_mode: Option<LinkMode>,
     /// Responses that may hold unacknowledged bytes in the kernel (slots) [default: 2]
     #[arg(long, value_name = "N")]
     pub slots: Option<NonZeroUsize>,
-    /// Body bytes of one grant [default: slots 14480; paced one segment, from 20mbit on three]
+    /// Give SYN-ACKs and handshakes a band of their own above all (bands) [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub control_band: Option<bool>,
+    /// Body bytes of one grant [default: slots 14480; paced one segment, from 20mbit on three;
+    /// bands 8192]
     #[arg(long, value_name = "SIZE")]
     pub quantum: Option<Size>,
     /// Responses that may wait at once; one more is refused [default: 100000]
@@ -50,7 +54,8 @@ pub struct UplinkOptions {
     /// Schedule clients on the loopback interface too
     #[arg(long = "uplink-loopback", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub loopback: Option<bool>,
-    /// The uplink's interface [default: the one that owns the address clients connect to]
+    /// The uplink's interface [default: the one that owns the address clients connect to; bands:
+    /// the only one whose qdisc has bands]
     #[arg(long = "uplink-device", value_name = "NAME")]
     pub device: Option<String>,
     /// Bytes that RATE counts per packet beside its IP bytes [default: 14]
@@ -223,6 +228,7 @@ overlay!(UplinkOptions {
     growing,
     link_mode,
     slots,
+    control_band,
     quantum,
     jobs_max,
     loopback,

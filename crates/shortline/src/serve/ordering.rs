@@ -15,7 +15,7 @@ pub fn resolve(
     let has_rate = matches!(merged.rate, Some(Uplink::Rate(_)));
     if let Some(policy) = merged.policy {
         let at = place.of(flags.policy.is_some(), "policy", "policy");
-        refuse_unknown_needs(policy, has_rate, &at)?;
+        refuse_without_rate(policy, has_rate, &at)?;
     }
     let at_growing = || place.of(flags.growing.is_some(), "growing", "growing");
     match (merged.aging, merged.growing) {
@@ -33,24 +33,71 @@ pub fn resolve(
     }
 }
 
-fn refuse_unknown_needs(policy: Policy, has_rate: bool, at: &str) -> Result<(), String> {
-    match policy.needs() {
-        Needs::Sizes => Ok(()),
-        Needs::Rate if has_rate => Ok(()),
-        Needs::Rate => Err(format!(
-            "{at}: `{policy}` needs the uplink's rate: add --uplink RATE, such as 100mbit"
-        )),
-        Needs::Path => Err(format!(
-            "{at}: `{policy}` goes by round trip times, which the server does not order by yet \
-             (`shortline sim` does): use {}",
-            offered().join(", ")
+/// Whether link mode `bands` can have the policy.
+pub fn has_bands(policy: &Policy) -> bool {
+    matches!(
+        policy,
+        Policy::Bands(_) | Policy::QuickFix { .. } | Policy::Srrt
+    )
+}
+
+/// In link mode `bands` the kernel orders, at the rate of its qdisc: what else decides an order or a
+/// rate cannot be meant.
+pub fn refuse_without_bands(
+    flags: &UplinkOptions,
+    merged: &UplinkOptions,
+    place: &Place<'_>,
+) -> Result<(), String> {
+    if let Some(policy) = merged.policy.filter(|policy| !has_bands(policy)) {
+        return Err(format!(
+            "{}: `{policy}` contradicts link mode bands, which has bands, quickfix and srrt: leave \
+             one of them out",
+            place.of(flags.policy.is_some(), "policy", "policy")
+        ));
+    }
+    let given = [
+        (
+            "uplink",
+            "rate",
+            flags.rate.is_some(),
+            merged.rate.is_some(),
+        ),
+        (
+            "aging",
+            "aging",
+            flags.aging.is_some(),
+            merged.aging.is_some(),
+        ),
+        (
+            "growing",
+            "growing",
+            flags.growing.is_some(),
+            merged.growing.is_some(),
+        ),
+        (
+            "slots",
+            "slots",
+            flags.slots.is_some(),
+            merged.slots.is_some(),
+        ),
+    ];
+    match given.iter().find(|(_, _, _, given)| *given) {
+        None => Ok(()),
+        Some((flag, key, by_flag, _)) => Err(format!(
+            "{}: contradicts link mode bands, in which the kernel's qdisc has the rate and the order: \
+             leave one of them out",
+            place.of(*by_flag, flag, key)
         )),
     }
 }
 
-/// The policies that the server can order by.
-fn offered() -> Vec<&'static str> {
-    let known = |policy: &Policy| policy.needs() != Needs::Path;
-    let policies = Policy::ALL.into_iter().filter(known);
-    policies.map(Policy::name).collect()
+fn refuse_without_rate(policy: Policy, has_rate: bool, at: &str) -> Result<(), String> {
+    // `swift` adds the time that the link needs for what remains to the round trip's.
+    let needs_rate = policy.needs() == Needs::Rate || policy == Policy::Swift;
+    if needs_rate && !has_rate {
+        return Err(format!(
+            "{at}: `{policy}` needs the uplink's rate: add --uplink RATE, such as 100mbit"
+        ));
+    }
+    Ok(())
 }

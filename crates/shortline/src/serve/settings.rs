@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use shortline_link::{LinkConfig, LinkMode};
 use shortline_sched::units::{Size, Span};
+use shortline_sched::{Cutoffs, Policy};
 use shortline_web::Limits;
 use shortline_web::site::SiteOptions;
 
@@ -164,9 +165,13 @@ fn resolve_uplink(
             Some(Uplink::Rate(rate)) => Some(rate),
             Some(Uplink::Off) | None => None,
         },
-        policy: merged.policy.unwrap_or(defaults.policy),
+        policy: merged.policy.unwrap_or(match mode {
+            LinkMode::Bands => Policy::Bands(Cutoffs::USUAL),
+            LinkMode::Paced | LinkMode::Slots | LinkMode::Off => defaults.policy,
+        }),
         urgency: ordering::resolve(flags, &merged, &place)?,
         slots_max: merged.slots.map_or(defaults.slots_max, NonZeroUsize::get),
+        control_band: merged.control_band.unwrap_or(defaults.control_band),
         quantum_bytes: quantum_bytes(flags, &merged, &place)?,
         jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
         schedule_loopback: merged.loopback.unwrap_or(defaults.schedule_loopback),
@@ -195,11 +200,21 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
     match mode {
         LinkMode::Paced => UplinkOptions {
             slots: None,
+            control_band: None,
             rate: kept.rate.filter(|rate| *rate != Uplink::Off),
             ..kept
         },
         LinkMode::Slots => UplinkOptions {
+            control_band: None,
             rate: kept.rate.filter(|rate| *rate != Uplink::Off),
+            ..kept
+        },
+        LinkMode::Bands => UplinkOptions {
+            rate: None,
+            policy: kept.policy.filter(ordering::has_bands),
+            aging: None,
+            growing: None,
+            slots: None,
             ..kept
         },
         LinkMode::Off => UplinkOptions {
@@ -235,6 +250,14 @@ fn refuse_contradictions(
             rate()
         ));
     }
+    let control_band = flags.control_band.is_some();
+    if merged.control_band.is_some() && mode != LinkMode::Bands {
+        return Err(format!(
+            "{}: contradicts link mode {mode}, which has no bands: leave it out, or add --link-mode \
+             bands",
+            place.of(control_band, "control-band", "control-band")
+        ));
+    }
     match mode {
         LinkMode::Paced if merged.rate.is_none() => Err(format!(
             "{}: link mode paced needs the uplink's rate: add --uplink RATE, such as 100mbit",
@@ -245,6 +268,7 @@ fn refuse_contradictions(
             place.of(flags.slots.is_some(), "slots", "slots")
         )),
         LinkMode::Paced | LinkMode::Slots => Ok(()),
+        LinkMode::Bands => ordering::refuse_without_bands(flags, merged, place),
         LinkMode::Off => {
             let given = [
                 (
@@ -418,7 +442,7 @@ fn resolve_limits(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use shortline_sched::{Aging, Growing, Needs, Policy};
+    use shortline_sched::{Aging, Growing};
 
     use super::*;
 
@@ -495,29 +519,43 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_is_offered_or_refused_with_the_reason() {
+    fn every_policy_is_offered_and_some_only_with_a_rate() {
         for policy in Policy::ALL {
-            let flags = format!("--policy {policy} --uplink 10mbit");
-            match policy.needs() {
-                Needs::Path => {
-                    let error = refused(&flags, "");
-                    let expected = format!("--policy: `{policy}` goes by round trip times");
-                    assert!(error.starts_with(&expected), "{error}");
-                    assert!(error.contains("srpt, bands, quickfix, las, fsp"), "{error}");
-                }
-                Needs::Sizes | Needs::Rate => {
-                    assert_eq!(settings(&flags, "").unwrap().link.policy, policy);
-                }
+            let flags = format!("--policy {policy}");
+            let paced = settings(&format!("{flags} --uplink 10mbit"), "").unwrap();
+            assert_eq!(paced.link.policy, policy);
+            if ["fsp", "swift"].contains(&policy.name()) {
+                let expected = format!("--policy: `{policy}` needs the uplink's rate");
+                assert!(refused(&flags, "").starts_with(&expected));
+            } else {
+                assert_eq!(settings(&flags, "").unwrap().link.policy, policy);
             }
         }
         let bands = settings("--policy bands:1KB,1MB", "").unwrap().link.policy;
         assert_eq!(bands.to_string(), "bands:1kB,1MB");
-        let error = refused("--policy fsp", "");
-        assert!(error.starts_with("--policy: `fsp` needs the uplink's rate"));
         let slots = settings("--policy fsp --uplink 1mbit --link-mode slots", "");
         assert_eq!(slots.unwrap().link.mode, LinkMode::Slots);
-        let in_file = refused("", "[uplink]\npolicy = \"srrt\"");
-        assert!(in_file.starts_with("a.toml:2: uplink.policy: `srrt` goes by"));
+        let in_file = refused("", "[uplink]\npolicy = \"swift\"");
+        assert!(in_file.starts_with("a.toml:2: uplink.policy: `swift` needs"));
+    }
+
+    #[test]
+    fn bands_have_policies_and_keys_of_their_own() {
+        let link = |flags: &str, file: &str| settings(flags, file).unwrap().link;
+        let usual = link("--link-mode bands", "");
+        assert_eq!(usual.mode, LinkMode::Bands);
+        assert_eq!(usual.policy.name(), "bands");
+        assert!(usual.control_band);
+        for policy in ["bands:6", "bands:2kB,9kB", "quickfix:1kB", "srrt"] {
+            let flags = format!("--link-mode bands --control-band=false --policy {policy}");
+            let told = link(&flags, "");
+            assert_eq!(told.policy.to_string(), policy);
+            assert!(!told.control_band);
+        }
+        let file = "[uplink]\nrate = \"10mbit\"\naging = 3.0\npolicy = \"las\"";
+        assert_eq!(link("--link-mode bands", file).policy.name(), "bands");
+        let bands = "[uplink]\nlink-mode = \"bands\"\ncontrol-band = false\n";
+        assert_eq!(link("--uplink 1gbit", bands).mode, LinkMode::Paced);
     }
 
     #[test]
@@ -572,6 +610,31 @@ mod tests {
                 "--link-mode off --growing 3",
                 "",
                 "--growing: contradicts link mode off",
+            ),
+            (
+                "--link-mode bands --policy srpt",
+                "",
+                "--policy: `srpt` contradicts link mode bands, which has bands, quickfix and srrt",
+            ),
+            (
+                "--link-mode bands --uplink 1gbit",
+                "",
+                "--uplink: contradicts link mode bands",
+            ),
+            (
+                "--link-mode bands",
+                "[uplink]\nslots = 3\nlink-mode = \"slots\"\n[limits]\nidle-time-max = \"0s\"",
+                "a.toml:5: limits.idle-time-max",
+            ),
+            (
+                "",
+                "[uplink]\nlink-mode = \"bands\"\naging = 3.0",
+                "a.toml:3: uplink.aging: contradicts link mode bands",
+            ),
+            (
+                "--control-band",
+                "",
+                "--control-band: contradicts link mode slots",
             ),
             ("--quantum 0", "", "--quantum: 0B is out of range"),
             (

@@ -61,10 +61,28 @@ fn bad_usage_exits_2_and_names_value_and_remedy() {
 #[test]
 fn contradictions_exit_2() {
     refused(&["serve", "--policy", "fsp"], 2, &["--uplink RATE"]);
+    refused(&["serve", "--policy", "swift"], 2, &["--uplink RATE"]);
     refused(
-        &["serve", "--policy", "srrt"],
+        &["serve", "--link-mode", "bands", "--policy", "srpt"],
         2,
-        &["round trip times", "use fair"],
+        &["--policy", "bands, quickfix and srrt"],
+    );
+    refused(
+        &["serve", "--link-mode", "bands", "--uplink", "1gbit"],
+        2,
+        &["--uplink", "link mode bands"],
+    );
+    refused(
+        &[
+            "uplink", "install", "--dev", "lo", "--kind", "prio", "--bands", "17",
+        ],
+        2,
+        &["from 2 to 16", "17"],
+    );
+    refused(
+        &["uplink", "install", "--dev", "lo", "--kind", "cake"],
+        2,
+        &["cake", "pfifo_fast"],
     );
     refused(&["serve", "--growing", "5"], 2, &["--uplink RATE"]);
     refused(
@@ -92,11 +110,6 @@ fn what_comes_later_says_so() {
         &["auto", "later release"],
     );
     refused(
-        &["serve", "--link-mode", "bands"],
-        2,
-        &["bands", "later release"],
-    );
-    refused(
         &["gate", "postgres", "--listen", "[::]:1"],
         2,
         &["gate", "later release"],
@@ -106,6 +119,24 @@ fn what_comes_later_says_so() {
 #[test]
 fn what_cannot_be_had_exits_1_and_names_it() {
     refused(&["serve", "missing"], 1, &["missing", "directory"]);
+    refused(
+        &["uplink", "show", "--dev", "no-such-dev"],
+        1,
+        &["no-such-dev", "ip link"],
+    );
+    refused(
+        &[
+            "serve",
+            "--link-mode",
+            "bands",
+            "--uplink-device",
+            "lo",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        1,
+        &["'lo'", "shortline uplink install --dev lo"],
+    );
     refused(&["serve", "--config", "missing.toml"], 1, &["missing.toml"]);
     refused(
         &["serve", "--listen", "127.0.0.1:0", "--access-log", "no/log"],

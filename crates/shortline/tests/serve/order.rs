@@ -38,6 +38,23 @@ fn overtakes_under(policy: &str) {
     assert_eq!(parse(&read_to_end(&mut large)).body.len(), LARGE_BYTES);
 }
 
+/// No order is asserted: round trips on the loopback interface depend on the processor's other work.
+#[test]
+fn policies_that_go_by_the_network_serve_paced_and_in_slots() {
+    let site = site();
+    for policy in ["srrt", "stert", "fcf", "swift"] {
+        for mode in ["paced", "slots"] {
+            let uplink = ["--uplink", "400mbit", "--uplink-loopback"];
+            let order = ["--link-mode", mode, "--policy", policy];
+            let server = Server::start(&site, &[&uplink[..], &order].concat());
+            let mut large = connect(server.address());
+            large.write_all(LARGE).unwrap();
+            assert_eq!(get(server.address(), "/small.txt").body, b"small");
+            assert_eq!(parse(&read_to_end(&mut large)).body.len(), LARGE_BYTES);
+        }
+    }
+}
+
 #[test]
 fn a_full_queue_answers_503_at_once_and_recovers() {
     let flags = ["--uplink", "8mbit", "--uplink-loopback", "--jobs-max", "1"];

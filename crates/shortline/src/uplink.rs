@@ -1,0 +1,187 @@
+//! `shortline uplink`: the kernel's priority bands on an interface, for link mode `bands`.
+
+use std::fmt::Write;
+
+use clap::Subcommand;
+use shortline_link::qdisc::{
+    Band, DeviceBands, Installation, Kind, QdiscError, Traffic, install, remove,
+};
+use shortline_sched::units::Rate;
+
+use crate::error::CommandError;
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo shortline uplink install --dev eth0 --rate 100mbit
+  sudo shortline serve /srv/www --link-mode bands
+  shortline uplink show --dev eth0
+  sudo shortline uplink remove --dev eth0";
+
+/// Flags of `shortline uplink`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Put a qdisc with priority bands at the interface's root
+    Install(Install),
+    /// Take away what `install` made, and put back what was there
+    Remove(Device),
+    /// Print the bands: what SO_PRIORITY means each, and what went through them
+    Show(Device),
+}
+
+#[derive(Debug, clap::Args)]
+struct Device {
+    /// The interface
+    #[arg(long = "dev", value_name = "DEVICE")]
+    device: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Install {
+    #[command(flatten)]
+    device: Device,
+    /// The uplink's rate, such as 100mbit; not needed where the interface itself is the bottleneck
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// How many bands, the first for control packets [default: as many as the qdisc can have]
+    #[arg(long, value_name = "N")]
+    bands: Option<usize>,
+    /// Which qdisc: prio (2 to 16 bands), htb (2 to 8, needs a rate), pfifo_fast (3) or fq (3)
+    /// [default: the first of these that the kernel has]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<Kind>,
+    /// Take the place of a qdisc that someone configured; `remove` puts it back
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`], one line.
+pub fn run(args: Args) -> Result<(), CommandError> {
+    match args.command {
+        Command::Install(asked) => {
+            let installed = install(&asked.into()).map_err(told)?;
+            print!("{}", table(&installed.bands));
+            println!("before: {}", installed.before);
+        }
+        Command::Remove(of) => {
+            let before = remove(&of.device).map_err(told)?;
+            println!("{}: {before} is back", of.device);
+        }
+        Command::Show(of) => print!("{}", table(&DeviceBands::read(&of.device).map_err(told)?)),
+    }
+    Ok(())
+}
+
+impl From<Install> for Installation {
+    fn from(asked: Install) -> Self {
+        Self {
+            device: asked.device.device,
+            kind: asked.kind,
+            rate: asked.rate,
+            bands: asked.bands,
+            replace: asked.replace,
+        }
+    }
+}
+
+fn told(error: QdiscError) -> CommandError {
+    if error.is_usage() {
+        CommandError::usage(error)
+    } else {
+        CommandError::failure(error)
+    }
+}
+
+/// The bands, one a line, and the device as a whole.
+fn table(of: &DeviceBands) -> String {
+    let mut text = format!("{}: {}, {} bands\n", of.device, of.kind, of.bands.len());
+    let columns = ["bytes", "packets", "drops", "waiting", "waiting bytes"];
+    line(&mut text, "band", "priority", &columns.map(str::to_owned));
+    for band in &of.bands {
+        line(
+            &mut text,
+            &band.name,
+            &priority(band),
+            &counters(&band.traffic),
+        );
+    }
+    line(&mut text, "all", "", &counters(&of.traffic));
+    text
+}
+
+fn line(text: &mut String, band: &str, priority: &str, cells: &[String; 5]) {
+    let [bytes, packets, drops, waiting, waiting_bytes] = cells;
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{band:<6}{priority:>10}{bytes:>16}{packets:>12}{drops:>10}{waiting:>10}{waiting_bytes:>15}"
+    );
+}
+
+/// A class id in hexadecimal, as `tc` has it.
+fn priority(band: &Band) -> String {
+    if band.priority > 0xffff {
+        format!("0x{:x}", band.priority)
+    } else {
+        band.priority.to_string()
+    }
+}
+
+fn counters(traffic: &Traffic) -> [String; 5] {
+    [
+        traffic.bytes,
+        traffic.packets,
+        traffic.drops,
+        traffic.backlog_packets,
+        traffic.backlog_bytes,
+    ]
+    .map(|count| count.map_or_else(|| "-".to_owned(), |count| count.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_tells_classes_in_hexadecimal_and_what_is_not_counted() {
+        let band = |name: &str, priority, traffic| Band {
+            name: name.to_owned(),
+            priority,
+            traffic,
+        };
+        let traffic = Traffic {
+            bytes: Some(1514),
+            packets: Some(1),
+            drops: Some(0),
+            ..Traffic::default()
+        };
+        let bands = DeviceBands {
+            device: "eth0".to_owned(),
+            kind: Kind::Htb,
+            bands: vec![
+                band("1:11", 0x1_0011, traffic),
+                band("1", 6, Traffic::default()),
+            ],
+            unset: Some(0),
+            traffic,
+        };
+        let text = table(&bands);
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(lines[0].join(" "), "eth0: htb, 2 bands");
+        assert_eq!(lines[2], ["1:11", "0x10011", "1514", "1", "0", "-", "-"]);
+        assert_eq!(lines[3], ["1", "6", "-", "-", "-", "-", "-"]);
+        assert_eq!(lines[4], ["all", "1514", "1", "0", "-", "-"]);
+    }
+}

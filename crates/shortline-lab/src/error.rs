@@ -13,7 +13,7 @@ pub enum LabError {
     UnknownExperiment(String),
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, apache, off, slots, slots-POLICY, or a POLICY ({1}) for ours paced"
+        "unknown server `{0}`: want nginx, apache, off, slots, slots-POLICY, kernel-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
     /// No bed of that name.
@@ -41,7 +41,7 @@ pub enum LabError {
         /// The experiment asked for.
         experiment: &'static str,
         /// What is missing.
-        needs: String,
+        needs: &'static str,
     },
     /// The folder holds results that these would not go with.
     #[error(

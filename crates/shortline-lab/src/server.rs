@@ -22,6 +22,8 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// Connections a server is set up for; an overload of W1 has a few thousand.
 const CONNECTIONS: u64 = 16_000;
 
+/// What the name of a server begins with that leaves the order to the kernel.
+const KERNEL: &str = "kernel-";
 /// Processes of Apache that share a given number of workers; 350 are 50 each.
 const CHILDREN: u32 = 7;
 
@@ -45,6 +47,8 @@ pub enum OursMode {
     PacedAging(Policy, Aging),
     /// At most a few responses in the kernel, no rate given.
     Slots(Policy),
+    /// Ordered by the kernel in priority bands, over a qdisc that has some.
+    Kernel(Policy),
     /// Without scheduling.
     Off,
 }
@@ -56,6 +60,7 @@ impl fmt::Display for Server {
             Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
+            Self::Ours(OursMode::Kernel(policy)) => write!(f, "kernel-{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
             Self::Nginx => f.write_str("nginx"),
             Self::Apache => f.write_str("apache"),
@@ -79,6 +84,9 @@ impl FromStr for Server {
             "apache" => Self::Apache,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
+            _ if name.starts_with(KERNEL) => {
+                Self::Ours(OursMode::Kernel(policy(&name[KERNEL.len()..])?))
+            }
             _ => Self::Ours(
                 match (name.strip_prefix("slots-"), name.split_once("-aging-")) {
                     (Some(name), _) => OursMode::Slots(policy(name)?),
@@ -252,6 +260,10 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
             add("--link-mode", "slots".into());
             add("--policy", policy.to_string());
         }
+        OursMode::Kernel(policy) => {
+            add("--link-mode", "bands".into());
+            add("--policy", policy.to_string());
+        }
         OursMode::Off => add("--uplink", "off".into()),
     }
     if let OursMode::PacedAging(_, aging) = mode {
@@ -422,6 +434,7 @@ mod tests {
             "nginx",
             "apache",
             "srpt-aging-2.5",
+            "kernel-quickfix",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
         }

@@ -69,7 +69,8 @@ struct Run {
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     /// The servers, in turn: srpt, fair and the other policies (ours, paced),
-    /// POLICY-aging-X, slots, off, nginx, apache
+    /// POLICY-aging-X, kernel-bands and kernel-quickfix (the kernel's bands), slots, off, nginx,
+    /// apache
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     servers: Vec<String>,
     /// How many seeds of arrivals, or rounds of a measurement

@@ -30,7 +30,10 @@ const KINDS: [(&str, &[&str]); 14] = [
     ("000-table1", &["--servers", "srpt"]),
     // Steady loads below 1; two bands.
     ("003-load", &["--servers", "srpt"]),
-    ("003-quickfix", &["--servers", "quickfix,nginx"]),
+    (
+        "003-quickfix",
+        &["--servers", "quickfix,kernel-quickfix,nginx"],
+    ),
 ];
 
 fn lab(arguments: &[&str], out: &Path) -> Output {

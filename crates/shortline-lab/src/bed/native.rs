@@ -134,6 +134,30 @@ impl NativeBed {
         Ok(bed)
     }
 
+    /// Puts priority bands in the place of the FIFO before the uplink, as `shortline uplink
+    /// install` does on any machine: for a server that leaves the order to the kernel.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn order_in_bands(&self, lab: &Lab, rate: Rate) -> Result<(), LabError> {
+        // `ip netns exec` has mounts of its own: what is remembered for `remove` goes with them.
+        const SCRIPT: &str = r#"mount -t tmpfs tmpfs /run && exec "$@""#;
+        let program = lab.program().display().to_string();
+        let rate = rate.to_string();
+        let exec = [
+            "netns",
+            "exec",
+            self.server.name(),
+            "sh",
+            "-c",
+            SCRIPT,
+            "sh",
+        ];
+        let install = [&program, "uplink", "install", "--replace", "--kind", "htb"];
+        let on = ["--dev", self.device.as_str(), "--rate", &rate];
+        command::run("ip", &[&exec[..], &install, &on].concat()).map(drop)
+    }
+
     /// Where servers run.
     pub fn server_place(&self) -> Place {
         self.server.place()
@@ -336,13 +360,19 @@ fn allow_congestion_control(lab: &Lab) -> Result<(), LabError> {
     fs::write(path, format!("{CONGESTION_CONTROL} {allowed}")).map_err(LabError::file(path))
 }
 
-/// Drops and backlog of the FIFO in what `tc -s -j qdisc show` printed.
+/// Drops and backlog of the FIFO, or of all bands together, in what `tc -s -j qdisc show` printed.
 fn parse_fifo(text: &str) -> Option<(u64, u64)> {
     let qdiscs: serde_json::Value = serde_json::from_str(text).ok()?;
     let fifo = qdiscs
         .as_array()?
         .iter()
-        .find(|qdisc| qdisc["kind"] == "pfifo")?;
+        .find(|qdisc| qdisc["kind"] == "pfifo")
+        .or_else(|| {
+            qdiscs
+                .as_array()?
+                .iter()
+                .find(|qdisc| qdisc["root"] == true)
+        })?;
     Some((fifo["drops"].as_u64()?, fifo["qlen"].as_u64()?))
 }
 
@@ -356,6 +386,8 @@ mod tests {
         let text = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":9},
             {"kind":"pfifo","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
         assert_eq!(parse_fifo(text), Some((4, 1)));
+        let bands = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":2}]"#;
+        assert_eq!(parse_fifo(bands), Some((9, 2)));
         assert_eq!(parse_fifo("[]"), None);
     }
 

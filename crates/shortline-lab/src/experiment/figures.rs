@@ -107,6 +107,8 @@ pub struct RunFigures {
     pub overload_over_off: Option<f64>,
     /// Packets dropped at the uplink.
     pub drops: u64,
+    /// What the emulated networks did, in a line; nothing where there were none.
+    pub network: Option<String>,
     /// Some of the failed requests, with the time until they failed.
     pub failed: Vec<String>,
 }
@@ -301,6 +303,7 @@ impl<'a> Beside<'a> {
             overload_wire_bytes: overload_bytes as u64,
             overload_over_off: self.off_bytes.map(|off| overload_bytes / off),
             drops: run.carried.total.drops,
+            network: run.carried.wan.as_ref().map(ToString::to_string),
             failed: failed(run),
             summary,
         })

@@ -15,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use shortline_sched::Policy;
 use shortline_sched::units::Rate;
-use shortline_sched::{Needs, Policy};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::catalogue::{Design, Kind};
@@ -127,7 +127,7 @@ impl Design {
             Server::Ours(OursMode::Paced(_) | OursMode::PacedAging(..))
         );
         if self.on_loopback() && !ours {
-            let policies: Vec<String> = served().map(|policy| policy.to_string()).collect();
+            let policies: Vec<String> = Policy::ALL.iter().map(ToString::to_string).collect();
             return Err(LabError::ServerNotInExperiment {
                 experiment,
                 server: server.to_string(),
@@ -140,13 +140,6 @@ impl Design {
     fn on_loopback(&self) -> bool {
         self.points.iter().all(|point| point.setup.loopback)
     }
-}
-
-/// The policies that the server offers.
-fn served() -> impl Iterator<Item = Policy> {
-    Policy::ALL
-        .into_iter()
-        .filter(|policy| policy.needs() != Needs::Path)
 }
 
 /// All experiments, a line for each figure and table they are behind: the experiment's id,
@@ -193,8 +186,7 @@ pub fn run(options: &RunOptions) -> Result<String, LabError> {
     let janitor = Arc::clone(lab.janitor());
     let id = experiment.id;
     let result = until_signal(move || {
-        let name_file = lab.out().join(NAME_FILE);
-        fs::write(&name_file, id).map_err(LabError::file(&name_file))?;
+        write_name(lab.out(), id)?;
         (prepared.job)(&lab)
     });
     janitor.clean_up();
@@ -202,11 +194,25 @@ pub fn run(options: &RunOptions) -> Result<String, LabError> {
     report(&out)
 }
 
+/// Marks a folder as this experiment's; one with results of another stays as it is.
+fn write_name(folder: &Path, id: &str) -> Result<(), LabError> {
+    let path = folder.join(NAME_FILE);
+    match fs::read_to_string(&path) {
+        Ok(other) if other.trim() != id => {
+            Err(LabError::OtherPlan(folder.into(), other.trim().into()))
+        }
+        _ => fs::write(&path, id).map_err(LabError::file(&path)),
+    }
+}
+
 /// The error, and what is kept in spite of it.
 fn with_what_is_kept(error: LabError, out: &Path) -> LabError {
     let Ok(plan) = Plan::read(out) else {
         return error;
     };
+    if error.is_usage() {
+        return error;
+    }
     match kept::whole_runs(out, &plan) {
         0 => error,
         kept => LabError::CutShort {
@@ -299,7 +305,7 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
     match &experiment.kind {
         Kind::Uplink(design) => {
             let plan = design.plan(id, &checked)?;
-            if let Some(needs) = needs(design, &plan) {
+            if let Some(needs) = design.missing() {
                 return Err(LabError::NotYet {
                     experiment: id,
                     needs,
@@ -373,17 +379,6 @@ fn check(options: &RunOptions) -> Result<Checked, LabError> {
         servers: servers.collect::<Result<_, _>>()?,
         rate: options.rate,
     })
-}
-
-/// What the points and servers of a plan need that the lab does not have yet.
-fn needs(design: &Design, plan: &Plan) -> Option<String> {
-    let by_path = |name: &&String| {
-        let policy = name.parse::<Policy>();
-        policy.is_ok_and(|policy| policy.needs() == Needs::Path)
-    };
-    let server = plan.servers.iter().find(by_path);
-    let server = server.map(|name| format!("a server that offers `{name}`"));
-    design.missing().map(String::from).or(server)
 }
 
 /// Runs `job` on a thread of its own until it ends or SIGINT or SIGTERM comes. After a

@@ -28,7 +28,7 @@ use crate::bed::{BedConfig, Counters, NativeBed, Place};
 use crate::instruments::{Instruments, sample};
 use crate::lab::Lab;
 use crate::load::{self, LoadSetup};
-use crate::server::{self, Running, Server, ServerSetup};
+use crate::server::{self, OursMode, Running, Server, ServerSetup};
 use crate::wan::report::WanReport;
 use crate::{LabError, proc_fs};
 
@@ -139,6 +139,9 @@ impl Run<'_> {
                 seed: self.seed,
             };
             let bed = NativeBed::make(self.lab, &config)?;
+            if matches!(server, Server::Ours(OursMode::Kernel(_))) {
+                bed.order_in_bands(self.lab, self.point.rate)?;
+            }
             (Meter::Bed(bed), CONGESTION_CONTROL.into())
         };
         let server_setup = self.server_setup(&meter)?;

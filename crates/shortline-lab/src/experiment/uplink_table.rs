@@ -156,6 +156,9 @@ fn notes(point: &Point, seed: &SeedFigures) -> String {
         if let Some(void) = &run.summary.void {
             writeln!(notes, "{} is VOID: {void}", run.server).ok();
         }
+        if let Some(network) = &run.network {
+            writeln!(notes, "{}: {network}", run.server).ok();
+        }
         if run.failed.is_empty() {
             continue;
         }

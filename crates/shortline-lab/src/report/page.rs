@@ -329,6 +329,9 @@ fn notes(run: &RunFigures) -> Markup {
         @if let Some(void) = &summary.void {
             p.warning { (run.server) " is void: " (void) "." }
         }
+        @if let Some(network) = &run.network {
+            p.note { (run.server) ": " (network) "." }
+        }
         @if !kinds.is_empty() {
             p.note {
                 (run.server) " failed: " (kinds.join(", "))

@@ -71,7 +71,7 @@ impl BandMap {
             Policy::Bands(cutoffs) => (Measure::RemainingBytes, cutoffs.bands()),
             Policy::QuickFix { .. } => (Measure::TotalBytes, 2),
             Policy::Srrt => (Measure::ResponseTime, RESPONSE_TIME_NS.len() + 1),
-            other => return Err(LinkError::PolicyWithoutBands(other)),
+            other => return Err(LinkError::PolicyWithoutBands(other.to_string())),
         };
         let priorities: Vec<u32> = device.bands.iter().map(|band| band.priority).collect();
         let Some((first, responses)) = priorities

@@ -28,8 +28,8 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     target: Target,
 
-    /// What to request and when: CSV lines `seconds,path,bytes` (header optional) or World
-    /// Cup 98 binary records, told apart by content
+    /// What to request and when: CSV lines `seconds,path,bytes` (header optional), a log in
+    /// Common or Combined Log Format, or World Cup 98 binary records, told apart by content
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -47,7 +47,7 @@ pub struct Args {
     seconds: Option<Duration>,
 
     /// Spread the arrivals of a second at random from this seed where the trace has whole
-    /// seconds only (World Cup); without it they are spread evenly
+    /// seconds only (logs, World Cup); without it they are spread evenly
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 

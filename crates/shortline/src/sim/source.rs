@@ -28,7 +28,8 @@ const JOBS_EXPECTED_MAX: f64 = 1e10;
 /// Where the requests come from.
 #[derive(Debug, clap::Args)]
 pub struct Source {
-    /// Trace of the requests: CSV `seconds,path,bytes`, or World Cup 98 records
+    /// Trace of the requests: CSV `seconds,path,bytes`, a log in Common or Combined Log
+    /// Format, or World Cup 98 records
     #[arg(long, value_name = "F", conflicts_with_all = ["workload", "dist"])]
     trace: Option<PathBuf>,
 

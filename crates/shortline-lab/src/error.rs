@@ -13,7 +13,7 @@ pub enum LabError {
     UnknownExperiment(String),
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, apache, off, slots, slots-POLICY, kernel-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
+        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake), apache, off, slots, slots-POLICY, kernel-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
     /// No bed of that name.
@@ -32,6 +32,9 @@ pub enum LabError {
         /// The last line of that.
         last_words: String,
     },
+    /// No queue of that name.
+    #[error("unknown server `{0}`: behind nginx- want fq_codel, fq or cake")]
+    UnknownQueue(String),
     /// No factor of aging.
     #[error("server aging `{0}`: {1}")]
     Aging(String, String),
@@ -77,6 +80,9 @@ pub enum LabError {
     /// A bed for what needs none.
     #[error("experiment `{0}` has no uplink: --bed does not apply")]
     NoBed(&'static str),
+    /// A queue that the kernel does not have.
+    #[error("this kernel has no queue {0}: --bed uml has")]
+    NoQueue(&'static str),
     /// Namespaces need root.
     #[error("experiment `{0}` makes network namespaces: run it as root (the demo needs none)")]
     NotRoot(&'static str),
@@ -168,6 +174,7 @@ impl LabError {
             self,
             Self::UnknownExperiment(_)
                 | Self::UnknownServer(..)
+                | Self::UnknownQueue(_)
                 | Self::UnknownBed(_)
                 | Self::Aging(..)
                 | Self::OtherPlan(..)

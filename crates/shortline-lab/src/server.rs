@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use shortline_sched::units::Rate;
 use shortline_sched::{Aging, Policy};
 
-use crate::bed::Place;
+use crate::bed::{FairQueue, Place};
 use crate::lab::Lab;
 use crate::process::Process;
 use crate::{LabError, command, proc_fs};
@@ -24,6 +24,8 @@ const CONNECTIONS: u64 = 16_000;
 
 /// What the name of a server begins with that leaves the order to the kernel.
 const KERNEL: &str = "kernel-";
+/// What the name of nginx behind another queue begins with.
+const NGINX: &str = "nginx-";
 /// Processes of Apache that share a given number of workers; 350 are 50 each.
 const CHILDREN: u32 = 7;
 
@@ -34,6 +36,8 @@ pub enum Server {
     Ours(OursMode),
     /// nginx from Debian.
     Nginx,
+    /// nginx where the uplink's queue gives every flow its turn: FAIR at its best.
+    NginxBehind(FairQueue),
     /// Apache httpd from Debian, event MPM.
     Apache,
 }
@@ -63,6 +67,7 @@ impl fmt::Display for Server {
             Self::Ours(OursMode::Kernel(policy)) => write!(f, "kernel-{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
             Self::Nginx => f.write_str("nginx"),
+            Self::NginxBehind(queue) => write!(f, "{NGINX}{queue}"),
             Self::Apache => f.write_str("apache"),
         }
     }
@@ -84,6 +89,10 @@ impl FromStr for Server {
             "apache" => Self::Apache,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
+            _ if name.starts_with(NGINX) => {
+                let unknown = |()| LabError::UnknownQueue(name.into());
+                Self::NginxBehind(name[NGINX.len()..].parse().map_err(unknown)?)
+            }
             _ if name.starts_with(KERNEL) => {
                 Self::Ours(OursMode::Kernel(policy(&name[KERNEL.len()..])?))
             }
@@ -198,7 +207,7 @@ impl Running {
 pub fn version(lab: &Lab, server: Server) -> Result<String, LabError> {
     let (program, argument) = match server {
         Server::Ours(_) => (lab.program().to_owned(), "--version"),
-        Server::Nginx => (nginx()?, "-v"),
+        Server::Nginx | Server::NginxBehind(_) => (nginx()?, "-v"),
         Server::Apache => (apache()?, "-v"),
     };
     let output = std::process::Command::new(&program).arg(argument).output();
@@ -235,7 +244,7 @@ fn command_line(
     };
     match server {
         Server::Ours(mode) => Ok((lab.program().to_owned(), our_arguments(lab, mode, setup))),
-        Server::Nginx => {
+        Server::Nginx | Server::NginxBehind(_) => {
             let conf = configuration("nginx.conf", nginx_configuration(&scratch, setup))?;
             Ok((nginx()?, words(&["-p", &scratch, "-c", &conf])))
         }
@@ -435,6 +444,9 @@ mod tests {
             "apache",
             "srpt-aging-2.5",
             "kernel-quickfix",
+            "nginx-fq_codel",
+            "nginx-fq",
+            "nginx-cake",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
         }

@@ -4,6 +4,7 @@
 pub mod kind;
 pub mod native;
 mod netns;
+mod queue;
 mod router;
 pub mod setup;
 
@@ -12,6 +13,7 @@ use std::process::Command;
 
 pub use kind::BedKind;
 pub use native::{BedConfig, Counters, NativeBed};
+pub use queue::FairQueue;
 pub use setup::Setup;
 
 /// Where a process runs.

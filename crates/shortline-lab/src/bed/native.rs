@@ -25,10 +25,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use shortline_sched::units::Rate;
 
-use super::Place;
 use super::netns::Namespace;
 use super::router::{CLIENTS, Router, client_address};
 use super::setup::{Setup, System};
+use super::{FairQueue, Place};
 use crate::command;
 use crate::instruments::Subject;
 use crate::lab::Lab;
@@ -153,9 +153,33 @@ impl NativeBed {
             SCRIPT,
             "sh",
         ];
-        let install = [&program, "uplink", "install", "--replace", "--kind", "htb"];
+        let install = [&program, "uplink", "install", "--replace"];
         let on = ["--dev", self.device.as_str(), "--rate", &rate];
         command::run("ip", &[&exec[..], &install, &on].concat()).map(drop)
+    }
+
+    /// Puts a queue that gives every flow its turn in the place of the FIFO: for FAIR at its best.
+    ///
+    /// # Errors
+    /// If this kernel has no such queue.
+    pub fn serve_flows_in_turn(&self, queue: FairQueue, rate: Rate) -> Result<(), LabError> {
+        let rate = rate.to_string();
+        let on = ["qdisc", "replace", "dev", self.device.as_str()];
+        // cake shapes by itself; it counts the same bytes, the frame's 14 with them. The handles are
+        // new ones: to a handle that there is the kernel would only take new options.
+        let cake = ["root", "handle", "20:", "cake", "bandwidth", &rate, "raw"];
+        let inside = ["parent", "1:10", "handle", "20:", queue.name()];
+        let place = match queue {
+            FairQueue::Cake => &cake[..],
+            FairQueue::FqCodel | FairQueue::Fq => &inside[..],
+        };
+        let made = self.server.tc(&[&on[..], place].concat());
+        made.map(drop).map_err(|error| match error {
+            LabError::Command { problem, .. } if problem.contains("kind is unknown") => {
+                LabError::NoQueue(queue.name())
+            }
+            other => other,
+        })
     }
 
     /// Where servers run.

@@ -139,8 +139,14 @@ impl Run<'_> {
                 seed: self.seed,
             };
             let bed = NativeBed::make(self.lab, &config)?;
-            if matches!(server, Server::Ours(OursMode::Kernel(_))) {
-                bed.order_in_bands(self.lab, self.point.rate)?;
+            match server {
+                Server::Ours(OursMode::Kernel(_)) => {
+                    bed.order_in_bands(self.lab, self.point.rate)?;
+                }
+                Server::NginxBehind(queue) => {
+                    bed.serve_flows_in_turn(queue, self.point.rate)?;
+                }
+                _ => {}
             }
             (Meter::Bed(bed), CONGESTION_CONTROL.into())
         };

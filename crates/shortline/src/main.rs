@@ -142,11 +142,13 @@ mod tests {
     fn the_documentation_names_every_option() {
         let configuration = include_str!("../../../docs/configuration.md");
         let simulation = include_str!("../../../docs/simulation.md");
+        let workloads = include_str!("../../../docs/workloads.md");
         let cli = Cli::command();
         for (name, page) in [
             ("serve", configuration),
             ("sim", simulation),
             ("model", simulation),
+            ("load", workloads),
         ] {
             let command = cli.find_subcommand(name).unwrap();
             for option in command.get_arguments().filter_map(clap::Arg::get_long) {

@@ -11,8 +11,7 @@
 //! that the socket holds unsent: little, for the mark of unsent bytes is small. A connection with
 //! several responses (HTTP/2) takes the band of the most urgent that waits or is being sent.
 //!
-//! Departure: 004 counts from the response's start and ends its last band but one at 1000 s; here
-//! everything above its highest finite cutoff is one band.
+//! Departure: 004's last band ends at 1000 s; here everything above the last cutoff is one band.
 
 use std::net::{Ipv4Addr, UdpSocket};
 

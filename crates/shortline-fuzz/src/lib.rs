@@ -20,7 +20,7 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 11] = [
+pub const TARGETS: [(&str, Entry); 12] = [
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
@@ -32,6 +32,7 @@ pub const TARGETS: [(&str, Entry); 11] = [
     ("target", requests::target),
     ("trace", traces::trace),
     ("units", words::units),
+    ("workload", words::workload),
 ];
 
 /// Gives `bytes` to the target called `name`.

@@ -1,4 +1,4 @@
-//! Traces, CSV or World Cup records: requests in order and within the limits.
+//! Traces, CSV, logs or World Cup records: requests in order and within the limits.
 
 use shortline_load::trace::{TraceOptions, parse_trace};
 

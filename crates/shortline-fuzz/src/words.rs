@@ -1,5 +1,6 @@
 //! Words of flags, keys and request files: what is printed reads back.
 
+use shortline_load::workload::Workload;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy};
 
@@ -39,5 +40,21 @@ pub fn policy(bytes: &[u8]) {
     }
     if let Err(error) = text.parse::<Growing>() {
         crate::assert_one_line(&error);
+    }
+}
+
+/// Workloads: sites and schedules, whose phases have a length and some load.
+pub fn workload(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match text.parse::<Workload>() {
+        Ok(workload) => {
+            let phases = workload.schedule.phases();
+            assert!(phases.iter().all(|phase| phase.length_s > 0.0));
+            assert!(workload.schedule.mean_load() >= 0.0);
+            assert_eq!(workload.to_string().parse(), Ok(workload));
+        }
+        Err(error) => crate::assert_one_line(&error),
     }
 }

@@ -1,9 +1,11 @@
-//! The open-loop generator: every request of a trace leaves at its own time, whatever the
-//! server does (paper 000, 2.4), over HTTP/1.1 or HTTP/2, with or without TLS.
+//! The generator, over HTTP/1.1 or HTTP/2, with or without TLS. Open loop (`open.rs`): every
+//! request leaves at its own time, whatever the server does (paper 000, 2.4). Closed loop
+//! (`users.rs`): so many users, each of whom asks again when it was answered and has rested
+//! (SURGE's user equivalents: 001, 4.2; 004, 4.4.3).
 //!
 //! - **Times** count from the intended start. How late each request really started is
-//!   recorded ([`crate::record`]) and judged ([`crate::summary`]). Arrivals are driven by a
-//!   timerfd: the runtime's own timer is 0.75 ms off at the median.
+//!   recorded ([`crate::record`]) and judged ([`crate::summary`]). Arrivals of the open loop
+//!   are driven by a timerfd: the runtime's own timer is 0.75 ms off at the median.
 //! - **Connections**: HTTP/1.1 takes an idle connection that has served fewer than K
 //!   requests before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 lays
 //!   its streams over a fixed number of connections (`http2.rs`).
@@ -11,33 +13,36 @@
 //!   time, its connection or stream closed, and repeated up to `retries` times.
 //! - **The end**: after the last start, what is outstanding has `drain` to finish; the
 //!   rest counts as failed with the time until then.
-//! - **Limits**: at most `in_flight_max` requests at a time. At the limit a request starts
-//!   late, which is recorded and makes the run void; it is not dropped, and its response
+//! - **Limits**: at most `in_flight_max` requests at a time, and half as many users, who
+//!   may have two under way. At the limit an open request starts late, which is recorded and makes the run void; it is not dropped, and its response
 //!   time still counts from its intended start.
 
 mod connect;
 mod exchange;
 mod http1;
 mod http2;
+mod open;
 mod progress;
 mod target;
+mod users;
 mod visit;
 
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use shortline_link::timer::Alarm;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 
 use crate::record::RequestRecord;
 use crate::trace::{Request, is_request_target};
+use crate::workload::UserModel;
 pub use target::{Target, TargetError, Trust};
-use visit::Shared;
+use visit::{ClientSetup, Shared};
 
 /// Requests in flight at most, if the descriptors allow so many.
 const IN_FLIGHT_MAX_DEFAULT: usize = 16_000;
@@ -58,14 +63,34 @@ pub enum Protocol {
     Http2,
 }
 
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Open loop: these requests, each at its time.
+    Open(Vec<Request>),
+    /// Closed loop: users of a site. Needs a length ([`LoadOptions::length`]).
+    Users {
+        /// How many.
+        count: NonZeroUsize,
+        /// What each does.
+        model: Arc<UserModel>,
+    },
+}
+
+impl From<Vec<Request>> for Work {
+    fn from(requests: Vec<Request>) -> Self {
+        Self::Open(requests)
+    }
+}
+
 /// What to load, with what and how. Start from [`LoadOptions::new`].
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// The server.
     pub target: Target,
     /// What is requested and when.
-    pub requests: Vec<Request>,
-    /// Arrivals come this many times as fast as the trace says. Default 1.
+    pub work: Work,
+    /// Arrivals of the open loop come this many times as fast as the trace says. Default 1.
     pub speed: f64,
     /// HTTP version. Default HTTP/1.1.
     pub protocol: Protocol,
@@ -83,7 +108,8 @@ pub struct LoadOptions {
     pub abort_after: Option<Duration>,
     /// How often a given-up request is tried again. Default 0.
     pub retries: u32,
-    /// Requests that would start later than this are left out. Default: none are.
+    /// Requests that would start later than this are left out. Default: none are; users need
+    /// it.
     pub length: Option<Duration>,
     /// What is outstanding after the last start has this long to finish. Default 60 s.
     pub drain: Duration,
@@ -92,11 +118,11 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// These requests to this server, everything else by default.
-    pub fn new(target: Target, requests: Vec<Request>) -> Self {
+    /// This work for this server, everything else by default.
+    pub fn new(target: Target, work: impl Into<Work>) -> Self {
         Self {
             target,
-            requests,
+            work: work.into(),
             speed: 1.0,
             protocol: Protocol::Http1,
             trust: None,
@@ -115,7 +141,7 @@ impl LoadOptions {
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
-    /// One record for each request made, in the order of the trace.
+    /// One record for each request made, in the order of the trace or of their starts.
     pub records: Vec<RequestRecord>,
     /// Whether the run was ended by an interrupt before its schedule.
     pub interrupted: bool,
@@ -134,6 +160,9 @@ pub enum LoadError {
     /// No request is left to be made.
     #[error("no request starts within {} s: want a longer run or an earlier trace", .0.as_secs_f64())]
     Nothing(Duration),
+    /// Users without an end.
+    #[error("users ask for ever: want a length")]
+    Endless,
     /// An encrypted target without a word on whom to trust.
     #[error(
         "target {0}: want the certificates to trust for https (--tls-ca FILE or --tls-insecure)"
@@ -180,52 +209,119 @@ pub enum LoadError {
 /// [`LoadError`] if the options contradict the system or themselves. A server that fails
 /// is no error: its requests are recorded as failed.
 pub async fn run(options: LoadOptions) -> Result<LoadReport, LoadError> {
-    let schedule = schedule(&options)?;
-    let in_flight_max = in_flight_max(options.in_flight_max)?;
-    let connector = connect::Connector::new(&options).await?;
+    let plan = Plan::new(&options)?;
+    let setup = ClientSetup::new(&options).await?;
     let (stop, stopped) = watch::channel(false);
-    let shared = Arc::new(Shared::new(&options, schedule, connector, stopped));
+    let shared = Arc::new(Shared::new(&options, plan.length(), stopped));
     let display = options
         .progress
         .then(|| tokio::spawn(progress::show(Arc::clone(&shared))));
 
     // On a worker of the runtime, where the timer's event arrives, not on the caller's thread.
-    let slots = Arc::new(Semaphore::new(in_flight_max));
-    let mut dispatch = tokio::spawn(dispatch(Arc::clone(&shared), Arc::clone(&slots)));
+    let slots_max = plan.slots();
+    let slots = Arc::new(Semaphore::new(slots_max));
+    let mut starting = plan.start(Arc::clone(&shared), setup, Arc::clone(&slots));
     let whole = async {
-        let dispatched = (&mut dispatch).await;
-        let _ = tokio::time::timeout(options.drain, all_back(&slots, in_flight_max)).await;
-        dispatched
+        let started = (&mut starting).await;
+        let _ = tokio::time::timeout(options.drain, all_back(&slots, slots_max)).await;
+        started
     };
-    let dispatched = tokio::select! {
-        dispatched = whole => Some(dispatched.expect("invariant: the dispatcher does not panic")),
+    let started = tokio::select! {
+        started = whole => Some(started.expect("invariant: what starts requests does not panic")),
         signal = tokio::signal::ctrl_c() => {
             signal.map_err(LoadError::Signal)?;
             None
         }
     };
-    dispatch.abort();
+    starting.abort();
     let _ = stop.send(true);
-    let _ = tokio::time::timeout(STOP_TIME_MAX, all_back(&slots, in_flight_max)).await;
+    let _ = tokio::time::timeout(STOP_TIME_MAX, all_back(&slots, slots_max)).await;
     if let Some(display) = display {
         let _ = display.await;
     }
-    let interrupted = dispatched.is_none();
-    dispatched.unwrap_or(Ok(())).map_err(LoadError::Timer)?;
+    let interrupted = started.is_none();
+    started.unwrap_or(Ok(())).map_err(LoadError::Timer)?;
     Ok(LoadReport {
         records: shared.take_records(),
         interrupted,
     })
 }
 
+/// Work that can begin.
+enum Plan {
+    Open {
+        schedule: Vec<Request>,
+        in_flight_max: usize,
+    },
+    Users {
+        count: usize,
+        model: Arc<UserModel>,
+        length: Duration,
+    },
+}
+
+impl Plan {
+    fn new(options: &LoadOptions) -> Result<Self, LoadError> {
+        match &options.work {
+            Work::Open(requests) => Ok(Self::Open {
+                schedule: schedule(options, requests)?,
+                in_flight_max: in_flight_max(options.in_flight_max)?,
+            }),
+            Work::Users { count, model } => {
+                in_flight_max(Some(count.saturating_mul(users::LANES_MAX)))?;
+                Ok(Self::Users {
+                    count: count.get(),
+                    model: Arc::clone(model),
+                    length: options.length.ok_or(LoadError::Endless)?,
+                })
+            }
+        }
+    }
+
+    /// From the first start to the last.
+    fn length(&self) -> Duration {
+        match self {
+            Self::Open { schedule, .. } => {
+                Duration::from_nanos(schedule.last().map_or(0, |last| last.at_ns))
+            }
+            Self::Users { length, .. } => *length,
+        }
+    }
+
+    /// What can be under way at a time: requests or users.
+    fn slots(&self) -> usize {
+        match self {
+            Self::Open { in_flight_max, .. } => *in_flight_max,
+            Self::Users { count, .. } => *count,
+        }
+    }
+
+    /// Starts everything; the task ends with the last start.
+    fn start(
+        self,
+        shared: Arc<Shared>,
+        setup: ClientSetup,
+        slots: Arc<Semaphore>,
+    ) -> JoinHandle<io::Result<()>> {
+        match self {
+            Self::Open { schedule, .. } => {
+                tokio::spawn(open::start(shared, setup.client(), schedule, slots))
+            }
+            Self::Users { count, model, .. } => {
+                tokio::spawn(users::start(shared, setup, count, model, slots))
+            }
+        }
+    }
+}
+
 /// The requests at the times they will be made.
-fn schedule(options: &LoadOptions) -> Result<Vec<Request>, LoadError> {
+fn schedule(options: &LoadOptions, requests: &[Request]) -> Result<Vec<Request>, LoadError> {
     let speed = options.speed;
     if !(speed.is_finite() && speed > 0.0) {
         return Err(LoadError::Speed(speed));
     }
     let length = options.length.unwrap_or(Duration::MAX);
-    let mut requests = options.requests.clone();
+    let mut requests = requests.to_vec();
     for request in &mut requests {
         if !is_request_target(&request.path) {
             return Err(LoadError::Path(request.path.clone()));
@@ -263,40 +359,8 @@ fn in_flight_max(asked: Option<NonZeroUsize>) -> Result<usize, LoadError> {
     }
 }
 
-/// Starts every request at its time.
-async fn dispatch(shared: Arc<Shared>, slots: Arc<Semaphore>) -> io::Result<()> {
-    let alarm = Alarm::new()?;
-    shared.begin(Instant::now() + HEAD_START);
-    for index in 0..shared.len() {
-        sleep_until(&alarm, shared.intended_start(index)).await?;
-        let slot = Arc::clone(&slots)
-            .acquire_owned()
-            .await
-            .expect("invariant: the semaphore is never closed");
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            visit::visit(&shared, index).await;
-            drop(slot);
-        });
-    }
-    Ok(())
-}
-
-async fn sleep_until(alarm: &Alarm, instant: Instant) -> io::Result<()> {
-    loop {
-        let left = instant.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            // Behind, many starts follow each other: the runtime must get its turn.
-            tokio::task::consume_budget().await;
-            return Ok(());
-        }
-        alarm.set(left)?;
-        alarm.wait().await?;
-    }
-}
-
-/// Waits until no request is in flight.
-async fn all_back(slots: &Semaphore, in_flight_max: usize) {
-    let all = u32::try_from(in_flight_max).expect("invariant: descriptors fit into 32 bits");
+/// Waits until nothing is under way.
+async fn all_back(slots: &Semaphore, slots_max: usize) {
+    let all = u32::try_from(slots_max).expect("invariant: descriptors fit into 32 bits");
     let _ = slots.acquire_many(all).await;
 }

@@ -1,7 +1,7 @@
-//! Workloads, traces, the open-loop generator and its result records.
+//! Workloads, traces, the generator (open and closed loop) and its result records.
 //!
-//! What arrives comes from [`trace`] (a file) or [`workload`] (made from the numbers of
-//! paper 000); [`generator`] makes it happen; [`record`] keeps what became of each request
+//! What arrives comes from [`trace`] (a file) or [`workload`] (made from the papers'
+//! numbers); [`generator`] makes it happen; [`record`] keeps what became of each request
 //! and [`summary`] sums it up. This crate knows HTTP and time, never which server it loads.
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,6 @@ pub mod summary;
 pub mod trace;
 pub mod workload;
 
-pub use generator::{LoadError, LoadOptions, LoadReport, Protocol, Target, Trust, run};
+pub use generator::{LoadError, LoadOptions, LoadReport, Protocol, Target, Trust, Work, run};
 pub use record::{Failure, RequestRecord};
 pub use summary::Summary;

@@ -2,7 +2,10 @@
 //!
 //! - Means, variance, C² (variance over squared mean) and percentiles (nearest rank) of
 //!   response times are over **all** requests; one that failed counts with the time until
-//!   it did. The mean of the finished ones alone stands beside.
+//!   it did (003, appendix: SURGE had left them out, which hides starvation). The mean of the
+//!   finished ones alone stands beside (000, 4; 002, 4.5), for each class of sizes too.
+//! - Incomplete are those that did not finish in any of their tries (000, 5.1 H and J: of all,
+//!   and of the largest 1 %).
 //! - Slowdown is response time over the time alone in the system, of finished requests.
 //!   Alone is the wire time at the link's rate where that is given. Else it is measured:
 //!   for a size, the least response time of any finished request of that size or larger
@@ -40,6 +43,8 @@ pub struct Summary {
     pub requests: usize,
     /// Requests whose whole response came as it should.
     pub finished: usize,
+    /// The share that did not finish in any try.
+    pub incomplete_share: f64,
     /// Failed requests by kind.
     pub failures: BTreeMap<String, usize>,
     /// Body bytes received by last tries.
@@ -90,8 +95,12 @@ pub struct SizeClass {
     pub name: String,
     /// How many failed.
     pub failed: usize,
+    /// The share that failed.
+    pub incomplete_share: f64,
     /// Response times of all, in seconds; `count` says how many there are.
     pub response_time: Distribution,
+    /// Mean response time of the finished ones, in seconds; nothing if none finished.
+    pub response_time_mean_finished_s: Option<f64>,
     /// Mean time to the head of the response, in seconds, where one came.
     pub first_byte_mean_s: Option<f64>,
     /// Mean slowdown of the finished ones.
@@ -116,9 +125,11 @@ impl Summary {
             .map(|r| r.at_s + r.response_time_s)
             .fold(0.0, f64::max);
         let finished = records.iter().filter(|r| r.ok());
+        let finished_count = finished.clone().count();
         Some(Self {
             requests: records.len(),
-            finished: finished.clone().count(),
+            finished: finished_count,
+            incomplete_share: 1.0 - finished_count as f64 / records.len() as f64,
             failures: failures(records),
             received_bytes: records.iter().map(|r| r.received).sum(),
             duration_s: end_s - begin_s,
@@ -226,10 +237,14 @@ fn class(
     slowdowns: &[Option<f64>],
 ) -> Option<SizeClass> {
     let of = || members.iter().map(|index| &records[*index]);
+    let failed = of().filter(|record| !record.ok()).count();
+    let finished = of().filter(|record| record.ok());
     Some(SizeClass {
         name,
-        failed: of().filter(|record| !record.ok()).count(),
+        failed,
+        incomplete_share: failed as f64 / members.len() as f64,
         response_time: Distribution::of(of().map(|record| record.response_time_s))?,
+        response_time_mean_finished_s: mean(finished.map(|record| record.response_time_s)),
         first_byte_mean_s: mean(of().filter_map(|record| record.first_byte_s)),
         slowdown_mean: mean(members.iter().filter_map(|index| slowdowns[*index])),
     })
@@ -279,6 +294,12 @@ mod tests {
         assert_eq!(summary.response_time.mean, 2.0);
         assert_eq!(summary.response_time_mean_finished_s, Some(1.0));
         assert_eq!(summary.failures, BTreeMap::from([("reset".to_owned(), 1)]));
+        assert_eq!(summary.incomplete_share, 0.5);
+        // The later one of equal sizes is not among the largest 1 %.
+        assert_eq!(summary.largest.incomplete_share, 0.0);
+        let class = &summary.classes[0];
+        assert_eq!(class.response_time.mean, 2.0);
+        assert_eq!(class.response_time_mean_finished_s, Some(1.0));
         assert_eq!(summary.finished, 1);
     }
 

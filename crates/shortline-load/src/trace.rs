@@ -1,17 +1,24 @@
 //! Reading and writing request traces: what is asked for, and when.
 //!
-//! Two formats, told apart by content, never by name:
-//! - CSV, `seconds,path,bytes` a line, the header line optional (`csv.rs`);
+//! Told apart by content, never by name:
+//! - logs in Common or Combined Log Format (`log.rs`): text with a line that has such a log's
+//!   time, `[day/Mon/year:`, near its beginning;
+//! - CSV, `seconds,path,bytes` a line, the header line optional (`csv.rs`): any other text;
 //! - the World Cup 98 archive's binary records (`world_cup.rs`): anything that is not text.
 //!
-//! Times in a trace never go backwards. The World Cup format has whole seconds only:
-//! [`Spread`] says how the arrivals of one second are laid over it.
+//! Times in a trace never go backwards (lines of a log may come late, as servers write them
+//! when the response ends). Logs and World Cup records have whole seconds only: [`Spread`]
+//! says how the arrivals of one second are laid over it.
 //!
 //! A trace is read from a stream with limits on the number of requests and on the length
 //! of a path, so that a wrong file costs an error and not the memory.
 
 mod csv;
 mod error;
+mod lines;
+mod log;
+mod log_line;
+mod spread;
 mod world_cup;
 
 use std::fs::File;
@@ -119,6 +126,7 @@ struct Requests<R> {
 /// One of the formats.
 enum Reader<R> {
     Csv(csv::Reader<R>),
+    Log(Box<log::Reader<R>>),
     WorldCup(Box<world_cup::Reader<R>>),
 }
 
@@ -126,10 +134,12 @@ impl<R: BufRead> Requests<R> {
     fn new(mut input: R, options: &TraceOptions) -> Result<Self, TraceProblem> {
         let mut head = Vec::new();
         input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
-        let text = is_text(&head);
+        let (log, text) = (log::is_log(&head), is_text(&head));
         let whole = Cursor::new(head).chain(input);
         Ok(Self {
-            reader: if text {
+            reader: if log {
+                Reader::Log(Box::new(log::Reader::new(whole, options)))
+            } else if text {
                 Reader::Csv(csv::Reader::new(whole, options))
             } else {
                 Reader::WorldCup(Box::new(world_cup::Reader::new(whole, options)))
@@ -144,6 +154,7 @@ impl<R: BufRead> Requests<R> {
     fn read(&mut self) -> Result<Option<Request>, TraceProblem> {
         let request = match &mut self.reader {
             Reader::Csv(reader) => reader.next()?,
+            Reader::Log(reader) => reader.next()?,
             Reader::WorldCup(reader) => reader.next()?,
         };
         if request.is_none() {
@@ -221,7 +232,8 @@ mod tests {
     fn nothing_is_an_error() {
         assert_eq!(
             parse(b"").unwrap_err().to_string(),
-            "holds no request: want CSV lines `seconds,path,bytes` or World Cup records"
+            "holds no request: want CSV lines `seconds,path,bytes`, World Cup records, or a log in \
+             Common or Combined Log Format with a GET answered 200"
         );
     }
 

@@ -49,7 +49,7 @@ Each command has its own --help.";
 enum Command {
     /// Serve the files below a folder
     Serve(Box<serve::Args>),
-    /// Send a trace's requests to a server and report response times
+    /// Send requests of a trace or a made-up workload to a server and report response times
     Load(Box<load::Args>),
     /// Install, remove or show the kernel's priority bands on an interface
     Uplink(Box<uplink::Args>),

@@ -8,6 +8,7 @@
 
 mod csv;
 mod plot;
+mod sizes;
 mod source;
 mod table;
 

@@ -6,6 +6,29 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+/// Answers every connection's first request with the file below the folder.
+fn file_server(root: PathBuf) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, root) = (stream.unwrap(), root.clone());
+            std::thread::spawn(move || {
+                let mut head = [0; 1024];
+                let count = stream.read(&mut head).unwrap_or(0);
+                let head = String::from_utf8_lossy(&head[..count]).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or_default();
+                let body = std::fs::read(root.join(path.trim_start_matches('/'))).unwrap();
+                let length = body.len();
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+                let _ = stream.write_all(head.as_bytes());
+                let _ = stream.write_all(&body);
+            });
+        }
+    });
+    address
+}
+
 /// Answers every connection's first request with five bytes, `/hang` never.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -120,4 +143,60 @@ fn an_interrupt_ends_the_run_and_voids_it() {
         "{summary}"
     );
     assert!(summary.contains("VOID           interrupted"), "{summary}");
+}
+
+fn load(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shortline"));
+    command.arg("load").args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_site_is_written_and_asked_for_in_both_loops() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let output = load(&["--surge", "surge-003", "--write-site", root]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(said.starts_with("surge-003: 1000 files, 137"), "{said}");
+
+    let target = format!("http://{}", file_server(folder.path().to_owned()));
+    let users = ["--users", "20", "--seconds", "4"];
+    let open = [
+        "--open",
+        "--schedule",
+        "1s@0.2,1s@1.2",
+        "--uplink",
+        "10mbit",
+    ];
+    let open = [&open[..], &["--seconds", "2"]].concat();
+    for how in [&users[..], &open] {
+        let output = load(&[&["--target", &target, "--surge", "surge-003"], how].concat());
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(said.contains("failed 0\n"), "{said}");
+        assert!(said.contains("incomplete     0.00 % of all"), "{said}");
+    }
+}
+
+#[test]
+fn bad_usage_is_told_in_one_line() {
+    let target = ["--target", "http://127.0.0.1:1"];
+    for (arguments, part) in [
+        (&["--surge"][..], "surge-003 without a load: want --users N"),
+        (
+            &[][..],
+            "no workload: want --trace FILE, --surge or --twin NAME",
+        ),
+        (
+            &["--twin", "nasal"][..],
+            "site `nasal`: want world-cup, nasa",
+        ),
+        (
+            &["--twin", "nasa", "--uplink", "1mbit", "--schedule", "w1,w2"][..],
+            "schedule `w1,w2`: load `w1,w2` is not from 0 to 100",
+        ),
+    ] {
+        let output = load(&[&target[..], arguments].concat());
+        assert_error(&output, 2, part);
+    }
 }

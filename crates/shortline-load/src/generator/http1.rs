@@ -32,7 +32,7 @@ type Body = Empty<Bytes>;
 
 /// The idle connections to a server.
 pub(super) struct Http1 {
-    connector: Connector,
+    connector: Arc<Connector>,
     authority: HeaderValue,
     uses_max: NonZeroU32,
     /// At most as many as requests were ever in flight: a new connection is opened only
@@ -50,13 +50,22 @@ struct Connection {
 type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn Wire>>, Body>>>;
 
 impl Http1 {
-    pub(super) fn new(connector: Connector, authority: HeaderValue, uses_max: NonZeroU32) -> Self {
+    pub(super) fn new(
+        connector: Arc<Connector>,
+        authority: HeaderValue,
+        uses_max: NonZeroU32,
+    ) -> Self {
         Self {
             connector,
             authority,
             uses_max,
             idle: Mutex::default(),
         }
+    }
+
+    /// Whether a connection serves more than one request.
+    pub(super) fn keeps_connections(&self) -> bool {
+        self.uses_max > NonZeroU32::MIN
     }
 
     /// Fetches `path` to its last byte.

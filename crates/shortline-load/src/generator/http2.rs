@@ -28,7 +28,7 @@ const STREAMS_ASSUMED: usize = 100;
 
 /// The connections to a server.
 pub(super) struct Http2 {
-    connector: Connector,
+    connector: Arc<Connector>,
     /// Scheme and authority.
     origin: String,
     connections: NonZeroUsize,
@@ -56,7 +56,7 @@ impl Drop for Place {
 
 impl Http2 {
     pub(super) fn new(
-        connector: Connector,
+        connector: Arc<Connector>,
         origin: String,
         connections: NonZeroUsize,
         uses_max: Option<NonZeroU32>,

@@ -1,6 +1,6 @@
 //! One request from its start to its record: tries, patience and the end of the run.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -13,41 +13,52 @@ use super::exchange::Observed;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::progress::Progress;
-use super::{LoadOptions, Protocol};
+use super::{LoadError, LoadOptions, Protocol, Target, Work};
 use crate::record::{Failure, RequestRecord};
 use crate::trace::Request;
 
 /// What all requests of a run share.
 pub(super) struct Shared {
-    schedule: Vec<Request>,
     /// When the run's clock starts; set once, before the first request.
     begin: OnceLock<Instant>,
-    client: Client,
+    length: Duration,
     abort_after: Option<Duration>,
     retries: u32,
     pub(super) progress: Progress,
     stopped: watch::Receiver<bool>,
-    /// Records with their place in the schedule, in the order they ended.
-    records: Mutex<Vec<(usize, RequestRecord)>>,
+    /// Records with their place in the order of all, in the order they ended.
+    records: Mutex<Vec<(u64, RequestRecord)>>,
 }
 
-enum Client {
+/// Makes clients that go to one server in one way.
+pub(super) struct ClientSetup {
+    connector: Arc<Connector>,
+    target: Target,
+    protocol: Protocol,
+    requests_per_connection: Option<NonZeroU32>,
+    connections: NonZeroUsize,
+}
+
+/// Connections and how to ask over them.
+#[derive(Clone)]
+pub(super) enum Client {
+    /// HTTP/1.1.
     Http1(Arc<Http1>),
+    /// HTTP/2.
     Http2(Arc<Http2>),
 }
 
 impl Shared {
+    /// For a run of that length, from the first start to the last.
     pub(super) fn new(
         options: &LoadOptions,
-        schedule: Vec<Request>,
-        connector: Connector,
+        length: Duration,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         Self {
-            records: Mutex::new(Vec::with_capacity(schedule.len())),
-            schedule,
+            records: Mutex::default(),
             begin: OnceLock::new(),
-            client: Client::new(options, connector),
+            length,
             abort_after: options.abort_after,
             retries: options.retries,
             progress: Progress::default(),
@@ -59,21 +70,18 @@ impl Shared {
         self.begin.get_or_init(|| at);
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.schedule.len()
-    }
-
-    pub(super) fn intended_start(&self, index: usize) -> Instant {
+    /// The instant of a time of the run.
+    pub(super) fn instant(&self, at_ns: u64) -> Instant {
         let begin = self
             .begin
             .get()
             .expect("invariant: the run has begun before its requests");
-        *begin + Duration::from_nanos(self.schedule[index].at_ns)
+        *begin + Duration::from_nanos(at_ns)
     }
 
-    /// How long the schedule is.
+    /// How long the run is, from the first start to the last.
     pub(super) fn length(&self) -> Duration {
-        Duration::from_nanos(self.schedule.last().map_or(0, |last| last.at_ns))
+        self.length
     }
 
     /// How long the run goes already.
@@ -88,30 +96,55 @@ impl Shared {
         self.stopped.clone()
     }
 
-    /// The records so far, in the order of the schedule.
+    /// The records so far, in their order.
     pub(super) fn take_records(&self) -> Vec<RequestRecord> {
         let mut records = std::mem::take(&mut *self.records.lock());
-        records.sort_unstable_by_key(|(index, _)| *index);
+        records.sort_by_key(|(order, _)| *order);
         records.into_iter().map(|(_, record)| record).collect()
     }
 }
 
-impl Client {
-    fn new(options: &LoadOptions, connector: Connector) -> Self {
-        let authority = options.target.authority();
-        let uses_max = options.requests_per_connection;
-        match options.protocol {
+impl ClientSetup {
+    pub(super) async fn new(options: &LoadOptions) -> Result<Self, LoadError> {
+        Ok(Self {
+            connector: Arc::new(Connector::new(options).await?),
+            target: options.target.clone(),
+            protocol: options.protocol,
+            requests_per_connection: options.requests_per_connection,
+            connections: match options.work {
+                Work::Open(_) => options.connections,
+                // A browser has one.
+                Work::Users { .. } => NonZeroUsize::MIN,
+            },
+        })
+    }
+
+    /// A client with connections of its own.
+    pub(super) fn client(&self) -> Client {
+        let connector = Arc::clone(&self.connector);
+        let uses_max = self.requests_per_connection;
+        match self.protocol {
             Protocol::Http1 => {
-                let host = HeaderValue::from_str(authority)
+                let host = HeaderValue::from_str(self.target.authority())
                     .expect("invariant: an authority is printable ASCII");
                 let uses_max = uses_max.unwrap_or(NonZeroU32::MIN);
-                Self::Http1(Arc::new(Http1::new(connector, host, uses_max)))
+                Client::Http1(Arc::new(Http1::new(connector, host, uses_max)))
             }
             Protocol::Http2 => {
-                let origin = options.target.to_string();
-                let http2 = Http2::new(connector, origin, options.connections, uses_max);
-                Self::Http2(Arc::new(http2))
+                let origin = self.target.to_string();
+                let http2 = Http2::new(connector, origin, self.connections, uses_max);
+                Client::Http2(Arc::new(http2))
             }
+        }
+    }
+}
+
+impl Client {
+    /// Whether an HTTP/1.1 connection serves more than one request.
+    pub(super) fn keeps_connections(&self) -> bool {
+        match self {
+            Self::Http1(client) => client.keeps_connections(),
+            Self::Http2(_) => false,
         }
     }
 
@@ -123,13 +156,13 @@ impl Client {
     }
 }
 
-/// Makes one request and records what became of it.
-pub(super) async fn visit(shared: &Shared, index: usize) {
-    let request = &shared.schedule[index];
-    let mut seen = Observed::new(shared.intended_start(index));
+/// Makes one request, whose time has come, and records what became of it; `order` is its
+/// place among all records.
+pub(super) async fn visit(shared: &Shared, client: &Client, request: &Request, order: u64) {
+    let mut seen = Observed::new(shared.instant(request.at_ns));
     let lag_s = seen.elapsed_s();
     shared.progress.sent();
-    let result = all_tries(shared, request, &mut seen).await;
+    let result = all_tries(shared, client, request, &mut seen).await;
     let response_time_s = seen.elapsed_s();
     shared.progress.done(response_time_s, result.is_ok());
     let record = RequestRecord {
@@ -144,19 +177,24 @@ pub(super) async fn visit(shared: &Shared, index: usize) {
         response_time_s,
         failure: result.err(),
     };
-    shared.records.lock().push((index, record));
+    shared.records.lock().push((order, record));
 }
 
-async fn all_tries(shared: &Shared, request: &Request, seen: &mut Observed) -> Result<(), Failure> {
+async fn all_tries(
+    shared: &Shared,
+    client: &Client,
+    request: &Request,
+    seen: &mut Observed,
+) -> Result<(), Failure> {
     let mut stopped = shared.stopped();
     let tries = async {
         for _ in 0..shared.retries {
-            match one_try(shared, request, seen).await {
+            match one_try(shared, client, request, seen).await {
                 Err(Failure::Timeout) => {}
                 result => return result,
             }
         }
-        one_try(shared, request, seen).await
+        one_try(shared, client, request, seen).await
     };
     tokio::select! {
         result = tries => result,
@@ -165,9 +203,14 @@ async fn all_tries(shared: &Shared, request: &Request, seen: &mut Observed) -> R
 }
 
 /// Fetches the request unless patience runs out first.
-async fn one_try(shared: &Shared, request: &Request, seen: &mut Observed) -> Result<(), Failure> {
+async fn one_try(
+    shared: &Shared,
+    client: &Client,
+    request: &Request,
+    seen: &mut Observed,
+) -> Result<(), Failure> {
     seen.begin_try();
-    let fetch = shared.client.fetch(request, seen);
+    let fetch = client.fetch(request, seen);
     match shared.abort_after {
         None => fetch.await,
         Some(patience) => tokio::time::timeout(patience, fetch)

@@ -38,6 +38,12 @@ impl Summary {
             write!(f, "{}{kind} {count}", if place == 0 { ": " } else { ", " })?;
         }
         writeln!(f)?;
+        writeln!(
+            f,
+            "incomplete     {} of all, {} of the largest 1 %",
+            percent(self.incomplete_share),
+            percent(self.largest.incomplete_share),
+        )?;
         let mbit_per_s = self.received_bytes as f64 * 8.0 / 1e6 / self.duration_s.max(1e-9);
         writeln!(
             f,
@@ -92,8 +98,16 @@ impl Summary {
     fn write_classes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<28}{:>9}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}",
-            "size", "requests", "failed", "mean", "p50", "p99", "first byte", "slowdown"
+            "{:<28}{:>9}{:>8}{:>10}{:>13}{:>10}{:>10}{:>12}{:>10}",
+            "size",
+            "requests",
+            "failed",
+            "mean",
+            "of finished",
+            "p50",
+            "p99",
+            "first byte",
+            "slowdown"
         )?;
         for class in self.classes.iter().chain([&self.largest]) {
             write_class(f, class)?;
@@ -106,11 +120,14 @@ fn write_class(f: &mut fmt::Formatter<'_>, class: &SizeClass) -> fmt::Result {
     let times = &class.response_time;
     writeln!(
         f,
-        "{:<28}{:>9}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}",
+        "{:<28}{:>9}{:>8}{:>10}{:>13}{:>10}{:>10}{:>12}{:>10}",
         class.name,
         times.count,
         class.failed,
         seconds(times.mean),
+        class
+            .response_time_mean_finished_s
+            .map_or("-".into(), seconds),
         seconds(times.p50),
         seconds(times.p99),
         class.first_byte_mean_s.map_or("-".into(), seconds),
@@ -143,6 +160,10 @@ pub(super) fn bytes(count: u64) -> String {
         1_000.. => format!("{} KB", digits(count as f64 / 1e3)),
         _ => format!("{count} B"),
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", digits(share * 100.0))
 }
 
 /// Three digits, more only before the point; very small numbers by their power of ten.
@@ -191,6 +212,7 @@ mod tests {
             .to_string();
         for part in [
             "requests       2   finished 1   failed 1: reset 1",
+            "incomplete     50.0 % of all, 0.00 % of the largest 1 %",
             "response time  mean 20.0 ms   of the finished 20.0 ms   variance",
             "C²",
             "p99.9",

@@ -5,10 +5,11 @@
 //! reads what CSV libraries write without a state machine over lines. Blank lines and a
 //! UTF-8 byte order mark are passed over.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 
 use http::uri::PathAndQuery;
 
+use super::lines::{Lines, shown};
 use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem, csv_field};
 
 /// Room in a line for the time, the size, commas and quotes, in bytes.
@@ -17,8 +18,8 @@ const LINE_BYTES_BESIDE_PATH: usize = 128;
 /// The `http` crate takes URIs below 64 KiB; scheme and host must fit as well.
 const REQUEST_TARGET_BYTES_MAX: usize = 60_000;
 
-/// How much of a wrong value an error shows, in characters.
-const SHOWN_CHARS: usize = 60;
+/// What a line should be.
+const WANT: &str = "`seconds,path,bytes`";
 
 /// Reads lines.
 pub(super) struct Reader<R> {
@@ -32,7 +33,12 @@ impl<R: BufRead> Reader<R> {
     pub(super) fn new(input: R, options: &TraceOptions) -> Self {
         Self {
             input,
-            lines: Lines::new(options),
+            lines: Lines::new(
+                options
+                    .path_bytes_max
+                    .saturating_add(LINE_BYTES_BESIDE_PATH),
+                WANT,
+            ),
             options: options.clone(),
             previous_ns: 0,
         }
@@ -40,8 +46,11 @@ impl<R: BufRead> Reader<R> {
 
     /// The next request; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Request>, TraceProblem> {
-        while let Some(text) = self.lines.next(&mut self.input)? {
-            let (line, text) = (text.number, text.content);
+        while let Some(read) = self.lines.next(&mut self.input)? {
+            let line = read.number;
+            let text =
+                std::str::from_utf8(read.content).map_err(|_| TraceProblem::NotText { line })?;
+            let text = text.trim_start_matches('\u{feff}').trim();
             if text.is_empty() || (line == 1 && is_header(text)) {
                 continue;
             }
@@ -135,64 +144,6 @@ pub(crate) fn is_request_target(path: &str) -> bool {
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'#')
         && path.parse::<PathAndQuery>().is_ok()
-}
-
-/// One line holds the error, so what is shown of a value is short and printable.
-fn shown(value: &str) -> String {
-    value
-        .chars()
-        .take(SHOWN_CHARS)
-        .flat_map(char::escape_debug)
-        .collect()
-}
-
-/// Reads lines of bounded length into one buffer.
-struct Lines {
-    buffer: Vec<u8>,
-    number: usize,
-    bytes_max: usize,
-}
-
-struct Line<'a> {
-    number: usize,
-    content: &'a str,
-}
-
-impl Lines {
-    fn new(options: &TraceOptions) -> Self {
-        Self {
-            buffer: Vec::new(),
-            number: 0,
-            bytes_max: options
-                .path_bytes_max
-                .saturating_add(LINE_BYTES_BESIDE_PATH),
-        }
-    }
-
-    fn next(&mut self, input: &mut impl BufRead) -> Result<Option<Line<'_>>, TraceProblem> {
-        self.buffer.clear();
-        let limit = self.bytes_max as u64 + 1;
-        let bytes = input
-            .by_ref()
-            .take(limit)
-            .read_until(b'\n', &mut self.buffer)?;
-        if bytes == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        if bytes > self.bytes_max {
-            return Err(TraceProblem::LineTooLong {
-                line: self.number,
-                limit: self.bytes_max,
-            });
-        }
-        let text = std::str::from_utf8(&self.buffer)
-            .map_err(|_| TraceProblem::NotText { line: self.number })?;
-        Ok(Some(Line {
-            number: self.number,
-            content: text.trim_start_matches('\u{feff}').trim(),
-        }))
-    }
 }
 
 #[cfg(test)]

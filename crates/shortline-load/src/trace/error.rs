@@ -38,7 +38,10 @@ pub enum TraceProblem {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// There is no request in it.
-    #[error("holds no request: want CSV lines `seconds,path,bytes` or World Cup records")]
+    #[error(
+        "holds no request: want CSV lines `seconds,path,bytes`, World Cup records, or a log in \
+         Common or Combined Log Format with a GET answered 200"
+    )]
     Empty,
     /// There are more requests than the limit allows.
     #[error("holds more than {limit} requests, the limit: cut the trace or raise the limit")]
@@ -55,12 +58,14 @@ pub enum TraceProblem {
         text: String,
     },
     /// A line is longer than any right one can be.
-    #[error("line {line}: longer than {limit} bytes: want `seconds,path,bytes`")]
+    #[error("line {line}: longer than {limit} bytes: want {want}")]
     LineTooLong {
         /// Line number.
         line: usize,
         /// The longest line read, in bytes.
         limit: usize,
+        /// What a line of this format is.
+        want: &'static str,
     },
     /// A line is not UTF-8.
     #[error("line {line}: not text: want `seconds,path,bytes` in ASCII")]
@@ -149,5 +154,38 @@ pub enum TraceProblem {
         value: u32,
         /// Seconds since the first record.
         after: u32,
+    },
+    /// A field of a log line that is not what the format has there.
+    #[error("line {line}: {field} `{value}`: want {want}")]
+    LogField {
+        /// Line number.
+        line: usize,
+        /// Which field.
+        field: &'static str,
+        /// The start of what stands there; empty if the line ends before it.
+        value: String,
+        /// What would be right.
+        want: &'static str,
+    },
+    /// A log line that is much older than lines before it.
+    #[error(
+        "line {line}: {behind} s before a line above it: want lines at most {limit} s late (sort \
+         the log by time)"
+    )]
+    LogUnsorted {
+        /// Line number.
+        line: usize,
+        /// How much earlier it is than the latest line so far, in seconds.
+        behind: i64,
+        /// How late a line may come, in seconds.
+        limit: i64,
+    },
+    /// A log line too far from the first.
+    #[error("line {line}: {after} s after the first: want {SECONDS_MAX:.0} at most")]
+    LogTooLate {
+        /// Line number.
+        line: usize,
+        /// Seconds since the earliest line.
+        after: i64,
     },
 }

@@ -4,19 +4,16 @@
 //! u8 server. A size of 0xFFFFFFFF means that none was sent and counts 0.
 //!
 //! Object n becomes the path `/wc/n`. Timestamps are whole seconds: the requests of one
-//! second are laid over it as [`Spread`] says, by default evenly. Client, method, status,
+//! second are laid over it as [`super::Spread`] says, by default evenly. Client, method, status,
 //! type and server are not used: every record becomes a GET for its object.
 
 use std::io::{BufRead, Read};
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
-use super::{Request, SECONDS_MAX, Spread, TraceOptions, TraceProblem};
+use super::spread::{NS_PER_S, Spreader};
+use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem};
 
 const RECORD_BYTES: usize = 20;
 const SIZE_NONE: u32 = u32::MAX;
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// Reads records, a second at a time.
 pub(super) struct Reader<R> {
@@ -148,35 +145,11 @@ fn next_record(input: &mut impl BufRead, number: usize) -> Result<Option<Record>
     }))
 }
 
-struct Spreader(Option<ChaCha8Rng>);
-
-impl Spreader {
-    fn new(spread: Spread) -> Self {
-        Self(match spread {
-            Spread::Even => None,
-            Spread::Random { seed } => Some(ChaCha8Rng::seed_from_u64(seed)),
-        })
-    }
-
-    /// Lays the requests of one second, all at its start so far, over it.
-    fn spread(&mut self, second: &mut [Request]) {
-        let count = second.len() as u64;
-        let mut offsets: Vec<u64> = match &mut self.0 {
-            None => (0..count).map(|i| i * NS_PER_S / count).collect(),
-            Some(rng) => (0..count).map(|_| rng.random_range(0..NS_PER_S)).collect(),
-        };
-        offsets.sort_unstable();
-        for (request, offset) in second.iter_mut().zip(offsets) {
-            request.at_ns += offset;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::trace::{parse_trace, read_trace};
+    use crate::trace::{Spread, parse_trace, read_trace};
     use proptest::prelude::*;
     use std::collections::HashSet;
     use std::path::Path;

@@ -1,4 +1,4 @@
-//! The files of a synthetic site, and writing them to disk.
+//! The files of a synthetic site, how often each is asked for, and writing them to disk.
 //!
 //! Contents are pseudo-random (ChaCha8, seeded by the file's place in the list) and so
 //! cannot be compressed: what crosses the link is what the size says.
@@ -7,9 +7,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rand::{RngCore, SeedableRng};
+use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use thiserror::Error;
+
+use super::surge::References;
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -22,10 +24,12 @@ pub struct SiteFile {
     pub bytes: u64,
 }
 
-/// The files of a site, every one asked for equally often. Its paths stay under the root.
+/// The files of a site and how often each is asked for. Its paths stay under the root.
 #[derive(Clone, Debug)]
 pub struct SiteFiles {
     files: Vec<SiteFile>,
+    /// The share of the requests of each; nothing if all are alike.
+    shares: Option<Vec<f64>>,
 }
 
 /// A file of the site could not be written.
@@ -37,13 +41,52 @@ pub struct SiteError {
 }
 
 impl SiteFiles {
+    /// Files that are asked for equally often, each request for any of them.
     pub(super) fn new(files: Vec<SiteFile>) -> Self {
-        Self { files }
+        Self {
+            files,
+            shares: None,
+        }
+    }
+
+    /// Files that have these shares of the requests, with SURGE's temporal locality.
+    pub(super) fn popular(files: Vec<SiteFile>, shares: Vec<f64>) -> Self {
+        Self {
+            files,
+            shares: Some(shares),
+        }
     }
 
     /// All files; never empty.
     pub fn files(&self) -> &[SiteFile] {
         &self.files
+    }
+
+    /// The share of the requests of each file, in the order of [`SiteFiles::files`].
+    pub fn shares(&self) -> impl Iterator<Item = f64> {
+        let even = 1.0 / self.files.len() as f64;
+        let shares = self.shares.as_deref();
+        (0..self.files.len()).map(move |file| shares.map_or(even, |shares| shares[file]))
+    }
+
+    /// What the link carries for a request in the mean, in bytes, `wire_bytes` saying what it
+    /// does for a body: a load is defined by it (003, 4.2.3, the analytical way).
+    pub fn mean_wire_bytes(&self, wire_bytes: impl Fn(u64) -> u64) -> f64 {
+        let files = self.files.iter().zip(self.shares());
+        files
+            .map(|(file, share)| share * wire_bytes(file.bytes) as f64)
+            .sum()
+    }
+
+    /// Tells which file is next.
+    pub(super) fn picker(&self, rng: &mut ChaCha8Rng) -> Picker {
+        match &self.shares {
+            None => Picker::Even(
+                u32::try_from(self.files.len())
+                    .expect("invariant: a site has at most FILES_MAX files"),
+            ),
+            Some(shares) => Picker::Popular(References::new(shares, rng)),
+        }
     }
 
     /// Writes every file under `root`, making folders as needed. Files that are there
@@ -58,6 +101,25 @@ impl SiteFiles {
                 .map_err(|source| SiteError { path, source })?;
         }
         Ok(())
+    }
+}
+
+/// Picks the files of a site, by their place in it.
+#[derive(Clone, Debug)]
+pub(super) enum Picker {
+    /// Of so many, all alike.
+    Even(u32),
+    /// By popularity and locality.
+    Popular(References),
+}
+
+impl Picker {
+    pub(super) fn next(&mut self, rng: &mut ChaCha8Rng) -> usize {
+        match self {
+            // By u32: picking by usize would differ between 32- and 64-bit machines.
+            Self::Even(count) => rng.random_range(0..*count) as usize,
+            Self::Popular(references) => references.next(rng),
+        }
     }
 }
 
@@ -113,6 +175,13 @@ mod tests {
             assert_eq!(content.len(), bytes);
             assert_eq!(content, fs::read(two.path().join(name)).unwrap());
         }
+    }
+
+    #[test]
+    fn a_mean_counts_requests_and_not_files() {
+        assert_eq!(site().mean_wire_bytes(|bytes| bytes + 50), 75_100.0);
+        let popular = SiteFiles::popular(site().files, vec![0.75, 0.25]);
+        assert_eq!(popular.mean_wire_bytes(|bytes| bytes), 37_575.0);
     }
 
     #[test]

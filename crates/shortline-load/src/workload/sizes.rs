@@ -1,132 +1,149 @@
-//! File sizes like those requested from the World Cup 98 site, as paper 000, 2.1, gives
-//! them: mean 5 KB, 41 B to 2.02 MB, half under 1 KB, 90 % under 9.3 KB, a log-normal
-//! body and a Pareto tail with alpha < 1.5, the largest 3 % over half of all bytes.
+//! Sizes like those requested from two sites whose logs paper 000 replays. The logs are no
+//! part of this project; what the paper says of their sizes makes a twin of each.
 //!
-//! The distribution, K = 1000 bytes:
-//! - body, 90 % of the files: log-normal, cut off below 41 B; its two parameters are fixed
-//!   by the median of 1 KB and the 90th percentile of 9.3 KB;
-//! - tail, 10 %: Pareto from 9.3 KB to 2.02 MB,
-//!   P(X > x) = ((9300/x)^alpha - k) / (1 - k), k = (9300/2.02 MB)^alpha.
+//! | | World Cup 98 (2.1) | NASA (appendix) |
+//! |---|---|---|
+//! | smallest, largest | 41 B, 2.02 MB | 50 B, 1.93 MB |
+//! | mean | 5 KB | 19 KB |
+//! | the largest | 3 % hold over half of all bytes | 2.5 % hold half of all bytes |
+//! | body | log-normal; half under 1 KB, 90 % under 9.3 KB | |
+//! | tail | Pareto with alpha < 1.5 | |
 //!
-//! A site of N files has the quantiles at (i + 1/2)/N, so nothing is drawn at random, and
-//! exactly the smallest and the largest size. Alpha is then what makes the mean 5 KB:
-//! 1.40 for 2,000 files, 1.28 for 4,000, 1.23 for 50,000. Under 2,000 files the one of
-//! 2.02 MB alone would leave no Pareto tail with alpha < 1.5, so fewer are refused.
+//! Both are `hybrid.rs`'s form, K = 1000 bytes. Of the World Cup the two parameters of the
+//! body are fixed by the median of 1 KB and the 90th percentile of 9.3 KB, where the tail
+//! begins. Of NASA the paper gives none: the tail is the largest 2.5 %, and begins where with
+//! alpha = 1 (the tail of 001, Table 1) they hold half the bytes, at 132 KB; the body is the
+//! log-normal that ends there with the rest of the shares and of the bytes (median 2.7 KB).
+//!
+//! Alpha is then what makes the mean of the N quantiles right. World Cup: 1.40 for 2,000
+//! files, 1.28 for 4,000, 1.23 for 50,000; NASA: 1.01 for 4,000. With fewer files the largest
+//! alone would leave no such tail, so they are refused.
 //!
 //! Every file is asked for equally often, so sizes of files and of requests have one
 //! distribution; the paper gives only the latter.
 
 use thiserror::Error;
 
+use super::hybrid::{Hybrid, bisect};
 use super::{SiteFile, SiteFiles};
 
-/// The fewest files a World Cup-like site can have.
+/// The fewest files a synthetic twin of a log can have.
 pub const FILES_MIN: usize = 2_000;
-/// The most files a World Cup-like site may have (5 GB).
+/// The most files a synthetic twin of a log may have (5 GB for the World Cup).
 pub const FILES_MAX: usize = 1_000_000;
-/// A good number of files for a test: 20 MB in all.
+/// A good number of files for a test: 20 MB in all for the World Cup, 76 MB for NASA.
 pub const FILES_DEFAULT: usize = 4_000;
-/// The smallest file, in bytes.
+/// The smallest file of the World Cup's twin, in bytes.
 pub const BYTES_MIN: u64 = 41;
-/// The largest file, in bytes.
+/// The largest file of the World Cup's twin, in bytes.
 pub const BYTES_MAX: u64 = 2_020_000;
 
-const BYTES_MEAN: f64 = 5_000.0;
-/// Where the body ends and the tail begins: the 90th percentile, in bytes.
-const TAIL_BYTES: f64 = 9_300.0;
-const TAIL_SHARE: f64 = 0.1;
-/// Mean and deviation of the logarithm of the body's log-normal before the cut at 41 B:
-/// the solution of F(1000) = 0.5 and F(9300) = 0.9.
-const BODY_LOG_MEAN: f64 = 6.817653233731743;
-const BODY_LOG_DEVIATION: f64 = 1.777961864597866;
 const FILES_PER_DIRECTORY: usize = 1_000;
+
+/// A log whose sizes are imitated.
+struct Twin {
+    name: &'static str,
+    bytes_mean: f64,
+    /// Its alpha is to be found.
+    law: Hybrid,
+}
+
+const WORLD_CUP: Twin = Twin {
+    name: "World Cup",
+    bytes_mean: 5_000.0,
+    law: Hybrid {
+        // The solution of F(1000) = 0.5 and F(9300) = 0.9.
+        log_mean: 6.817653233731743,
+        log_deviation: 1.777961864597866,
+        bytes_min: BYTES_MIN,
+        cut_bytes: 9_300.0,
+        bytes_max: BYTES_MAX,
+        alpha: 1.0,
+        tail_share: 0.1,
+    },
+};
+
+const NASA: Twin = Twin {
+    name: "NASA",
+    bytes_mean: 19_000.0,
+    law: Hybrid {
+        // The solution of F(131959) = 0.975 and a mean of 0.5 * 19000 / 0.975 below that.
+        log_mean: 7.8550789977933295,
+        log_deviation: 1.9971338881194283,
+        bytes_min: 50,
+        cut_bytes: 131_959.0,
+        bytes_max: 1_930_000,
+        alpha: 1.0,
+        tail_share: 0.025,
+    },
+};
 
 /// A number of files for which the distribution cannot be had.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{files} files: want {FILES_MIN} to {FILES_MAX} for World Cup-like sizes")]
+#[error("{files} files: want {FILES_MIN} to {FILES_MAX} for {name}-like sizes")]
 pub struct FilesOutOfRange {
     files: usize,
+    name: &'static str,
 }
 
-/// The site of `files` files, smallest first; paths tell the rank, not the size.
+/// A site like the World Cup's of `files` files, smallest first; paths tell the rank, not the
+/// size.
 ///
 /// # Errors
 /// [`FilesOutOfRange`] outside [`FILES_MIN`] to [`FILES_MAX`].
 pub fn world_cup_like(files: usize) -> Result<SiteFiles, FilesOutOfRange> {
-    if !(FILES_MIN..=FILES_MAX).contains(&files) {
-        return Err(FilesOutOfRange { files });
+    WORLD_CUP.site(files)
+}
+
+/// A site like NASA's of `files` files, as [`world_cup_like`].
+///
+/// # Errors
+/// [`FilesOutOfRange`] outside [`FILES_MIN`] to [`FILES_MAX`].
+pub fn nasa_like(files: usize) -> Result<SiteFiles, FilesOutOfRange> {
+    NASA.site(files)
+}
+
+impl Twin {
+    fn site(&self, files: usize) -> Result<SiteFiles, FilesOutOfRange> {
+        if !(FILES_MIN..=FILES_MAX).contains(&files) {
+            let name = self.name;
+            return Err(FilesOutOfRange { files, name });
+        }
+        Ok(SiteFiles::new(named(self.sizes(files))))
     }
-    let sizes = sizes(files);
+
+    /// The sizes for the alpha with which they add up to the mean.
+    fn sizes(&self, files: usize) -> Vec<u64> {
+        let tail_files = (0..files)
+            .map(|i| (i as f64 + 0.5) / files as f64)
+            .filter(|quantile| *quantile >= 1.0 - self.law.tail_share)
+            .count();
+        let body_files = files - tail_files;
+        let mut sizes = self.law.sizes(files);
+        let total = (self.bytes_mean * files as f64) as u64;
+        let left = total - sizes[..body_files].iter().sum::<u64>();
+        let tail = |alpha: f64| -> Vec<u64> {
+            let law = Hybrid { alpha, ..self.law };
+            let quantiles = (body_files..files).map(|i| (i as f64 + 0.5) / files as f64);
+            let mut tail: Vec<u64> = quantiles.map(|q| law.bytes_at(q).round() as u64).collect();
+            if let Some(last) = tail.last_mut() {
+                *last = law.bytes_max;
+            }
+            tail
+        };
+        let alpha = bisect(0.5, 4.0, |alpha| tail(alpha).iter().sum::<u64>() > left);
+        sizes.splice(body_files.., tail(alpha));
+        sizes
+    }
+}
+
+/// Files of these sizes, with paths that tell their place.
+pub(super) fn named(sizes: Vec<u64>) -> Vec<SiteFile> {
     let named = sizes.into_iter().enumerate().map(|(rank, bytes)| SiteFile {
         path: format!("/{:03}/{rank:06}.bin", rank / FILES_PER_DIRECTORY),
         bytes,
     });
-    Ok(SiteFiles::new(named.collect()))
-}
-
-fn sizes(files: usize) -> Vec<u64> {
-    let quantiles = (0..files).map(|i| (i as f64 + 0.5) / files as f64);
-    let (body, tail): (Vec<f64>, Vec<f64>) =
-        quantiles.partition(|quantile| *quantile < 1.0 - TAIL_SHARE);
-    let body: Vec<u64> = body.into_iter().map(body_bytes).collect();
-    let body_total: u64 = body.iter().sum();
-    let tail_total = (BYTES_MEAN * files as f64) as u64 - body_total;
-    let mut sizes = body;
-    sizes.extend(tail_sizes(&tail, tail_total));
-    if let [first, .., last] = sizes.as_mut_slice() {
-        (*first, *last) = (BYTES_MIN, BYTES_MAX);
-    }
-    sizes
-}
-
-/// The quantile of the body, by bisection on the logarithm of the size.
-fn body_bytes(quantile: f64) -> u64 {
-    let cut = body_share(libm::log(BYTES_MIN as f64));
-    let share = cut + quantile * (1.0 - cut);
-    let log = bisect(libm::log(BYTES_MIN as f64), libm::log(TAIL_BYTES), |log| {
-        body_share(log) < share
-    });
-    libm::exp(log).round() as u64
-}
-
-/// The log-normal's share below the size of this logarithm, before the cut.
-fn body_share(log: f64) -> f64 {
-    let deviations = (log - BODY_LOG_MEAN) / BODY_LOG_DEVIATION;
-    0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2)
-}
-
-/// The tail's sizes for the alpha with which they add up to `total` bytes.
-fn tail_sizes(quantiles: &[f64], total: u64) -> Vec<u64> {
-    let sizes = |alpha: f64| -> Vec<u64> {
-        let mut sizes: Vec<u64> = quantiles.iter().map(|q| tail_bytes(*q, alpha)).collect();
-        if let Some(last) = sizes.last_mut() {
-            *last = BYTES_MAX;
-        }
-        sizes
-    };
-    sizes(bisect(0.5, 4.0, |alpha| {
-        sizes(alpha).iter().sum::<u64>() > total
-    }))
-}
-
-fn tail_bytes(quantile: f64, alpha: f64) -> u64 {
-    let above = (1.0 - quantile) / TAIL_SHARE;
-    let cut = libm::pow(TAIL_BYTES / BYTES_MAX as f64, alpha);
-    let power = above * (1.0 - cut) + cut;
-    (TAIL_BYTES * libm::pow(power, -1.0 / alpha)).round() as u64
-}
-
-/// The point between `low` and `high` where `is_below` turns false.
-fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if is_below(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    named.collect()
 }
 
 #[cfg(test)]
@@ -193,6 +210,22 @@ mod tests {
         let sizes = sorted_sizes(FILES_DEFAULT);
         let picked = [1, 1_000, 2_000, 3_600, 3_900, 3_998].map(|rank| sizes[rank]);
         assert_eq!(picked, [41, 325, 1_001, 9_309, 27_568, 609_469]);
+    }
+
+    #[test]
+    fn the_appendix_numbers_hold_for_nasas_twin() {
+        for files in [FILES_MIN, FILES_DEFAULT, 20_000] {
+            let site = nasa_like(files).unwrap();
+            let sizes: Vec<u64> = site.files().iter().map(|file| file.bytes).collect();
+            assert!(sizes.is_sorted());
+            assert_eq!((sizes[0], sizes[files - 1]), (50, 1_930_000));
+            let total: u64 = sizes.iter().sum();
+            let mean = total as f64 / files as f64;
+            assert!((mean - 19_000.0).abs() < 20.0, "{files} files: mean {mean}");
+            let largest: u64 = sizes[files - files * 25 / 1_000..].iter().sum();
+            let share = largest as f64 / total as f64;
+            assert!((share - 0.5).abs() < 0.01, "{files} files: {share}");
+        }
     }
 
     #[test]

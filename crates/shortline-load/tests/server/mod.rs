@@ -173,7 +173,7 @@ async fn answer(mut respond: h2::server::SendResponse<Bytes>, path: &str) {
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     let digits = path.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let bytes: usize = digits.parse().unwrap();
+    let bytes: usize = digits.parse().unwrap_or(5);
     let mut body = respond.send_response(Response::new(()), false).unwrap();
     body.send_data(vec![b'x'; bytes].into(), true).unwrap();
 }

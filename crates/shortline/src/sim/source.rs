@@ -3,13 +3,10 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use shortline_load::trace::{Spread, TraceOptions, stream_trace};
-use shortline_load::workload::{
-    FILES_DEFAULT, Schedule, SiteFiles, stream_arrivals, world_cup_like,
-};
+use shortline_load::workload::{Schedule, SiteFiles, SiteName, Workload, stream_arrivals};
 use shortline_sched::Policy;
 use shortline_sim::arrivals::{Gaps, Generated, Job, LoadProfile};
 use shortline_sim::dist::Distribution;
@@ -18,6 +15,7 @@ use shortline_sim::results::PolicyResult;
 use shortline_sim::{Phases, SimError, Simulation};
 
 use super::Args;
+use super::sizes::Sizes;
 use crate::error::CommandError;
 
 /// Jobs counted in a replication of a steady load unless said otherwise.
@@ -28,13 +26,16 @@ const JOBS_EXPECTED_MAX: f64 = 1e10;
 /// Where the requests come from.
 #[derive(Debug, clap::Args)]
 pub struct Source {
-    /// Trace of the requests: CSV `seconds,path,bytes`, or World Cup 98 records
+    /// Trace of the requests: CSV `seconds,path,bytes`, a log in Common or Combined Log
+    /// Format, or World Cup 98 records
     #[arg(long, value_name = "F", conflicts_with_all = ["workload", "dist"])]
     trace: Option<PathBuf>,
 
-    /// Requests made up after paper 000, Table I: w1 to w10
-    #[arg(long, value_name = "NAME", value_parser = Schedule::by_name)]
-    workload: Option<Schedule>,
+    /// Requests made up: w1 to w10 (Table I of paper 000), 1.4 (that load all the time) or
+    /// 25s@0.2,25s@1.2, on a site like the World Cup's or another, as in nasa:w1; sites:
+    /// world-cup, nasa, surge-001, surge-003, surge-004
+    #[arg(long, value_name = "[SITE:]S")]
+    workload: Option<Workload>,
 
     // The forms of a distribution are listed once, beside their parser.
     #[arg(long, value_name = "D", help = format!(
@@ -120,19 +121,12 @@ enum Made {
         wire: shortline_sim::wire::WireModel,
     },
     Workload {
-        schedule: Schedule,
+        workload: Workload,
         site: SiteFiles,
         seconds: u32,
         wire: shortline_sim::wire::WireModel,
     },
     Random(Generated),
-}
-
-/// Sizes by name or as a trace has them.
-#[derive(Clone, Debug)]
-enum Sizes {
-    Named(Distribution),
-    Trace(PathBuf),
 }
 
 impl Source {
@@ -144,7 +138,7 @@ impl Source {
                 options: trace_options(args.seed),
                 wire: args.wire(),
             })),
-            (None, Some(schedule), None) => self.workload(schedule, args),
+            (None, Some(workload), None) => self.workload(workload, args),
             (None, _, Some(sizes)) => self.random(sizes, args),
             (None, None, None) => Err(CommandError::usage(
                 "no requests: one of --trace F, --workload NAME and --dist D is needed",
@@ -152,21 +146,20 @@ impl Source {
         }
     }
 
-    fn workload(&self, schedule: &Schedule, args: &Args) -> Result<Arrivals, CommandError> {
-        let site = world_cup_like(FILES_DEFAULT).map_err(CommandError::failure)?;
+    fn workload(&self, workload: &Workload, args: &Args) -> Result<Arrivals, CommandError> {
+        let site = workload.site.site();
         let wire = args.wire();
-        let files = site.files();
-        let total: f64 = files
-            .iter()
-            .map(|file| wire.wire_bytes(file.bytes) as f64)
-            .sum();
-        let full_load_jobs_per_s = args.rate.bps() as f64 / 8.0 / (total / files.len() as f64);
-        let jobs_expected = schedule.mean_load() * full_load_jobs_per_s * f64::from(self.seconds());
-        self.check_expected(jobs_expected, args)?;
+        let mean_bytes = site.mean_wire_bytes(|body_bytes| wire.wire_bytes(body_bytes));
+        let full_load_jobs_per_s = args.rate.bps() as f64 / 8.0 / mean_bytes;
+        let load = workload.schedule.mean_load();
+        self.check_expected(
+            load * full_load_jobs_per_s * f64::from(self.seconds()),
+            args,
+        )?;
         Ok(Arrivals {
-            overloads: Some(phases_of(schedule)?),
+            overloads: alternating(workload),
             ..Arrivals::of(Made::Workload {
-                schedule: *schedule,
+                workload: workload.clone(),
                 site,
                 seconds: self.seconds(),
                 wire,
@@ -177,7 +170,7 @@ impl Source {
     fn random(&self, sizes: &Sizes, args: &Args) -> Result<Arrivals, CommandError> {
         let sizes = sizes.distribution(args)?;
         let overloads = match (self.schedule, &self.workload) {
-            (None, Some(schedule)) => Some(phases_of(schedule)?),
+            (None, Some(workload)) => Some(phases_beside_sizes(workload)?),
             (given, _) => given,
         };
         let profile = match (self.load, overloads) {
@@ -274,7 +267,7 @@ impl Arrivals {
                 }))
             }),
             Made::Workload {
-                schedule,
+                workload,
                 site,
                 seconds,
                 wire,
@@ -282,7 +275,8 @@ impl Arrivals {
                 let length = Duration::from_secs(u64::from(*seconds));
                 let seed = simulation.seed.wrapping_add(u64::from(replication));
                 let wire_bytes = |body_bytes| wire.wire_bytes(body_bytes);
-                let requests = stream_arrivals(schedule, rate, wire_bytes, length, seed, site);
+                let requests =
+                    stream_arrivals(&workload.schedule, rate, wire_bytes, length, seed, site);
                 Ok(requests.map(|(at_ns, file)| {
                     Ok(Job {
                         at_ns,
@@ -316,46 +310,9 @@ impl fmt::Display for Source {
         match (self.load, self.schedule, &self.workload) {
             (Some(load), ..) => write!(f, "{sizes}at load {load}"),
             (_, Some(phases), _) => write!(f, "{sizes}at {phases}"),
-            (.., Some(schedule)) if sizes.is_empty() => f.write_str(schedule.name),
-            (.., Some(schedule)) => write!(f, "{sizes}at {}", schedule.name),
+            (.., Some(workload)) if sizes.is_empty() => write!(f, "{workload}"),
+            (.., Some(workload)) => write!(f, "{sizes}at {workload}"),
             _ => f.write_str(sizes.trim()),
-        }
-    }
-}
-
-impl Sizes {
-    fn distribution(&self, args: &Args) -> Result<Distribution, CommandError> {
-        let path = match self {
-            Sizes::Named(sizes) => return Ok(sizes.clone()),
-            Sizes::Trace(path) => path,
-        };
-        let wire = args.wire();
-        let requests = stream_trace(path, &trace_options(None)).map_err(CommandError::failure)?;
-        let mut failed = None;
-        let sizes = requests.map_while(|request| match request {
-            Ok(request) => Some(wire.wire_bytes(request.bytes) as f64),
-            Err(error) => {
-                failed = Some(error);
-                None
-            }
-        });
-        let found = Distribution::empirical(sizes);
-        match failed {
-            Some(error) => Err(CommandError::failure(error)),
-            None => {
-                found.map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
-            }
-        }
-    }
-}
-
-impl FromStr for Sizes {
-    type Err = shortline_sim::dist::DistError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.strip_prefix("trace:") {
-            Some(path) => Ok(Sizes::Trace(path.into())),
-            None => text.parse().map(Sizes::Named),
         }
     }
 }
@@ -374,6 +331,25 @@ pub fn phases_of(schedule: &Schedule) -> Result<Phases, CommandError> {
     .map_err(CommandError::usage)
 }
 
+/// The phases of a workload that is low and high in turn and below 1 in the mean.
+fn alternating(workload: &Workload) -> Option<Phases> {
+    match workload.schedule.phases() {
+        [low, high] => Phases::new(low.length_s, high.length_s, low.load, high.load).ok(),
+        _ => None,
+    }
+}
+
+/// The same where sizes are given beside it.
+fn phases_beside_sizes(workload: &Workload) -> Result<Phases, CommandError> {
+    let phases = alternating(workload).filter(|_| workload.site == SiteName::WorldCup);
+    phases.ok_or_else(|| {
+        CommandError::Usage(format!(
+            "--workload {workload}: with --dist want no site and two phases, the low load \
+             first, the mean load below 1"
+        ))
+    })
+}
+
 /// A mean that is infinite cannot be simulated: every run would find another one.
 fn check_moments(sizes: &Distribution, policies: &[Policy]) -> Result<(), CommandError> {
     let infinite = |policy: &&Policy| Form::of(**policy).is_some_and(Form::needs_second_moment);
@@ -389,7 +365,7 @@ fn check_moments(sizes: &Distribution, policies: &[Policy]) -> Result<(), Comman
 }
 
 /// A trace is read a piece at a time, so it may be of any length.
-fn trace_options(seed: Option<u64>) -> TraceOptions {
+pub(super) fn trace_options(seed: Option<u64>) -> TraceOptions {
     TraceOptions {
         requests_max: usize::MAX,
         spread: seed.map_or(Spread::Even, |seed| Spread::Random { seed }),

@@ -1,0 +1,137 @@
+//! The closed loop: users, each of whom fetches a page, rests, and fetches the next.
+//!
+//! - A user's connections are its own. The page itself comes first, then what is embedded in
+//!   it: where a connection serves one request, over [`LANES_MAX`] at a time, as the browsers
+//!   of HTTP/1.0 did; over a kept connection one after the other; over HTTP/2 as two
+//!   streams. Before each embedded file is an active OFF time, after the page an inactive one.
+//! - A request's intended start is when the pause before it ends, so that its response time
+//!   counts from there however busy the generator is.
+//! - Nobody starts a page or a file after the run's length.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use tokio::sync::Semaphore;
+use tokio::sync::watch::Receiver;
+
+use super::HEAD_START;
+use super::visit::{Client, ClientSetup, Shared, visit};
+use crate::trace::Request;
+use crate::workload::{SiteFile, User, UserModel};
+
+/// Requests of one user under way at most.
+pub(super) const LANES_MAX: NonZeroUsize = NonZeroUsize::new(2).expect("invariant: 2 is not 0");
+
+/// Starts all users and waits for the end of the run's length.
+pub(super) async fn start(
+    shared: Arc<Shared>,
+    setup: ClientSetup,
+    count: usize,
+    model: Arc<UserModel>,
+    slots: Arc<Semaphore>,
+) -> io::Result<()> {
+    shared.begin(Instant::now() + HEAD_START);
+    for number in 0..count {
+        let slot = Arc::clone(&slots)
+            .acquire_owned()
+            .await
+            .expect("invariant: the semaphore is never closed");
+        let (shared, model) = (Arc::clone(&shared), Arc::clone(&model));
+        let client = setup.client();
+        tokio::spawn(async move {
+            let user = model.user(number as u64);
+            Browser::new(&shared, client, user).browse().await;
+            drop(slot);
+        });
+    }
+    let end = shared.instant(shared.length().as_nanos() as u64);
+    tokio::time::sleep_until(end.into()).await;
+    Ok(())
+}
+
+/// A user with connections.
+struct Browser<'a> {
+    shared: &'a Shared,
+    client: Client,
+    user: User<'a>,
+    /// Turns true when the run is over.
+    stopped: Receiver<bool>,
+}
+
+impl<'a> Browser<'a> {
+    fn new(shared: &'a Shared, client: Client, user: User<'a>) -> Self {
+        Self {
+            stopped: shared.stopped(),
+            shared,
+            client,
+            user,
+        }
+    }
+
+    async fn browse(mut self) {
+        let mut at_ns = self.user.first_wait().as_nanos() as u64;
+        while self.rest_until(at_ns).await {
+            let page = self.user.page();
+            self.fetch(&page[0], at_ns).await;
+            self.embedded(&page[1..]).await;
+            let pause_ns = self.user.inactive_off().as_nanos() as u64;
+            at_ns = self.after(pause_ns);
+        }
+    }
+
+    /// Fetches what is embedded in a page.
+    async fn embedded(&mut self, files: &[SiteFile]) {
+        // Drawn in the order of the files, so that who comes first changes no pause.
+        let files: Vec<(&SiteFile, u64)> = files
+            .iter()
+            .map(|file| (file, self.user.active_off().as_nanos() as u64))
+            .collect();
+        let next = AtomicUsize::new(0);
+        let browser = &*self;
+        let lane = async || {
+            let take = || next.fetch_add(1, Ordering::Relaxed);
+            while let Some((file, pause_ns)) = files.get(take()) {
+                let at_ns = browser.after(*pause_ns);
+                if !browser.rest_until(at_ns).await {
+                    return;
+                }
+                browser.fetch(file, at_ns).await;
+            }
+        };
+        if self.client.keeps_connections() {
+            lane().await;
+        } else {
+            // As many as LANES_MAX.
+            tokio::join!(lane(), lane());
+        }
+    }
+
+    async fn fetch(&self, file: &SiteFile, at_ns: u64) {
+        let request = Request {
+            at_ns,
+            path: file.path.clone(),
+            bytes: file.bytes,
+        };
+        visit(self.shared, &self.client, &request, at_ns).await;
+    }
+
+    /// The time of the run that much later than now.
+    fn after(&self, pause_ns: u64) -> u64 {
+        (self.shared.elapsed().as_nanos() as u64).saturating_add(pause_ns)
+    }
+
+    /// Whether a time of the run came before the end of it.
+    async fn rest_until(&self, at_ns: u64) -> bool {
+        if u128::from(at_ns) >= self.shared.length().as_nanos() {
+            return false;
+        }
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            () = tokio::time::sleep_until(self.shared.instant(at_ns).into()) => true,
+            _ = stopped.wait_for(|stopped| *stopped) => false,
+        }
+    }
+}

@@ -11,8 +11,7 @@
 //! that the socket holds unsent: little, for the mark of unsent bytes is small. A connection with
 //! several responses (HTTP/2) takes the band of the most urgent that waits or is being sent.
 //!
-//! Departure: 004 counts from the response's start and ends its last band but one at 1000 s; here
-//! everything above its highest finite cutoff is one band.
+//! Departure: 004's last band ends at 1000 s; here everything above the last cutoff is one band.
 
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -71,7 +70,7 @@ impl BandMap {
             Policy::Bands(cutoffs) => (Measure::RemainingBytes, cutoffs.bands()),
             Policy::QuickFix { .. } => (Measure::TotalBytes, 2),
             Policy::Srrt => (Measure::ResponseTime, RESPONSE_TIME_NS.len() + 1),
-            other => return Err(LinkError::PolicyWithoutBands(other)),
+            other => return Err(LinkError::PolicyWithoutBands(other.to_string())),
         };
         let priorities: Vec<u32> = device.bands.iter().map(|band| band.priority).collect();
         let Some((first, responses)) = priorities

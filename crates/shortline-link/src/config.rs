@@ -19,6 +19,8 @@ pub enum LinkMode {
     Paced,
     /// At most N quanta hold unacknowledged bytes; the rate need not be known.
     Slots,
+    /// At most N blocks are being written to sockets, as in paper 001: for the lab.
+    Writers,
     /// The kernel's qdisc orders packets, by a priority that follows the response's size.
     Bands,
     /// No scheduling: a plain server.
@@ -30,6 +32,7 @@ impl fmt::Display for LinkMode {
         formatter.write_str(match self {
             Self::Paced => "paced",
             Self::Slots => "slots",
+            Self::Writers => "writers",
             Self::Bands => "bands",
             Self::Off => "off",
         })
@@ -44,6 +47,7 @@ impl FromStr for LinkMode {
             "paced" => Ok(Self::Paced),
             "slots" => Ok(Self::Slots),
             "off" => Ok(Self::Off),
+            "writers" => Ok(Self::Writers),
             "bands" => Ok(Self::Bands),
             other => Err(LinkError::UnknownMode(other.to_owned())),
         }
@@ -61,13 +65,14 @@ pub struct LinkConfig {
     pub policy: Policy,
     /// What waiting adds to the order.
     pub urgency: Urgency,
-    /// Responses that may hold unacknowledged bytes in the kernel, mode `slots`.
+    /// Responses that may hold unacknowledged bytes in the kernel, mode `slots`; writers, mode
+    /// `writers`.
     pub slots_max: usize,
     /// Whether control packets (SYN-ACKs, what precedes the first response) have a band of their own
     /// above all others, mode `bands`; else they wait with the largest responses.
     pub control_band: bool,
     /// Payload bytes of one grant; `None`: three segments when paced at 20 Mbit/s and above and
-    /// one below (a quantum is the time a small response waits behind a large one), 14480 in slots, 8192 in bands.
+    /// one below (a quantum is the time a small response waits behind a large one), 14480 in slots, 8192 in bands, 32 KiB for a writer.
     pub quantum_bytes: Option<u32>,
     /// Jobs that may wait at once; one more is refused.
     pub jobs_max: usize,
@@ -106,7 +111,7 @@ pub enum LinkError {
     PacedWithoutRate,
     /// `bands` with a policy that has none.
     #[error("link mode 'bands' has no bands for policy `{0}`: use bands, quickfix or srrt")]
-    PolicyWithoutBands(Policy),
+    PolicyWithoutBands(String),
     /// Not a link mode.
     #[error("unknown link mode '{0}': use paced, slots, bands or off")]
     UnknownMode(String),

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `paced` | when the modelled queue of the uplink is almost empty | [`pacer`] |
 //! | `slots` | when less than N quanta are unacknowledged | [`slots`] |
+//! | `writers` | when one of N has written its block to a socket (001; for the lab) | [`writers`] |
 //! | `bands` | at once; the kernel's qdisc orders the packets | [`qdisc`] |
 //! | `off` | at once | |
 //!
@@ -28,6 +29,7 @@ mod snapshot;
 mod sys;
 pub mod timer;
 mod transport;
+pub mod writers;
 
 pub use config::{LinkConfig, LinkError, LinkMode};
 pub use link::{Grant, JobHandle, Link};

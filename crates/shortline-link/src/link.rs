@@ -37,6 +37,8 @@ const UNSCHEDULED_BYTES: u32 = 64 * 1024;
 const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
 /// about one in bands, too: what is unsent seems to have been sent to the choice of a band,
 const BANDS_UNSENT_BYTES_MAX: u32 = 8 * 1024;
+/// 0, the system's default and none at all, where the socket's buffer itself is to be full,
+const UNSENT_BYTES_UNMARKED: u32 = 0;
 /// else what keeps a fast path busy; more only leaves the processor's cache.
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// The device's counters are read at most this often.
@@ -76,7 +78,7 @@ impl Link {
         config.check()?;
         let bands = match config.mode {
             LinkMode::Bands => Some(Arc::new(BandMap::open(&config)?)),
-            LinkMode::Paced | LinkMode::Slots | LinkMode::Off => None,
+            LinkMode::Paced | LinkMode::Slots | LinkMode::Writers | LinkMode::Off => None,
         };
         let banded_device = bands.as_ref().map(|bands| &bands.device);
         let device = match config.device.as_ref().or(banded_device) {
@@ -100,6 +102,7 @@ impl Link {
         let unsent_bytes_max = match self.config.mode {
             LinkMode::Paced => PACED_UNSENT_BYTES_MAX,
             LinkMode::Bands => BANDS_UNSENT_BYTES_MAX,
+            LinkMode::Writers => UNSENT_BYTES_UNMARKED,
             LinkMode::Slots | LinkMode::Off => UNSENT_BYTES_MAX,
         };
         let socket = SockRef::from(&socket);
@@ -237,10 +240,11 @@ impl Link {
             size_classes,
             queue_bytes: match &mut queue.gate {
                 Gate::Paced(pacer) => Some(pacer.queue_bytes(now_ns)),
-                Gate::Slots(_) | Gate::Bands(_) | Gate::Off => None,
+                Gate::Slots(_) | Gate::Writers(_) | Gate::Bands(_) | Gate::Off => None,
             },
             slots_held: match &queue.gate {
                 Gate::Slots(slots) => Some(slots.holders()),
+                Gate::Writers(writers) => Some(writers.busy()),
                 Gate::Paced(_) | Gate::Bands(_) | Gate::Off => None,
             },
             band_changes_total: self.bands.is_some().then_some(queue.band_changes_total),
@@ -249,6 +253,11 @@ impl Link {
             refunds_total: queue.refunds_total,
             wire_bytes_total: wire_bytes.unwrap_or(queue.charged_total),
         }
+    }
+
+    /// Whether somebody waits to hear that bytes are in the socket, whoever wrote them.
+    pub(crate) fn counts_writes(&self) -> bool {
+        self.config.mode == LinkMode::Writers
     }
 
     pub(crate) fn counts_segments(&self) -> bool {

@@ -13,9 +13,12 @@ use crate::config::{LinkConfig, LinkMode};
 use crate::pacer::Pacer;
 use crate::slots::{LOOK_AGAIN_NS, Slots};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
+use crate::writers::Writers;
 
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
+/// Payload bytes of a quantum in mode `writers` (001 3.1).
+const WRITER_BLOCK_BYTES: u32 = 32 * 1024;
 /// Payload bytes of a quantum in mode `bands`: so often its band is looked at (004 3.2).
 const BANDS_QUANTUM_BYTES: u32 = 8192;
 /// A paced quantum as time on the link, in whole segments, at least one: a small response waits
@@ -28,6 +31,7 @@ const PACED_SEGMENTS_MAX: f64 = 44.0;
 pub(crate) enum Gate {
     Paced(Pacer),
     Slots(Slots<Transport>),
+    Writers(Writers<Transport>),
     /// At once: the kernel keeps the order.
     Bands(Arc<BandMap>),
     Off,
@@ -86,6 +90,7 @@ impl Queue {
         let gate = match (config.mode, config.rate) {
             (LinkMode::Bands, _) => bands.map_or(Gate::Off, Gate::Bands),
             (LinkMode::Paced, Some(rate)) => Gate::Paced(Pacer::new(rate, now_ns)),
+            (LinkMode::Writers, _) => Gate::Writers(Writers::new(config.slots_max)),
             (LinkMode::Slots, _) => Gate::Slots(Slots::new(
                 config.slots_max,
                 config.quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES),
@@ -94,6 +99,7 @@ impl Queue {
         };
         let quantum_bytes = config.quantum_bytes.or_else(|| match config.mode {
             LinkMode::Bands => Some(BANDS_QUANTUM_BYTES),
+            LinkMode::Writers => Some(WRITER_BLOCK_BYTES),
             _ => config.rate.map(paced_quantum_bytes),
         });
         Self {
@@ -228,7 +234,7 @@ impl Queue {
             if !self.is_due(now_ns) {
                 return Some(match &self.gate {
                     Gate::Paced(pacer) => pacer.due_ns().saturating_sub(now_ns),
-                    Gate::Slots(_) | Gate::Bands(_) | Gate::Off => LOOK_AGAIN_NS,
+                    Gate::Slots(_) | Gate::Writers(_) | Gate::Bands(_) | Gate::Off => LOOK_AGAIN_NS,
                 });
             }
             let taken = self.scheduler.take(now_ns);
@@ -260,6 +266,9 @@ impl Queue {
             pacer.charge(refunded);
             pacer.written(unwritten + refunded);
         }
+        if let Gate::Writers(writers) = &mut self.gate {
+            writers.release(transport);
+        }
         self.charged_total += u64::from(refunded);
         transport
             .ledger
@@ -284,6 +293,7 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.is_due(now_ns),
             Gate::Slots(slots) => slots.is_free(now_ns),
+            Gate::Writers(writers) => writers.is_free(),
             Gate::Bands(_) | Gate::Off => true,
         }
     }
@@ -323,6 +333,7 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.charge(charge),
             Gate::Slots(slots) => slots.take(&transport, bytes, now_ns),
+            Gate::Writers(writers) => writers.take(&transport),
             Gate::Bands(_) | Gate::Off => {}
         }
     }
@@ -405,6 +416,7 @@ impl Queue {
         match &mut self.gate {
             Gate::Paced(pacer) => pacer.refund(bytes),
             Gate::Slots(slots) => slots.release_last(transport),
+            Gate::Writers(writers) => writers.release_last(transport),
             Gate::Bands(_) | Gate::Off => {}
         }
     }

@@ -55,7 +55,7 @@ pub struct LinkSnapshot {
     pub size_classes: Vec<SizeClass>,
     /// The modelled queue of the uplink in bytes (`paced`).
     pub queue_bytes: Option<u64>,
-    /// Responses that hold bytes in the kernel (`slots`).
+    /// Responses that hold bytes in the kernel (`slots`), or writers that are busy (`writers`).
     pub slots_held: Option<usize>,
     /// Times that a connection was moved to another band, a system call each (`bands`).
     pub band_changes_total: Option<u64>,

@@ -153,7 +153,8 @@ impl Transport {
         }
         let refunded = self.ledger.refunded.load(Ordering::Acquire);
         let pacer_waits = self.link.counts_segments() && (self.has_unwritten() || refunded > 0);
-        if pacer_waits || self.has_parked.load(Ordering::SeqCst) {
+        let link_waits = pacer_waits || self.link.counts_writes();
+        if link_waits || self.has_parked.load(Ordering::SeqCst) {
             self.link.transport_drained(self);
         } else {
             self.ledger.written();

@@ -222,3 +222,17 @@ async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     assert_eq!(priority(&transport), 5);
     assert_eq!(queue.band_changes_total, 3);
 }
+
+#[tokio::test]
+async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
+    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Writers).await;
+    for now_ns in 1..=3 {
+        granted(&mut queue, &transport, now_ns);
+    }
+    let waiting = queue.submit(&transport, 1_000_000, None, 4).unwrap();
+    assert!(queue.dispatch(4).is_some(), "to be looked at again");
+    assert_eq!(queue.take_grant(waiting), None);
+    queue.transport_drained(&transport);
+    assert_eq!(queue.dispatch(5), None);
+    assert_eq!(queue.take_grant(waiting), Some(QUANTUM));
+}

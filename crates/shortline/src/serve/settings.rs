@@ -25,6 +25,8 @@ use crate::error::CommandError;
 
 const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
+/// 001 5.4.
+const WRITERS_DEFAULT: usize = 35;
 const QUANTUM_BYTES_MAX: u64 = 1 << 20;
 const PACKET_HEADER_BYTES_MAX: u64 = 1 << 10;
 /// hyper's parser needs this much.
@@ -167,10 +169,16 @@ fn resolve_uplink(
         },
         policy: merged.policy.unwrap_or(match mode {
             LinkMode::Bands => Policy::Bands(Cutoffs::USUAL),
-            LinkMode::Paced | LinkMode::Slots | LinkMode::Off => defaults.policy,
+            _ => defaults.policy,
         }),
         urgency: ordering::resolve(flags, &merged, &place)?,
-        slots_max: merged.slots.map_or(defaults.slots_max, NonZeroUsize::get),
+        slots_max: merged.slots.map_or(
+            match mode {
+                LinkMode::Writers => WRITERS_DEFAULT,
+                _ => defaults.slots_max,
+            },
+            NonZeroUsize::get,
+        ),
         control_band: merged.control_band.unwrap_or(defaults.control_band),
         quantum_bytes: quantum_bytes(flags, &merged, &place)?,
         jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
@@ -204,7 +212,7 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
             rate: kept.rate.filter(|rate| *rate != Uplink::Off),
             ..kept
         },
-        LinkMode::Slots => UplinkOptions {
+        LinkMode::Slots | LinkMode::Writers => UplinkOptions {
             control_band: None,
             rate: kept.rate.filter(|rate| *rate != Uplink::Off),
             ..kept
@@ -267,7 +275,7 @@ fn refuse_contradictions(
             "{}: slots contradict link mode paced: leave them out, or the rate",
             place.of(flags.slots.is_some(), "slots", "slots")
         )),
-        LinkMode::Paced | LinkMode::Slots => Ok(()),
+        LinkMode::Paced | LinkMode::Slots | LinkMode::Writers => Ok(()),
         LinkMode::Bands => ordering::refuse_without_bands(flags, merged, place),
         LinkMode::Off => {
             let given = [
@@ -556,6 +564,14 @@ mod tests {
         assert_eq!(link("--link-mode bands", file).policy.name(), "bands");
         let bands = "[uplink]\nlink-mode = \"bands\"\ncontrol-band = false\n";
         assert_eq!(link("--uplink 1gbit", bands).mode, LinkMode::Paced);
+    }
+
+    #[test]
+    fn the_writers_of_001_are_35_unless_told() {
+        let link = |flags: &str| settings(flags, "").unwrap().link;
+        assert_eq!(link("--link-mode writers").slots_max, 35);
+        let few = link("--link-mode writers --slots 1 --policy fair");
+        assert_eq!((few.mode, few.slots_max), (LinkMode::Writers, 1));
     }
 
     #[test]

@@ -75,9 +75,16 @@ fn get_large(address: SocketAddr, config: Arc<ClientConfig>) -> Vec<u8> {
 #[test]
 fn both_versions_serve_in_every_link_mode() {
     let site = Site::new();
-    let modes: [&[&str]; 3] = [
+    let modes: [&[&str]; 4] = [
         &["--link-mode", "off"],
         &["--uplink-loopback"],
+        &[
+            "--uplink-loopback",
+            "--link-mode",
+            "writers",
+            "--slots",
+            "1",
+        ],
         &["--uplink-loopback", "--uplink", "200mbit"],
     ];
     for flags in modes {

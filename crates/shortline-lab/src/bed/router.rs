@@ -10,7 +10,7 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::netns::Namespace;
@@ -20,7 +20,7 @@ use crate::process::Process;
 use crate::wan::netem::{self, Client};
 use crate::wan::packet::Network;
 use crate::wan::path::Way;
-use crate::wan::relay::{GroupPath, RelayConfig};
+use crate::wan::relay::{BEFORE_OTHERS, GroupPath, RelayConfig};
 use crate::wan::report::{EmulatorKind, GroupReport, WanReport};
 use crate::{LabError, command, proc_fs};
 
@@ -167,9 +167,10 @@ impl Router {
         let file = lab.scratch().join("wan.json");
         let text = serde_json::to_string(&config).map_err(LabError::kept(&file))?;
         fs::write(&file, text).map_err(LabError::file(&file))?;
-        let arguments = ["lab".into(), "wan".into(), file.display().to_string()];
+        let (program, mut arguments) = before_others(lab.program());
+        arguments.extend(["lab".into(), "wan".into(), file.display().to_string()]);
         let place = self.namespace.place();
-        let mut relay = Process::start(lab, &place, lab.program(), &arguments, &lab.log("wan"))?;
+        let mut relay = Process::start(lab, &place, &program, &arguments, &lab.log("wan"))?;
         let deadline = Instant::now() + RELAY_MAX;
         let there = |pid, device: &str| proc_fs::device_sent(pid, device).is_some();
         while !(there(relay.pid(), near) && there(relay.pid(), far)) {
@@ -269,6 +270,17 @@ impl Router {
             (uplink_end, Client::Source, ways(|group| &group.up)),
         ]
     }
+}
+
+/// `program` run before others where the machine lets us; alone where it does not.
+fn before_others(program: &Path) -> (PathBuf, Vec<String>) {
+    let [chrt, options @ ..] = BEFORE_OTHERS;
+    if command::run(chrt, &[&options[..], &["true"]].concat()).is_err() {
+        return (program.into(), Vec::new());
+    }
+    let mut arguments: Vec<String> = options.map(str::to_owned).into();
+    arguments.push(program.display().to_string());
+    (chrt.into(), arguments)
 }
 
 fn network_of(group: usize) -> Network {

@@ -10,9 +10,9 @@
 //! as this process, so nothing of it outlives it, and the process is one of the run, so it does not
 //! outlive the run (`janitor`).
 //!
-//! One thread waits for packets and for the next due time (ppoll, nanoseconds). It asks for a
-//! priority above servers and generator and for precise timers; both may be refused. SIGTERM ends
-//! it: it writes its [`WanReport`] to standard output. What waits in a device while the thread is
+//! One thread waits for packets and for the next due time (ppoll, nanoseconds), with precise timers
+//! and, where the machine allows, before servers and generator ([`BEFORE_OTHERS`]). SIGTERM ends it:
+//! it writes its [`WanReport`] to standard output. What waits in a device while the thread is
 //! busy is late too, but only what was late after it came in can be measured.
 
 use std::fs;
@@ -42,8 +42,8 @@ const PACKET_BYTES_MAX: usize = 2048;
 const BATCH_PACKETS: usize = 32;
 /// Buffers kept for reuse.
 const SPARE_MAX: usize = 4096;
-/// Before other processes, as interrupts are before them.
-const NICE: i32 = -15;
+/// Runs a program as soon as it has something to do, as interrupts do (chrt(1), `SCHED_FIFO`).
+pub const BEFORE_OTHERS: [&str; 3] = ["chrt", "--fifo", "10"];
 
 /// What a relay is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,12 +104,31 @@ fn stop_signals() -> io::Result<SignalFd> {
 const DOWN: usize = 0;
 const UP: usize = 1;
 
+/// A buffer and how much of it is the packet.
+struct Packet {
+    buffer: Box<[u8; PACKET_BYTES_MAX]>,
+    length: usize,
+}
+
+impl Packet {
+    fn empty() -> Self {
+        Self {
+            buffer: Box::new([0; PACKET_BYTES_MAX]),
+            length: 0,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
 struct Relay {
     devices: [SyncDevice; 2],
     groups: Vec<GroupPath>,
     /// Lanes 2 g + DOWN and 2 g + UP are group g's.
-    emulator: Emulator<Vec<u8>>,
-    spare: Vec<Vec<u8>>,
+    emulator: Emulator<Packet>,
+    spare: Vec<Packet>,
     begin: Instant,
     lateness: LatenessMeter,
     strays: u64,
@@ -117,7 +136,7 @@ struct Relay {
 
 impl Relay {
     fn open(config: RelayConfig) -> io::Result<Self> {
-        rustix::process::setpriority_process(None, NICE).ok();
+        // Refused, timers are 50 us late, which the report will show.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
         let device = |name: &String| -> io::Result<SyncDevice> {
             let device = DeviceBuilder::new().name(name).enable(false).build_sync()?;
@@ -179,10 +198,9 @@ impl Relay {
     /// Reads what has come from one device, at most a batch.
     fn take_in(&mut self, way: usize) -> io::Result<()> {
         for _ in 0..BATCH_PACKETS {
-            let mut packet = self.spare.pop().unwrap_or_default();
-            packet.resize(PACKET_BYTES_MAX, 0);
-            match rustix::io::read(&self.devices[way], &mut packet[..]) {
-                Ok(bytes) => packet.truncate(bytes),
+            let mut packet = self.spare.pop().unwrap_or_else(Packet::empty);
+            match rustix::io::read(&self.devices[way], &mut packet.buffer[..]) {
+                Ok(bytes) => packet.length = bytes,
                 Err(Errno::AGAIN) => {
                     self.keep(packet);
                     break;
@@ -196,8 +214,8 @@ impl Relay {
         Ok(())
     }
 
-    fn offer(&mut self, way: usize, packet: Vec<u8>) {
-        let found = Head::parse(&packet).and_then(|head| {
+    fn offer(&mut self, way: usize, packet: Packet) {
+        let found = Head::parse(packet.bytes()).and_then(|head| {
             let client = if way == DOWN {
                 head.destination
             } else {
@@ -209,7 +227,7 @@ impl Relay {
             self.strays += 1;
             return self.keep(packet);
         };
-        let (now_ns, bytes) = (self.now_ns(), packet.len());
+        let (now_ns, bytes) = (self.now_ns(), packet.length);
         self.emulator
             .offer(now_ns, 2 * group + way, flow, bytes, packet);
     }
@@ -219,16 +237,16 @@ impl Relay {
         while let Some(due) = self.emulator.take_due(self.now_ns()) {
             self.lateness.record(self.now_ns() - due.at_ns);
             let towards = 1 - due.lane % 2;
-            if rustix::io::write(&self.devices[towards], &due.packet).is_err() {
+            if rustix::io::write(&self.devices[towards], due.packet.bytes()).is_err() {
                 self.strays += 1;
             }
             self.keep(due.packet);
         }
     }
 
-    fn keep(&mut self, buffer: Vec<u8>) {
+    fn keep(&mut self, packet: Packet) {
         if self.spare.len() < SPARE_MAX {
-            self.spare.push(buffer);
+            self.spare.push(packet);
         }
     }
 

@@ -1,0 +1,284 @@
+//! The bed with emulated networks, in namespaces of its own, where the tests run as root: packets
+//! arrive, as late as they should and whole, what is lost is counted, and nothing is left behind,
+//! however it ends.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use shortline_lab::Lab;
+use shortline_lab::bed::native::SERVER_ADDRESS;
+use shortline_lab::bed::setup::ClientGroup;
+use shortline_lab::bed::{BedConfig, NativeBed, Place, Setup};
+use shortline_lab::instruments::Instruments;
+use shortline_lab::wan::loss::Loss;
+use shortline_sched::units::{Rate, Span};
+use socket2::{Domain, Socket, Type};
+
+/// Far longer than anything here takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Tells this program that it is the lab that is to be killed.
+const TO_BE_KILLED: &str = "SHORTLINE_TEST_LAB_TO_BE_KILLED";
+
+fn possible() -> bool {
+    let tools = ["/usr/sbin/ip", "/usr/sbin/tc", "/dev/net/tun"];
+    let possible =
+        rustix::process::geteuid().is_root() && tools.iter().all(|path| Path::new(path).exists());
+    if !possible {
+        eprintln!("skipped: needs root, iproute2 and TUN");
+    }
+    possible
+}
+
+fn lab(folder: &Path) -> Lab {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_shortline"));
+    Lab::of_program(program, folder).unwrap()
+}
+
+fn bed(lab: &Lab, setup: Setup) -> NativeBed {
+    let config = BedConfig {
+        rate: Rate::from_bps(100_000_000),
+        queue_packets: 100,
+        setup,
+        seed: 1,
+    };
+    NativeBed::make(lab, &config).unwrap()
+}
+
+/// Runs `work` on a thread in the namespace of that place.
+fn at<T: Send>(place: &Place, work: impl FnOnce() -> T + Send) -> T {
+    let Place::Namespace(name) = place else {
+        unreachable!("a bed's places are namespaces");
+    };
+    let namespace = File::open(Path::new("/run/netns").join(name)).unwrap();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), network).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+fn server_port(port: u16) -> SocketAddr {
+    format!("{SERVER_ADDRESS}:{port}").parse().unwrap()
+}
+
+/// The shortest of some round trips of a packet from the clients of `group`.
+fn round_trip(bed: &NativeBed, group: usize) -> Duration {
+    // A process that another test starts holds our sockets until it has become its program.
+    let port = server_port(1000 + group as u16);
+    let server = at(&bed.server_place(), || UdpSocket::bind(port).unwrap());
+    let (address, _) = bed.clients()[group];
+    let client = at(&bed.client_place(), || {
+        UdpSocket::bind((address, 0)).unwrap()
+    });
+    for socket in [&server, &client] {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let once = || {
+        let begin = Instant::now();
+        client.send_to(b"there", port).unwrap();
+        let mut buffer = [0; 16];
+        let (length, from) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(from.ip(), address);
+        server.send_to(&buffer[..length], from).unwrap();
+        client.recv_from(&mut buffer).unwrap();
+        begin.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap()
+}
+
+fn namespaces(run_id: &str) -> Vec<String> {
+    let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.contains(run_id)).collect()
+}
+
+/// Processes that have the run's id in their environment or command line, this one aside.
+fn processes(run_id: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let told = |folder: &PathBuf| {
+        let read = |name: &str| fs::read(folder.join(name)).unwrap_or_default();
+        let text = [read("environ"), read("cmdline")].concat();
+        String::from_utf8_lossy(&text).contains(run_id)
+    };
+    entries.filter(told).collect()
+}
+
+fn wait_for(what: &str, found: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !found() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn ms(milliseconds: u64) -> Span {
+    Span::from_duration(Duration::from_millis(milliseconds))
+}
+
+#[test]
+fn each_group_has_its_own_round_trip_and_streams_arrive_whole() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let lab = lab(folder.path());
+    let mut bed = bed(&lab, "delays".parse().unwrap());
+    let far = round_trip(&bed, 4);
+    assert!(far >= Duration::from_millis(150), "{far:?}");
+    assert!(far < Duration::from_millis(1000), "{far:?}");
+    let near = round_trip(&bed, 0);
+    assert!(near < far, "{near:?}");
+
+    let sent: Vec<u8> = (0..300_000_u32)
+        .map(|number| (number % 251) as u8)
+        .collect();
+    let listener = at(&bed.server_place(), || {
+        TcpListener::bind(server_port(80)).unwrap()
+    });
+    let (address, _) = bed.clients()[2];
+    let received = std::thread::scope(|scope| {
+        scope.spawn(|| listener.accept().unwrap().0.write_all(&sent).unwrap());
+        at(&bed.client_place(), || {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+            socket.connect(&server_port(80).into()).unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut received = Vec::new();
+            (&socket).read_to_end(&mut received).unwrap();
+            received
+        })
+    });
+    assert!(received == sent);
+
+    let report = bed.wan_report().unwrap().unwrap();
+    assert_eq!(bed.wan_report().unwrap(), None);
+    assert_eq!((report.strays, report.device_drops), (0, 0), "{report:?}");
+    let lanes = || {
+        report
+            .groups
+            .iter()
+            .flat_map(|group| [group.down, group.up])
+    };
+    assert!(
+        lanes().all(|lane| (lane.lost, lane.dropped) == (0, 0)),
+        "{report:?}"
+    );
+    assert_eq!(
+        (report.groups[4].down.offered, report.groups[4].up.offered),
+        (3, 3)
+    );
+    assert!(report.groups[2].down.bytes > 300_000);
+    let run_id = lab.run_id().to_owned();
+    assert_eq!(namespaces(&run_id).len(), 3);
+    drop(bed);
+    assert_eq!(namespaces(&run_id), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
+    if !possible() {
+        return;
+    }
+    const SENT: u64 = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let lab = lab(folder.path());
+    let mut setup = Setup::today();
+    setup.groups = vec![ClientGroup::symmetric("all", ms(2), 0.0)];
+    // Nothing of a handshake is lost that the client would not send again.
+    setup.groups[0].down.loss = Loss::Uniform { probability: 0.1 };
+    let mut bed = bed(&lab, setup);
+    let own = i32::try_from(std::process::id()).unwrap();
+    let instruments = Instruments::start(bed.subject(own, own)).unwrap();
+    let (listener, server) = at(&bed.server_place(), || {
+        let listener = TcpListener::bind(server_port(80)).unwrap();
+        (listener, UdpSocket::bind(server_port(9)).unwrap())
+    });
+    let (address, _) = bed.clients()[0];
+    let (client, waiting) = at(&bed.client_place(), || {
+        let waiting = std::net::TcpStream::connect(server_port(80)).unwrap();
+        (UdpSocket::bind((address, 9)).unwrap(), waiting)
+    });
+    for number in 0..SENT {
+        server.send_to(&number.to_be_bytes(), (address, 9)).unwrap();
+    }
+    // The last ones are under way for a millisecond.
+    std::thread::sleep(Duration::from_millis(500));
+    client.set_nonblocking(true).unwrap();
+    let arrived = std::iter::from_fn(|| client.recv(&mut [0; 16]).ok()).count() as u64;
+    let seen = instruments.stop().unwrap();
+    let report = bed.wan_report().unwrap().unwrap();
+    drop((listener, waiting));
+
+    let down = report.groups[0].down;
+    let dropped = down.dropped + report.device_drops + report.strays;
+    assert_eq!(dropped, 0, "{report:?}");
+    // Beside the handshake, in which packets may have been lost too.
+    assert!(
+        down.offered > SENT && down.lost > 0 && down.lost < SENT / 2,
+        "{down:?}"
+    );
+    assert!(
+        (SENT..SENT + 10).contains(&(arrived + down.lost)),
+        "{arrived} {down:?}"
+    );
+    let last = seen.samples.last().unwrap();
+    assert_eq!(
+        (last.sockets.established, last.sockets.accept_queue),
+        (1, 1)
+    );
+    assert_eq!(last.sockets.connections(), 0);
+}
+
+/// Not a test of its own: the lab that the next one kills.
+#[test]
+fn a_lab_that_waits_to_be_killed() {
+    let Some(folder) = std::env::var_os(TO_BE_KILLED) else {
+        return;
+    };
+    let folder = PathBuf::from(folder);
+    let lab = lab(&folder);
+    let _bed = bed(&lab, "d".parse().unwrap());
+    fs::write(folder.join("new"), lab.run_id()).unwrap();
+    fs::rename(folder.join("new"), folder.join("run-id")).unwrap();
+    std::thread::sleep(2 * PATIENCE);
+}
+
+#[test]
+fn a_killed_lab_leaves_no_emulator_and_no_namespace_behind() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_lab_that_waits_to_be_killed"])
+        .env(TO_BE_KILLED, folder.path())
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the bed", || folder.path().join("run-id").exists());
+    let run_id = fs::read_to_string(folder.path().join("run-id")).unwrap();
+    assert_eq!(namespaces(&run_id).len(), 3);
+    assert!(!processes(&run_id).is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("the end of the emulator", || processes(&run_id).is_empty());
+    wait_for("the end of the namespaces", || {
+        namespaces(&run_id).is_empty()
+    });
+    let scratch = folder.path().join(format!("shortline-lab-{run_id}"));
+    wait_for("the end of the scratch directory", || !scratch.exists());
+}

@@ -24,6 +24,8 @@ const CONNECTIONS: u64 = 16_000;
 
 /// What the name of a server begins with that leaves the order to the kernel.
 const KERNEL: &str = "kernel-";
+/// And with the writers of 001.
+const WRITERS: &str = "writers-";
 /// Processes of Apache that share a given number of workers; 350 are 50 each.
 const CHILDREN: u32 = 7;
 
@@ -47,6 +49,8 @@ pub enum OursMode {
     PacedAging(Policy, Aging),
     /// At most a few responses in the kernel, no rate given.
     Slots(Policy),
+    /// With the writers of paper 001.
+    Writers(Policy),
     /// Ordered by the kernel in priority bands, over a qdisc that has some.
     Kernel(Policy),
     /// Without scheduling.
@@ -60,6 +64,7 @@ impl fmt::Display for Server {
             Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
+            Self::Ours(OursMode::Writers(policy)) => write!(f, "writers-{policy}"),
             Self::Ours(OursMode::Kernel(policy)) => write!(f, "kernel-{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
             Self::Nginx => f.write_str("nginx"),
@@ -84,6 +89,9 @@ impl FromStr for Server {
             "apache" => Self::Apache,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
+            _ if name.starts_with(WRITERS) => {
+                Self::Ours(OursMode::Writers(policy(&name[WRITERS.len()..])?))
+            }
             _ if name.starts_with(KERNEL) => {
                 Self::Ours(OursMode::Kernel(policy(&name[KERNEL.len()..])?))
             }
@@ -132,6 +140,8 @@ pub struct ServerSetup {
     /// Requests served at once, where a server has such a limit (Apache only); without it as
     /// many as it does well.
     pub workers: Option<u32>,
+    /// How many writers there are, where a server has such (paper 001's).
+    pub writers: Option<u32>,
 }
 
 /// A server that listens.
@@ -259,6 +269,13 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
         OursMode::Slots(policy) => {
             add("--link-mode", "slots".into());
             add("--policy", policy.to_string());
+        }
+        OursMode::Writers(policy) => {
+            add("--link-mode", "writers".into());
+            add("--policy", policy.to_string());
+            if let Some(writers) = setup.writers {
+                add("--slots", writers.to_string());
+            }
         }
         OursMode::Kernel(policy) => {
             add("--link-mode", "bands".into());
@@ -420,6 +437,7 @@ mod tests {
             uplink_loopback: false,
             admin_port: None,
             workers: None,
+            writers: None,
         }
     }
 
@@ -435,6 +453,7 @@ mod tests {
             "apache",
             "srpt-aging-2.5",
             "kernel-quickfix",
+            "writers-fair",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
         }

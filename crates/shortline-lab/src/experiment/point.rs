@@ -79,7 +79,8 @@ pub struct Setup {
     pub speech: Speech,
     /// On loopback, without an uplink that the kernel limits: ours alone.
     pub loopback: bool,
-    /// How many writers the server of paper 001 has; none is no such server.
+    /// How many writers the server of paper 001 has; none is as many
+    /// as usual.
     pub writers: Option<u32>,
     /// How long after the last arrival the generator waits for what is still under way, in
     /// seconds; what is not over then has failed.
@@ -227,10 +228,8 @@ impl Point {
             return Some("a generator that comes from several addresses");
         }
         // What the bed only notes would be the very thing that such points differ in.
-        if self.label.starts_with("rto-") {
-            return Some("a kernel whose initial timeout can be set");
-        }
-        self.setup.writers.map(|_| "the server of paper 001")
+        let rto = self.label.starts_with("rto-");
+        rto.then_some("a kernel whose initial timeout can be set")
     }
 }
 

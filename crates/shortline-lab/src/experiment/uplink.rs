@@ -242,6 +242,7 @@ impl Run<'_> {
             uplink_loopback: self.point.setup.loopback,
             admin_port,
             workers: self.point.setup.environment.system.workers,
+            writers: self.point.setup.writers,
         })
     }
 }

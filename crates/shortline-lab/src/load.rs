@@ -12,8 +12,8 @@ use crate::server::{ServerSetup, certificate_file};
 /// What the generator is to do.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadSetup<'a> {
-    /// The arrivals, a trace CSV.
-    pub trace: &'a Path,
+    /// What is asked for.
+    pub work: Work<'a>,
     /// Where the records go.
     pub records: &'a Path,
     /// How many requests a connection serves; without it the generator's own few HTTP/2
@@ -23,6 +23,24 @@ pub struct LoadSetup<'a> {
     pub drain_s: u64,
     /// Users who give up; none wait until the end.
     pub abort: Option<Abort>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Work<'a> {
+    /// These arrivals, a trace CSV.
+    Trace(&'a Path),
+    /// What users of a SURGE preset come to, in a closed loop.
+    Users {
+        /// The preset.
+        surge: &'static str,
+        /// How many.
+        users: u32,
+        /// For how long, in seconds.
+        seconds: u64,
+        /// Seed of what they do.
+        seed: u64,
+    },
 }
 
 /// Starts the generator at `place` against the server that was set up so; its progress is
@@ -41,7 +59,20 @@ pub fn start(
     let mut arguments = vec!["load".to_owned()];
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--target", target);
-    add("--trace", load.trace.display().to_string());
+    match load.work {
+        Work::Trace(trace) => add("--trace", trace.display().to_string()),
+        Work::Users {
+            surge,
+            users,
+            seconds,
+            seed,
+        } => {
+            add("--surge", surge.into());
+            add("--users", users.to_string());
+            add("--seconds", seconds.to_string());
+            add("--seed", seed.to_string());
+        }
+    }
     add("--out", load.records.display().to_string());
     add("--drain", load.drain_s.to_string());
     if let Some(requests) = load.requests_per_connection {

@@ -39,7 +39,7 @@ pub fn by_size(records: &[RequestRecord]) -> Points {
 
 /// Mean response time by percentile of size (003, Fig. 5, right).
 pub fn by_percentile(records: &[RequestRecord]) -> Points {
-    percentile_groups(records, |times| mean(times))
+    percentile_groups(records, mean)
 }
 
 /// Variance of response times by percentile of size (003, Fig. 6), in square seconds.

@@ -26,6 +26,8 @@ const CONNECTIONS: u64 = 16_000;
 const KERNEL: &str = "kernel-";
 /// What the name of nginx behind another queue begins with.
 const NGINX: &str = "nginx-";
+/// And with the writers of 001.
+const WRITERS: &str = "writers-";
 /// Processes of Apache that share a given number of workers; 350 are 50 each.
 const CHILDREN: u32 = 7;
 
@@ -51,6 +53,8 @@ pub enum OursMode {
     PacedAging(Policy, Aging),
     /// At most a few responses in the kernel, no rate given.
     Slots(Policy),
+    /// With the writers of paper 001.
+    Writers(Policy),
     /// Ordered by the kernel in priority bands, over a qdisc that has some.
     Kernel(Policy),
     /// Without scheduling.
@@ -64,6 +68,7 @@ impl fmt::Display for Server {
             Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
+            Self::Ours(OursMode::Writers(policy)) => write!(f, "writers-{policy}"),
             Self::Ours(OursMode::Kernel(policy)) => write!(f, "kernel-{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
             Self::Nginx => f.write_str("nginx"),
@@ -92,6 +97,9 @@ impl FromStr for Server {
             _ if name.starts_with(NGINX) => {
                 let unknown = |()| LabError::UnknownQueue(name.into());
                 Self::NginxBehind(name[NGINX.len()..].parse().map_err(unknown)?)
+            }
+            _ if name.starts_with(WRITERS) => {
+                Self::Ours(OursMode::Writers(policy(&name[WRITERS.len()..])?))
             }
             _ if name.starts_with(KERNEL) => {
                 Self::Ours(OursMode::Kernel(policy(&name[KERNEL.len()..])?))
@@ -141,6 +149,8 @@ pub struct ServerSetup {
     /// Requests served at once, where a server has such a limit (Apache only); without it as
     /// many as it does well.
     pub workers: Option<u32>,
+    /// How many writers there are, where a server has such (paper 001's).
+    pub writers: Option<u32>,
 }
 
 /// A server that listens.
@@ -268,6 +278,13 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
         OursMode::Slots(policy) => {
             add("--link-mode", "slots".into());
             add("--policy", policy.to_string());
+        }
+        OursMode::Writers(policy) => {
+            add("--link-mode", "writers".into());
+            add("--policy", policy.to_string());
+            if let Some(writers) = setup.writers {
+                add("--slots", writers.to_string());
+            }
         }
         OursMode::Kernel(policy) => {
             add("--link-mode", "bands".into());
@@ -429,6 +446,7 @@ mod tests {
             uplink_loopback: false,
             admin_port: None,
             workers: None,
+            writers: None,
         }
     }
 
@@ -447,6 +465,7 @@ mod tests {
             "nginx-fq_codel",
             "nginx-fq",
             "nginx-cake",
+            "writers-fair",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
         }

@@ -69,7 +69,7 @@ struct Run {
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     /// The servers, in turn: srpt, fair and the other policies (ours, paced),
-    /// POLICY-aging-X, kernel-bands and kernel-quickfix (the kernel's bands), slots, off, nginx,
+    /// POLICY-aging-X, kernel-bands and kernel-quickfix (the kernel's bands), writers-POLICY (001's server), slots, off, nginx,
     /// apache
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     servers: Vec<String>,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// An experiment with what it is run with, so that it takes seconds, and its own folder.
-const KINDS: [(&str, &[&str]); 14] = [
+const KINDS: [(&str, &[&str]); 16] = [
     // One point, alternating overload, everybody.
     (
         "w1",
@@ -21,6 +21,9 @@ const KINDS: [(&str, &[&str]); 14] = [
     // Persistent overload, at two loads.
     ("000-persistent", &["--servers", "srpt"]),
     ("aging", &["--servers", "srpt-aging-20"]),
+    // SURGE's files and the NASA log's twin.
+    ("003-surge-quickfix", &["--servers", "quickfix"]),
+    ("000-nasa-realistic", &["--servers", "srpt"]),
     // Delay and loss; what is realistic.
     ("000-rtt-loss", &["--servers", "srpt"]),
     ("000-realistic", &["--servers", "srpt,nginx"]),

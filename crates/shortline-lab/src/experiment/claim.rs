@@ -358,3 +358,29 @@ impl Measure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_held_against_a_claim_one_by_one_or_together() {
+        let ours = || vec![("a".to_owned(), 1.0), ("b".to_owned(), 3.0)];
+        let values = |across: Across| -> Vec<f64> {
+            let together = across.together(ours()).into_iter();
+            together.map(|(_, value)| value).collect()
+        };
+        assert_eq!(values(Across::Each), [1.0, 3.0]);
+        assert_eq!(values(Across::Average), [2.0]);
+        assert_eq!(values(Across::Highest), [3.0]);
+        assert_eq!(Across::Highest.together(Vec::new()), []);
+    }
+
+    #[test]
+    fn nginx_stands_for_fair_and_our_own_ps_last() {
+        let of = |names: &[&'static str]| fair_of(names.iter().copied());
+        assert_eq!(of(&["srpt", "fair", "off", "nginx"]), Some("nginx"));
+        assert_eq!(of(&["srpt", "fair"]), Some("fair"));
+        assert_eq!(of(&["srpt"]), None);
+    }
+}

@@ -115,6 +115,7 @@ fn measure(
         uplink_loopback: false,
         admin_port: None,
         workers: None,
+        writers: None,
     };
     let mut running = Running::start(lab, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shortline_load::workload::Schedule;
+use shortline_load::workload::{Schedule, SiteFiles, SiteName};
 use shortline_sched::units::Rate;
 
 use crate::bed::Setup as Environment;
@@ -79,11 +79,31 @@ pub struct Setup {
     pub speech: Speech,
     /// On loopback, without an uplink that the kernel limits: ours alone.
     pub loopback: bool,
-    /// How many writers the server of paper 001 has; none is no such server.
+    /// How many writers the server of paper 001 has; none is as many
+    /// as usual.
     pub writers: Option<u32>,
     /// How long after the last arrival the generator waits for what is still under way, in
     /// seconds; what is not over then has failed.
     pub drain_s: u64,
+}
+
+impl Files {
+    /// What `shortline load` calls them.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WorldCup => "world-cup",
+            Self::Nasa => "nasa",
+            Self::Surge001 => "surge-001",
+            Self::Surge003 => "surge-003",
+            Self::Surge004 => "surge-004",
+        }
+    }
+
+    /// The files themselves.
+    pub fn site(self) -> SiteFiles {
+        let name: SiteName = self.name().parse().expect("invariant: a site's name");
+        name.site()
+    }
 }
 
 impl Setup {
@@ -204,17 +224,12 @@ impl Point {
     /// What it needs that the lab does not have yet.
     pub fn missing(&self) -> Option<&'static str> {
         let environment = &self.setup.environment;
-        if self.files != Files::WorldCup || matches!(self.arrivals, Arrivals::Users(_)) {
-            return Some("the SURGE and NASA workloads");
-        }
         if environment.groups.len() > 1 {
             return Some("a generator that comes from several addresses");
         }
         // What the bed only notes would be the very thing that such points differ in.
-        if self.label.starts_with("rto-") {
-            return Some("a kernel whose initial timeout can be set");
-        }
-        self.setup.writers.map(|_| "the server of paper 001")
+        let rto = self.label.starts_with("rto-");
+        rto.then_some("a kernel whose initial timeout can be set")
     }
 }
 

@@ -193,6 +193,7 @@ fn measure(
         uplink_loopback: case.uplink_loopback,
         admin_port: None,
         workers: None,
+        writers: None,
     };
     let mut running = Running::start(lab, server, &server_setup)?;
     let url = format!(

@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use shortline_load::trace::{Request, write_csv};
-use shortline_load::workload::{self, FILES_DEFAULT, Schedule, SiteFiles};
+use shortline_load::workload::{self, Schedule, SiteFiles};
 
 use super::figures::with_per_request;
 use super::kept::{Carried, samples_file, seed_folder, whole_file};
 use super::plan::{Plan, write_json};
-use super::point::Point;
+use super::point::{Arrivals, Files, Point};
 use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
 use crate::bed::setup::Abort;
 use crate::bed::{BedConfig, Counters, NativeBed, Place};
 use crate::instruments::{Instruments, sample};
 use crate::lab::Lab;
-use crate::load::{self, LoadSetup};
+use crate::load::{self, LoadSetup, Work};
 use crate::server::{self, OursMode, Running, Server, ServerSetup};
 use crate::wan::report::WanReport;
 use crate::{LabError, proc_fs};
@@ -58,13 +58,12 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
         compared.push((server, server::version(lab, server)?));
     }
     plan.add_to(lab.out())?;
-    let root = lab.scratch().join("site");
-    let site = workload::world_cup_like(FILES_DEFAULT).map_err(LabError::workload)?;
-    site.write_site(&root).map_err(LabError::workload)?;
     if plan.points.iter().any(|point| point.setup.speech.tls) {
         server::make_certificate(lab, SERVER_ADDRESS)?;
     }
+    let mut sites = Sites::default();
     for point in &plan.points {
+        let (root, site) = sites.of(lab, point.files)?;
         for seed in &plan.seeds {
             let folder = seed_folder(lab.out(), point, *seed);
             let run = Run {
@@ -72,15 +71,36 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
                 point,
                 seed: *seed,
                 folder: &folder,
-                root: &root,
+                root,
             };
-            let requests = run.prepare(&site)?;
+            let asked = run.prepare(site)?;
             for (server, version) in &compared {
-                run.unless_kept(plan, *server, version, requests)?;
+                run.unless_kept(plan, *server, version, &asked)?;
             }
         }
     }
     Ok(())
+}
+
+/// The sites that were written for the servers, and where.
+#[derive(Default)]
+struct Sites(Vec<(Files, PathBuf, SiteFiles)>);
+
+impl Sites {
+    fn of(&mut self, lab: &Lab, files: Files) -> Result<(&Path, &SiteFiles), LabError> {
+        let place = match self.0.iter().position(|(kept, ..)| *kept == files) {
+            Some(place) => place,
+            None => {
+                let root = lab.scratch().join(files.name());
+                let site = files.site();
+                site.write_site(&root).map_err(LabError::workload)?;
+                self.0.push((files, root, site));
+                self.0.len() - 1
+            }
+        };
+        let (_, root, site) = &self.0[place];
+        Ok((root, site))
+    }
 }
 
 /// A point's runs under a seed.
@@ -93,15 +113,30 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes the arrivals and returns how many they are.
-    fn prepare(&self, site: &SiteFiles) -> Result<usize, LabError> {
-        let Some(schedule) = self.point.arrivals.schedule() else {
-            unreachable!("invariant: a closed loop is refused before anything is made");
-        };
+    /// Writes the arrivals, if they do not depend on the server, and says what will be asked.
+    fn prepare(&self, site: &SiteFiles) -> Result<String, LabError> {
         fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
-        let requests = arrivals(self.point, &schedule, self.seed, site);
-        write_csv(&self.trace(), &requests).map_err(LabError::workload)?;
-        Ok(requests.len())
+        match (self.point.arrivals, self.point.arrivals.schedule()) {
+            (Arrivals::Users(users), _) => Ok(format!("{users} users")),
+            (_, Some(schedule)) => {
+                let requests = arrivals(self.point, &schedule, self.seed, site);
+                write_csv(&self.trace(), &requests).map_err(LabError::workload)?;
+                Ok(format!("{} requests", requests.len()))
+            }
+            (Arrivals::Phases { .. }, None) => unreachable!("invariant: phases are a schedule"),
+        }
+    }
+
+    fn work<'b>(&self, trace: &'b Path) -> Work<'b> {
+        match self.point.arrivals {
+            Arrivals::Phases { .. } => Work::Trace(trace),
+            Arrivals::Users(users) => Work::Users {
+                surge: self.point.files.name(),
+                users,
+                seconds: self.point.seconds,
+                seed: self.seed,
+            },
+        }
     }
 
     fn trace(&self) -> PathBuf {
@@ -113,7 +148,7 @@ impl Run<'_> {
         plan: &Plan,
         server: Server,
         version: &str,
-        requests: usize,
+        asked: &str,
     ) -> Result<(), LabError> {
         let whole = whole_file(self.folder, &server.to_string());
         let (id, label, seed) = (&plan.experiment, &self.point.label, self.seed);
@@ -122,7 +157,7 @@ impl Run<'_> {
             return Ok(());
         }
         let seconds = self.point.seconds;
-        eprintln!("{id}: {label}, seed {seed}, {server}: {requests} requests in {seconds} s");
+        eprintln!("{id}: {label}, seed {seed}, {server}: {asked} in {seconds} s");
         write_json(&whole, &self.measure(server, version)?)
     }
 
@@ -148,13 +183,14 @@ impl Run<'_> {
                 }
                 _ => {}
             }
-            (Meter::Bed(bed), CONGESTION_CONTROL.into())
+            (Meter::Bed(Box::new(bed)), CONGESTION_CONTROL.into())
         };
         let server_setup = self.server_setup(&meter)?;
         let mut running = Running::start(self.lab, server, &server_setup)?;
         let records = self.folder.join(format!("{server}.csv"));
+        let trace = self.trace();
         let load = LoadSetup {
-            trace: &self.trace(),
+            work: self.work(&trace),
             records: &records,
             requests_per_connection: setup.environment.requests_per_connection,
             abort: setup.environment.abort,
@@ -212,6 +248,7 @@ impl Run<'_> {
             uplink_loopback: self.point.setup.loopback,
             admin_port,
             workers: self.point.setup.environment.system.workers,
+            writers: self.point.setup.writers,
         })
     }
 }
@@ -247,7 +284,7 @@ pub fn free_port() -> Result<u16, LabError> {
 /// What counts the bytes on the wire.
 enum Meter {
     /// The bed's device.
-    Bed(NativeBed),
+    Bed(Box<NativeBed>),
     /// Our server itself, asked at its admin port: on loopback there is no uplink's device.
     Admin(u16),
 }

@@ -2,7 +2,7 @@
 //! (USITS 1999): Figs. 2 to 6. Figs. 7 and 8 are theory, which `shortline model` draws.
 //!
 //! SURGE's user equivalents against the paper's own server with 35 writers of 32 KiB, its
-//! size-independent policy (`fair`) and shortest connection first (`srpt`), beside Apache.
+//! size-independent policy (`writers-fair`) and shortest connection first (`writers-srpt`), beside Apache.
 
 use shortline_sched::units::Rate;
 
@@ -13,7 +13,7 @@ use crate::experiment::claim::Plot::{BySize, Bytes, Mean, Requests};
 use crate::experiment::claim::{Check, Want};
 use crate::experiment::point::{Arrivals, Files, Point};
 
-const SERVERS: [&str; 3] = ["srpt", "fair", "apache"];
+const SERVERS: [&str; 3] = ["writers-srpt", "writers-fair", "apache"];
 /// The paper ran ten minutes.
 const SECONDS: u64 = 60;
 const RATE_BPS: u64 = 100_000_000;
@@ -58,7 +58,7 @@ fn load() -> Experiment {
                 &[BySize],
                 vec![
                     Check::new(FinishedGain, Want::AtLeast(0.8), "about the same")
-                        .of("fair", "apache"),
+                        .of("writers-fair", "apache"),
                 ],
             ),
             figure(
@@ -67,7 +67,7 @@ fn load() -> Experiment {
                 &[Mean],
                 vec![
                     Check::new(FinishedGain, Want::AtLeast(4.0), "4 to 5")
-                        .of("srpt", "fair")
+                        .of("writers-srpt", "writers-fair")
                         .at("users-1400"),
                 ],
             ),
@@ -77,7 +77,7 @@ fn load() -> Experiment {
                 &[BySize],
                 vec![
                     Check::new(LargestRatio, Want::AtMost(1.1), "not worse")
-                        .of("srpt", "fair")
+                        .of("writers-srpt", "writers-fair")
                         .at("users-1400"),
                 ],
             ),
@@ -107,10 +107,10 @@ fn writers() -> Experiment {
                 &[Mean, Requests],
                 vec![
                     Check::new(FinishedGain, Want::AtLeast(4.0), "4 to 5")
-                        .of("srpt", "fair")
+                        .of("writers-srpt", "writers-fair")
                         .at("writers-35"),
                     Check::new(FinishedGain, Want::AtMost(1.2), "1: none")
-                        .of("srpt", "fair")
+                        .of("writers-srpt", "writers-fair")
                         .at("writers-60"),
                 ],
             ),
@@ -120,9 +120,9 @@ fn writers() -> Experiment {
                 &[Bytes],
                 vec![
                     Check::new(BytesRatio, Want::AtLeast(1.0), "slightly higher")
-                        .of("srpt", "fair"),
+                        .of("writers-srpt", "writers-fair"),
                     Check::new(BytesRatio, Want::AtLeast(1.0), "higher")
-                        .of("srpt", "apache")
+                        .of("writers-srpt", "apache")
                         .at("writers-35"),
                 ],
             ),

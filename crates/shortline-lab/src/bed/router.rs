@@ -60,6 +60,9 @@ enum Emulator {
     Ended,
 }
 
+/// A device, what it tells its clients by, and their ways.
+type Side<'a> = (&'a str, Client, Vec<(Network, &'a Way)>);
+
 impl Router {
     /// Makes the namespace, which forwards nothing yet.
     ///
@@ -257,7 +260,7 @@ impl Router {
     }
 
     /// Down, then up: the device whose queue it is, and the ways.
-    fn netem_sides(&self) -> [(&str, Client, Vec<(Network, &Way)>); 2] {
+    fn netem_sides(&self) -> [Side<'_>; 2] {
         let [uplink_end, near, _] = &self.devices;
         let ways = |way: fn(&ClientGroup) -> &Way| {
             let groups = self.groups.iter().enumerate();

@@ -187,7 +187,7 @@ impl Run<'_> {
                 setup: Setup::today(),
                 seed: self.seed,
             };
-            Meter::Bed(NativeBed::make(self.lab, &config)?)
+            Meter::Bed(Box::new(NativeBed::make(self.lab, &config)?))
         };
         let setup = self.server_setup(&meter)?;
         let mut running = Running::start(self.lab, server, &setup)?;
@@ -261,7 +261,7 @@ pub fn free_port() -> Result<u16, LabError> {
 /// What counts the bytes on the wire.
 enum Meter {
     /// The bed's device.
-    Bed(NativeBed),
+    Bed(Box<NativeBed>),
     /// Our server itself, asked at its admin port: on loopback there is no uplink's device.
     Admin(u16),
 }

@@ -23,11 +23,13 @@ mod http1;
 mod http2;
 mod open;
 mod progress;
+mod sources;
 mod target;
 mod users;
 mod visit;
 
 use std::io;
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use tokio::task::JoinHandle;
 use crate::record::RequestRecord;
 use crate::trace::{Request, is_request_target};
 use crate::workload::UserModel;
+pub use sources::{SourceAddress, SourceAddressError, source_of};
 pub use target::{Target, TargetError, Trust};
 use visit::{ClientSetup, Shared};
 
@@ -102,6 +105,8 @@ pub struct LoadOptions {
     /// HTTP/2 connections the streams are laid over. Default 6. More are opened only when
     /// all have as many streams as the server allows, so that none waits in the client.
     pub connections: NonZeroUsize,
+    /// The addresses that requests come from, each with its share. Default: the system's choice.
+    pub sources: Vec<SourceAddress>,
     /// Requests in flight at most. Default: 16,000 or what the limit on open files allows.
     pub in_flight_max: Option<NonZeroUsize>,
     /// A try is given up after this time. Default: never.
@@ -128,6 +133,7 @@ impl LoadOptions {
             trust: None,
             requests_per_connection: None,
             connections: NonZeroUsize::new(6).expect("invariant: 6 is not 0"),
+            sources: Vec::new(),
             in_flight_max: None,
             abort_after: None,
             retries: 0,
@@ -175,6 +181,14 @@ pub enum LoadError {
         file: PathBuf,
         /// What is wrong with it.
         problem: String,
+    },
+    /// An address that cannot reach the target.
+    #[error("source {address}: want an address of the same kind as that of {target}")]
+    Source {
+        /// The address.
+        address: IpAddr,
+        /// The target.
+        target: Target,
     },
     /// The target's name has no address.
     #[error("target {target}: cannot resolve the host: {source}")]
@@ -305,7 +319,7 @@ impl Plan {
     ) -> JoinHandle<io::Result<()>> {
         match self {
             Self::Open { schedule, .. } => {
-                tokio::spawn(open::start(shared, setup.client(), schedule, slots))
+                tokio::spawn(open::start(shared, setup, schedule, slots))
             }
             Self::Users { count, model, .. } => {
                 tokio::spawn(users::start(shared, setup, count, model, slots))

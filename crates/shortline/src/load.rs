@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shortline_load::generator::{
-    self, LoadError, LoadOptions, LoadReport, Protocol, Target, Trust, Work,
+    self, LoadError, LoadOptions, LoadReport, Protocol, SourceAddress, Target, Trust, Work,
 };
 use shortline_load::record::write_records;
 use shortline_load::summary::{KnownLink, Summary};
@@ -58,6 +58,15 @@ pub struct Args {
     /// as the server allows [default: 6]
     #[arg(long, value_name = "N", requires = "http2")]
     connections: Option<NonZeroUsize>,
+
+    /// Come from these addresses of this machine, all alike or by shares (10.0.0.1=3,10.0.0.2);
+    /// they share no connections
+    #[arg(
+        long = "source",
+        value_name = "ADDR[=SHARE],...",
+        value_delimiter = ','
+    )]
+    source_addresses: Vec<SourceAddress>,
 
     /// Trust servers whose certificate is signed by one in this PEM file
     #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
@@ -150,6 +159,7 @@ fn options(args: &Args, target: Target, work: Work) -> LoadOptions {
         },
         requests_per_connection: args.requests_per_connection,
         connections: args.connections.unwrap_or(defaults.connections),
+        sources: args.source_addresses.clone(),
         in_flight_max: args.in_flight_max,
         abort_after: args.abort_after,
         retries: args.retries,

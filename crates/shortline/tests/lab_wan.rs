@@ -136,6 +136,8 @@ fn each_group_has_its_own_round_trip_and_streams_arrive_whole() {
     let folder = tempfile::tempdir().unwrap();
     let lab = lab(folder.path());
     let mut bed = bed(&lab, "delays".parse().unwrap());
+    let sources = "10.92.0.1=0.2,10.92.1.1=0.2,10.92.2.1=0.2,10.92.3.1=0.2,10.92.4.1=0.2";
+    assert_eq!(bed.source_argument().unwrap(), sources);
     let far = round_trip(&bed, 4);
     assert!(far >= Duration::from_millis(150), "{far:?}");
     assert!(far < Duration::from_millis(1000), "{far:?}");

@@ -168,10 +168,19 @@ impl NativeBed {
         self.client.place()
     }
 
-    /// The clients' addresses, and which share of the requests comes from each, in sum 1. With one
-    /// group alone nothing need be said to the generator.
+    /// The clients' addresses, and which share of the requests comes from each, in sum 1.
     pub fn clients(&self) -> &[(Ipv4Addr, f64)] {
         &self.clients
+    }
+
+    /// The generator's `--source`, with which each group makes its share of the requests; nothing
+    /// need be said where there is one group.
+    pub fn source_argument(&self) -> Option<String> {
+        let sources = self.clients.iter();
+        let sources: Vec<String> = sources
+            .map(|(address, share)| format!("{address}={share}"))
+            .collect();
+        (sources.len() > 1).then(|| sources.join(","))
     }
 
     /// What the setup asks for and this machine cannot do, a line each.

@@ -3,10 +3,12 @@
 //! Every TLS connection is a new visitor's: sessions are not resumed.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpBindAddressNoPort;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -14,9 +16,10 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
+use super::sources::SourceAddress;
 use super::{LoadError, LoadOptions, Protocol, Target, Trust};
 use crate::record::Failure;
 
@@ -24,12 +27,16 @@ use crate::record::Failure;
 pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// Opens connections to one server.
+/// Opens connections to one server, from one address.
+#[derive(Clone)]
 pub(super) struct Connector {
     address: SocketAddr,
+    /// Where from; the system's choice if not said.
+    source: Option<IpAddr>,
     tls: Option<Tls>,
 }
 
+#[derive(Clone)]
 struct Tls {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -48,13 +55,30 @@ impl Connector {
             target: target.clone(),
             source,
         })?;
-        Ok(Self { address, tls })
+        let other_kind = |source: &&SourceAddress| source.address.is_ipv4() != address.is_ipv4();
+        if let Some(source) = options.sources.iter().find(other_kind) {
+            return Err(LoadError::Source {
+                address: source.address,
+                target: target.clone(),
+            });
+        }
+        Ok(Self {
+            address,
+            source: None,
+            tls,
+        })
+    }
+
+    /// The same from that address.
+    pub(super) fn from(&self, source: IpAddr) -> Self {
+        Self {
+            source: Some(source),
+            ..self.clone()
+        }
     }
 
     pub(super) async fn connect(&self) -> Result<Box<dyn Wire>, Failure> {
-        let tcp = TcpStream::connect(self.address)
-            .await
-            .map_err(|_| Failure::Connect)?;
+        let tcp = self.open().await.map_err(|_| Failure::Connect)?;
         tcp.set_nodelay(true).map_err(|_| Failure::Connect)?;
         let Some(tls) = &self.tls else {
             return Ok(Box::new(tcp));
@@ -68,6 +92,21 @@ impl Connector {
         } else {
             Err(Failure::Tls)
         }
+    }
+
+    async fn open(&self) -> io::Result<TcpStream> {
+        let Some(source) = self.source else {
+            return TcpStream::connect(self.address).await;
+        };
+        let socket = match self.address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Else a port would be taken for this address alone, whoever it connects to, and there
+        // are no more of those than ports.
+        setsockopt(&socket, IpBindAddressNoPort, &true)?;
+        socket.bind(SocketAddr::new(source, 0))?;
+        socket.connect(self.address).await
     }
 }
 

@@ -8,17 +8,18 @@ use shortline_link::timer::Alarm;
 use tokio::sync::Semaphore;
 
 use super::HEAD_START;
-use super::visit::{Client, Shared, visit};
+use super::visit::{ClientSetup, Shared, visit};
 use crate::trace::Request;
 
 /// Starts every request at its time, each in a slot of its own.
 pub(super) async fn start(
     shared: Arc<Shared>,
-    client: Client,
+    setup: ClientSetup,
     schedule: Vec<Request>,
     slots: Arc<Semaphore>,
 ) -> io::Result<()> {
     let alarm = Alarm::new()?;
+    let clients = setup.clients();
     shared.begin(Instant::now() + HEAD_START);
     for (order, request) in (0..).zip(schedule) {
         sleep_until(&alarm, shared.instant(request.at_ns)).await?;
@@ -26,7 +27,8 @@ pub(super) async fn start(
             .acquire_owned()
             .await
             .expect("invariant: the semaphore is never closed");
-        let (shared, client) = (Arc::clone(&shared), client.clone());
+        let client = clients[setup.source_of(order)].clone();
+        let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             visit(&shared, &client, &request, order).await;
             drop(slot);

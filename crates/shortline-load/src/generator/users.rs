@@ -40,7 +40,7 @@ pub(super) async fn start(
             .await
             .expect("invariant: the semaphore is never closed");
         let (shared, model) = (Arc::clone(&shared), Arc::clone(&model));
-        let client = setup.client();
+        let client = setup.client(setup.source_of(number as u64));
         tokio::spawn(async move {
             let user = model.user(number as u64);
             Browser::new(&shared, client, user).browse().await;

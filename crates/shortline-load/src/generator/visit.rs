@@ -13,6 +13,7 @@ use super::exchange::Observed;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::progress::Progress;
+use super::sources::source_of;
 use super::{LoadError, LoadOptions, Protocol, Target, Work};
 use crate::record::{Failure, RequestRecord};
 use crate::trace::Request;
@@ -32,7 +33,10 @@ pub(super) struct Shared {
 
 /// Makes clients that go to one server in one way.
 pub(super) struct ClientSetup {
-    connector: Arc<Connector>,
+    /// One for each source address, at least one.
+    connectors: Vec<Arc<Connector>>,
+    /// The sources' shares; none where the system chooses the address.
+    shares: Vec<f64>,
     target: Target,
     protocol: Protocol,
     requests_per_connection: Option<NonZeroU32>,
@@ -106,8 +110,17 @@ impl Shared {
 
 impl ClientSetup {
     pub(super) async fn new(options: &LoadOptions) -> Result<Self, LoadError> {
+        let connector = Connector::new(options).await?;
+        let sources = options.sources.iter();
+        let mut connectors: Vec<Arc<Connector>> = sources
+            .map(|source| Arc::new(connector.from(source.address)))
+            .collect();
+        if connectors.is_empty() {
+            connectors.push(Arc::new(connector));
+        }
         Ok(Self {
-            connector: Arc::new(Connector::new(options).await?),
+            connectors,
+            shares: options.sources.iter().map(|source| source.share).collect(),
             target: options.target.clone(),
             protocol: options.protocol,
             requests_per_connection: options.requests_per_connection,
@@ -119,9 +132,21 @@ impl ClientSetup {
         })
     }
 
-    /// A client with connections of its own.
-    pub(super) fn client(&self) -> Client {
-        let connector = Arc::clone(&self.connector);
+    /// Which source request or user number `index` comes from.
+    pub(super) fn source_of(&self, index: u64) -> usize {
+        source_of(index, self.shares.iter().copied())
+    }
+
+    /// A client for each source.
+    pub(super) fn clients(&self) -> Vec<Client> {
+        (0..self.connectors.len())
+            .map(|source| self.client(source))
+            .collect()
+    }
+
+    /// A client of that source with connections of its own.
+    pub(super) fn client(&self, source: usize) -> Client {
+        let connector = Arc::clone(&self.connectors[source]);
         let uses_max = self.requests_per_connection;
         match self.protocol {
             Protocol::Http1 => {

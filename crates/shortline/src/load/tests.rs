@@ -36,7 +36,8 @@ fn seconds_read_as_a_number_or_a_time() {
 #[test]
 fn flags_become_options() {
     let line = "--target https://[::1]:8443 --trace t --http2 --connections 3 --speed 2 \
-                --requests-per-connection 5 --abort-after 7 --retries 3 --tls-insecure";
+                --requests-per-connection 5 --abort-after 7 --retries 3 --tls-insecure \
+                --source ::1=3,::2";
     let args = parsed(line).unwrap();
     let work = Work::Open(Vec::new());
     let options = options(&args, target("https://[::1]:8443"), work);
@@ -46,6 +47,7 @@ fn flags_become_options() {
     assert_eq!(options.abort_after, Some(Duration::from_secs(7)));
     assert_eq!((options.retries, options.speed), (3, 2.0));
     assert_eq!(options.trust, Some(Trust::Anyone));
+    assert_eq!((options.sources[0].share, options.sources.len()), (3.0, 2));
     assert_eq!(options.drain, Duration::from_secs(60));
     assert_eq!(options.length, None);
 }

@@ -13,8 +13,8 @@
 //!   time, its connection or stream closed, and repeated up to `retries` times.
 //! - **The end**: after the last start, what is outstanding has `drain` to finish; the
 //!   rest counts as failed with the time until then.
-//! - **Limits**: at most `in_flight_max` requests at a time, and half as many users, who
-//!   may have two under way. At the limit an open request starts late, which is recorded and makes the run void; it is not dropped, and its response
+//! - **Limits**: at most `in_flight_max` requests at a time in the open loop, as many users
+//!   as have descriptors in the closed one. At the limit an open request starts late, which is recorded and makes the run void; it is not dropped, and its response
 //!   time still counts from its intended start.
 
 mod connect;
@@ -200,10 +200,11 @@ pub enum LoadError {
     },
     /// The system does not let us open so many connections.
     #[error(
-        "{want} requests in flight: the limit on open files allows {allowed}: want fewer or raise `ulimit -n`"
+        "{want} descriptors for requests in flight or users (4 each): the limit on open files \
+         allows {allowed}: want fewer or raise `ulimit -n`"
     )]
     Descriptors {
-        /// Requests in flight asked for.
+        /// Descriptors needed: one for each request in flight, four for each user.
         want: usize,
         /// How many the limit allows.
         allowed: usize,
@@ -282,7 +283,7 @@ impl Plan {
                 in_flight_max: in_flight_max(options.in_flight_max)?,
             }),
             Work::Users { count, model } => {
-                in_flight_max(Some(count.saturating_mul(users::LANES_MAX)))?;
+                in_flight_max(Some(count.saturating_mul(users::DESCRIPTORS_MAX)))?;
                 Ok(Self::Users {
                     count: count.get(),
                     model: Arc::clone(model),

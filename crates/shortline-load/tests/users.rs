@@ -45,7 +45,7 @@ async fn run_users(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_ask_again_after_they_were_answered() {
     let (records, counts) = run_users(Kind::Http1, 40, |_| {}).await;
-    // All have come by the third second, and half of the pauses are under 1.6 s.
+    // Each asks for 0.4 files a second, so 106 come in the mean.
     assert!(records.len() > 60, "{}", records.len());
     assert_eq!(counts.requests(), records.len());
     assert_eq!(counts.connections(), records.len());
@@ -59,15 +59,23 @@ async fn a_users_kept_connection_is_its_own() {
         options.requests_per_connection = NonZeroU32::new(1_000);
     })
     .await;
+    // Three quarters of the users come within six seconds.
+    let came = 8..=20;
     assert!(records.len() > 30, "{}", records.len());
-    assert_eq!(counts.connections(), 20);
+    assert!(
+        came.contains(&counts.connections()),
+        "{}",
+        counts.connections()
+    );
     let (records, counts) = run_users(Kind::Http2 { streams_max: 100 }, 20, |options| {
         options.protocol = Protocol::Http2;
     })
     .await;
-    assert_eq!(
-        (counts.requests(), counts.connections()),
-        (records.len(), 20)
+    assert_eq!(counts.requests(), records.len());
+    assert!(
+        came.contains(&counts.connections()),
+        "{}",
+        counts.connections()
     );
 }
 

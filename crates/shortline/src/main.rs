@@ -145,12 +145,14 @@ mod tests {
     fn the_documentation_names_every_option() {
         let configuration = include_str!("../../../docs/configuration.md");
         let simulation = include_str!("../../../docs/simulation.md");
+        let workloads = include_str!("../../../docs/workloads.md");
         let cli = Cli::command();
         for (name, page) in [
             ("serve", configuration),
             ("uplink install", configuration),
             ("sim", simulation),
             ("model", simulation),
+            ("load", workloads),
         ] {
             let mut words = name.split(' ');
             let command = words.try_fold(&cli, |command, word| command.find_subcommand(word));

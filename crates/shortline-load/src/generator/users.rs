@@ -1,11 +1,11 @@
 //! The closed loop: users, each of whom fetches a page, rests, and fetches the next.
 //!
 //! - A user's connections are its own. The page itself comes first, then what is embedded in
-//!   it: where a connection serves one request, over [`LANES_MAX`] at a time, as the browsers
-//!   of HTTP/1.0 did; over a kept connection one after the other; over HTTP/2 as two
+//!   it: where a connection serves one request, over two at a time, as the browsers of
+//!   HTTP/1.0 did; over a kept connection one after the other; over HTTP/2 as two
 //!   streams. Before each embedded file is an active OFF time, after the page an inactive one.
 //! - A request's intended start is when the pause before it ends, so that its response time
-//!   counts from there however busy the generator is.
+//!   counts from there however busy the generator is. A timerfd ends it, as in the open loop.
 //! - Nobody starts a page or a file after the run's length.
 
 use std::io;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use shortline_link::timer::Alarm;
 use tokio::sync::Semaphore;
 use tokio::sync::watch::Receiver;
 
@@ -22,8 +23,9 @@ use super::visit::{Client, ClientSetup, Shared, visit};
 use crate::trace::Request;
 use crate::workload::{SiteFile, User, UserModel};
 
-/// Requests of one user under way at most.
-pub(super) const LANES_MAX: NonZeroUsize = NonZeroUsize::new(2).expect("invariant: 2 is not 0");
+/// What one user may have open: a connection and a timer each for two requests.
+pub(super) const DESCRIPTORS_MAX: NonZeroUsize =
+    NonZeroUsize::new(4).expect("invariant: 4 is not 0");
 
 /// Starts all users and waits for the end of the run's length.
 pub(super) async fn start(
@@ -104,7 +106,6 @@ impl<'a> Browser<'a> {
         if self.client.keeps_connections() {
             lane().await;
         } else {
-            // As many as LANES_MAX.
             tokio::join!(lane(), lane());
         }
     }
@@ -130,8 +131,21 @@ impl<'a> Browser<'a> {
         }
         let mut stopped = self.stopped.clone();
         tokio::select! {
-            () = tokio::time::sleep_until(self.shared.instant(at_ns).into()) => true,
+            () = sleep_until(self.shared.instant(at_ns)) => true,
             _ = stopped.wait_for(|stopped| *stopped) => false,
         }
+    }
+}
+
+async fn sleep_until(instant: Instant) {
+    let left = instant.saturating_duration_since(Instant::now());
+    let rung = async {
+        let alarm = Alarm::new()?;
+        alarm.set(left)?;
+        alarm.wait().await
+    };
+    if !left.is_zero() && rung.await.is_err() {
+        // The runtime's own timer is late by a millisecond, but has no descriptor to run out of.
+        tokio::time::sleep_until(instant.into()).await;
     }
 }

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use clap::Parser;
+use shortline_load::workload::{LoadSchedule, arrivals_at, critical_rate};
+use shortline_sched::Policy;
+use shortline_sim::{Arrival, SimError, fluid};
 
 #[derive(Parser)]
 struct Command {
@@ -137,4 +140,38 @@ fn users_go_on_for_the_seconds_given() {
         panic!("not users");
     };
     assert_eq!(count.get(), 7);
+}
+
+/// The simulator's link serves whatever order it is in: the critical rate that is measured on it
+/// is that of its bytes (003, 4.2.3: both ways of finding a load must agree).
+#[test]
+fn the_critical_rate_measured_on_the_simulated_link_is_the_analytical_one() {
+    const RATE: Rate = Rate::from_bps(10_000_000);
+    const SECONDS: u64 = 300;
+    let site = "world-cup".parse::<SiteName>().unwrap().site();
+    let analytical = RATE.bps() as f64 / 8.0 / site.mean_wire_bytes(wire_bytes);
+    let always = "1".parse::<LoadSchedule>().unwrap();
+    let served = |rate_per_s: f64, policy: Policy| {
+        let length = Duration::from_secs(SECONDS);
+        let requests = arrivals_at(&always, rate_per_s, length, 1, &site);
+        let arrivals: Vec<Arrival> = requests
+            .map(|(at_ns, file)| Arrival {
+                at_ns,
+                bytes: wire_bytes(file.bytes),
+            })
+            .collect();
+        let sojourns_ns = fluid(&arrivals, RATE.bps(), policy)?;
+        let asked: u64 = arrivals.iter().map(|arrival| arrival.bytes).sum();
+        let in_time = |(arrival, sojourn_ns): &(&Arrival, u64)| {
+            arrival.at_ns + sojourn_ns <= SECONDS * 1_000_000_000
+        };
+        let carried = arrivals.iter().zip(sojourns_ns).filter(in_time);
+        let carried: u64 = carried.map(|(arrival, _)| arrival.bytes).sum();
+        Ok::<_, SimError>(carried as f64 >= 0.97 * asked as f64)
+    };
+    for policy in [Policy::Fair, Policy::Srpt] {
+        let measured = critical_rate(10.0, 0.01, |rate| served(rate, policy)).unwrap();
+        let ratio = measured / analytical;
+        assert!((0.95..1.07).contains(&ratio), "{policy}: {ratio}");
+    }
 }

@@ -61,11 +61,6 @@ impl UserModel {
         User { model: self, rng }
     }
 
-    /// How long a user is away between pages in the mean, in seconds: 3.
-    pub fn inactive_off_mean_s() -> f64 {
-        INACTIVE_OFF_MIN_S * INACTIVE_OFF_ALPHA / (INACTIVE_OFF_ALPHA - 1.0)
-    }
-
     /// The next of all references.
     fn next_file(&self) -> &SiteFile {
         let (picker, rng) = &mut *self.sequence.lock();
@@ -74,10 +69,20 @@ impl UserModel {
 }
 
 impl User<'_> {
-    /// How long until the user's first page: anywhere in the mean pause, so that not all come
-    /// at once.
+    /// How long until the user's first page: what is left of a pause, as if users had been at
+    /// it for ever, so that the load of a run is the same from its beginning. With pauses of
+    /// mean m P(first wait > x) is the integral of P(pause > t) from x on, over m.
     pub fn first_wait(&mut self) -> Duration {
-        Duration::from_secs_f64(self.rng.random::<f64>() * UserModel::inactive_off_mean_s())
+        let (k, a) = (INACTIVE_OFF_MIN_S, INACTIVE_OFF_ALPHA);
+        let mean_s = k * a / (a - 1.0);
+        let above = 1.0 - self.rng.random::<f64>();
+        // Up to k every pause is still on; from there P(> x) = (k/x)^(a - 1) / a.
+        let wait_s = if above >= 1.0 / a {
+            mean_s * (1.0 - above)
+        } else {
+            k * libm::pow(a * above, -1.0 / (a - 1.0))
+        };
+        Duration::from_secs_f64(wait_s)
     }
 
     /// The next page.
@@ -152,7 +157,24 @@ mod tests {
         let values = sorted(|| user.inactive_off().as_secs_f64());
         assert!(values[0] >= 1.0);
         assert_survival(&values, |x| x.powf(-1.5));
-        assert_eq!(UserModel::inactive_off_mean_s(), 3.0);
+    }
+
+    #[test]
+    fn first_waits_are_what_is_left_of_a_pause() {
+        let model = model(5);
+        let mut number = 0;
+        let values = sorted(|| {
+            number += 1;
+            model.user(number).first_wait().as_secs_f64()
+        });
+        let above = |x: f64| {
+            if x < 1.0 {
+                1.0 - x / 3.0
+            } else {
+                2.0 / 3.0 / x.sqrt()
+            }
+        };
+        assert_survival(&values, above);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::process::{Log, Process};
 use crate::server::{ServerSetup, certificate_file};
 
 /// What the generator is to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadSetup<'a> {
     /// What is asked for.
     pub work: Work<'a>,
@@ -21,6 +21,8 @@ pub struct LoadSetup<'a> {
     pub requests_per_connection: Option<u32>,
     /// How long after the last arrival it waits for what is still under way, in seconds.
     pub drain_s: u64,
+    /// The addresses that requests come from, for `--source`; none says the system's choice.
+    pub sources: Option<String>,
     /// Users who give up; none wait until the end.
     pub abort: Option<Abort>,
 }
@@ -77,6 +79,9 @@ pub fn start(
     add("--drain", load.drain_s.to_string());
     if let Some(requests) = load.requests_per_connection {
         add("--requests-per-connection", requests.to_string());
+    }
+    if let Some(sources) = &load.sources {
+        add("--source", sources.clone());
     }
     if let Some(abort) = load.abort {
         add(

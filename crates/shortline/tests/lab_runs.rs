@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// An experiment with what it is run with, so that it takes seconds, and its own folder.
-const KINDS: [(&str, &[&str]); 16] = [
+const KINDS: [(&str, &[&str]); 18] = [
     // One point, alternating overload, everybody.
     (
         "w1",
@@ -24,6 +24,9 @@ const KINDS: [(&str, &[&str]); 16] = [
     // SURGE's files and the NASA log's twin.
     ("003-surge-quickfix", &["--servers", "quickfix"]),
     ("000-nasa-realistic", &["--servers", "srpt"]),
+    // Users in a closed loop, through six WANs; several delays at once; 001's writers.
+    ("004-10mbit", &["--servers", "srrt"]),
+    ("000-delays", &["--servers", "srpt"]),
     // Delay and loss; what is realistic.
     ("000-rtt-loss", &["--servers", "srpt"]),
     ("000-realistic", &["--servers", "srpt,nginx"]),

@@ -223,10 +223,6 @@ impl Point {
 
     /// What it needs that the lab does not have yet.
     pub fn missing(&self) -> Option<&'static str> {
-        let environment = &self.setup.environment;
-        if environment.groups.len() > 1 {
-            return Some("a generator that comes from several addresses");
-        }
         // What the bed only notes would be the very thing that such points differ in.
         let rto = self.label.starts_with("rto-");
         rto.then_some("a kernel whose initial timeout can be set")

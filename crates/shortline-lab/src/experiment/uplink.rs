@@ -193,6 +193,7 @@ impl Run<'_> {
             work: self.work(&trace),
             records: &records,
             requests_per_connection: setup.environment.requests_per_connection,
+            sources: meter.sources(),
             abort: setup.environment.abort,
             drain_s: setup.drain_s,
         };
@@ -306,6 +307,14 @@ impl Meter {
         match self {
             Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pid)).map(Some),
             Self::Admin(_) => Ok(None),
+        }
+    }
+
+    /// On loopback all clients are one.
+    fn sources(&self) -> Option<String> {
+        match self {
+            Self::Bed(bed) => bed.source_argument(),
+            Self::Admin(_) => None,
         }
     }
 

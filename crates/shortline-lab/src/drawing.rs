@@ -189,14 +189,8 @@ pub struct Frame<'a> {
 pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
     let lines: Vec<Line> = lines.iter().map(|line| drawable(line, frame)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
-    let x = frame
-        .x
-        .range
-        .unwrap_or_else(|| range(points().map(|point| point.0), frame.x.log));
-    let y = frame
-        .y
-        .range
-        .unwrap_or_else(|| range(points().map(|point| point.1), frame.y.log));
+    let (x, x_log) = scale(&frame.x, || points().map(|point| point.0));
+    let (y, y_log) = scale(&frame.y, || points().map(|point| point.1));
     let mut builder = ChartBuilder::on(panel);
     builder
         .margin(10)
@@ -206,7 +200,7 @@ pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
         builder.caption(frame.caption, FONT_CAPTION);
     }
     let (x_plain, y_plain) = (x.0..x.1, y.0..y.1);
-    match (frame.x.log, frame.y.log) {
+    match (x_log, y_log) {
         (false, false) => fill(
             builder.build_cartesian_2d(x_plain, y_plain)?,
             frame,
@@ -236,6 +230,17 @@ pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
             fill(builder.build_cartesian_2d(x_log, y_log)?, frame, y, &lines)
         }
     }
+}
+
+/// From where to where an axis goes, and whether by factors: in less than a few of them there
+/// would be no number to read.
+fn scale<V: Iterator<Item = f64>>(axis: &Axis<'_>, values: impl Fn() -> V) -> ((f64, f64), bool) {
+    const FACTOR_MIN: f64 = 8.0;
+    let found = axis.range.unwrap_or_else(|| range(values(), axis.log));
+    if axis.log && found.1 / found.0 < FACTOR_MIN {
+        return (range(values(), false), false);
+    }
+    (found, axis.log)
 }
 
 fn drawable(line: &Line, frame: &Frame<'_>) -> Line {

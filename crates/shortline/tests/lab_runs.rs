@@ -58,7 +58,7 @@ fn list() -> String {
 
 /// Runs it, and returns what it told on standard error.
 fn run(id: &str, arguments: &[&str], out: &Path) -> String {
-    let output = lab(&[&["run", id, "--seconds", "2"], arguments].concat(), out);
+    let output = lab(&[&["run", id, "--seconds", "1"], arguments].concat(), out);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{id}: {told}");
     told

@@ -6,7 +6,7 @@
 //!                       10.91.0.1                               10.91.0.2
 //! ```
 //! Where the setup has networks to emulate, a third namespace between them does that
-//! ([`router`](super::router)), and the clients of each group have an address of their own.
+//! (`router`), and the clients of each group have an address of their own.
 //!
 //! Segmentation offload is off: the rate and the FIFO are to see the packets that a wire
 //! would see (`gso_max_segs 1`, which `ip` can set, so that ethtool is not needed; a veth

@@ -232,11 +232,15 @@ impl Check {
             let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
             (name(self.of, "SRPT"), name(self.over, "FAIR"))
         });
+        let at = match self.at {
+            "" => String::new(),
+            at => format!(", at {at}"),
+        };
         match self.measure {
             Measure::OverOptimum | Measure::SynDrops | Measure::FirstSynDrop => {
-                format!("{}, {of}", self.measure.about())
+                format!("{}, {of}{at}", self.measure.about())
             }
-            _ => format!("{}, {of} against {over}", self.measure.about()),
+            _ => format!("{}, {of} against {over}{at}", self.measure.about()),
         }
     }
 

@@ -474,12 +474,11 @@ mod tests {
             "{told}"
         );
         let told = error_of(RunOptions {
-            id: "004-10mbit".into(),
+            id: "000-rto".into(),
             ..RunOptions::default()
         });
         assert!(
-            told.to_string()
-                .starts_with("experiment `004-10mbit` needs "),
+            told.to_string().starts_with("experiment `000-rto` needs "),
             "{told}"
         );
     }

@@ -49,6 +49,12 @@ pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> i
         },
     );
     let mut plan = plan(connection, request, target).await;
+    if asks_to_close(request.version(), request.headers()) {
+        // hyper would add it later, 19 bytes that the first quantum had no room for: they made a
+        // segment of their own, 80 bytes a response on the link.
+        let close = HeaderValue::from_static("close");
+        plan.headers.insert(header::CONNECTION, close);
+    }
     let framing = framing(connection, request.version(), &plan.headers);
     let job_bytes = plan.body.len() + u64::from(framing.head_bytes);
     let transport = connection.watch.transport();
@@ -101,6 +107,16 @@ fn names_one_host<B>(request: &Request<B>) -> bool {
     request.uri().authority().is_some() || first.is_none_or(|host| host.to_str().is_ok())
 }
 
+/// Whether the client wants the connection closed after this response (RFC 9112 9.6).
+fn asks_to_close(version: Version, headers: &HeaderMap) -> bool {
+    version == Version::HTTP_11
+        && headers
+            .get_all(header::CONNECTION)
+            .iter()
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+            .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
 fn bad_request() -> Plan {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -132,5 +148,25 @@ fn framing(connection: &Connection, version: Version, headers: &HeaderMap) -> Fr
             head_bytes: head_bytes as u32,
             chunk_bytes: record_bytes,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_is_found_among_the_options_of_http_1_1() {
+        let asks = |version, values: &[&'static str]| {
+            let values = values.iter().copied().map(HeaderValue::from_static);
+            let fields = values.map(|value| (header::CONNECTION, value));
+            asks_to_close(version, &fields.collect())
+        };
+        assert!(asks(Version::HTTP_11, &["close"]));
+        assert!(asks(Version::HTTP_11, &["TE, Close"]));
+        assert!(asks(Version::HTTP_11, &["te", "upgrade , close"]));
+        assert!(!asks(Version::HTTP_11, &["keep-alive", "closed"]));
+        assert!(!asks(Version::HTTP_11, &[]));
+        assert!(!asks(Version::HTTP_2, &["close"]));
     }
 }

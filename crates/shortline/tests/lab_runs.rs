@@ -131,6 +131,6 @@ fn what_the_lab_cannot_do_yet_is_refused_in_a_line() {
             "{id}: {told}"
         );
     }
-    let bed = lab(&["run", "w1", "--bed", "uml"], folder.path());
+    let bed = lab(&["run", "memory", "--bed", "uml"], folder.path());
     assert_eq!(bed.status.code(), Some(2));
 }

@@ -443,4 +443,27 @@ fn what_was_there_is_put_back_and_foreign_qdiscs_stay() {
         "{back}"
     );
     assert!(back.contains("pfifo 8: parent 7:1 limit 33p"), "{back}");
+    // Somebody's own with a class: of the same kind as ours on kernels without prio.
+    bed.tc(&["qdisc", "del", "dev", "up0", "root"]);
+    for words in [
+        "qdisc add dev up0 root handle 1: htb default 10",
+        "class add dev up0 parent 1: classid 1:10 htb rate 10mbit burst 1600b",
+        "qdisc add dev up0 parent 1:10 handle 10: pfifo limit 100",
+    ] {
+        bed.tc(&words.split(' ').collect::<Vec<_>>());
+    }
+    let replaced = bed.shortline(&[&rated[..], &["--replace"]].concat());
+    assert!(replaced.status.success(), "{replaced:?}");
+    assert!(bed.shortline(&remove).status.success());
+    let back = bed.tc(&["qdisc", "show", "dev", "up0"]);
+    assert!(
+        back.contains("htb 1: root") && back.contains("default 0x10"),
+        "{back}"
+    );
+    assert!(back.contains("pfifo 10: parent 1:10 limit 100p"), "{back}");
+    let classes = bed.tc(&["class", "show", "dev", "up0"]);
+    assert!(
+        classes.contains("htb 1:10 root") && classes.contains("rate 10Mbit"),
+        "{classes}"
+    );
 }

@@ -114,6 +114,18 @@ pub fn htb(default_minor: u32) -> Vec<u8> {
     attributes(&[(HTB_INIT, words_bytes(&words))])
 }
 
+/// What the kernel told of an `htb` qdisc, as it wants to be asked for the same: it tells the version
+/// with the revision (3.17, in two halves of a word) and takes the version alone.
+pub fn htb_as_asked(told: &[u8]) -> Vec<u8> {
+    let mut options = told.to_vec();
+    // It tells HTB_INIT first: four bytes of length and type, then the version.
+    let is_first = options.get(2..4) == Some(&HTB_INIT.to_ne_bytes()[..]);
+    if let (true, Some(version)) = (is_first, options.get_mut(4..8)) {
+        version.copy_from_slice(&HTB_VERSION.to_ne_bytes());
+    }
+    options
+}
+
 /// The class that unclassified packets of an `htb` go to.
 pub fn htb_default(options: &[u8]) -> Option<u32> {
     u32_at(&attribute(options, HTB_INIT)?, 8)

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::QdiscError;
 use super::install::Step;
+use super::options;
 use super::tree::{MAJOR, Node, ROOT, Tree};
 
 /// Where the files are.
@@ -95,12 +96,16 @@ fn append_below(above: u32, nodes: &[(bool, &Node)], steps: &mut Vec<Step>) {
             parent & MAJOR
         };
         if below == above {
+            let options = match (class, node.kind.as_str()) {
+                (false, "htb") => options::htb_as_asked(&node.options),
+                _ => node.options.clone(),
+            };
             steps.push(Step {
                 class,
                 handle: node.handle,
                 parent,
                 kind: node.kind.clone(),
-                options: node.options.clone(),
+                options,
             });
             append_below(node.handle, nodes, steps);
         }

@@ -134,7 +134,8 @@ impl Running {
             ports.push(port);
             listeners.push(listener);
         }
-        let link = RunningLink::start(&settings)?;
+        // Before the addresses are told: who connects then must find the sockets as they will be.
+        let link = start_link(&settings, &ports)?;
         let web = WebSettings {
             site,
             limits: settings.limits.clone(),
@@ -196,7 +197,7 @@ impl Running {
             .then(|| open_log(&settings.log))
             .transpose()?;
         let link = (settings.uplink != self.settings.uplink)
-            .then(|| self.start_new_link(&settings))
+            .then(|| start_link(&settings, &self.ports))
             .transpose()?;
 
         for (certificate, key) in keys {
@@ -234,16 +235,6 @@ impl Running {
         Ok(keys)
     }
 
-    fn start_new_link(&self, settings: &Settings) -> Result<RunningLink, CommandError> {
-        let new = RunningLink::start(settings)?;
-        for port in &self.ports {
-            new.link
-                .prepare_listener(&port.socket)
-                .map_err(CommandError::failure)?;
-        }
-        Ok(new)
-    }
-
     /// A new log takes over; without one the old log's file is opened anew.
     fn exchange_log(&self, new: Option<Option<Arc<LogWriter>>>) {
         match new {
@@ -273,6 +264,17 @@ impl Running {
         *self.log.lock() = None;
         closed
     }
+}
+
+/// A link, and the listening sockets as it wants them.
+fn start_link(settings: &Settings, ports: &[Port]) -> Result<RunningLink, CommandError> {
+    let new = RunningLink::start(settings)?;
+    for port in ports {
+        new.link
+            .prepare_listener(&port.socket)
+            .map_err(CommandError::failure)?;
+    }
+    Ok(new)
 }
 
 impl Port {

@@ -73,10 +73,6 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
-        // After listen(), which forgets it. Every connection inherits it: the acknowledgement of
-        // its first request may then leave with the response, as those of later ones do, instead
-        // of by itself, 66 bytes on the link.
-        socket.set_tcp_quickack(false)?;
         Ok(socket.into())
     };
     bound().map_err(|error| {

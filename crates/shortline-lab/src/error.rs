@@ -13,7 +13,7 @@ pub enum LabError {
     UnknownExperiment(String),
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
+        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
     /// No bed of that name.

@@ -24,6 +24,8 @@ const CONNECTIONS: u64 = 16_000;
 
 /// What the name of a server begins with that leaves the order to the kernel.
 const KERNEL: &str = "kernel-";
+/// And gives control packets no band of their own.
+const KERNEL_MIXED: &str = "kernel-mixed-";
 /// What the name of nginx behind another queue begins with.
 const NGINX: &str = "nginx-";
 /// And with the writers of 001.
@@ -57,6 +59,8 @@ pub enum OursMode {
     Writers(Policy),
     /// Ordered by the kernel in priority bands, over a qdisc that has some.
     Kernel(Policy),
+    /// The same, but that SYN-ACKs and what else opens a connection have no band of their own.
+    KernelMixed(Policy),
     /// Without scheduling.
     Off,
 }
@@ -69,7 +73,8 @@ impl fmt::Display for Server {
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
             Self::Ours(OursMode::Writers(policy)) => write!(f, "writers-{policy}"),
-            Self::Ours(OursMode::Kernel(policy)) => write!(f, "kernel-{policy}"),
+            Self::Ours(OursMode::Kernel(policy)) => write!(f, "{KERNEL}{policy}"),
+            Self::Ours(OursMode::KernelMixed(policy)) => write!(f, "{KERNEL_MIXED}{policy}"),
             Self::Ours(OursMode::Off) => f.write_str("off"),
             Self::Nginx => f.write_str("nginx"),
             Self::NginxBehind(queue) => write!(f, "{NGINX}{queue}"),
@@ -100,6 +105,9 @@ impl FromStr for Server {
             }
             _ if name.starts_with(WRITERS) => {
                 Self::Ours(OursMode::Writers(policy(&name[WRITERS.len()..])?))
+            }
+            _ if name.starts_with(KERNEL_MIXED) => {
+                Self::Ours(OursMode::KernelMixed(policy(&name[KERNEL_MIXED.len()..])?))
             }
             _ if name.starts_with(KERNEL) => {
                 Self::Ours(OursMode::Kernel(policy(&name[KERNEL.len()..])?))
@@ -286,7 +294,7 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
                 add("--slots", writers.to_string());
             }
         }
-        OursMode::Kernel(policy) => {
+        OursMode::Kernel(policy) | OursMode::KernelMixed(policy) => {
             add("--link-mode", "bands".into());
             add("--policy", policy.to_string());
         }
@@ -304,6 +312,9 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
     }
     if let Some(port) = setup.admin_port {
         add("--admin", format!("127.0.0.1:{port}"));
+    }
+    if let OursMode::KernelMixed(_) = mode {
+        arguments.push("--control-band=false".into());
     }
     if setup.uplink_loopback {
         arguments.push("--uplink-loopback".into());
@@ -462,6 +473,7 @@ mod tests {
             "apache",
             "srpt-aging-2.5",
             "kernel-quickfix",
+            "kernel-mixed-bands",
             "nginx-fq_codel",
             "nginx-fq",
             "nginx-cake",

@@ -175,7 +175,7 @@ impl Run<'_> {
             };
             let bed = NativeBed::make(self.lab, &config)?;
             match server {
-                Server::Ours(OursMode::Kernel(_)) => {
+                Server::Ours(OursMode::Kernel(_) | OursMode::KernelMixed(_)) => {
                     bed.order_in_bands(self.lab, self.point.rate)?;
                 }
                 Server::NginxBehind(queue) => {

@@ -21,6 +21,7 @@ pub fn all() -> Vec<Experiment> {
         quick_fix(Files::WorldCup),
         by_load(Files::Surge003),
         quick_fix(Files::Surge003),
+        control_band(),
     ]
 }
 
@@ -150,6 +151,30 @@ fn quick_fix(files: Files) -> Experiment {
                 against(Check::new(MeanGain, Want::AtLeast(2.5), "2.5")),
                 against(Check::new(SlowdownGain, Want::AtLeast(5.0), "5")),
                 against(Check::new(LargestRatio, Want::AtMost(1.1), "not hurt")),
+            ],
+        )],
+    )
+}
+
+/// What the band of the SYN-ACKs has of the gain: it is taken away.
+fn control_band() -> Experiment {
+    let against = |check: Check, ours| check.of(ours, "nginx");
+    uplink(
+        "003-control-band",
+        "load",
+        &["kernel-bands", "kernel-mixed-bands", "nginx"],
+        vec![point(Files::WorldCup, 0.8), point(Files::WorldCup, 0.95)],
+        vec![figure(
+            "003 sec. 3.3.2",
+            "bands of remaining size alone are not enough: SYN-ACKs in the same queue as all else keep short requests from doing well",
+            &[BySize, ByPercentile],
+            vec![
+                against(
+                    Check::new(MeanGain, Want::AtLeast(3.0), "3 to 8 above 0.5"),
+                    "kernel-bands",
+                ),
+                Check::new(MeanGain, Want::AtLeast(1.5), "much of the gain")
+                    .of("kernel-bands", "kernel-mixed-bands"),
             ],
         )],
     )

@@ -88,6 +88,17 @@ impl Outgoing {
             .max(CHUNK_BYTES_MIN)))
     }
 
+    /// Ready when head and first chunk may leave together: granted, and in memory. A head that
+    /// leaves while its body is still read costs a packet of its own, and the body another turn.
+    pub fn poll_start(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let bytes_max = ready!(self.poll_ready(context))?;
+            if self.is_in_memory(bytes_max)? {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
     /// The next chunk of the body, at most `bytes_max` and what is granted. `None`: all is out.
     pub fn poll_chunk(
         &mut self,
@@ -102,14 +113,16 @@ impl Outgoing {
                 Ok(bytes) => bytes.min(bytes_max),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             };
-            match self.next_chunk(granted_bytes) {
-                Ok(Some(chunk)) => {
-                    self.hand_over(chunk.len() as u32);
-                    return Poll::Ready(Some(Ok(chunk)));
-                }
-                Ok(None) => {} // on its way from the disk: wait for it above
+            match self.is_in_memory(granted_bytes) {
+                Ok(true) => {}
+                Ok(false) => continue, // on its way from the disk: wait for it above
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
+            let chunk = self.next_chunk(granted_bytes);
+            if let Ok(chunk) = &chunk {
+                self.hand_over(chunk.len() as u32);
+            }
+            return Poll::Ready(Some(chunk));
         }
     }
 
@@ -139,8 +152,30 @@ impl Outgoing {
         }
     }
 
-    /// Up to `bytes_max` bytes if they are in memory; else starts to read and declines the grant.
-    fn next_chunk(&mut self, bytes_max: u32) -> io::Result<Option<Bytes>> {
+    /// Whether the next bytes are in memory; else starts to read them and declines the grant.
+    fn is_in_memory(&mut self, bytes_max: u32) -> io::Result<bool> {
+        let Some(Segment::File { file, offset, len }) = self.segments.front() else {
+            return Ok(true);
+        };
+        if !self.ahead.is_empty() {
+            return Ok(true);
+        }
+        let length = (*len).min(READ_BYTES.max(bytes_max as usize) as u64) as usize;
+        match file.read_now(*offset, length)? {
+            Some(bytes) => {
+                self.ahead = bytes;
+                Ok(true)
+            }
+            None => {
+                let (file, offset) = (Arc::clone(file), *offset);
+                self.read_from_disk(file, offset, length);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Up to `bytes_max` bytes, which are in memory.
+    fn next_chunk(&mut self, bytes_max: u32) -> io::Result<Bytes> {
         let Some(segment) = self.segments.front_mut() else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
@@ -148,17 +183,6 @@ impl Outgoing {
         let chunk = match segment {
             Segment::Bytes(bytes) => bytes.split_to(length),
             Segment::File { file, offset, len } => {
-                if self.ahead.is_empty() {
-                    let ahead = (*len).min(READ_BYTES.max(length) as u64) as usize;
-                    match file.read_now(*offset, ahead)? {
-                        Some(bytes) => self.ahead = bytes,
-                        None => {
-                            let (file, offset) = (Arc::clone(file), *offset);
-                            self.read_from_disk(file, offset, ahead);
-                            return Ok(None);
-                        }
-                    }
-                }
                 let chunk = self.ahead.split_to(length.min(self.ahead.len()));
                 // Of plain HTTP/1.1 the socket sees the very bytes, and may let the kernel's stand in.
                 if self.framing.chunk_bytes == 0
@@ -175,7 +199,7 @@ impl Outgoing {
         if segment.is_empty() {
             self.segments.pop_front();
         }
-        Ok(Some(chunk))
+        Ok(chunk)
     }
 
     fn read_from_disk(&mut self, file: Arc<OpenFile>, offset: u64, length: usize) {

@@ -72,7 +72,7 @@ pub async fn respond<B>(connection: &Arc<Connection>, request: &Request<B>) -> i
     account.set_status(status.as_u16());
     let body_bytes = body.len();
     let mut outgoing = Outgoing::new(job, body, framing, account);
-    poll_fn(|context| outgoing.poll_ready(context)).await?;
+    poll_fn(|context| outgoing.poll_start(context)).await?;
     if body_bytes == 0 {
         outgoing.hand_over_head();
     }

@@ -136,6 +136,16 @@ pub enum LabError {
         /// What is wrong with it.
         problem: String,
     },
+    /// What people say of the papers' claims names none of them.
+    #[error("{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab list` does, with the reasons below", path = path.display())]
+    Why {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The trace or the simulator refused.
     #[error("{0}")]
     Workload(String),

@@ -15,7 +15,8 @@ Examples:
   shortline lab run demo --out demo
   sudo shortline lab run w1 --seeds 5 --out w1
   sudo shortline lab run w1 --servers srpt,nginx --seconds 50
-  shortline lab report w1";
+  shortline lab report w1
+  shortline lab report lab-results";
 
 /// Flags of `shortline lab`.
 #[derive(Debug, clap::Args)]
@@ -32,8 +33,12 @@ enum Command {
     /// Run an experiment, as far as it is not kept yet, and report on it
     Run(Run),
     /// Report on kept results again: text, report.html, its data as CSV in report/
+    ///
+    /// Of a folder whose sub-folders have results, report on each of them, and write what became of
+    /// the papers' claims as claims.html and claims.md. Why a claim holds or not is put below it from
+    /// why.md in that folder: lines `## FIGURE`, named as `lab list` does, each with paragraphs below.
     Report {
-        /// The folder that `lab run` wrote
+        /// The folder that `lab run` wrote, or one with such folders in it
         folder: PathBuf,
     },
     /// The kernel of the beds `uml` and `virtual`

@@ -10,6 +10,8 @@ use crate::stats::Spread;
 const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
 /// Who stands for SRPT.
 const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
+/// What stands for the paper's words where no paper says it.
+const OWN_AIM: &str = "our own aim";
 
 /// A figure or table of a paper.
 #[derive(Clone, Debug)]
@@ -171,6 +173,16 @@ impl Check {
         }
     }
 
+    /// What we want and no paper says, of SRPT against FAIR at every point.
+    pub const fn own_aim(measure: Measure, want: Want) -> Self {
+        Self::new(measure, want, OWN_AIM)
+    }
+
+    /// Whether a paper says it.
+    pub fn is_papers(&self) -> bool {
+        self.paper != OWN_AIM
+    }
+
     /// The same at the points whose label begins so.
     #[must_use]
     pub const fn at(self, at: &'static str) -> Self {
@@ -287,6 +299,25 @@ impl Want {
 }
 
 impl Verdict {
+    /// Every verdict, best first.
+    pub const ALL: [Self; 4] = [Self::Holds, Self::Partly, Self::DoesNot, Self::Open];
+
+    /// What became of several claims together: all must hold for them to hold, so that what
+    /// could not be compared keeps them from it; if none was compared, nothing is known.
+    pub fn together(verdicts: &[Self]) -> Self {
+        let all = |of: Self| verdicts.iter().all(|verdict| *verdict == of);
+        let fails = |verdict: &Self| matches!(verdict, Self::DoesNot | Self::Open);
+        if all(Self::Open) {
+            Self::Open
+        } else if all(Self::Holds) {
+            Self::Holds
+        } else if verdicts.iter().all(fails) {
+            Self::DoesNot
+        } else {
+            Self::Partly
+        }
+    }
+
     /// In words.
     pub fn word(self) -> &'static str {
         match self {
@@ -378,6 +409,19 @@ mod tests {
         assert_eq!(values(Across::Average), [2.0]);
         assert_eq!(values(Across::Highest), [3.0]);
         assert_eq!(Across::Highest.together(Vec::new()), []);
+    }
+
+    #[test]
+    fn claims_hold_together_if_all_hold() {
+        use Verdict::{DoesNot, Holds, Open, Partly};
+        let together = Verdict::together;
+        assert_eq!(together(&[Holds, Holds]), Holds);
+        assert_eq!(together(&[Holds, DoesNot]), Partly);
+        assert_eq!(together(&[Holds, Open]), Partly);
+        assert_eq!(together(&[Partly, DoesNot]), Partly);
+        assert_eq!(together(&[DoesNot, Open]), DoesNot);
+        assert_eq!(together(&[Open, Open]), Open);
+        assert_eq!(together(&[]), Open);
     }
 
     #[test]

@@ -83,19 +83,30 @@ pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
 
 /// How many runs of the plan are whole in `out`.
 pub fn whole_runs(out: &Path, plan: &Plan) -> usize {
-    let seeds = |point| {
-        plan.seeds
-            .iter()
-            .map(move |seed| seed_folder(out, point, *seed))
-    };
-    let folders = plan.points.iter().flat_map(seeds);
-    let whole = |folder: PathBuf| {
-        let servers = plan.servers.iter();
-        servers
-            .filter(|server| whole_file(&folder, server).exists())
-            .count()
-    };
-    folders.map(whole).sum()
+    whole_files(out, plan).len()
+}
+
+/// What the link carried in each run of the plan that is whole, without the records.
+///
+/// # Errors
+/// If a file of a run that is whole is wrong.
+pub fn carried(out: &Path, plan: &Plan) -> Result<Vec<Carried>, LabError> {
+    let files = whole_files(out, plan);
+    files.iter().map(|file| read_json(file)).collect()
+}
+
+/// The files of the plan's runs that are whole in `out`.
+fn whole_files(out: &Path, plan: &Plan) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for point in &plan.points {
+        for seed in &plan.seeds {
+            let folder = seed_folder(out, point, *seed);
+            let servers = plan.servers.iter();
+            files.extend(servers.map(|server| whole_file(&folder, server)));
+        }
+    }
+    files.retain(|file| file.exists());
+    files
 }
 
 impl<'a> Kept<'a> {

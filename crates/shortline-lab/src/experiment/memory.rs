@@ -32,6 +32,9 @@ const IDLE: Duration = Duration::from_secs(5);
 /// The answer to each request, in bytes.
 const BODY_BYTES: usize = 1_000;
 
+/// The file with all measurements.
+pub const RESULTS: &str = "memory.json";
+
 /// One measurement, as kept in `memory.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
@@ -92,7 +95,7 @@ pub fn run(lab: &Lab, servers: &[Server]) -> Result<(), LabError> {
         ] {
             eprintln!("memory: {server}, {protocol}, {CONNECTIONS} connections");
             all.push(measure(lab, *server, protocol, speech, &root)?);
-            write_json(&lab.out().join("memory.json"), &all)?;
+            write_json(&lab.out().join(RESULTS), &all)?;
         }
     }
     Ok(())
@@ -166,7 +169,7 @@ fn raise_open_files() -> Result<(), LabError> {
 /// # Errors
 /// If `memory.json` is missing or wrong.
 pub fn report(folder: &Path) -> Result<String, LabError> {
-    let all: Vec<Measured> = read_json(&folder.join("memory.json"))?;
+    let all: Vec<Measured> = read_json(&folder.join(RESULTS))?;
     let mut table = Table::new(&[
         "server",
         "protocol",

@@ -5,13 +5,14 @@ pub(crate) mod claim;
 pub(crate) mod figures;
 pub(crate) mod kept;
 mod memory;
+pub(crate) mod pass;
 pub(crate) mod plan;
 pub(crate) mod point;
+mod results;
 mod throughput;
 mod uplink;
 mod uplink_table;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,18 +22,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::catalogue::{Design, Kind};
 pub use self::catalogue::{Experiment, all};
-use self::figures::Figures;
-use self::plan::{Plan, write_json};
+use self::plan::Plan;
 use self::point::Point;
+pub use self::results::report;
 pub(crate) use self::uplink_table::{about, cut_short, ours};
 use crate::bed::BedKind;
 use crate::guest;
 use crate::lab::Lab;
 use crate::server::{OursMode, Server};
-use crate::{LabError, command, plot, report as page};
+use crate::{LabError, command};
 
-/// The file that tells which experiment wrote a folder.
-const NAME_FILE: &str = "experiment.txt";
 /// The longest arrivals last, in seconds.
 const SECONDS_MAX: u64 = 3600;
 /// The most seeds or rounds.
@@ -61,6 +60,14 @@ impl Experiment {
     fn by_id(id: &str) -> Result<Self, LabError> {
         let found = all().into_iter().find(|experiment| experiment.id == id);
         found.ok_or_else(|| LabError::UnknownExperiment(id.into()))
+    }
+
+    /// What it needs that the lab does not have yet.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        match &self.kind {
+            Kind::Uplink(design) => design.missing(),
+            Kind::Throughput | Kind::Memory => None,
+        }
     }
 
     /// How long it takes, and what it needs that the lab does not have yet.
@@ -186,23 +193,12 @@ pub fn run(options: &RunOptions) -> Result<String, LabError> {
     let janitor = Arc::clone(lab.janitor());
     let id = experiment.id;
     let result = until_signal(move || {
-        write_name(lab.out(), id)?;
+        results::write_name(lab.out(), id)?;
         (prepared.job)(&lab)
     });
     janitor.clean_up();
     result.map_err(|error| with_what_is_kept(error, &out))?;
     report(&out)
-}
-
-/// Marks a folder as this experiment's; one with results of another stays as it is.
-fn write_name(folder: &Path, id: &str) -> Result<(), LabError> {
-    let path = folder.join(NAME_FILE);
-    match fs::read_to_string(&path) {
-        Ok(other) if other.trim() != id => {
-            Err(LabError::OtherPlan(folder.into(), other.trim().into()))
-        }
-        _ => fs::write(&path, id).map_err(LabError::file(&path)),
-    }
 }
 
 /// The error, and what is kept in spite of it.
@@ -222,54 +218,6 @@ fn with_what_is_kept(error: LabError, out: &Path) -> LabError {
             path: out.into(),
         },
     }
-}
-
-/// Says again what the results in `folder` say: as text, which is returned, and as a page
-/// with its data beside it.
-///
-/// # Errors
-/// If the folder does not hold what `lab run` keeps.
-pub fn report(folder: &Path) -> Result<String, LabError> {
-    let name_file = folder.join(NAME_FILE);
-    let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
-    let experiment = Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))?;
-    let text = match &experiment.kind {
-        Kind::Uplink(design) => report_uplink(folder, &experiment, design)?,
-        Kind::Throughput => throughput::report(folder)?,
-        Kind::Memory => memory::report(folder)?,
-    };
-    let report_file = folder.join("report.txt");
-    fs::write(&report_file, &text).map_err(LabError::file(&report_file))?;
-    Ok(text)
-}
-
-fn report_uplink(
-    folder: &Path,
-    experiment: &Experiment,
-    design: &Design,
-) -> Result<String, LabError> {
-    let plan = Plan::read(folder)?;
-    if plan.experiment != experiment.id {
-        let plan_file = folder.join("plan.json");
-        let problem = format!("is of experiment `{}`", plan.experiment);
-        return Err(LabError::kept(&plan_file)(problem));
-    }
-    let figures = Figures::of(folder, &plan)?;
-    write_json(&folder.join("summary.json"), &figures)?;
-    if let [point] = &plan.points[..] {
-        plot::draw(&folder.join("plot.svg"), folder, &plan, point)?;
-    }
-    let whole = kept::whole_runs(folder, &plan);
-    let path = page::write(&page::Results {
-        folder,
-        experiment,
-        axis: design.axis,
-        plan: &plan,
-        figures: &figures,
-        whole,
-    })?;
-    let text = uplink_table::table(experiment, &plan, &figures, whole);
-    Ok(format!("{text}\npage: {}\n", path.display()))
 }
 
 /// The command line's options within their limits.
@@ -342,7 +290,10 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
 /// The same experiment on a guest's native bed.
 fn in_guest(time: guest::Time, options: &RunOptions) -> Job {
     let options = options.clone();
-    Box::new(move |lab| guest::run(lab, time, &guest_words(lab, &options)))
+    Box::new(move |lab| {
+        results::write_bed(lab.out(), options.bed)?;
+        guest::run(lab, time, &guest_words(lab, &options))
+    })
 }
 
 fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {

@@ -118,6 +118,9 @@ pub fn length() -> String {
     )
 }
 
+/// The file with all measurements.
+pub const RESULTS: &str = "rounds.json";
+
 /// One measurement, as kept in `rounds.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measured {
@@ -167,7 +170,7 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
                     if case.in_bytes { "bytes" } else { "requests" }
                 );
                 all.push(measured);
-                write_json(&lab.out().join("rounds.json"), &all)?;
+                write_json(&lab.out().join(RESULTS), &all)?;
             }
         }
     }
@@ -257,7 +260,7 @@ fn parse_wrk(said: &str) -> Option<(u64, f64)> {
 /// # Errors
 /// If `rounds.json` is missing or wrong.
 pub fn report(folder: &Path) -> Result<String, LabError> {
-    let all: Vec<Measured> = read_json(&folder.join("rounds.json"))?;
+    let all: Vec<Measured> = read_json(&folder.join(RESULTS))?;
     let mut table = Table::new(&[
         "files",
         "A",

@@ -1,11 +1,14 @@
 //! An experiment's results as one HTML page without outside links, `report.html`, and what
-//! its plots draw as CSV beside it, in the folder `report`.
+//! its plots draw as CSV beside it, in the folder `report`; and of several experiments what
+//! became of the papers' claims ([`claims`]).
 //!
 //! The page is written once from what is kept ([`crate::experiment`]): the papers' claims
 //! beside our figures, tables with the optimum, plots as inline SVG. It follows the reader's
 //! choice of light or dark, and is narrow enough for a phone.
 
+pub mod claims;
 mod data;
+mod document;
 mod drawings;
 mod page;
 pub(crate) mod series;

@@ -1,21 +1,21 @@
 //! The page: claims, tables, plots. Everything that is text goes through maud, which escapes
 //! it; the plots' SVG is plotters' own, which escapes its text too.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 use plotters::style::ShapeStyle;
 
 use super::Results;
+use super::document::{badge, document};
 use super::drawings::{Drawing, name};
 use super::series::{self, FLUID_PS, OPTIMUM};
 use crate::drawing;
-use crate::experiment::claim::{Check, Compared, Figure, Verdict};
+use crate::experiment::claim::{Check, Compared, Figure};
 use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
 use crate::experiment::point::Point;
 use crate::experiment::{about, cut_short, ours};
 use crate::stats::Spread;
 use crate::table::{bytes, three_digits, time};
 
-const STYLE: &str = include_str!("style.css");
 /// More points than this are folded, so that a page can be looked over.
 const POINTS_OPEN: usize = 3;
 
@@ -29,7 +29,6 @@ pub fn render(
     across: &[Drawing],
     points: &[Vec<Drawing>],
 ) -> Result<String, Box<dyn std::error::Error>> {
-    let id = results.experiment.id;
     let across = drawings(across)?;
     let mut sections = Vec::new();
     for ((point, figures), plots) in results
@@ -41,49 +40,22 @@ pub fn render(
     {
         sections.push(section(results, point, figures, &drawings(plots)?));
     }
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Shortline lab: " (id) }
-                style { (PreEscaped(STYLE)) (PreEscaped(dark_drawings())) }
-            }
-            body {
-                header {
-                    p.lab { "Shortline lab" }
-                    h1 { (id) }
-                    @if let Some(text) = cut_short(results.plan, results.whole) {
-                        p.warning { (text) }
-                    }
-                }
-                main {
-                    (claims(results))
-                    @if results.plan.points.len() > 1 {
-                        section {
-                            h2 { "All points" }
-                            (legend(results))
-                            div.plots { (across) }
-                            (means(results))
-                        }
-                    }
-                    @for section in &sections { (section) }
-                    (footnotes(machine))
-                }
+    let cut_short = cut_short(results.plan, results.whole);
+    let main = html! {
+        (claims(results))
+        @if results.plan.points.len() > 1 {
+            section {
+                h2 { "All points" }
+                (legend(results))
+                div.plots { (across) }
+                (means(results))
             }
         }
+        @for section in &sections { (section) }
+        (footnotes(machine))
     };
+    let page = document(results.experiment.id, cut_short.as_deref(), &main);
     Ok(page.into_string())
-}
-
-/// The colours of plots on a dark ground, for readers who want one.
-fn dark_drawings() -> String {
-    format!(
-        "@media (prefers-color-scheme: dark) {{\n{}}}\n",
-        drawing::style_sheet()
-    )
 }
 
 fn claims(results: &Results<'_>) -> Markup {
@@ -123,16 +95,6 @@ fn claim(results: &Results<'_>, figure: &Figure) -> Markup {
             }
         }
     }
-}
-
-fn badge(verdict: Verdict) -> Markup {
-    let (class, mark) = match verdict {
-        Verdict::Holds => ("holds", "✓"),
-        Verdict::Partly => ("partly", "◐"),
-        Verdict::DoesNot => ("not", "✗"),
-        Verdict::Open => ("open", "?"),
-    };
-    html! { span class={ "badge " (class) } { (mark) " " (verdict.word()) } }
 }
 
 fn legend(results: &Results<'_>) -> Markup {

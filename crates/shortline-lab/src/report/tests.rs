@@ -18,22 +18,27 @@ use crate::{LabError, report};
 /// Results of an experiment with two servers, of which the first is twice as fast.
 fn kept(experiment: &str, points: Vec<Point>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
+    keep(folder.path(), experiment, points);
+    folder
+}
+
+/// The same in `folder`.
+pub(super) fn keep(folder: &Path, experiment: &str, points: Vec<Point>) {
     let plan = Plan {
         experiment: experiment.into(),
         points,
         servers: vec!["srpt".into(), "nginx".into()],
         seeds: vec![1],
     };
-    plan.add_to(folder.path()).unwrap();
-    std::fs::write(folder.path().join("experiment.txt"), experiment).unwrap();
+    plan.add_to(folder).unwrap();
+    std::fs::write(folder.join("experiment.txt"), experiment).unwrap();
     for point in &plan.points {
-        let folder = seed_folder(folder.path(), point, 1);
+        let folder = seed_folder(folder, point, 1);
         std::fs::create_dir_all(&folder).unwrap();
         for (server, pace) in [("srpt", 0.5), ("nginx", 1.0)] {
             keep_run(&folder, server, pace);
         }
     }
-    folder
 }
 
 fn keep_run(folder: &Path, server: &str, pace: f64) {

@@ -29,8 +29,8 @@ pub fn all() -> Vec<Experiment> {
         Point::new("w1", Arrivals::table_one("w1"), seconds).with(|setup| setup.drain_s = DRAIN_S)
     };
     let variant = |id, about, servers: &[&'static str], point: Point, most| {
-        let optimum = Check::new(Measure::OverOptimum, Want::AtMost(most), "our own aim")
-            .of(servers[0], servers[1]);
+        let optimum =
+            Check::own_aim(Measure::OverOptimum, Want::AtMost(most)).of(servers[0], servers[1]);
         uplink(
             id,
             "",
@@ -170,7 +170,7 @@ fn fig8(point: Point) -> Experiment {
             Want::AtLeast(0.98),
             "1: no loss of throughput",
         ),
-        Check::new(Measure::OverOptimum, Want::AtMost(1.1), "our own aim"),
+        Check::own_aim(Measure::OverOptimum, Want::AtMost(1.1)),
     ];
     uplink(
         "w1",

@@ -27,7 +27,7 @@ pub fn all() -> Vec<Experiment> {
 
 /// Ours paced is to be ahead of the paper's own way.
 fn ahead_of_bands() -> Check {
-    Check::new(MeanGain, Want::AtLeast(1.0), "our own aim").of("srpt", "kernel-bands")
+    Check::own_aim(MeanGain, Want::AtLeast(1.0)).of("srpt", "kernel-bands")
 }
 
 fn point(files: Files, load: f64) -> Point {

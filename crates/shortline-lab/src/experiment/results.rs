@@ -1,0 +1,197 @@
+//! A folder of results: which experiment wrote it and in which bed, and what it says, told
+//! again. A folder of such folders is a pass, and told as the page of claims.
+
+use std::fs;
+use std::path::Path;
+
+use super::catalogue::{Design, Experiment, Kind};
+use super::figures::Figures;
+use super::plan::{Plan, write_json};
+use super::{kept, memory, pass, throughput, uplink_table};
+use crate::bed::BedKind;
+use crate::report::{self as page, claims};
+use crate::{LabError, plot};
+
+/// The file that tells which experiment wrote a folder.
+const NAME_FILE: &str = "experiment.txt";
+/// The file that tells in which guest kernels it ran, a line each; in this one if it is not
+/// there.
+const BED_FILE: &str = "bed.txt";
+/// What a guest printed: earlier versions kept nothing else of the bed.
+const CONSOLE_FILE: &str = "console.log";
+
+/// What the results of an experiment say.
+pub struct Told {
+    /// Which experiment.
+    pub experiment: Experiment,
+    /// The report as text.
+    pub text: String,
+    /// What was asked for and what came out; nothing without an uplink.
+    pub uplink: Option<(Plan, Figures)>,
+}
+
+/// Says again what the results in `folder` say: as text, which is returned, and as a page
+/// with its data beside it. Of a folder without results of its own the same for each folder in
+/// it that has some, and then, beside these, what became of the papers' claims.
+///
+/// # Errors
+/// If neither holds what `lab run` keeps.
+pub fn report(folder: &Path) -> Result<String, LabError> {
+    if is_of_experiment(folder) {
+        return Ok(tell(folder)?.text);
+    }
+    claims::write(folder, &pass::read(folder)?)
+}
+
+/// Whether an experiment wrote the folder.
+pub fn is_of_experiment(folder: &Path) -> bool {
+    folder.join(NAME_FILE).is_file()
+}
+
+/// Whether the folder of an experiment has anything to report on yet.
+///
+/// # Errors
+/// If it cannot be known: the experiment or its plan is none.
+pub fn has_results(folder: &Path) -> Result<bool, LabError> {
+    Ok(match experiment_of(folder)?.kind {
+        Kind::Uplink(_) if !folder.join("plan.json").exists() => false,
+        Kind::Uplink(_) => kept::whole_runs(folder, &Plan::read(folder)?) > 0,
+        Kind::Throughput => folder.join(throughput::RESULTS).exists(),
+        Kind::Memory => folder.join(memory::RESULTS).exists(),
+    })
+}
+
+/// The same as [`report`] of one experiment's folder.
+///
+/// # Errors
+/// If the folder does not hold what `lab run` keeps.
+pub fn tell(folder: &Path) -> Result<Told, LabError> {
+    let experiment = experiment_of(folder)?;
+    let (text, uplink) = match &experiment.kind {
+        Kind::Uplink(design) => {
+            let (text, plan, figures) = tell_uplink(folder, &experiment, design)?;
+            (text, Some((plan, figures)))
+        }
+        Kind::Throughput => (throughput::report(folder)?, None),
+        Kind::Memory => (memory::report(folder)?, None),
+    };
+    let report_file = folder.join("report.txt");
+    fs::write(&report_file, &text).map_err(LabError::file(&report_file))?;
+    Ok(Told {
+        experiment,
+        text,
+        uplink,
+    })
+}
+
+fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
+    let name_file = folder.join(NAME_FILE);
+    let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
+    Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))
+}
+
+fn tell_uplink(
+    folder: &Path,
+    experiment: &Experiment,
+    design: &Design,
+) -> Result<(String, Plan, Figures), LabError> {
+    let plan = Plan::read(folder)?;
+    if plan.experiment != experiment.id {
+        let plan_file = folder.join("plan.json");
+        let problem = format!("is of experiment `{}`", plan.experiment);
+        return Err(LabError::kept(&plan_file)(problem));
+    }
+    let figures = Figures::of(folder, &plan)?;
+    write_json(&folder.join("summary.json"), &figures)?;
+    if let [point] = &plan.points[..] {
+        plot::draw(&folder.join("plot.svg"), folder, &plan, point)?;
+    }
+    let whole = kept::whole_runs(folder, &plan);
+    let path = page::write(&page::Results {
+        folder,
+        experiment,
+        axis: design.axis,
+        plan: &plan,
+        figures: &figures,
+        whole,
+    })?;
+    let text = uplink_table::table(experiment, &plan, &figures, whole);
+    let text = format!("{text}\npage: {}\n", path.display());
+    Ok((text, plan, figures))
+}
+
+/// Marks a folder as this experiment's; one with results of another stays as it is.
+///
+/// # Errors
+/// If it is another's, or cannot be written.
+pub fn write_name(folder: &Path, id: &str) -> Result<(), LabError> {
+    let path = folder.join(NAME_FILE);
+    match fs::read_to_string(&path) {
+        Ok(other) if other.trim() != id => {
+            Err(LabError::OtherPlan(folder.into(), other.trim().into()))
+        }
+        _ => fs::write(&path, id).map_err(LabError::file(&path)),
+    }
+}
+
+/// Keeps that runs of this folder are made in a guest's kernel.
+///
+/// # Errors
+/// If what is kept is wrong, or cannot be written.
+pub fn write_bed(folder: &Path, bed: BedKind) -> Result<(), LabError> {
+    let path = folder.join(BED_FILE);
+    let mut beds = read_beds(&path)?;
+    if !beds.contains(&bed) {
+        beds.push(bed);
+    }
+    let lines: String = beds.iter().map(|bed| format!("{bed}\n")).collect();
+    fs::write(&path, lines).map_err(LabError::file(&path))
+}
+
+/// The beds of a folder's runs, in words.
+///
+/// # Errors
+/// If what is kept is wrong.
+pub fn beds(folder: &Path) -> Result<String, LabError> {
+    let beds = read_beds(&folder.join(BED_FILE))?;
+    let names: Vec<String> = beds.iter().map(ToString::to_string).collect();
+    Ok(match &names[..] {
+        [] if folder.join(CONSOLE_FILE).exists() => "a guest's".into(),
+        [] => BedKind::Native.to_string(),
+        names => names.join(", "),
+    })
+}
+
+fn read_beds(path: &Path) -> Result<Vec<BedKind>, LabError> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+    let bed = |line: &str| line.trim().parse().map_err(LabError::kept(path));
+    text.lines().map(bed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_folder_tells_its_beds() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert_eq!(beds(folder).unwrap(), "native");
+        fs::write(folder.join(CONSOLE_FILE), "lab: w1").unwrap();
+        assert_eq!(beds(folder).unwrap(), "a guest's");
+        for bed in [BedKind::Virtual, BedKind::Virtual, BedKind::Uml] {
+            write_bed(folder, bed).unwrap();
+        }
+        assert_eq!(beds(folder).unwrap(), "virtual, uml");
+        fs::write(folder.join(BED_FILE), "qemu\n").unwrap();
+        let error = beds(folder).unwrap_err().to_string();
+        assert!(
+            error.contains("bed.txt") && error.contains("`qemu`"),
+            "{error}"
+        );
+    }
+}

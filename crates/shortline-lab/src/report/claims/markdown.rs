@@ -1,0 +1,137 @@
+//! The claims as Markdown with GitHub's tables: a row for each figure, below it one for each
+//! comparison and for why.
+
+use std::fmt::Write as _;
+
+use super::{Claimed, HOW_TO_READ, Paper, TITLE, link};
+use crate::experiment::claim::Verdict;
+use crate::experiment::ours;
+use crate::experiment::pass::Ran;
+
+/// The whole text.
+pub fn render(papers: &[Paper], pass: &[Ran]) -> String {
+    let mut text = format!("# {TITLE}\n\n{HOW_TO_READ}\n\n{}", summary(papers));
+    for paper in papers {
+        text += &section(paper);
+    }
+    text + &experiments(pass)
+}
+
+fn summary(papers: &[Paper]) -> String {
+    let words = Verdict::ALL.map(|verdict| verdict.word().to_owned());
+    let mut text = head(["paper".to_owned()].into_iter().chain(words));
+    for paper in papers {
+        let counts = Verdict::ALL.map(|verdict| paper.count(verdict).to_string());
+        text += &row([paper.number.to_owned()].into_iter().chain(counts));
+    }
+    text
+}
+
+fn section(paper: &Paper) -> String {
+    let (number, title) = (paper.number, paper.title);
+    let (all, counts) = (paper.all(), paper.counts());
+    let mut text = format!("\n## {number}: {title}\n\nOf {all} figures and tables {counts}.\n");
+    if !paper.figures.is_empty() {
+        text.push('\n');
+        text += &head([
+            "figure or table",
+            "claim",
+            "verdict",
+            "paper",
+            "ours",
+            "results",
+        ]);
+        text.extend(paper.figures.iter().map(claim));
+    }
+    if !paper.absent.is_empty() {
+        text += "\nNot measured:\n\n";
+        for absent in &paper.absent {
+            // Writing to a string cannot fail.
+            writeln!(text, "- {}", absent.words()).ok();
+        }
+    }
+    text
+}
+
+fn claim(claimed: &Claimed) -> String {
+    let figure = &claimed.figure;
+    let folders: Vec<String> = claimed.folders.iter().map(|name| results(name)).collect();
+    let mut text = row([
+        format!("**{}**", figure.name),
+        figure.claim.into(),
+        format!("**{}**", claimed.verdict.word()),
+        String::new(),
+        String::new(),
+        folders.join(" "),
+    ]);
+    for checked in &claimed.checks {
+        text += &row([
+            "",
+            &checked.compared.what,
+            checked.compared.verdict.word(),
+            checked.paper,
+            &ours(&checked.compared),
+            "",
+        ]);
+    }
+    if !claimed.why.is_empty() {
+        let why = format!("*Why:* {}", claimed.why.join("<br>"));
+        text += &row(["", &why, "", "", "", ""]);
+    }
+    text
+}
+
+fn experiments(pass: &[Ran]) -> String {
+    let mut text = String::from("\n## What was run\n\n");
+    text += &head([
+        "results",
+        "experiment",
+        "bed",
+        "kernel",
+        "seconds",
+        "seeds",
+        "",
+    ]);
+    for ran in pass {
+        let conditions = &ran.conditions;
+        text += &row([
+            results(&ran.folder).as_str(),
+            ran.experiment.id,
+            &conditions.bed,
+            &conditions.kernel,
+            &conditions.seconds,
+            &conditions.seeds,
+            conditions.cut_short.as_deref().unwrap_or_default(),
+        ]);
+    }
+    text
+}
+
+/// A link to an experiment's folder.
+fn results(folder: &str) -> String {
+    format!("[{folder}]({}/)", link(folder))
+}
+
+fn head<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
+    let cells: Vec<T> = cells.into_iter().collect();
+    let rule = vec!["---"; cells.len()].join("|");
+    format!("{}|{rule}|\n", row(cells))
+}
+
+/// A row of a table, whose cells can hold neither a bare `|` nor a line's end.
+fn row<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
+    let cell = |cell: T| cell.as_ref().replace('|', "\\|").replace('\n', " ");
+    let cells: Vec<String> = cells.into_iter().map(cell).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_ends_neither_its_row_nor_its_table() {
+        assert_eq!(row(["a|b", "c\nd"]), "| a\\|b | c d |\n");
+        assert_eq!(head(["a", "b"]), "| a | b |\n|---|---|\n");
+    }
+}

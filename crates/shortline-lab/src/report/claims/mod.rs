@@ -1,0 +1,231 @@
+//! What became of the papers' claims in a pass: `claims.html` for a browser and `claims.md` for
+//! a repository, both in the pass's folder.
+//!
+//! A figure or table holds if all that it claims in numbers holds ([`Verdict::together`]); what
+//! is our own aim and no paper's claim is shown and does not count. Why something does not hold
+//! is for people to say, in `why.md` beside the results ([`Why`]).
+
+mod html;
+mod markdown;
+mod order;
+#[cfg(test)]
+mod tests;
+mod why;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+use self::why::Why;
+use crate::LabError;
+use crate::experiment::claim::{Compared, Figure, Verdict};
+use crate::experiment::pass::Ran;
+use crate::experiment::{Experiment, all};
+
+/// The papers, as the names of figures begin, and what they are.
+const PAPERS: [(&str, &str); 4] = [
+    (
+        "000",
+        "Schroeder and Harchol-Balter, Web servers under overload (2006)",
+    ),
+    (
+        "001",
+        "Crovella, Frangioso and Harchol-Balter, Connection scheduling in web servers (1999)",
+    ),
+    (
+        "003",
+        "Harchol-Balter, Bansal, Schroeder and Agrawal, Implementation of SRPT scheduling in web servers (2000)",
+    ),
+    (
+        "004",
+        "a thesis on scheduling by shortest remaining response time through heterogeneous WANs",
+    ),
+];
+
+const TITLE: &str = "What the papers claim, and what came out";
+/// What a reader must know of the verdicts.
+const HOW_TO_READ: &str = "A figure or table holds if all that it claims in numbers holds, and partly \
+if some of it does or at some points; what could not be compared keeps it from holding. What is our \
+own aim and no paper's claim is shown and does not count.";
+
+/// What became of the claims of a paper.
+struct Paper {
+    number: &'static str,
+    title: &'static str,
+    /// Its figures and tables with results, in its order.
+    figures: Vec<Claimed>,
+    /// Those without.
+    absent: Vec<Absent>,
+}
+
+/// A figure or table with results.
+struct Claimed {
+    figure: Figure,
+    verdict: Verdict,
+    /// What it claims in numbers, beside ours.
+    checks: Vec<Checked>,
+    /// The folders of the results.
+    folders: Vec<String>,
+    /// Why, a text for each paragraph.
+    why: Vec<String>,
+}
+
+struct Checked {
+    /// What the paper found, in its words.
+    paper: &'static str,
+    compared: Compared,
+}
+
+/// A figure or table that nothing was run for.
+struct Absent {
+    name: &'static str,
+    experiment: &'static str,
+    /// What the lab lacks for it.
+    needs: Option<&'static str>,
+}
+
+/// Writes both files, and returns a line for each paper and where they are.
+///
+/// # Errors
+/// If `why.md` is wrong, or a file cannot be written.
+pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, LabError> {
+    let why = Why::read(folder)?;
+    let papers = PAPERS.map(|(number, title)| Paper::of(number, title, pass, &why));
+    let html_file = folder.join("claims.html");
+    let markdown_file = folder.join("claims.md");
+    fs::write(&html_file, html::render(&papers, pass)).map_err(LabError::file(&html_file))?;
+    fs::write(&markdown_file, markdown::render(&papers, pass))
+        .map_err(LabError::file(&markdown_file))?;
+    let mut text = String::new();
+    for paper in &papers {
+        // Writing to a string cannot fail.
+        let (number, all, counts) = (paper.number, paper.all(), paper.counts());
+        writeln!(text, "{number}: of {all} figures and tables {counts}").ok();
+    }
+    let [html_file, markdown_file] =
+        [html_file, markdown_file].map(|file| file.display().to_string());
+    Ok(format!(
+        "{text}\npage: {html_file}\nthe same as Markdown: {markdown_file}\n"
+    ))
+}
+
+impl Paper {
+    fn of(number: &'static str, title: &'static str, pass: &[Ran], why: &Why) -> Self {
+        let (mut figures, mut absent) = (Vec::new(), Vec::new());
+        for (experiment, figure) in claims_of(number) {
+            let ran: Vec<&Ran> = pass
+                .iter()
+                .filter(|ran| ran.experiment.id == experiment.id)
+                .collect();
+            if ran.is_empty() {
+                absent.push(Absent {
+                    name: figure.name,
+                    experiment: experiment.id,
+                    needs: experiment.missing(),
+                });
+            } else {
+                let why = why.of(figure.name).to_vec();
+                figures.push(Claimed::of(figure, &ran, why));
+            }
+        }
+        Self {
+            number,
+            title,
+            figures,
+            absent,
+        }
+    }
+
+    /// How many figures and tables came to that.
+    fn count(&self, verdict: Verdict) -> usize {
+        let absent = if verdict == Verdict::Open {
+            self.absent.len()
+        } else {
+            0
+        };
+        let came = |claimed: &&Claimed| claimed.verdict == verdict;
+        absent + self.figures.iter().filter(came).count()
+    }
+
+    /// How many figures and tables there are.
+    fn all(&self) -> usize {
+        self.figures.len() + self.absent.len()
+    }
+
+    /// How many came to each verdict, in words.
+    fn counts(&self) -> String {
+        let count = |verdict: Verdict| format!("{} {}", self.count(verdict), plural(verdict));
+        Verdict::ALL.map(count).join(", ")
+    }
+}
+
+/// What several came to.
+fn plural(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "hold",
+        Verdict::Partly => "hold partly",
+        Verdict::DoesNot => "do not hold",
+        Verdict::Open => "not measured",
+    }
+}
+
+/// A paper's figures and tables in its order, each with the experiment behind it.
+fn claims_of(paper: &str) -> Vec<(Experiment, Figure)> {
+    let mut claims: Vec<(Experiment, Figure)> = Vec::new();
+    for experiment in all() {
+        let figures = experiment.figures.iter();
+        let of_paper = figures.filter(|figure| figure.name.starts_with(paper));
+        claims.extend(of_paper.map(|figure| (experiment.clone(), figure.clone())));
+    }
+    claims.sort_by_cached_key(|(_, figure)| order::key(figure.name));
+    claims
+}
+
+impl Claimed {
+    fn of(figure: Figure, ran: &[&Ran], why: Vec<String>) -> Self {
+        let (mut checks, mut verdicts) = (Vec::new(), Vec::new());
+        for one in ran {
+            let Some(figures) = &one.figures else {
+                continue;
+            };
+            for check in &figure.checks {
+                let mut compared = check.compare(figures);
+                if check.is_papers() {
+                    verdicts.push(compared.verdict);
+                }
+                if ran.len() > 1 {
+                    compared.what += &format!(" ({})", one.folder);
+                }
+                checks.push(Checked {
+                    paper: check.paper,
+                    compared,
+                });
+            }
+        }
+        Self {
+            verdict: Verdict::together(&verdicts),
+            checks,
+            folders: ran.iter().map(|one| one.folder.clone()).collect(),
+            why,
+            figure,
+        }
+    }
+}
+
+impl Absent {
+    /// Which figure, and what would measure it.
+    fn words(&self) -> String {
+        match self.needs {
+            Some(needs) => format!("{} ({} needs {needs})", self.name, self.experiment),
+            None => format!("{} ({})", self.name, self.experiment),
+        }
+    }
+}
+
+/// A folder's name as part of a link.
+fn link(folder: &str) -> PercentEncode<'_> {
+    const BESIDES_LETTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
+    utf8_percent_encode(folder, BESIDES_LETTERS)
+}

@@ -53,7 +53,7 @@ fn a_pass_says_of_each_claim_whether_it_holds() {
     );
     assert!(
         text.contains(
-            "003: of 9 figures and tables 1 hold, 1 hold partly, 2 do not hold, 5 not measured"
+            "003: of 10 figures and tables 1 hold, 1 hold partly, 2 do not hold, 6 not measured"
         ),
         "{text}"
     );

@@ -16,6 +16,7 @@
 //! | [`sample`] | one look, as a line of CSV, and the file read back |
 
 pub mod counters;
+mod query;
 pub mod queue;
 pub mod sample;
 pub mod sockets;

@@ -6,10 +6,9 @@ use std::io;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_ECHO, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::protocols::NETLINK_ROUTE;
 
-/// One qdisc's answer is far shorter.
-const REPLY_BYTES: usize = 32 * 1024;
+use super::query::Query;
 
 /// A qdisc now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,11 +22,7 @@ pub struct QueueState {
 }
 
 /// The qdisc of one device.
-pub struct Queue {
-    socket: Socket,
-    request: Vec<u8>,
-    reply: Vec<u8>,
-}
+pub struct Queue(Query);
 
 impl Queue {
     /// Opens the root qdisc of `device`.
@@ -36,9 +31,6 @@ impl Queue {
     /// If there is no such device in this thread's namespace.
     pub fn open(device: &str) -> io::Result<Self> {
         let index = nix::net::if_::if_nametoindex(device)?;
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
         let mut message = TcMessage::with_index(index as i32);
         message.header.parent = TcHandle::ROOT;
         let request = RouteNetlinkMessage::GetQueueDiscipline(message);
@@ -46,14 +38,7 @@ impl Queue {
         // With the acknowledgement there is an answer even without a qdisc; older kernels answer
         // only to the one who asks for an echo.
         message.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO;
-        message.finalize();
-        let mut request = vec![0; message.buffer_len()];
-        message.serialize(&mut request);
-        Ok(Self {
-            socket,
-            request,
-            reply: vec![0; REPLY_BYTES],
-        })
+        Query::open(NETLINK_ROUTE, message).map(Self)
     }
 
     /// The queue now; nothing in it if the device has no qdisc.
@@ -61,34 +46,20 @@ impl Queue {
     /// # Errors
     /// What the kernel says.
     pub fn read(&mut self) -> io::Result<QueueState> {
-        self.socket.send(&self.request, 0)?;
         let mut state = QueueState::default();
-        loop {
-            let length = self.socket.recv(&mut &mut self.reply[..], 0)?;
-            if parse(&self.reply[..length], &mut state)? {
-                return Ok(state);
-            }
-        }
+        self.0
+            .ask(|message: &NetlinkMessage<RouteNetlinkMessage>| {
+                if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(
+                    qdisc,
+                )) = &message.payload
+                {
+                    state = state_of(&qdisc.attributes).unwrap_or_default();
+                }
+                // Without a code it is the acknowledgement; with one, this device has no qdisc.
+                Ok(matches!(message.payload, NetlinkPayload::Error(_)))
+            })?;
+        Ok(state)
     }
-}
-
-/// Whether that was the end of the answer: the acknowledgement.
-fn parse(mut bytes: &[u8], state: &mut QueueState) -> io::Result<bool> {
-    while !bytes.is_empty() {
-        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes);
-        let message = message.map_err(|error| io::Error::other(error.to_string()))?;
-        match message.payload {
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) => {
-                *state = state_of(&qdisc.attributes).unwrap_or_default();
-            }
-            // Without a code it is the acknowledgement; with one, this device has no qdisc.
-            NetlinkPayload::Error(_) => return Ok(true),
-            _ => {}
-        }
-        let length = (message.header.length as usize).next_multiple_of(4);
-        bytes = bytes.get(length.max(4)..).unwrap_or_default();
-    }
-    Ok(false)
 }
 
 fn state_of(attributes: &[TcAttribute]) -> Option<QueueState> {

@@ -17,10 +17,9 @@ use netlink_packet_sock_diag::constants::{
     TCP_FIN_WAIT2, TCP_LAST_ACK, TCP_LISTEN, TCP_SYN_RECV,
 };
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
-/// The kernel fills 32 KiB at once at most.
-const REPLY_BYTES: usize = 64 * 1024;
+use super::query::Query;
 
 /// How many there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,11 +82,7 @@ impl SocketCounts {
 }
 
 /// The kernel's door, in the namespace of the thread that opened it.
-pub struct Sockets {
-    socket: Socket,
-    request: Vec<u8>,
-    reply: Vec<u8>,
-}
+pub struct Sockets(Query);
 
 impl Sockets {
     /// Opens it.
@@ -95,9 +90,6 @@ impl Sockets {
     /// # Errors
     /// If the kernel has no `inet_diag`.
     pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         let request = InetRequest {
@@ -108,15 +100,11 @@ impl Sockets {
             socket_id: SocketId::new_v4(),
         };
         let request = SockDiagMessage::InetRequest(request);
-        let mut message = NetlinkMessage::new(header, request.into());
-        message.finalize();
-        let mut request = vec![0; message.buffer_len()];
-        message.serialize(&mut request);
-        Ok(Self {
-            socket,
-            request,
-            reply: vec![0; REPLY_BYTES],
-        })
+        Query::open(
+            NETLINK_SOCK_DIAG,
+            NetlinkMessage::new(header, request.into()),
+        )
+        .map(Self)
     }
 
     /// All IPv4 TCP sockets of the namespace.
@@ -124,39 +112,29 @@ impl Sockets {
     /// # Errors
     /// What the kernel says.
     pub fn count(&mut self) -> io::Result<SocketCounts> {
-        self.socket.send(&self.request, 0)?;
         let mut counts = SocketCounts::default();
-        loop {
-            let length = self.socket.recv(&mut &mut self.reply[..], 0)?;
-            if !count_reply(&self.reply[..length], &mut counts)? {
-                break;
-            }
-        }
+        self.0.ask(|message| count_message(message, &mut counts))?;
         let sockstat = fs::read_to_string("/proc/thread-self/net/sockstat")?;
         counts.time_wait = parse_time_wait(&sockstat).unwrap_or(0);
         Ok(counts)
     }
 }
 
-/// Whether there is more to come.
-fn count_reply(mut bytes: &[u8], counts: &mut SocketCounts) -> io::Result<bool> {
-    while !bytes.is_empty() {
-        let message = NetlinkMessage::<SockDiagMessage>::deserialize(bytes);
-        let message = message.map_err(|error| io::Error::other(error.to_string()))?;
-        match message.payload {
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
-                let header = response.header;
-                counts.add(header.state, header.recv_queue, header.send_queue);
-            }
-            NetlinkPayload::Done(_) => return Ok(false),
-            NetlinkPayload::Error(error) => return Err(error.to_io()),
-            _ => {}
+/// Whether that was the end of the answer.
+fn count_message(
+    message: &NetlinkMessage<SockDiagMessage>,
+    counts: &mut SocketCounts,
+) -> io::Result<bool> {
+    match &message.payload {
+        NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
+            let header = &response.header;
+            counts.add(header.state, header.recv_queue, header.send_queue);
         }
-        // Messages are laid out on multiples of 4.
-        let length = (message.header.length as usize).next_multiple_of(4);
-        bytes = bytes.get(length.max(4)..).unwrap_or_default();
+        NetlinkPayload::Done(_) => return Ok(true),
+        NetlinkPayload::Error(error) => return Err(error.to_io()),
+        _ => {}
     }
-    Ok(true)
+    Ok(false)
 }
 
 fn parse_time_wait(sockstat: &str) -> Option<u64> {

@@ -120,7 +120,7 @@ impl Server {
         })
     }
 
-    /// Takes connections from `listeners` until [`Server::drain`] is called. Each processor gets
+    /// Takes connections from `listeners`, which the link has prepared, until [`Server::drain`] is called. Each processor gets
     /// a thread with a runtime of its own, and a connection stays on the thread that accepted it:
     /// a fifth less time per small request than on one runtime that moves tasks between threads.
     ///
@@ -132,10 +132,6 @@ impl Server {
             // Accepted sockets inherit this; without it a response of several grants would
             // stall for the client's delayed acknowledgement.
             socket2::SockRef::from(&listener.socket).set_tcp_nodelay(true)?;
-            self.shared
-                .active()
-                .link
-                .prepare_listener(&listener.socket)?;
         }
         let mut workers = tokio::task::JoinSet::new();
         for worker in 0..self.shared.ledger.workers() {

@@ -24,6 +24,15 @@ impl CommandError {
         Self::Failure(error.to_string())
     }
 
+    /// What another error tells, bad usage or a failure.
+    pub fn told(is_usage: bool, error: impl ToString) -> Self {
+        if is_usage {
+            Self::usage(error)
+        } else {
+            Self::failure(error)
+        }
+    }
+
     /// Prints the error as one line to standard error and names the exit code.
     pub fn report(&self) -> ExitCode {
         // A line break inside (from a path, say) must not start a line of its own.

@@ -97,10 +97,7 @@ struct Run {
 pub fn run(args: Args) -> Result<(), CommandError> {
     match args.command {
         Command::List => print!("{}", shortline_lab::list()),
-        Command::Run(run) => {
-            let options = run.options().map_err(told)?;
-            print!("{}", shortline_lab::run(&options).map_err(told)?);
-        }
+        Command::Run(run) => print!("{}", shortline_lab::run(&run.into()).map_err(told)?),
         Command::Report { folder } => {
             print!("{}", shortline_lab::report(&folder).map_err(told)?);
         }
@@ -113,26 +110,22 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     Ok(())
 }
 
-impl Run {
-    fn options(self) -> Result<RunOptions, LabError> {
-        Ok(RunOptions {
-            id: self.experiment,
-            out: self.out,
-            seconds: self.seconds,
-            servers: self.servers,
-            seeds: self.seeds,
-            rate: self.rate,
-            bed: self.bed,
-        })
+impl From<Run> for RunOptions {
+    fn from(run: Run) -> Self {
+        Self {
+            id: run.experiment,
+            out: run.out,
+            seconds: run.seconds,
+            servers: run.servers,
+            seeds: run.seeds,
+            rate: run.rate,
+            bed: run.bed,
+        }
     }
 }
 
 fn told(error: LabError) -> CommandError {
-    if error.is_usage() {
-        CommandError::usage(error)
-    } else {
-        CommandError::failure(error)
-    }
+    CommandError::told(error.is_usage(), error)
 }
 
 fn clean_up() -> Result<(), CommandError> {

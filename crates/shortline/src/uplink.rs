@@ -94,11 +94,7 @@ impl From<Install> for Installation {
 }
 
 fn told(error: QdiscError) -> CommandError {
-    if error.is_usage() {
-        CommandError::usage(error)
-    } else {
-        CommandError::failure(error)
-    }
+    CommandError::told(error.is_usage(), error)
 }
 
 /// The bands, one a line, and the device as a whole.

@@ -70,6 +70,11 @@ impl Experiment {
         }
     }
 
+    /// Whether it has namespaces with an uplink between them.
+    fn has_bed(&self) -> bool {
+        matches!(&self.kind, Kind::Uplink(design) if !design.on_loopback())
+    }
+
     /// How long it takes, and what it needs that the lab does not have yet.
     fn length(&self) -> String {
         match &self.kind {
@@ -243,7 +248,7 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
     if !matches!(experiment.kind, Kind::Uplink(_)) && options.rate.is_some() {
         return Err(LabError::NoRate(id));
     }
-    if !matches!(experiment.kind, Kind::Uplink(_)) && options.bed != BedKind::Native {
+    if !experiment.has_bed() && options.bed != BedKind::Native {
         return Err(LabError::NoBed(id));
     }
     let without_root = |job| Prepared {
@@ -260,12 +265,9 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
                 });
             }
             if let Some(time) = options.bed.guest_time() {
-                return match design.on_loopback() {
-                    true => Err(LabError::NoBed(id)),
-                    false => Ok(without_root(in_guest(time, options))),
-                };
+                return Ok(without_root(in_guest(time, options)));
             }
-            let needs_root = !design.on_loopback();
+            let needs_root = experiment.has_bed();
             if needs_root {
                 command::find("ip", "iproute2")?;
             }

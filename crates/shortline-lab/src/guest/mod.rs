@@ -18,10 +18,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::LabError;
 use crate::bed::Place;
 use crate::lab::Lab;
 use crate::process::{Log, Process};
+use crate::{LabError, command};
 use kernel::Kernel;
 pub use kernel::Time;
 
@@ -144,15 +144,15 @@ fn judge(folder: &Path, console: &Path) -> Result<(), LabError> {
 fn last_words(console: &Path) -> String {
     let text = fs::read(console).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let words = text
+    let mut said = text
         .lines()
         .rev()
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
-    let said = words.clone().find_map(|line| line.strip_prefix(MARK));
-    said.or_else(|| words.clone().next())
-        .unwrap_or("(none)")
-        .to_owned()
+        .filter_map(|line| line.strip_prefix(MARK));
+    let last = said.find(|line| !line.trim().is_empty());
+    last.map_or_else(
+        || command::last_line(console),
+        |line| line.trim().to_owned(),
+    )
 }
 
 #[cfg(test)]

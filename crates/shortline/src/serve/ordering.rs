@@ -55,37 +55,48 @@ pub fn refuse_without_bands(
             place.of(flags.policy.is_some(), "policy", "policy")
         ));
     }
-    let given = [
-        (
-            "uplink",
-            "rate",
-            flags.rate.is_some(),
-            merged.rate.is_some(),
-        ),
-        (
-            "aging",
-            "aging",
-            flags.aging.is_some(),
-            merged.aging.is_some(),
-        ),
+    let rate = [(
+        "uplink",
+        "rate",
+        flags.rate.is_some(),
+        merged.rate.is_some(),
+    )];
+    let given = [&rate[..], &about_order(flags, merged)].concat();
+    refuse_given(
+        &given,
+        "link mode bands, in which the kernel's qdisc has the rate and the order",
+        place,
+    )
+}
+
+/// An option: its flag, its key, and whether the command line, or anything, gives it.
+pub type Given = (&'static str, &'static str, bool, bool);
+
+/// The options that say something about the order beside the policy.
+pub fn about_order(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 3] {
+    let (aging, growing, slots) = (&merged.aging, &merged.growing, &merged.slots);
+    [
+        ("aging", "aging", flags.aging.is_some(), aging.is_some()),
         (
             "growing",
             "growing",
             flags.growing.is_some(),
-            merged.growing.is_some(),
+            growing.is_some(),
         ),
-        (
-            "slots",
-            "slots",
-            flags.slots.is_some(),
-            merged.slots.is_some(),
-        ),
-    ];
-    match given.iter().find(|(_, _, _, given)| *given) {
+        ("slots", "slots", flags.slots.is_some(), slots.is_some()),
+    ]
+}
+
+/// Refuses the first of the options that is given, for it contradicts something.
+pub fn refuse_given(
+    options: &[Given],
+    contradicted: &str,
+    place: &Place<'_>,
+) -> Result<(), String> {
+    match options.iter().find(|(_, _, _, given)| *given) {
         None => Ok(()),
         Some((flag, key, by_flag, _)) => Err(format!(
-            "{}: contradicts link mode bands, in which the kernel's qdisc has the rate and the order: \
-             leave one of them out",
+            "{}: contradicts {contradicted}: leave one of them out",
             place.of(*by_flag, flag, key)
         )),
     }

@@ -278,7 +278,7 @@ fn refuse_contradictions(
         LinkMode::Paced | LinkMode::Slots | LinkMode::Writers => Ok(()),
         LinkMode::Bands => ordering::refuse_without_bands(flags, merged, place),
         LinkMode::Off => {
-            let given = [
+            let before = [
                 (
                     "uplink",
                     "rate",
@@ -291,38 +291,19 @@ fn refuse_contradictions(
                     flags.policy.is_some(),
                     merged.policy.is_some(),
                 ),
-                (
-                    "aging",
-                    "aging",
-                    flags.aging.is_some(),
-                    merged.aging.is_some(),
-                ),
-                (
-                    "growing",
-                    "growing",
-                    flags.growing.is_some(),
-                    merged.growing.is_some(),
-                ),
-                (
-                    "slots",
-                    "slots",
-                    flags.slots.is_some(),
-                    merged.slots.is_some(),
-                ),
-                (
-                    "quantum",
-                    "quantum",
-                    flags.quantum.is_some(),
-                    merged.quantum.is_some(),
-                ),
             ];
-            match given.iter().find(|(_, _, _, given)| *given) {
-                None => Ok(()),
-                Some((flag, key, by_flag, _)) => Err(format!(
-                    "{}: contradicts link mode off, which schedules nothing: leave one of them out",
-                    place.of(*by_flag, flag, key)
-                )),
-            }
+            let quantum = [(
+                "quantum",
+                "quantum",
+                flags.quantum.is_some(),
+                merged.quantum.is_some(),
+            )];
+            let order = ordering::about_order(flags, merged);
+            ordering::refuse_given(
+                &[&before[..], &order, &quantum].concat(),
+                "link mode off, which schedules nothing",
+                place,
+            )
         }
     }
 }

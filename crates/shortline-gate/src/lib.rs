@@ -4,3 +4,5 @@
 //! service time, admits as much work as the backend does well, and lets the rest wait in
 //! the order of `shortline-sched`: shortest job first, with aging.
 #![forbid(unsafe_code)]
+
+pub mod classify;

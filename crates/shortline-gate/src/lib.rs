@@ -8,4 +8,4 @@
 mod gate;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
-pub use shortline_sched::admission::{Outcome, TypeId};
+pub use shortline_sched::admission::{Kept, Outcome, TypeId};

@@ -9,4 +9,4 @@ pub mod classify;
 mod gate;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
-pub use shortline_sched::admission::{Outcome, TypeId};
+pub use shortline_sched::admission::{Kept, Outcome, TypeId};

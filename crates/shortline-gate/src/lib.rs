@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod gate;
+pub mod postgres;
+pub mod relay;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
 pub use shortline_sched::admission::{Outcome, TypeId};

@@ -7,6 +7,8 @@
 
 pub mod classify;
 mod gate;
+pub mod postgres;
+pub mod relay;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

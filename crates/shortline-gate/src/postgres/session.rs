@@ -22,6 +22,7 @@ use super::reply::{Complaint, notice, query, ready_for_query};
 use super::side::Side;
 use super::statements::Statements;
 use super::unit::{Admission, FAILING_STATEMENT, Failing, Running, Unit};
+use crate::classify::ClientNames;
 use crate::relay::{Handle, Order, SCRATCH_BYTES, Stream, with_scratch};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
@@ -76,7 +77,7 @@ enum Dropping {
 pub struct Session {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
-    application_name: Option<Box<str>>,
+    names: ClientNames,
     /// Replication connections are not.
     is_gated: bool,
     client: Side,
@@ -106,7 +107,7 @@ impl Session {
     pub fn new(
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
-        application_name: Option<Box<str>>,
+        names: ClientNames,
         is_gated: bool,
         client: Stream,
         server: Stream,
@@ -115,7 +116,7 @@ impl Session {
         Self {
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
-            application_name,
+            names,
             is_gated,
             client: Side::new(client, limits.message_bytes_max),
             server: Side::new(server, limits.message_bytes_max),
@@ -439,7 +440,7 @@ impl Session {
 
     fn ask(&mut self, context: &mut Context<'_>, work: Work<'_>) {
         let request_type = match work {
-            Work::Statement(text) => self.shared.type_of(text, self.application_name.as_deref()),
+            Work::Statement(text) => self.shared.type_of(text, &self.names.client()),
             Work::Prepared(request_type) => request_type,
             Work::Preparation => self.shared.preparation,
             Work::Unknown => self.shared.unknown,
@@ -494,8 +495,7 @@ impl Session {
             match message.tag {
                 b'P' => {
                     let Parse { name, text } = Parse::read(message.start);
-                    let name_of_client = self.application_name.as_deref();
-                    let prepared = self.shared.prepared(text, name_of_client);
+                    let prepared = self.shared.prepared(text, &self.names.client());
                     self.statements.prepare(name, prepared);
                 }
                 b'C' => {

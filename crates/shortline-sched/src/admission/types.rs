@@ -122,6 +122,10 @@ impl Kind {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The service time expected under the present load, in nanoseconds, at least 1. Before
     /// anything is known that is 1: [`Types::refresh`] says more.
     pub(super) fn service_ns(&self) -> u64 {

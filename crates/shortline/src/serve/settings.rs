@@ -16,12 +16,11 @@ use shortline_web::Limits;
 use shortline_web::site::SiteOptions;
 
 use super::Args;
-use super::file::{self, File, Listen, Source};
-use super::options::{
-    AdminOptions, LimitOptions, LogOptions, Overlay, SiteKeys, Uplink, UplinkOptions,
-};
+use super::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, Uplink, UplinkOptions};
 use super::ordering;
 use crate::error::CommandError;
+use crate::file::{self, File, Listen, Place, Source};
+use crate::keys::Overlay;
 
 const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
@@ -64,13 +63,8 @@ pub struct Settings {
 /// # Errors
 /// [`CommandError`]: the file, or values that do not fit together.
 pub fn read(args: &Args) -> Result<Settings, CommandError> {
-    let (file, source) = match &args.config {
-        Some(path) => file::read(path).map_err(|error| match error {
-            file::FileError::Unreadable { .. } => CommandError::failure(error),
-            _ => CommandError::usage(error),
-        })?,
-        None => <(File, Source)>::default(),
-    };
+    let (file, source) = file::read_if_named(args.config.as_deref())
+        .map_err(|error| CommandError::told(error.is_usage(), error))?;
     resolve(args, file, &source).map_err(CommandError::Usage)
 }
 
@@ -124,23 +118,6 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         tls_key: args.tls_key.clone(),
     });
     Ok(with_flags.collect())
-}
-
-/// Names where a value came from, for errors.
-pub struct Place<'a> {
-    source: &'a Source,
-    table: &'static str,
-}
-
-impl Place<'_> {
-    /// The flag, or the key's place in the file.
-    pub fn of(&self, by_flag: bool, flag: &str, key: &str) -> String {
-        if by_flag {
-            format!("--{flag}")
-        } else {
-            self.source.place(self.table, key)
-        }
-    }
 }
 
 fn resolve_uplink(

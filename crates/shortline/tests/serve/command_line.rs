@@ -109,11 +109,6 @@ fn what_comes_later_says_so() {
         2,
         &["auto", "later release"],
     );
-    refused(
-        &["gate", "postgres", "--listen", "[::]:1"],
-        2,
-        &["gate", "later release"],
-    );
 }
 
 #[test]

@@ -122,8 +122,7 @@ impl Design {
         }
         let change = |point: &Point| Point {
             seconds: options.seconds.unwrap_or(point.seconds),
-            rate: options.rate.unwrap_or(point.rate),
-            ..point.clone()
+            ..point.clone().at_rate(options.rate.unwrap_or(point.rate))
         };
         Ok(Plan {
             experiment: id.into(),

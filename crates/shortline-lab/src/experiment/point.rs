@@ -182,6 +182,20 @@ impl Point {
         Self { x: Some(x), ..self }
     }
 
+    /// The same over an uplink of another rate; links that the clients are behind stay the same
+    /// share of it.
+    #[must_use]
+    pub fn at_rate(mut self, rate: Rate) -> Self {
+        let factor = rate.bps() as f64 / self.rate.bps() as f64;
+        let groups = self.setup.environment.groups.iter_mut();
+        for way in groups.flat_map(|group| [&mut group.down, &mut group.up]) {
+            // At least a bit a second: the path's own check refuses a link that lets nothing through.
+            let scaled = |own: Rate| Rate::from_bps(((own.bps() as f64 * factor) as u64).max(1));
+            way.rate = way.rate.map(scaled);
+        }
+        Self { rate, ..self }
+    }
+
     /// The same with something else in its setup.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {

@@ -59,6 +59,9 @@ async fn each_request_comes_from_its_source() {
     let mut came = server.join().unwrap();
     wanted.sort();
     came.sort();
+    let mut recorded: Vec<IpAddr> = report.records.iter().filter_map(|r| r.source).collect();
+    recorded.sort();
+    assert_eq!(recorded, came);
     assert_eq!(came, wanted);
     assert!(sources.iter().all(|source| came.contains(&source.address)));
 }

@@ -33,7 +33,7 @@ pub struct Args {
     source: Source,
 
     /// Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte,
-    /// response_time,error; seconds from the intended start
+    /// response_time,error; seconds from the intended start; with --source also source
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
 

@@ -26,8 +26,8 @@ pub struct Figure {
     pub shows: &'static [Plot],
 }
 
-/// What a figure draws. The first four have a point of the experiment for each point of their
-/// lines; the others are drawn for each point.
+/// What a figure draws. The first five have a point of the experiment for each point of their
+/// lines, the sixth a group of clients; the others are drawn for each point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plot {
     /// Mean response time.
@@ -38,6 +38,10 @@ pub enum Plot {
     Requests,
     /// Bytes of finished requests.
     Bytes,
+    /// Mean response time of finished requests, a plot for each group of clients.
+    MeanByGroup,
+    /// How many times shorter that is than FAIR's, all points together, by group of clients.
+    GainByGroup,
     /// Response time by the second of arrival.
     OverTime,
     /// Time to first byte by the second of arrival.
@@ -69,6 +73,8 @@ pub struct Check {
     pub over: Option<&'static str>,
     /// At which points: those whose label begins so.
     pub at: &'static str,
+    /// Of whose requests.
+    pub clients: Clients,
     /// How the points are put together.
     pub across: Across,
     /// What it should be.
@@ -113,6 +119,17 @@ pub enum Measure {
     SynDrops,
     /// When it dropped the first, in seconds; nothing where it dropped none.
     FirstSynDrop,
+}
+
+/// Whose requests are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// All clients'.
+    All,
+    /// Those of a group of clients.
+    Group(&'static str),
+    /// Those of a group, over the same of another group.
+    GroupOver(&'static str, &'static str),
 }
 
 /// How the figures of several points are held against a claim.
@@ -167,6 +184,7 @@ impl Check {
             of: None,
             over: None,
             at: "",
+            clients: Clients::All,
             across: Across::Each,
             want,
             paper,
@@ -187,6 +205,12 @@ impl Check {
     #[must_use]
     pub const fn at(self, at: &'static str) -> Self {
         Self { at, ..self }
+    }
+
+    /// The same of certain clients' requests.
+    #[must_use]
+    pub const fn seen_by(self, clients: Clients) -> Self {
+        Self { clients, ..self }
     }
 
     /// The same of the points together.
@@ -215,7 +239,7 @@ impl Check {
             let values = point.seeds.iter().filter_map(|seed| {
                 let (of, over) = self.pair(seed)?;
                 names.get_or_insert((of.server.clone(), over.server.clone()));
-                self.measure.value(of, over)
+                self.value(of, over)
             });
             if let Some(spread) = Spread::of(values) {
                 ours.push((point.label.clone(), spread.median));
@@ -239,6 +263,15 @@ impl Check {
         }
     }
 
+    fn value(&self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
+        let in_group = |group| self.measure.value_in(group, of, over);
+        match self.clients {
+            Clients::All => self.measure.value(of, over),
+            Clients::Group(group) => in_group(group),
+            Clients::GroupOver(group, other) => Some(in_group(group)? / in_group(other)?),
+        }
+    }
+
     fn about(&self, names: Option<(String, String)>) -> String {
         let (of, over) = names.unwrap_or_else(|| {
             let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
@@ -248,11 +281,16 @@ impl Check {
             "" => String::new(),
             at => format!(", at {at}"),
         };
+        let clients = match self.clients {
+            Clients::All => String::new(),
+            Clients::Group(group) => format!(", {group}"),
+            Clients::GroupOver(group, other) => format!(", {group} over {other}"),
+        };
         match self.measure {
             Measure::OverOptimum | Measure::SynDrops | Measure::FirstSynDrop => {
-                format!("{}, {of}{at}", self.measure.about())
+                format!("{}, {of}{clients}{at}", self.measure.about())
             }
-            _ => format!("{}, {of} against {over}{at}", self.measure.about()),
+            _ => format!("{}, {of} against {over}{clients}{at}", self.measure.about()),
         }
     }
 
@@ -354,8 +392,16 @@ impl Measure {
         }
     }
 
+    /// The figure of a group of clients; nothing if it is not one that is kept by group.
+    fn value_in(self, group: &str, of: &RunFigures, over: &RunFigures) -> Option<f64> {
+        let mean = |run: &RunFigures| run.group_mean_finished_s(group);
+        match self {
+            Self::FinishedGain => ratio(mean(over)?, mean(of)?),
+            _ => None,
+        }
+    }
+
     fn value(self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
-        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
         let mean = |run: &RunFigures| run.summary.response_time.mean;
         let variance = |run: &RunFigures| run.summary.response_time.variance;
         let failed = |run: &RunFigures| (run.summary.requests - run.summary.finished) as f64;
@@ -392,6 +438,10 @@ impl Measure {
             Self::FirstSynDrop => of.seen?.first_syn_drop_s,
         }
     }
+}
+
+fn ratio(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
 }
 
 #[cfg(test)]

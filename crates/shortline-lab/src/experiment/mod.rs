@@ -3,6 +3,7 @@
 mod catalogue;
 pub(crate) mod claim;
 pub(crate) mod figures;
+pub(crate) mod groups;
 pub(crate) mod kept;
 mod memory;
 pub(crate) mod pass;

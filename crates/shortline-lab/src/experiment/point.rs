@@ -1,8 +1,7 @@
 //! A point of an experiment: everything that a run depends on but the server and the seed.
 //!
 //! Points are data, kept in `plan.json` with the results, so that a later run knows whether
-//! it would repeat what is kept. What a point asks for and the lab cannot do yet is told by
-//! [`Point::missing`] before anything is made.
+//! it would repeat what is kept.
 
 use std::time::Duration;
 
@@ -233,13 +232,6 @@ impl Point {
         };
         let all = (0..).map(|period| overload(f64::from(period)));
         all.take_while(|(begin_s, _)| *begin_s < end_s).collect()
-    }
-
-    /// What it needs that the lab does not have yet.
-    pub fn missing(&self) -> Option<&'static str> {
-        // What the bed only notes would be the very thing that such points differ in.
-        let rto = self.label.starts_with("rto-");
-        rto.then_some("a kernel whose initial timeout can be set")
     }
 }
 

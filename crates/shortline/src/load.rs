@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shortline_load::generator::{
-    self, LoadError, LoadOptions, LoadReport, Protocol, SourceAddress, Target, Trust, Work,
+    self, LoadError, LoadOptions, LoadReport, Part, Protocol, SourceAddress, Target, Trust, Work,
 };
 use shortline_load::record::write_records;
 use shortline_load::summary::{KnownLink, Summary};
@@ -67,6 +67,11 @@ pub struct Args {
         value_delimiter = ','
     )]
     source_addresses: Vec<SourceAddress>,
+
+    /// Make only part K of N of the requests, or be as many of the users, as one of N processes
+    /// that together make them all
+    #[arg(long, value_name = "K/N")]
+    part: Option<Part>,
 
     /// Trust servers whose certificate is signed by one in this PEM file
     #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
@@ -160,6 +165,7 @@ fn options(args: &Args, target: Target, work: Work) -> LoadOptions {
         requests_per_connection: args.requests_per_connection,
         connections: args.connections.unwrap_or(defaults.connections),
         sources: args.source_addresses.clone(),
+        part: args.part.unwrap_or(Part::WHOLE),
         in_flight_max: args.in_flight_max,
         abort_after: args.abort_after,
         retries: args.retries,

@@ -231,12 +231,12 @@ impl NativeBed {
     }
 
     /// What the instruments are to look at.
-    pub fn subject(&self, server_pid: i32, generator_pid: i32) -> Subject {
+    pub fn subject(&self, server_pid: i32, generator_pids: Vec<i32>) -> Subject {
         Subject {
             namespace: self.server.name().into(),
             device: self.device.clone(),
             server_pid,
-            generator_pid,
+            generator_pids,
         }
     }
 

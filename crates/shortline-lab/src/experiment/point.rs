@@ -81,6 +81,9 @@ pub struct Setup {
     /// How many writers the server of paper 001 has; none is as many
     /// as usual.
     pub writers: Option<u32>,
+    /// How many processes the generator is.
+    #[serde(default = "one_process", skip_serializing_if = "is_one")]
+    pub generators: u32,
     /// How long after the last arrival the generator waits for what is still under way, in
     /// seconds; what is not over then has failed.
     pub drain_s: u64,
@@ -114,9 +117,19 @@ impl Setup {
             speech: Speech::default(),
             loopback: false,
             writers: None,
+            generators: one_process(),
             drain_s: 30,
         }
     }
+}
+
+/// What a plan says that says nothing of it: those of earlier versions.
+fn one_process() -> u32 {
+    1
+}
+
+fn is_one(processes: &u32) -> bool {
+    *processes == 1
 }
 
 impl Arrivals {

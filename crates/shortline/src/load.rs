@@ -4,6 +4,7 @@
 //! The generator, the workloads and the summary are `shortline-load`'s; here are only the
 //! flags. The summary goes to standard output, progress to standard error.
 
+mod critical;
 mod source;
 
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -36,6 +37,14 @@ pub struct Args {
     /// response_time,error; seconds from the intended start; with --source also source
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
+
+    /// Measure the rate of arrivals from which on not all is served, which is a load of 1: for
+    /// --surge or --twin; each rate tried takes --seconds (30) [003, 4.2.3]
+    #[arg(
+        long,
+        conflicts_with_all = ["trace", "users", "schedule", "out", "part", "write_site", "drain"]
+    )]
+    critical_rate: bool,
 
     /// Give up a try after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -105,6 +114,9 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         .clone()
         .ok_or_else(|| CommandError::usage("no server: want --target URL"))?;
     check_trust(&args, &target)?;
+    if args.critical_rate {
+        return critical::run(&args, &target);
+    }
     let work = args.source.work()?;
     if let Some(file) = &args.out {
         check_writable("--out", file)?;

@@ -445,7 +445,7 @@ impl Scheduled {
             return Some(bytes);
         }
         let now_ns = now_ns();
-        queue.want(id, path);
+        queue.want(id, path, now_ns);
         let look_again_ns = queue.dispatch(now_ns);
         let granted = queue.take_grant(id);
         if granted.is_none() {

@@ -45,8 +45,6 @@ pub(crate) struct LinkJob {
     pub granted_bytes: Option<u32>,
     /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
     pub wanting: bool,
-    /// Its connection's path when it last asked; unknown to policies that do not go by it.
-    path: PathView,
     /// What its last grant was charged.
     charge: Charge,
 }
@@ -149,10 +147,9 @@ impl Queue {
             waker: None,
             granted_bytes: None,
             wanting: true,
-            path: path.unwrap_or(PathView::UNKNOWN),
             charge: Charge::default(),
         });
-        self.note_band(id);
+        self.note_band(id, now_ns);
         Ok(id)
     }
 
@@ -163,16 +160,15 @@ impl Queue {
     }
 
     /// The job asks for its next grant, on a path that is as told, if the order goes by paths.
-    pub fn want(&mut self, id: JobId, path: Option<PathView>) {
+    pub fn want(&mut self, id: JobId, path: Option<PathView>, now_ns: u64) {
         let job = self.job_mut(id);
         if !job.wanting {
             job.wanting = true;
             if let Some(path) = path {
-                job.path = path;
                 self.scheduler.update_path(id, path);
             }
             self.scheduler.resume(id);
-            self.note_band(id);
+            self.note_band(id, now_ns);
         }
     }
 
@@ -339,12 +335,13 @@ impl Queue {
     }
 
     /// Notes the band that a job has by now, in mode `bands`.
-    fn note_band(&self, id: JobId) {
+    fn note_band(&self, id: JobId, now_ns: u64) {
         if let Gate::Bands(map) = &self.gate
             && let Some(job) = self.scheduler.job(id)
             && let Some(link_job) = &self.jobs[id.index()]
         {
-            let band = map.band(job, &link_job.path, self.scheduler.cutoffs());
+            let response_ns = self.scheduler.response_ns(id, now_ns);
+            let band = map.band(job, response_ns, self.scheduler.cutoffs());
             link_job.transport.jobs_bands.lock().set(id, band);
         }
     }

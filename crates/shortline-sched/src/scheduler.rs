@@ -152,6 +152,13 @@ impl Scheduler {
         self.ranking.cutoffs()
     }
 
+    /// How long a job's response takes by the estimate that `swift`, `fcf`, `srrt` and `stert` go
+    /// by, in nanoseconds: what remains of it, with `stert` also the time until `now_ns`. `None`
+    /// for other policies and for a job that is gone.
+    pub fn response_ns(&self, id: JobId, now_ns: u64) -> Option<u64> {
+        self.ranking.response_ns(id.slot, self.job(id)?, now_ns)
+    }
+
     /// Takes the job that is next at `now_ns` into service: it waits no longer.
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;

@@ -117,6 +117,8 @@ pub enum Measure {
     OverOptimum,
     /// SYNs that the first server's system dropped.
     SynDrops,
+    /// Requests that the generator started too late against the first server.
+    LateStarts,
     /// When it dropped the first, in seconds; nothing where it dropped none.
     FirstSynDrop,
 }
@@ -141,6 +143,8 @@ pub enum Across {
     Average,
     /// The highest.
     Highest,
+    /// The highest over the lowest.
+    HighestOverLowest,
 }
 
 /// What a figure should be.
@@ -287,7 +291,10 @@ impl Check {
             Clients::GroupOver(group, other) => format!(", {group} over {other}"),
         };
         match self.measure {
-            Measure::OverOptimum | Measure::SynDrops | Measure::FirstSynDrop => {
+            Measure::OverOptimum
+            | Measure::SynDrops
+            | Measure::LateStarts
+            | Measure::FirstSynDrop => {
                 format!("{}, {of}{clients}{at}", self.measure.about())
             }
             _ => format!("{}, {of} against {over}{clients}{at}", self.measure.about()),
@@ -322,6 +329,11 @@ impl Across {
             Self::Each => ours,
             Self::Average => one("average", values().sum::<f64>() / ours.len() as f64),
             Self::Highest => one("highest", values().fold(f64::MIN, f64::max)),
+            Self::HighestOverLowest => {
+                let highest = values().fold(f64::MIN, f64::max);
+                let lowest = values().fold(f64::MAX, f64::min);
+                one("highest over lowest", highest / lowest)
+            }
         }
     }
 }
@@ -388,6 +400,7 @@ impl Measure {
             Self::LargestStretch => "starvation stretch of the largest request",
             Self::OverOptimum => "mean response time over the optimum's",
             Self::SynDrops => "SYNs dropped",
+            Self::LateStarts => "requests started late",
             Self::FirstSynDrop => "the first SYN dropped, after seconds",
         }
     }
@@ -435,6 +448,7 @@ impl Measure {
             Self::LargestStretch => Some(stretch()?.largest),
             Self::OverOptimum => of.over_optimum,
             Self::SynDrops => of.seen.map(|seen| seen.syn_drops),
+            Self::LateStarts => Some(of.summary.late_starts as f64),
             Self::FirstSynDrop => of.seen?.first_syn_drop_s,
         }
     }
@@ -458,6 +472,7 @@ mod tests {
         assert_eq!(values(Across::Each), [1.0, 3.0]);
         assert_eq!(values(Across::Average), [2.0]);
         assert_eq!(values(Across::Highest), [3.0]);
+        assert_eq!(values(Across::HighestOverLowest), [3.0]);
         assert_eq!(Across::Highest.together(Vec::new()), []);
     }
 

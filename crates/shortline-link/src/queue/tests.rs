@@ -187,7 +187,7 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
         seen.push(priority(&transport));
         queue.hand_over(id, 8000);
         transport.drained();
-        queue.want(id, None);
+        queue.want(id, None, 0);
     }
     // 60 and 52 KB, then 44 to 12, and 4 at the end.
     assert_eq!(seen, [5, 5, 4, 4, 4, 4, 4, 3]);
@@ -208,7 +208,7 @@ async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
     queue.transport_drained(&transport);
     transport.drained();
-    queue.want(large, None);
+    queue.want(large, None, 0);
     queue.dispatch(0);
     assert!(queue.take_grant(small).is_some() && queue.take_grant(large).is_some());
     assert_eq!(priority(&transport), 1, "both may send, the small one too");
@@ -217,7 +217,7 @@ async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     transport.drained();
     queue.hand_over(large, BANDS_QUANTUM_BYTES);
     transport.drained();
-    queue.want(large, None);
+    queue.want(large, None, 0);
     queue.dispatch(0);
     assert_eq!(priority(&transport), 5);
     assert_eq!(queue.band_changes_total, 3);

@@ -535,12 +535,25 @@ mod tests {
         assert_eq!(usual.mode, LinkMode::Bands);
         assert_eq!(usual.policy.name(), "bands");
         assert!(usual.control_band);
-        for policy in ["bands:6", "bands:2kB,9kB", "quickfix:1kB", "srrt"] {
+        let policies = [
+            "bands:6",
+            "bands:2kB,9kB",
+            "quickfix:1kB",
+            "srrt",
+            "stert",
+            "fcf",
+        ];
+        for policy in policies {
             let flags = format!("--link-mode bands --control-band=false --policy {policy}");
             let told = link(&flags, "");
             assert_eq!(told.policy.to_string(), policy);
             assert!(!told.control_band);
         }
+        let swift = link("--link-mode bands --policy swift --uplink 10mbit", "");
+        assert_eq!(
+            (swift.mode, swift.policy.name(), swift.rate.is_some()),
+            (LinkMode::Bands, "swift", true)
+        );
         let file = "[uplink]\nrate = \"10mbit\"\naging = 3.0\npolicy = \"las\"";
         assert_eq!(link("--link-mode bands", file).policy.name(), "bands");
         let bands = "[uplink]\nlink-mode = \"bands\"\ncontrol-band = false\n";
@@ -611,7 +624,7 @@ mod tests {
             (
                 "--link-mode bands --policy srpt",
                 "",
-                "--policy: `srpt` contradicts link mode bands, which has bands, quickfix and srrt",
+                "--policy: `srpt` contradicts link mode bands, which has bands, quickfix, srrt,",
             ),
             (
                 "--link-mode bands --uplink 1gbit",

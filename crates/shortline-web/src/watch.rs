@@ -7,6 +7,7 @@
 //! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`] |
 //! | head | the request is complete (or the TLS handshake is) | `header_time_max` |
 //! | response | the response is handed over | `stall_time_max` without a byte taken |
+//! | tunnel | either side closes | the route's own, kept by the tunnel |
 //!
 //! The sweep also finds clients that have gone while bytes of a next request wait unread, which
 //! keeps the end of the stream from being seen by reading.
@@ -47,6 +48,8 @@ pub enum Stage {
     Head = 1,
     /// A response waits or is sent.
     Response = 2,
+    /// Another protocol passes through.
+    Tunnel = 3,
 }
 
 /// What a connection is told to do.
@@ -182,6 +185,18 @@ impl Watch {
         }
     }
 
+    /// Another protocol passes through from now on.
+    pub fn tunnel_begins(&self) {
+        self.enter(Stage::Tunnel);
+    }
+
+    /// The connection shall end with a reset: its client takes nothing, in which case its bytes
+    /// would stay in the kernel for minutes after a close, or shall not take what it has for whole.
+    pub fn reset_on_close(&self) {
+        // It fails only where the connection has gone already.
+        let _ = socket2::SockRef::from(self).set_linger(Some(Duration::ZERO));
+    }
+
     /// The connection keeps only its socket (`true`), or has a parser again.
     pub fn set_parked(&self, parked: bool) {
         self.parked.store(parked, Ordering::Release);
@@ -258,6 +273,8 @@ pub struct ConnectionCounts {
     pub head: usize,
     /// With a response under way.
     pub response: usize,
+    /// Through which another protocol passes.
+    pub tunnel: usize,
 }
 
 /// All connections.
@@ -345,7 +362,7 @@ impl Registry {
         for (watch, order) in orders {
             expired += u64::from(order != Order::Park);
             if order == Order::Close {
-                reset_on_close(&watch);
+                watch.reset_on_close();
             }
             watch.give(order);
         }
@@ -386,7 +403,8 @@ impl Registry {
             match watch.stage.load(Ordering::Acquire) {
                 0 => counts.idle += 1,
                 1 => counts.head += 1,
-                _ => counts.response += 1,
+                2 => counts.response += 1,
+                _ => counts.tunnel += 1,
             }
         }
         counts
@@ -414,13 +432,6 @@ impl Drop for Registration {
             self.registry.emptied.notify_waiters();
         }
     }
-}
-
-/// A client that takes nothing would leave its bytes in the kernel for minutes after a close.
-fn reset_on_close(watch: &Watch) {
-    let socket = socket2::SockRef::from(watch);
-    // It fails only where the connection has gone already.
-    let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
 fn close_abandoned(watches: &[Arc<Watch>]) {

@@ -13,6 +13,7 @@ mod config;
 mod records;
 mod requests;
 mod simulations;
+mod statements;
 mod traces;
 mod words;
 
@@ -20,7 +21,7 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 12] = [
+pub const TARGETS: [(&str, Entry); 14] = [
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
@@ -29,6 +30,8 @@ pub const TARGETS: [(&str, Entry); 12] = [
     ("policy", words::policy),
     ("range", requests::range),
     ("records", records::result_csv),
+    ("route", statements::route),
+    ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
     ("units", words::units),

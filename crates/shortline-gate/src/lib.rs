@@ -7,6 +7,7 @@
 
 pub mod classify;
 mod gate;
+pub mod http;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
 pub use shortline_sched::admission::{Outcome, TypeId};

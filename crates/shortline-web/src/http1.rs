@@ -132,9 +132,8 @@ impl Body for ScheduledBody {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let polled = self.0.poll_frame(context, u32::MAX);
         if let Poll::Ready(Some(Err(_))) = polled {
-            // The connection closes: a client must not take what it has for all there is, not even
-            // where only the end tells the length.
-            self.0.account.connection().watch.reset_on_close();
+            // Where only the end tells the length, an end would make it complete.
+            self.0.account.connection().watch.reset();
         }
         polled
     }

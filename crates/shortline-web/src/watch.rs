@@ -190,11 +190,11 @@ impl Watch {
         self.enter(Stage::Tunnel);
     }
 
-    /// The connection shall end with a reset: its client takes nothing, in which case its bytes
-    /// would stay in the kernel for minutes after a close, or shall not take what it has for whole.
-    pub fn reset_on_close(&self) {
+    /// Ends the connection with a reset, now: its client must not take what it has for whole. To
+    /// close it would not do, for the sending half says goodbye when it is dropped.
+    pub fn reset(&self) {
         // It fails only where the connection has gone already.
-        let _ = socket2::SockRef::from(self).set_linger(Some(Duration::ZERO));
+        let _ = rustix::net::connect_unspec(self);
     }
 
     /// The connection keeps only its socket (`true`), or has a parser again.
@@ -362,7 +362,7 @@ impl Registry {
         for (watch, order) in orders {
             expired += u64::from(order != Order::Park);
             if order == Order::Close {
-                watch.reset_on_close();
+                reset_on_close(&watch);
             }
             watch.give(order);
         }
@@ -432,6 +432,13 @@ impl Drop for Registration {
             self.registry.emptied.notify_waiters();
         }
     }
+}
+
+/// A client that takes nothing would leave its bytes in the kernel for minutes after a close.
+fn reset_on_close(watch: &Watch) {
+    let socket = socket2::SockRef::from(watch);
+    // It fails only where the connection has gone already.
+    let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
 fn close_abandoned(watches: &[Arc<Watch>]) {

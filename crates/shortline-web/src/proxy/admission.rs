@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Method};
+use http::Method;
 use parking_lot::Mutex;
 
 /// What is asked of [`Admission`].
@@ -21,10 +21,10 @@ pub struct Asked<'a> {
     pub route: &'a str,
     /// The request's method.
     pub method: &'a Method,
-    /// The request's path as it came, without the query.
-    pub path: &'a str,
-    /// The request's header fields.
-    pub headers: &'a HeaderMap,
+    /// The host it names, without a port.
+    pub host: Option<&'a str>,
+    /// Its path as it came, with the query.
+    pub target: &'a str,
 }
 
 /// The answer to [`Asked`], in time.

@@ -7,6 +7,7 @@ use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
 
 use super::admission::Refusal;
+use super::head::Ambiguous;
 use super::upload::UploadError;
 use crate::site::Plan;
 
@@ -17,8 +18,8 @@ const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// The request can be read in two ways, and a backend might take the other.
-    #[error("ambiguous request: {0}")]
-    Ambiguous(&'static str),
+    #[error(transparent)]
+    Ambiguous(#[from] Ambiguous),
     /// The gate refused.
     #[error(transparent)]
     Refused(#[from] Refusal),

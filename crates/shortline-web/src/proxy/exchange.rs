@@ -57,36 +57,57 @@ pub async fn exchange(
     let mut failure = ProxyError::NoneUp;
     while let Some(backend) = upstream.pick(&tried) {
         let outstanding = backend.begin();
-        let mut lease = match connection(backend, worker).await {
-            Ok(lease) => lease,
+        match connection(backend, worker).await {
+            Ok(lease) => {
+                let attempt = Attempt {
+                    upstream: Arc::clone(upstream),
+                    outstanding,
+                    upload,
+                    worker,
+                };
+                return attempt.send(lease, request).await;
+            }
             Err(error) => {
-                backend.failed();
+                if !matches!(error, ProxyError::Busy { .. }) {
+                    backend.failed();
+                }
                 tried.push(Arc::clone(backend));
                 failure = error;
-                continue;
             }
-        };
+        }
+    }
+    Err(failure)
+}
+
+/// A request at its backend.
+struct Attempt {
+    upstream: Arc<Upstream>,
+    outstanding: Outstanding,
+    upload: Arc<Upload>,
+    worker: usize,
+}
+
+impl Attempt {
+    /// Sends it on `lease`, and where that is safe once more on a new connection.
+    async fn send(
+        self,
+        mut lease: Lease,
+        mut request: Request<RequestBody>,
+    ) -> Result<Answer, ProxyError> {
+        let backend = Arc::clone(self.outstanding.backend());
         loop {
             let again = (lease.reused && may_be_sent_again(&request)).then(|| copy(&request));
             let sent = lease.sender.try_send_request(request);
-            let error = match upload.awaiting(&upstream.options, sent).await {
+            let mut error = match self.upload.awaiting(&self.upstream.options, sent).await {
                 Ok(Ok(response)) => {
                     backend.succeeded();
-                    let ending = Ending {
-                        upstream: Arc::clone(upstream),
-                        outstanding,
-                        lease,
-                        upload,
-                    };
-                    return Ok(Answer { response, ending });
+                    return Ok(self.answered(lease, response));
                 }
                 Ok(Err(error)) => error,
-                Err(wait) => return Err(given_up(backend, &upload, wait)),
+                Err(wait) => return Err(given_up(&backend, &self.upload, wait)),
             };
-            let mut error = error;
             let unsent = error.take_message();
-            let error = error.into_error();
-            if let Some(failure) = upload.failure() {
+            if let Some(failure) = self.upload.failure() {
                 return Err(failure.into());
             }
             request = match unsent.or(again.filter(|_| !lease.has_received())) {
@@ -94,15 +115,27 @@ pub async fn exchange(
                 Some(request) if lease.reused => request,
                 _ => {
                     backend.failed();
-                    return Err(ProxyError::Broken(error));
+                    return Err(ProxyError::Broken(error.into_error()));
                 }
             };
-            lease = backend.connect(worker).await.inspect_err(|_| {
-                backend.failed();
-            })?;
+            lease = backend
+                .connect(self.worker)
+                .await
+                .inspect_err(|_| backend.failed())?;
         }
     }
-    Err(failure)
+
+    fn answered(self, lease: Lease, response: Response<Incoming>) -> Answer {
+        Answer {
+            response,
+            ending: Ending {
+                upstream: self.upstream,
+                outstanding: self.outstanding,
+                lease,
+                upload: self.upload,
+            },
+        }
+    }
 }
 
 async fn connection(backend: &Backend, worker: usize) -> Result<Lease, ProxyError> {
@@ -148,7 +181,8 @@ fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
 impl Ending {
     /// The response's last byte has come, or (`complete` is false) never will.
     pub fn over(&self, complete: bool) {
-        if !complete {
+        // A client that breaks off its own request may have been the reason.
+        if !complete && self.upload.failure().is_none() {
             self.outstanding.backend().failed();
         }
         // A backend that has answered in full does not want the rest.

@@ -8,7 +8,7 @@
 //! - `Host` is the client's. `Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Host`, `-Proto` tell
 //!   the client; what it claims itself in such fields is dropped unless the route trusts it.
 //! - Refused as ambiguous (RFC 9112 11.2): a transfer coding but `chunked` alone, a path with `.`
-//!   or `..` however spelt, CONNECT. Both `Transfer-Encoding` and `Content-Length`: the latter is
+//!   or `..` however spelt. Both `Transfer-Encoding` and `Content-Length`: the latter is
 //!   dropped, and the client's connection closed after the response (RFC 9112 6.3), by `hyper`.
 
 use std::net::IpAddr;
@@ -16,12 +16,9 @@ use std::net::IpAddr;
 use http::header::{self, Entry, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::{PathAndQuery, Uri};
-use http::{HeaderMap, Method, Request, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version};
 use http_body::Body;
 use percent_encoding::percent_decode_str;
-
-use super::error::ProxyError;
-use super::upload::RequestBody;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -64,19 +61,24 @@ pub struct Forwarding {
     pub trust: bool,
 }
 
+/// A request that a backend might read in another way than we do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("ambiguous request: {0}")]
+pub struct Ambiguous(&'static str);
+
 /// Refuses what a backend might read in another way than we do.
-pub fn refuse_ambiguous(head: &Parts) -> Result<(), ProxyError> {
-    if head.method == Method::CONNECT {
-        return Err(ProxyError::Ambiguous("CONNECT is for forward proxies"));
-    }
+///
+/// # Errors
+/// [`Ambiguous`] says what.
+pub fn refuse_ambiguous(head: &Parts) -> Result<(), Ambiguous> {
     let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next()
         && (codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
     {
-        return Err(ProxyError::Ambiguous("a transfer coding but chunked"));
+        return Err(Ambiguous("a transfer coding but chunked"));
     }
     if climbs(head.uri.path()) {
-        return Err(ProxyError::Ambiguous("a dot segment in the path"));
+        return Err(Ambiguous("a dot segment in the path"));
     }
     Ok(())
 }
@@ -90,6 +92,19 @@ fn climbs(path: &str) -> bool {
         .any(|name| name == b"." || name == b"..")
 }
 
+/// The host that a request names, without a port.
+pub fn host_name(head: &Parts) -> Option<&str> {
+    let host = match head.uri.host() {
+        Some(host) => host,
+        None => head.headers.get(header::HOST)?.to_str().ok()?,
+    };
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    match host.rsplit_once(':') {
+        Some((name, port)) if digits(port) => Some(name),
+        _ => Some(host),
+    }
+}
+
 /// The protocol that the client wants to switch to, if it may.
 pub fn upgrade_asked(head: &Parts) -> Option<HeaderValue> {
     let asked = head.headers.get(header::UPGRADE)?;
@@ -100,30 +115,25 @@ pub fn upgrade_asked(head: &Parts) -> Option<HeaderValue> {
     allowed.then(|| asked.clone())
 }
 
-/// The request as the backend gets it.
+/// The request as the backend gets it. `body_bytes` is `None` where only the end of the body tells.
 pub fn to_backend(
-    head: Parts,
-    body: RequestBody,
+    mut head: Parts,
+    body_bytes: Option<u64>,
     upgrade: Option<&HeaderValue>,
     forwarding: &Forwarding,
-) -> Request<RequestBody> {
-    let Parts {
-        method,
-        uri,
-        mut headers,
-        ..
-    } = head;
-    let host = host(&uri, &headers);
-    let takes_trailers = takes_trailers(&headers);
+) -> Parts {
+    let headers = &mut head.headers;
+    let host = host(&head.uri, headers);
+    let takes_trailers = takes_trailers(headers);
     let said_length = headers.contains_key(header::CONTENT_LENGTH);
-    strip(&mut headers);
+    strip(headers);
     if !forwarding.trust {
-        drop_claims(&mut headers);
+        drop_claims(headers);
     }
-    forward(&mut headers, &host, forwarding);
+    forward(headers, &host, forwarding);
     headers.insert(header::HOST, host);
     headers.remove(header::CONTENT_LENGTH);
-    match body.size_hint().exact() {
+    match body_bytes {
         Some(0) if !said_length => {}
         Some(bytes) => {
             headers.insert(header::CONTENT_LENGTH, bytes.into());
@@ -140,11 +150,9 @@ pub fn to_backend(
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
     }
-    let mut request = Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = origin_form(&uri);
-    *request.headers_mut() = headers;
-    request
+    head.uri = origin_form(&head.uri);
+    head.version = Version::HTTP_11;
+    head
 }
 
 /// The response's fields as the client gets them.
@@ -283,7 +291,7 @@ mod tests {
     use super::*;
 
     fn parts(uri: &str, fields: &[(&'static str, &str)]) -> Parts {
-        let mut request = Request::builder().uri(uri);
+        let mut request = http::Request::builder().uri(uri);
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
@@ -298,8 +306,7 @@ mod tests {
         };
         let head = parts(uri, fields);
         let upgrade = upgrade_asked(&head);
-        let request = to_backend(head, RequestBody::none(), upgrade.as_ref(), &forwarding);
-        request.headers().clone()
+        to_backend(head, Some(0), upgrade.as_ref(), &forwarding).headers
     }
 
     fn refused(uri: &str, fields: &[(&'static str, &str)]) -> bool {
@@ -378,6 +385,17 @@ mod tests {
         assert_eq!(host("http://target:81/x"), "target:81");
         assert_eq!(host("/x"), "field");
         assert_eq!(sent("/x", &[], false)["host"], "localhost");
+    }
+
+    #[test]
+    fn a_host_is_named_without_its_port() {
+        let named = |uri, field| {
+            let head = parts(uri, &[("host", field)]);
+            host_name(&head).map(str::to_owned)
+        };
+        assert_eq!(named("/", "shop:81").unwrap(), "shop");
+        assert_eq!(named("/", "[::1]").unwrap(), "[::1]");
+        assert_eq!(named("http://target:81/", "shop").unwrap(), "target");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | [`admission`] | when a request may go to its backend: a trait, which the gate implements |
 //! | [`upstream`] | which of several backends, and which of them are up |
 //! | `pool` | connections to one backend, kept alive |
-//! | `head` | header fields, both ways: hop by hop, `Forwarded`, `Host` |
+//! | [`head`] | header fields, both ways: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
 //! | `relay` | the response's body, between the backend and the uplink |
@@ -24,7 +24,7 @@ mod address;
 pub mod admission;
 mod error;
 mod exchange;
-mod head;
+pub mod head;
 mod pool;
 mod relay;
 pub mod routes;
@@ -34,7 +34,8 @@ pub mod upstream;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body::Body;
 use hyper::upgrade::Upgraded;
 
 pub use address::{AddressError, UpstreamAddress};
@@ -78,8 +79,8 @@ pub async fn ask(
                 .admit(&Asked {
                     route: &route.path,
                     method: &head.method,
-                    path: head.uri.path(),
-                    headers: &head.headers,
+                    host: head::host_name(&head),
+                    target: head.uri.path_and_query().map_or("/", |path| path.as_str()),
                 })
                 .await?,
         ),
@@ -94,7 +95,9 @@ pub async fn ask(
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
-    let request = head::to_backend(head, body, upgrade.as_ref(), &forwarding);
+    let body_bytes = body.size_hint().exact();
+    let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
+    let request = Request::from_parts(head, body);
     let answer = exchange::exchange(upstream, connection.worker, request).await?;
     proxied(answer, &method, upgrade, held).await
 }

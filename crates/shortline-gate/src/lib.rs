@@ -5,7 +5,9 @@
 //! decides, this crate has the clock, the waiting tasks and the relays that ask it.
 #![forbid(unsafe_code)]
 
+pub mod classify;
 mod gate;
+pub mod http;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
 pub use shortline_sched::admission::{Outcome, TypeId};

@@ -181,6 +181,20 @@ impl Scheduler {
         }
     }
 
+    /// Tells a new total of a job's work, for a driver that learns it only as the work is done. A
+    /// job that waits is put in its new place. Its deadline stays, and so does what `fsp` made of
+    /// the first total.
+    pub fn revise(&mut self, id: JobId, work_total: u64) {
+        let Some(job) = self.job_mut(id) else {
+            return;
+        };
+        job.work_total = work_total;
+        job.work_estimate = work_total;
+        if self.by_rank.contains(id.slot) {
+            self.enter_index(id);
+        }
+    }
+
     /// Tells news of the path to a job's client. A job that waits is put in its new place.
     /// Policies that do not need paths do not mind.
     pub fn update_path(&mut self, id: JobId, path: PathView) {

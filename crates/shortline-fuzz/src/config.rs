@@ -16,6 +16,7 @@ mod gate {
 #[path = "../../shortline/src/serve"]
 mod serve {
     pub mod options;
+    pub mod routes;
 }
 
 /// A whole file: an error names it and is one line.

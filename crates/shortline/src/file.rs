@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::gate::options::GateOptions;
 use super::serve::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::serve::routes::RouteKeys;
 
 /// The most bytes a configuration file may have.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -24,6 +25,8 @@ pub struct File {
     pub uplink: UplinkOptions,
     /// `[site]`
     pub site: SiteKeys,
+    /// `[[route]]`, once per path.
+    pub route: Vec<RouteKeys>,
     /// `[limits]`
     pub limits: LimitOptions,
     /// `[admin]`

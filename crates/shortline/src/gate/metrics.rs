@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use shortline_sched::admission::{Totals, TypeView};
 
-use super::status::Status;
+use super::status::{Connections, Status};
 use crate::admin::prometheus::Text;
 
 /// All metrics of one moment.
@@ -30,7 +30,9 @@ pub fn render(status: &Status) -> String {
     );
     load(&mut text, status);
     totals(&mut text, &status.admission.totals);
-    connections(&mut text, status);
+    if let Some(counts) = &status.connections {
+        connections(&mut text, counts);
+    }
     types(&mut text, &status.admission.types);
     text.finish()
 }
@@ -97,8 +99,7 @@ fn totals(text: &mut Text, totals: &Totals) {
     );
 }
 
-fn connections(text: &mut Text, status: &Status) {
-    let counts = &status.connections;
+fn connections(text: &mut Text, counts: &Connections) {
     text.gauge(
         "gate_connections",
         "Open connections of clients.",

@@ -5,6 +5,7 @@ mod history;
 mod metrics;
 pub mod options;
 mod page;
+mod relays;
 mod running;
 mod settings;
 mod show;

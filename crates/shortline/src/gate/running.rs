@@ -4,28 +4,24 @@
 //! it, or keeps everything as it is and says why. What cannot change without losing connections or
 //! what was learnt (addresses, the backend, limits) changes at a restart.
 
-use std::future::Future;
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use sd_notify::NotifyState;
 use shortline_gate::Gate;
-use shortline_gate::classify::{Classifier, Client};
-use shortline_gate::postgres::{self, AdminDatabase, Classify, PostgresConfig};
-use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
-use shortline_gate::relay::{Registry, Upstream};
+use shortline_gate::classify::Classifier;
+use shortline_gate::relay::Registry;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::estimates::Keeper;
-use super::options::UpstreamTlsMode;
+use super::relays::{self, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
-use super::{Args, Kind, show};
+use super::{Args, Kind};
 use crate::admin;
 use crate::daemon::{Signals, Told, notify};
 use crate::error::CommandError;
-use crate::sockets::{bind, handed_over};
+use crate::sockets::bind;
 
 /// Relays until a signal ends it.
 ///
@@ -49,9 +45,9 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
 }
 
 /// A relay never ends by itself unless something is wrong.
-fn why(ended: Option<Result<std::io::Result<()>, tokio::task::JoinError>>) -> CommandError {
+fn why(ended: Option<Result<Result<(), CommandError>, JoinError>>) -> CommandError {
     match ended {
-        Some(Ok(Err(error))) => CommandError::failure(format!("relay: {error}")),
+        Some(Ok(Err(error))) => error,
         Some(Err(panic)) => CommandError::failure(format!("relay: {panic}")),
         Some(Ok(Ok(()))) | None => CommandError::failure("the relay ended by itself"),
     }
@@ -62,11 +58,10 @@ struct Running {
     args: Args,
     settings: Settings,
     classifier: Classifier,
-    registry: Arc<Registry>,
     view: View,
     keeper: Option<Keeper>,
     /// One relay an address.
-    relays: JoinSet<std::io::Result<()>>,
+    relays: JoinSet<Result<(), CommandError>>,
     /// Tells the relays to end.
     ending: watch::Sender<bool>,
 }
@@ -80,86 +75,37 @@ impl Running {
         let keeper = keeper.transpose()?;
         let registry: Arc<Registry> = Arc::default();
         let counted = Arc::clone(&registry);
+        // The web server of gate http counts its connections itself, and does not tell us.
+        let is_counted = settings.kind != Kind::Http;
+        let connections = move || is_counted.then(|| counted.counts().into());
         let mut running = Self {
-            view: View::new(gate.clone(), move || counted.counts().into(), &settings),
+            view: View::new(gate.clone(), connections, &settings),
             args,
             classifier,
-            registry,
             keeper,
             relays: JoinSet::new(),
             ending: watch::Sender::new(false),
             settings,
         };
-        let sockets = open_sockets(&running.settings)?;
+        let sockets = relays::open_sockets(&running.settings)?;
         if let Some(address) = running.settings.admin {
             let connections_max = running.settings.admin_connections_max;
             admin::start(bind(address)?, connections_max, running.view.clone())
                 .map_err(CommandError::failure)?;
         }
-        match running.settings.kind {
-            Kind::Postgres => running.relay_postgres(sockets, &gate)?,
-            kind @ (Kind::Http | Kind::Mysql) => {
-                let name = kind.name();
-                return Err(CommandError::failure(format!(
-                    "`gate {name}` comes in a later release; this one has gate postgres"
-                )));
-            }
-        }
+        let starting = Starting {
+            settings: &running.settings,
+            classifier: &running.classifier,
+            gate: &gate,
+            view: &running.view,
+            registry: &registry,
+            ending: &running.ending,
+        };
+        starting.relay(sockets, &mut running.relays)?;
         if let Some(keeper) = &running.keeper {
             keeper.start();
         }
         Ok(running)
-    }
-
-    fn relay_postgres(
-        &mut self,
-        sockets: Vec<TcpListener>,
-        gate: &Gate,
-    ) -> Result<(), CommandError> {
-        let settings = &self.settings;
-        let config = PostgresConfig {
-            upstream: upstream(settings)?,
-            upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
-            client_tls: client_tls(settings, &[postgres::ALPN]).map_err(CommandError::failure)?,
-            limits: settings.limits.clone(),
-            classify: classify(&self.classifier, gate),
-            notice_after: settings.gate.slow_wait,
-            admin: self.admin_database(),
-            registry: Arc::clone(&self.registry),
-        };
-        for socket in sockets {
-            socket
-                .set_nonblocking(true)
-                .map_err(CommandError::failure)?;
-            let address = socket.local_addr().map_err(CommandError::failure)?;
-            let listener =
-                tokio::net::TcpListener::from_std(socket).map_err(CommandError::failure)?;
-            eprintln!("shortline: listening on {address} (postgres)");
-            let ending = self.until_ending();
-            self.relays.spawn(postgres::run(
-                listener,
-                config.clone(),
-                gate.clone(),
-                ending,
-            ));
-        }
-        Ok(())
-    }
-
-    fn admin_database(&self) -> Option<AdminDatabase> {
-        let (name, view) = (self.settings.admin_database.clone(), self.view.clone());
-        (!name.is_empty()).then(|| AdminDatabase {
-            name,
-            answer: Arc::new(move |command| show::answer(command, &view.status())),
-        })
-    }
-
-    fn until_ending(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut ending = self.ending.subscribe();
-        async move {
-            // Gone is ended, too.
-            let _ = ending.wait_for(|is_ending| *is_ending).await;
-        }
     }
 
     fn reload(&mut self) {
@@ -202,63 +148,6 @@ impl Running {
         }
         result
     }
-}
-
-/// The sockets that systemd hands over, else those of the settings.
-fn open_sockets(settings: &Settings) -> Result<Vec<TcpListener>, CommandError> {
-    let handed_over: Vec<TcpListener> = handed_over()?
-        .into_iter()
-        .map(|(socket, _)| socket)
-        .collect();
-    if !handed_over.is_empty() {
-        return Ok(handed_over);
-    }
-    if settings.listen.is_empty() {
-        return Err(CommandError::Usage(format!(
-            "gate {}: where do clients connect? Add --listen ADDR, or the key gate.listen to the \
-             file",
-            settings.kind.name()
-        )));
-    }
-    settings
-        .listen
-        .iter()
-        .map(|address| bind(*address))
-        .collect()
-}
-
-fn classify(classifier: &Classifier, gate: &Gate) -> Classify {
-    let (classifier, gate) = (classifier.clone(), gate.clone());
-    Arc::new(move |statement: &[u8], client: &Client<'_>| {
-        gate.type_of(&classifier.statement(statement, client))
-    })
-}
-
-fn upstream(settings: &Settings) -> Result<Upstream, CommandError> {
-    let upstream = settings.upstream.parse();
-    upstream.map_err(|error| CommandError::Usage(format!("upstream: {error}")))
-}
-
-fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
-    match (settings.upstream_tls, &settings.upstream_ca) {
-        (UpstreamTlsMode::Disable, _) => Ok(UpstreamTls::Disable),
-        (UpstreamTlsMode::Prefer, _) => UpstreamTls::prefer(),
-        (UpstreamTlsMode::Require, _) => UpstreamTls::require(),
-        (UpstreamTlsMode::VerifyFull, authorities) => {
-            let authorities = authorities.as_deref();
-            UpstreamTls::verify_full(
-                authorities
-                    .expect("invariant: the settings refuse verify-full without authorities"),
-            )
-        }
-    }
-}
-
-fn client_tls(settings: &Settings, alpn: &[&[u8]]) -> Result<Option<ClientTls>, TlsError> {
-    let Some(files) = &settings.client_tls else {
-        return Ok(None);
-    };
-    ClientTls::load(&files.cert, &files.key, alpn, settings.is_tls_required).map(Some)
 }
 
 /// What a reload cannot change.

@@ -97,6 +97,9 @@ struct Resolving<'a> {
 impl Resolving<'_> {
     fn settings(self) -> Result<Settings, String> {
         self.refuse_contradictions()?;
+        if self.kind == Kind::Http {
+            self.refuse_for_http()?;
+        }
         let classifier = self.classifier()?;
         let gate = self.gate()?;
         let limits = self.limits()?;
@@ -173,6 +176,35 @@ impl Resolving<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// What only databases' protocols have.
+    fn refuse_for_http(&self) -> Result<(), String> {
+        macro_rules! given {
+            ($($field:ident $key:literal),* $(,)?) => {
+                [$(($key, self.flags.$field.is_some(), self.merged.$field.is_some())),*]
+            };
+        }
+        let strange = given![
+            tls_required "tls-required",
+            upstream_tls "upstream-tls",
+            upstream_ca "upstream-ca",
+            types_from "types-from",
+            admin_database "admin-database",
+            authentication_time_max "authentication-time-max",
+            message_size_max "message-size-max",
+            held_size_max "held-size-max",
+            pipelined_max "pipelined-max",
+            statements_max "statements-max",
+            threads "threads",
+        ];
+        match strange.iter().find(|(_, _, is_given)| *is_given) {
+            None => Ok(()),
+            Some(&(key, by_flag, _)) => Err(format!(
+                "{}: means nothing to gate http: leave it out",
+                self.at(by_flag, key)
+            )),
+        }
     }
 
     fn classifier(&self) -> Result<ClassifierConfig, String> {
@@ -451,6 +483,11 @@ mod tests {
         assert!(verify.contains("--upstream-ca"), "{verify}");
         let authorities = refused(&format!("{UPSTREAM} --upstream-ca a.pem"), "");
         assert!(authorities.contains("verify-full"), "{authorities}");
+        let http = refused("http --upstream app:80 --statements-max 5", "");
+        assert!(
+            http.starts_with("--statements-max: means nothing"),
+            "{http}"
+        );
         let wait = refused(&format!("{UPSTREAM} --wait-max 0s"), "");
         assert!(
             wait.starts_with("--wait-max: must be more than 0"),

@@ -167,7 +167,7 @@ fn types(status: &Status) -> Table {
 }
 
 fn clients(status: &Status) -> Table {
-    let counts = &status.connections;
+    let counts = status.connections.unwrap_or_default();
     one_row([
         ("open", counts.open.to_string()),
         ("total", counts.total.to_string()),
@@ -241,7 +241,7 @@ mod tests {
                 wait_max_seconds: 120.0,
             },
             admission: gate.snapshot(),
-            connections: Connections::default(),
+            connections: Some(Connections::default()),
         }
     }
 

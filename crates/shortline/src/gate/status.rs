@@ -25,8 +25,8 @@ pub struct Status {
     pub settings: Told,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
-    /// Clients' connections.
-    pub connections: Connections,
+    /// Clients' connections, where the relay tells of them.
+    pub connections: Option<Connections>,
 }
 
 /// Clients' connections.
@@ -69,7 +69,7 @@ pub struct Told {
 #[derive(Clone)]
 pub struct View {
     gate: Gate,
-    connections: Arc<dyn Fn() -> Connections + Send + Sync>,
+    connections: Arc<dyn Fn() -> Option<Connections> + Send + Sync>,
     history: History,
     started: Instant,
     told: Arc<RwLock<Told>>,
@@ -79,7 +79,7 @@ impl View {
     /// A gate that starts now.
     pub fn new(
         gate: Gate,
-        connections: impl Fn() -> Connections + Send + Sync + 'static,
+        connections: impl Fn() -> Option<Connections> + Send + Sync + 'static,
         settings: &Settings,
     ) -> Self {
         let started = Instant::now();

@@ -1,6 +1,9 @@
 //! The server's state as Prometheus text.
 
+use std::fmt::Display;
+
 use shortline_link::LinkSnapshot;
+use shortline_web::proxy::upstream::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
 
@@ -105,6 +108,7 @@ fn server(page: &mut Text, server: &ServerSnapshot) {
             ([("stage", "idle")], connections.idle),
             ([("stage", "head")], connections.head),
             ([("stage", "response")], connections.response),
+            ([("stage", "tunnel")], connections.tunnel),
         ],
     );
     page.counter(
@@ -131,6 +135,47 @@ fn server(page: &mut Text, server: &ServerSnapshot) {
         "disk_jobs",
         "Responses that wait for the disk.",
         server.disk_jobs,
+    );
+    backends(page, &server.backends);
+}
+
+fn backends(page: &mut Text, backends: &[BackendSnapshot]) {
+    fn of<'a, V: Display>(
+        backends: &'a [BackendSnapshot],
+        value: impl Fn(&BackendSnapshot) -> V + 'a,
+    ) -> impl Iterator<Item = ([(&'a str, &'a str); 1], V)> {
+        let label = |backend: &'a BackendSnapshot| [("backend", backend.address.as_str())];
+        backends
+            .iter()
+            .map(move |backend| (label(backend), value(backend)))
+    }
+    if backends.is_empty() {
+        return;
+    }
+    page.gauge_of(
+        "backend_up",
+        "Whether the server behind a route seems to be up.",
+        of(backends, |backend| u8::from(backend.up)),
+    );
+    page.gauge_of(
+        "backend_requests",
+        "Requests under way at it.",
+        of(backends, |backend| backend.outstanding),
+    );
+    page.gauge_of(
+        "backend_connections",
+        "Open connections to it.",
+        of(backends, |backend| backend.connections_open),
+    );
+    page.counter_of(
+        "backend_requests_total",
+        "Requests sent to it, tries included.",
+        of(backends, |backend| backend.requests_total),
+    );
+    page.counter_of(
+        "backend_failures_total",
+        "Of these, that it failed.",
+        of(backends, |backend| backend.failures_total),
     );
 }
 

@@ -5,11 +5,12 @@ mod combined;
 mod metrics;
 pub mod options;
 mod ordering;
+pub mod routes;
 mod running;
 mod settings;
 mod sockets;
 mod status;
-mod tls;
+pub mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -48,7 +48,8 @@ function showStatus(status) {
   say("waiting-note", `of ${count(settings.queue_max)} that may, ${time(settings.wait_max_seconds * 1e9)} at most`);
   say("running", count(admission.running));
   const paused = admission.running - admission.active;
-  say("running-note", `${paused ? `${count(paused)} paused · ` : ""}${count(connections.open)} connections`);
+  const open = connections ? [`${count(connections.open)} connections`] : [];
+  say("running-note", [...(paused ? [`${count(paused)} paused`] : []), ...open].join(" · "));
   showLoad(admission);
   showRate();
   showCapacity(settings, admission);

@@ -16,7 +16,7 @@ use shortline_web::Limits;
 use shortline_web::proxy::admission::{Admission, Admitting, Asked, Permit, Refusal};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};
-use shortline_web::server::{AccessLog, Listener, Server, Settings};
+use shortline_web::server::{AccessLog, Listener, Server, ServerSnapshot, Settings};
 use tokio::net::TcpListener;
 
 use crate::classify::Classifier;
@@ -26,6 +26,7 @@ use crate::gate::{Admitted, Gate, Refused};
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a gate in front of a web application is told.
+#[derive(Clone)]
 pub struct HttpConfig {
     /// The backends.
     pub upstream: UpstreamOptions,
@@ -54,12 +55,6 @@ pub enum HttpError {
     Io(#[from] io::Error),
 }
 
-/// Admits the requests of a proxy through a gate.
-pub struct GateAdmission {
-    gate: Gate,
-    classifier: Classifier,
-}
-
 /// Relays what clients of `listener` ask to the backends, admitted through `gate`, until
 /// `shutdown`; then lets responses finish.
 ///
@@ -71,38 +66,87 @@ pub async fn run(
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), HttpError> {
-    let link = Link::new(config.link)?;
-    let socket = listener.into_std()?;
-    link.prepare_listener(&socket)?;
-    let pacer = tokio::spawn({
-        let link = Arc::clone(&link);
-        async move { link.run().await }
-    });
-    let settings = Settings {
-        site: None,
-        routes: Routes::new(vec![Route {
-            path: "/".to_owned(),
-            upstream: Upstream::open(config.upstream),
-            admission: Some(GateAdmission::new(gate, config.classifier)),
-        }]),
-        limits: config.limits,
-        link,
-    };
-    let server = Server::new(settings, config.access_log);
-    let listeners = vec![Listener {
-        socket,
-        tls: config.tls,
-    }];
-    let drained = async {
-        shutdown.await;
-        let closed = server.drain(config.drain_time_max).await;
-        if closed > 0 {
-            tracing::warn!("closed {closed} connections with responses under way");
-        }
-    };
-    let (served, ()) = tokio::join!(server.run(listeners), drained);
-    pacer.abort();
-    Ok(served?)
+    let relay = HttpRelay::new(config, gate)?;
+    relay.run(vec![listener], shutdown).await
+}
+
+/// A relay at any number of addresses, which can be looked at while it runs.
+pub struct HttpRelay {
+    server: Arc<Server>,
+    link: Arc<Link>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    drain_time_max: Duration,
+}
+
+/// Admits the requests of a proxy through a gate.
+pub struct GateAdmission {
+    gate: Gate,
+    classifier: Classifier,
+}
+
+impl HttpRelay {
+    /// A relay that does not listen yet. Call inside a runtime.
+    ///
+    /// # Errors
+    /// [`HttpError::Link`]
+    pub fn new(config: HttpConfig, gate: Gate) -> Result<Self, HttpError> {
+        let link = Link::new(config.link)?;
+        let settings = Settings {
+            site: None,
+            routes: Routes::new(vec![Route {
+                path: "/".to_owned(),
+                upstream: Upstream::open(config.upstream),
+                admission: Some(GateAdmission::new(gate, config.classifier)),
+            }]),
+            limits: config.limits,
+            link: Arc::clone(&link),
+        };
+        Ok(Self {
+            server: Server::new(settings, config.access_log),
+            link,
+            tls: config.tls,
+            drain_time_max: config.drain_time_max,
+        })
+    }
+
+    /// Its connections, responses and backends now.
+    pub fn snapshot(&self) -> ServerSnapshot {
+        self.server.snapshot()
+    }
+
+    /// Relays until `shutdown`; then lets responses finish.
+    ///
+    /// # Errors
+    /// [`HttpError::Io`]
+    pub async fn run(
+        &self,
+        listeners: Vec<TcpListener>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), HttpError> {
+        let listeners = listeners.into_iter().map(|listener| self.prepare(listener));
+        let listeners = listeners.collect::<io::Result<Vec<_>>>()?;
+        let link = Arc::clone(&self.link);
+        let pacer = tokio::spawn(async move { link.run().await });
+        let drained = async {
+            shutdown.await;
+            let closed = self.server.drain(self.drain_time_max).await;
+            if closed > 0 {
+                tracing::warn!("closed {closed} connections with responses under way");
+            }
+        };
+        let (served, ()) = tokio::join!(self.server.run(listeners), drained);
+        pacer.abort();
+        Ok(served?)
+    }
+
+    fn prepare(&self, listener: TcpListener) -> io::Result<Listener> {
+        let socket = listener.into_std()?;
+        self.link.prepare_listener(&socket)?;
+        Ok(Listener {
+            socket,
+            tls: self.tls.clone(),
+        })
+    }
 }
 
 impl GateAdmission {

@@ -215,8 +215,8 @@ impl Queue {
         self.scheduler.record(id, u64::from(payload_bytes));
         if unknown && let Some(job) = self.scheduler.job(id) {
             let sent = job.work_done;
-            let left = sent.max(UNKNOWN_BYTES_MIN);
-            self.scheduler.revise(id, sent.saturating_add(left));
+            let total = sent.saturating_add(sent.max(UNKNOWN_BYTES_MIN));
+            self.scheduler.revise(id, total, self.link_ns(total));
         }
     }
 
@@ -224,7 +224,7 @@ impl Queue {
     pub fn complete(&mut self, id: JobId) {
         if let Some(job) = self.scheduler.job(id) {
             let sent = job.work_done;
-            self.scheduler.revise(id, sent);
+            self.scheduler.revise(id, sent, self.link_ns(sent));
         }
     }
 

@@ -181,16 +181,20 @@ impl Scheduler {
         }
     }
 
-    /// Tells a new total of a job's work, for a driver that learns it only as the work is done. A
-    /// job that waits is put in its new place. Its deadline stays, and so does what `fsp` made of
-    /// the first total.
-    pub fn revise(&mut self, id: JobId, work_total: u64) {
+    /// Tells a new total of a job's work, and the time it is expected to take alone, for a driver
+    /// that learns them only as the work is done. A job that waits is put in its new place; with
+    /// aging its deadline is that of the new total. `fsp` goes by the first one.
+    pub fn revise(&mut self, id: JobId, work_total: u64, service_ns_expected: u64) {
+        let aging = self.aging;
         let Some(job) = self.job_mut(id) else {
             return;
         };
         job.work_total = work_total;
         job.work_estimate = work_total;
+        job.service_ns_expected = service_ns_expected;
+        job.deadline_ns = aging.map(|aging| aging.deadline_ns(job.arrival_ns, service_ns_expected));
         if self.by_rank.contains(id.slot) {
+            self.leave_index(id.slot);
             self.enter_index(id);
         }
     }

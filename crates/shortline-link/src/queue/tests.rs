@@ -247,21 +247,11 @@ async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
     assert_eq!(queue.take_grant(waiting), Some(QUANTUM));
 }
 
-/// A queue in mode `slots` with one slot, so that the next grant shows who is first.
-async fn one_at_a_time() -> (Queue, [Arc<Transport>; 2], Vec<TcpStream>) {
-    let (mut queue, first, client) = queue_and_connection(LinkMode::Paced).await;
-    let (_, second, other_client) = queue_and_connection(LinkMode::Paced).await;
-    // Nothing is due before the next second.
-    if let Gate::Paced(pacer) = &mut queue.gate {
-        pacer.charge(1_000_000);
-    }
-    (queue, [first, second], vec![client, other_client])
-}
-
 #[tokio::test]
 async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
     for (known_bytes, unknown_first) in [(40_000, false), (60_000, true)] {
-        let (mut queue, [one, other], _clients) = one_at_a_time().await;
+        let (mut queue, one, _client) = queue_and_connection(LinkMode::Paced).await;
+        let (_, other, _other_client) = queue_and_connection(LinkMode::Paced).await;
         let unknown = queue.submit(&one, Length::Unknown, None, 0).unwrap();
         queue.hand_over(unknown, 50_000);
         one.drained();

@@ -83,6 +83,14 @@ impl Window {
         self.sum_ns += service_ns;
     }
 
+    /// Changes the unit of all times.
+    pub(super) fn rescale(&mut self, factor: f64) {
+        for ns in &mut self.samples {
+            *ns = ((*ns as f64 * factor) as u64).min(SERVICE_NS_MAX);
+        }
+        self.sum_ns = self.samples.iter().sum();
+    }
+
     /// How many requests count.
     pub(super) fn len(&self) -> usize {
         self.samples.len()

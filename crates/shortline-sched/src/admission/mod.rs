@@ -49,6 +49,7 @@ mod deadlines;
 mod estimate;
 mod queue;
 mod requests;
+mod slowdown;
 mod types;
 mod view;
 
@@ -65,7 +66,7 @@ use aging::{Expected, Moment, Rate};
 use capacity::{Control, Ended};
 use queue::Queue;
 use requests::{Requests, Running, Stage};
-use types::Types;
+use types::{Learnt, Types};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +164,7 @@ impl Admission {
         let now_ns = self.tell_time(now_ns);
         let kind = self.types.index(request_type);
         self.refresh(kind);
-        if !self.fits(self.types.load_ns(kind)) && !self.dry_run {
+        if !self.starts_at_once(kind) {
             self.may_wait(kind)?;
         }
         if self.queue.len() == 0 {
@@ -171,7 +172,7 @@ impl Admission {
         }
         let id = self.requests.add(kind, now_ns);
         let expected = Expected {
-            service_ns: self.types.get(kind).service_ns(),
+            service_ns: self.types.service_ns(kind),
             capacity_ns: self.moment().capacity_ns as u64,
         };
         self.queue
@@ -236,9 +237,14 @@ impl Admission {
             }
             Outcome::Failed => self.totals.failed += 1,
         }
-        if self.types.get_mut(kind).end(service_ns, outcome) {
-            self.types.learn(kind, service_ns);
-            self.queue.rank_anew(&mut self.types, kind);
+        match self.types.end(kind, service_ns, outcome) {
+            Learnt::Nothing => {}
+            Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
+            Learnt::Unit => {
+                for kind in 0..self.types.len() {
+                    self.queue.rank_anew(&mut self.types, kind);
+                }
+            }
         }
     }
 
@@ -359,7 +365,16 @@ impl Admission {
         self.active == 0 || self.load_ns.saturating_add(load_ns) <= capacity_ns
     }
 
-    /// Whether a request that does not fit may wait.
+    /// Whether a new request of a type would surely start before all that wait.
+    fn starts_at_once(&self, kind: usize) -> bool {
+        let first = match self.order {
+            Order::Sjf => self.queue.is_shorter(&self.types, kind),
+            Order::Fifo | Order::SjfAging(_) => self.queue.len() == 0,
+        };
+        self.dry_run || first && self.fits(self.types.load_ns(kind))
+    }
+
+    /// Whether a request that does not start at once may wait.
     fn may_wait(&mut self, kind: usize) -> Result<(), Refusal> {
         let refusal = if self.queue.len() >= self.queue_max {
             self.totals.refused_full += 1;

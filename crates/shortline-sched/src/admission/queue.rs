@@ -46,13 +46,20 @@ impl Queue {
         moment: Moment,
     ) -> Option<RequestId> {
         let job = self.types.peek(moment.now_ns)?;
-        let kind = types.get(self.kinds[job.index()]);
-        let (first, _) = kind.ends?;
+        let kind = self.kinds[job.index()];
+        let (first, _) = types.get(kind).ends?;
         let Some(bounds) = &mut self.bounds else {
             return Some(first);
         };
         let deadline_ns = requests.waiting(first)?.deadline_ns;
-        Some(bounds.first(moment, (deadline_ns, first), kind.service_ns()))
+        Some(bounds.first(moment, (deadline_ns, first), types.service_ns(kind)))
+    }
+
+    /// Whether a type is shorter than all that wait.
+    pub(super) fn is_shorter(&self, types: &Types, kind: usize) -> bool {
+        let own_ns = types.get(kind).estimate_ns();
+        let first = self.types.peek(0);
+        first.is_none_or(|job| own_ns < types.get(self.kinds[job.index()]).estimate_ns())
     }
 
     /// Adds a request behind all others of its type.
@@ -125,7 +132,7 @@ impl Queue {
         let spec = JobSpec {
             // Counts arrivals, so that two of one instant keep their order.
             arrival_ns: first.sequence,
-            work: entry.service_ns(),
+            work: entry.estimate_ns(),
             ..JobSpec::default()
         };
         // There is room for every type.
@@ -142,12 +149,15 @@ impl Queue {
     /// The expected service of all that would go before a new request of a type, in
     /// nanoseconds, deadlines left out.
     pub(super) fn ahead_ns(&self, types: &Types, order: Order, kind: usize) -> u64 {
-        let own_ns = types.get(kind).service_ns();
+        let own_ns = types.get(kind).estimate_ns();
         self.types
             .jobs()
-            .map(|(job, _)| types.get(self.kinds[job.index()]))
-            .filter(|other| order == Order::Fifo || other.service_ns() <= own_ns)
-            .map(|other| other.service_ns().saturating_mul(other.waiting as u64))
+            .map(|(job, _)| self.kinds[job.index()])
+            .filter(|&other| order == Order::Fifo || types.get(other).estimate_ns() <= own_ns)
+            .map(|other| {
+                let waiting = types.get(other).waiting as u64;
+                types.service_ns(other).saturating_mul(waiting)
+            })
             .fold(0, u64::saturating_add)
     }
 }

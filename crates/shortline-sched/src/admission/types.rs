@@ -9,16 +9,8 @@
 //! 1968). A new name is not yet used in that sense, so that a flood of names seen once replaces
 //! its own and not what is in use. If none is found in a few steps, it shares the first type.
 //!
-//! **Slowdown.** For `auto` ([`super::capacity`]) a type adds `estimate / slowdown` to the load,
-//! in which the slowdown is common to all types: a chained index of the estimates, each type
-//! weighted by its share of the last requests ("Divisia"),
-//!
-//! ```text
-//! ln slowdown += share of the type * ln(new estimate / old estimate)
-//! ```
-//!
-//! so that a change of the mix leaves it alone, and the scale of what is added to the load does
-//! not drift: weighted so, it stays what it was. Elsewhere the slowdown is 1, as in 002.
+//! Where the capacity is `auto`, estimates are divided by the slowdown ([`super::slowdown`]), so
+//! that what a type adds to the load does not depend on the load.
 
 use std::collections::HashMap;
 
@@ -28,6 +20,7 @@ use super::Outcome;
 use super::config::{AdmissionConfig, Capacity, types_held};
 use super::estimate::{Estimator, SERVICE_NS_MAX, Window};
 use super::requests::RequestId;
+use super::slowdown::Slowdown;
 use super::view::TypeView;
 use crate::JobId;
 
@@ -65,8 +58,8 @@ const HAND_STEPS_MAX: usize = 32;
 /// As how many requests a kept estimate counts at most: new ones soon outweigh it.
 const KEPT_REQUESTS_MAX: usize = 8;
 
-/// The shares of types are those in about so many of the last requests.
-const SHARE_SPAN: f64 = 1000.0;
+/// A type is known well once so many requests of it have ended.
+const KNOWN_WELL: usize = 16;
 
 /// What is known of a type, and who of it waits.
 #[derive(Debug)]
@@ -75,11 +68,12 @@ pub(super) struct Kind {
     generation: u32,
     /// Whether it was used since the hand passed.
     used: bool,
+    /// Service times in the unit of [`Slowdown`].
     window: Window,
-    /// Expected under the present load; meaningless before the first request has ended.
-    service_ns: u64,
-    /// How many of the last requests were of it, fading.
-    recent: f64,
+    /// The estimate in that unit; 0 before the first request came.
+    estimate_ns: u64,
+    /// What keeps the scale where estimates are divided by the slowdown.
+    pub(super) anchor: Anchor,
     /// Since when requests of it have run although none has ended.
     unknown_since_ns: Option<u64>,
     /// The first and the last that wait.
@@ -111,8 +105,8 @@ impl Kind {
             generation,
             used: false,
             window: Window::default(),
-            service_ns: 0,
-            recent: 0.0,
+            estimate_ns: 0,
+            anchor: Anchor::default(),
             unknown_since_ns: None,
             ends: None,
             place: None,
@@ -126,10 +120,9 @@ impl Kind {
         &self.name
     }
 
-    /// The service time expected under the present load, in nanoseconds, at least 1. Before
-    /// anything is known that is 1: [`Types::refresh`] says more.
-    pub(super) fn service_ns(&self) -> u64 {
-        self.service_ns.max(1)
+    /// The estimate by which types are ordered, at least 1, in a unit common to all.
+    pub(super) fn estimate_ns(&self) -> u64 {
+        self.estimate_ns.max(1)
     }
 
     /// One of it starts.
@@ -144,9 +137,10 @@ impl Kind {
         counts.waited_ns_max = counts.waited_ns_max.max(waited_ns);
     }
 
-    /// One of it ends; whether that teaches anything. Of a request that failed it is only known
-    /// that its service is at least as long, which is news if that is more than was expected.
-    pub(super) fn end(&mut self, service_ns: u64, outcome: Outcome) -> bool {
+    /// One of it ends, after longer than expected or not; whether that teaches anything. Of a
+    /// request that failed it is only known that its service is at least as long, which is news
+    /// if that is more than was expected.
+    fn end(&mut self, longer: bool, outcome: Outcome) -> bool {
         self.running -= 1;
         if self.running == 0 {
             self.unknown_since_ns = None;
@@ -158,14 +152,29 @@ impl Kind {
             }
             Outcome::Failed => {
                 self.counts.failed += 1;
-                service_ns > self.service_ns()
+                longer
             }
         }
+    }
+
+    /// Whether any of it has ended.
+    pub(super) fn is_known(&self) -> bool {
+        self.window.len() > 0
     }
 
     fn is_idle(&self) -> bool {
         self.waiting == 0 && self.running == 0
     }
+}
+
+/// Whose estimates have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Learnt {
+    Nothing,
+    /// That of the type.
+    Type,
+    /// Those of all types, by one factor.
+    Unit,
 }
 
 /// The table.
@@ -177,11 +186,18 @@ pub(super) struct Types {
     hand: usize,
     estimator: Estimator,
     service_ns_prior: u64,
-    /// The last requests of all types.
+    /// The last requests of all types, in the unit of [`Slowdown`].
     all: Window,
-    recent: f64,
-    /// The logarithm of the slowdown; `None` where estimates are not divided by it.
-    slowdown_ln: Option<f64>,
+    slowdown: Slowdown,
+}
+
+/// What is kept of a type for [`Slowdown`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Anchor {
+    /// How many of the last requests were of it, fading.
+    pub(super) recent: f64,
+    /// What it added to the load when it was first known well.
+    pub(super) load_ns: Option<f64>,
 }
 
 impl Types {
@@ -194,8 +210,7 @@ impl Types {
             estimator: config.estimator,
             service_ns_prior: config.service_ns_prior.clamp(1, SERVICE_NS_MAX),
             all: Window::default(),
-            recent: 0.0,
-            slowdown_ln: (config.capacity == Capacity::Auto).then_some(0.0),
+            slowdown: Slowdown::new(config.capacity == Capacity::Auto),
         }
     }
 
@@ -225,6 +240,11 @@ impl Types {
         }
     }
 
+    /// How many types are in the table, the shared one included.
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
     pub(super) fn get(&self, kind: usize) -> &Kind {
         &self.kinds[kind]
     }
@@ -235,16 +255,19 @@ impl Types {
 
     /// What one more request of a type would add to the load now, in nanoseconds.
     pub(super) fn load_ns(&self, kind: usize) -> u64 {
-        let service_ns = self.kinds[kind].service_ns();
-        match self.slowdown_ln {
-            None => service_ns,
-            Some(ln) => ((service_ns as f64 / ln.exp()) as u64).clamp(1, SERVICE_NS_MAX),
-        }
+        let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
+        (load_ns as u64).clamp(1, SERVICE_NS_MAX)
+    }
+
+    /// How long a request of a type is expected to take now, in nanoseconds.
+    pub(super) fn service_ns(&self, kind: usize) -> u64 {
+        let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
+        ((load_ns * self.slowdown.factor()) as u64).clamp(1, SERVICE_NS_MAX)
     }
 
     /// How much longer services take than the estimates in the load say.
     pub(super) fn slowdown(&self) -> f64 {
-        self.slowdown_ln.map_or(1.0, f64::exp)
+        self.slowdown.factor()
     }
 
     /// Looks again at the estimate of a type of which nothing has ended yet; whether it changed.
@@ -257,36 +280,58 @@ impl Types {
         let running_ns = kind
             .unknown_since_ns
             .map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
-        let service_ns = prior_ns
+        let estimate_ns = prior_ns
             .unwrap_or(self.service_ns_prior)
-            .max(running_ns)
+            .max(self.slowdown.sample_ns(running_ns))
             .min(SERVICE_NS_MAX);
-        std::mem::replace(&mut kind.service_ns, service_ns) != service_ns
+        std::mem::replace(&mut kind.estimate_ns, estimate_ns) != estimate_ns
     }
 
-    /// Learns from a request that ended.
-    pub(super) fn learn(&mut self, index: usize, service_ns: u64) {
-        self.all.add(service_ns);
-        let kind = &mut self.kinds[index];
-        let known = kind.window.len() > 0;
-        kind.window.add(service_ns);
-        kind.unknown_since_ns = None;
-        let old_ns = kind.service_ns();
-        kind.service_ns = kind.window.estimate_ns(self.estimator).unwrap_or(old_ns);
-        kind.recent += 1.0;
-        self.recent += 1.0;
-        if let Some(ln) = &mut self.slowdown_ln
-            && known
-        {
-            let share = kind.recent / self.recent;
-            *ln += share * (kind.service_ns() as f64 / old_ns as f64).ln();
+    /// A request ended; whose estimates that changed.
+    pub(super) fn end(&mut self, kind: usize, service_ns: u64, outcome: Outcome) -> Learnt {
+        let longer = service_ns > self.service_ns(kind);
+        if self.kinds[kind].end(longer, outcome) {
+            self.learn(kind, service_ns)
+        } else {
+            Learnt::Nothing
         }
-        if self.recent > SHARE_SPAN {
-            self.recent = 0.0;
-            for kind in &mut self.kinds {
-                kind.recent /= 2.0;
-                self.recent += kind.recent;
-            }
+    }
+
+    fn learn(&mut self, index: usize, service_ns: u64) -> Learnt {
+        if self.kinds[index].is_known() {
+            let expected_ns = self.slowdown.load_ns(self.kinds[index].estimate_ns());
+            self.slowdown.observe(service_ns, expected_ns);
+        }
+        let sample_ns = self.slowdown.sample_ns(service_ns);
+        self.add_sample(index, sample_ns);
+        if self.slowdown.is_due(self.kinds.len())
+            && let Some(factor) = self.slowdown.anchor(&mut self.kinds)
+        {
+            self.rescale(factor);
+            return Learnt::Unit;
+        }
+        Learnt::Type
+    }
+
+    fn add_sample(&mut self, index: usize, sample_ns: u64) {
+        self.all.add(sample_ns);
+        let kind = &mut self.kinds[index];
+        kind.window.add(sample_ns);
+        kind.unknown_since_ns = None;
+        kind.estimate_ns = kind.window.estimate_ns(self.estimator).unwrap_or(1);
+        kind.anchor.recent += 1.0;
+        if kind.window.len() == KNOWN_WELL {
+            let load_ns = self.slowdown.load_ns(kind.estimate_ns());
+            kind.anchor.load_ns.get_or_insert(load_ns);
+        }
+    }
+
+    /// Changes the unit of all samples.
+    fn rescale(&mut self, factor: f64) {
+        self.all.rescale(factor);
+        for kind in &mut self.kinds {
+            kind.window.rescale(factor);
+            kind.estimate_ns = (kind.estimate_ns as f64 * factor) as u64;
         }
     }
 
@@ -306,18 +351,22 @@ impl Types {
     pub(super) fn restore(&mut self, kept: &KeptEstimate) {
         let request_type = self.enter(&kept.name);
         let kind = self.index(request_type);
-        let service_ns = (kept.service_ns as f64 * self.slowdown()) as u64;
+        let sample_ns = self.slowdown.sample_of_load_ns(kept.service_ns);
         for _ in 0..kept.requests.min(KEPT_REQUESTS_MAX) {
-            self.learn(kind, service_ns);
+            self.add_sample(kind, sample_ns);
+        }
+        if kept.requests > 0 {
+            let load_ns = kept.service_ns.clamp(1, SERVICE_NS_MAX);
+            self.kinds[kind].anchor.load_ns = Some(load_ns as f64);
         }
     }
 
     pub(super) fn views(&self) -> impl Iterator<Item = TypeView> {
-        self.kinds.iter().map(|kind| {
+        self.kinds.iter().enumerate().map(|(index, kind)| {
             let counts = kind.counts;
             TypeView {
                 name: kind.name.clone(),
-                estimate_ns: kind.service_ns(),
+                estimate_ns: self.service_ns(index),
                 requests_known: kind.window.len(),
                 waiting: kind.waiting,
                 running: kind.running,
@@ -345,10 +394,10 @@ impl Types {
             let generation = self.kinds[index].generation.wrapping_add(1);
             let forgotten = std::mem::replace(&mut self.kinds[index], Kind::new(name, generation));
             self.by_name.remove(&forgotten.name);
-            self.recent -= forgotten.recent;
             index
         };
         self.by_name.insert(name.to_owned(), index);
+        self.refresh(index, 0);
         index
     }
 

@@ -152,6 +152,31 @@ async fn a_stream_that_is_reset_ends_the_request_at_its_backend() {
     drop_outside(front).await;
 }
 
+#[tokio::test]
+async fn continue_is_the_backends_word_here_too() {
+    let backend = Backend::start(|mut conversation| {
+        conversation.read_head();
+        conversation.write(b"HTTP/1.1 100 Continue\r\n\r\n");
+        let mut body = [0; 4];
+        std::io::Read::read_exact(&mut conversation.stream, &mut body).unwrap();
+        conversation.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+        conversation.write(&body);
+    });
+    let front = Front::start(&[backend.address]);
+    let mut client = connect(front.address).await;
+    let mut head = request("POST", "/");
+    let fields = head.headers_mut();
+    fields.insert("expect", "100-continue".parse().unwrap());
+    fields.insert("content-length", "4".parse().unwrap());
+    let (mut response, mut body) = client.send_request(head, false).unwrap();
+    let interim = std::future::poll_fn(|context| response.poll_informational(context));
+    assert_eq!(interim.await.unwrap().unwrap().status(), 100);
+    body.send_data(Bytes::from_static(b"body"), true).unwrap();
+    let (head, body, _) = read(response).await.unwrap();
+    assert_eq!((head.status().as_u16(), &body[..]), (200, &b"body"[..]));
+    drop_outside(front).await;
+}
+
 /// A runtime cannot be ended inside another.
 async fn drop_outside(front: Front) {
     tokio::task::spawn_blocking(move || drop(front))

@@ -16,7 +16,7 @@
 //! While nobody waits, more capacity would change nothing and nothing is concluded.
 //!
 //! Work is counted in estimates divided by the slowdown common to all types
-//! ([`super::super::types`]), so that neither a change of the mix nor the load itself looks like a
+//! ([`super::super::slowdown`]), so that neither a change of the mix nor the load itself looks like a
 //! change of the backend. From the published: throughput against what is in flight decides, not
 //! latency against a baseline (the covariance in Uber's Cinnamon auto-tuner, the correlations in
 //! failsafe-go's adaptive limiter); no probing of a minimum by pinning concurrency (Envoy #11579)
@@ -60,7 +60,7 @@ const WAITED_MIN: f64 = 0.5;
 
 /// Of what ran at a change, this share must have ended before measuring begins,
 const FLUSHED: f64 = 0.8;
-/// or this much time passed, in nanoseconds.
+/// or this much time must have passed, in nanoseconds; the load must fit the capacity anyway.
 const FLUSH_NS_MAX: u64 = 2_000_000_000;
 
 /// Why the capacity is what it is.
@@ -199,7 +199,10 @@ impl Auto {
         match &mut self.stage {
             Stage::Measuring(dwell) => dwell.pass(span_ns as f64, active, load_ns, waits),
             Stage::Flushing { since_ns, left } => {
-                if *left <= 0.0 || now_ns.saturating_sub(*since_ns) > FLUSH_NS_MAX {
+                // A load above the capacity ends only with what runs; one request is always let in.
+                let drained = load_ns as f64 <= self.capacity || active <= 1;
+                let flushed = *left <= 0.0 || now_ns.saturating_sub(*since_ns) > FLUSH_NS_MAX;
+                if drained && flushed {
                     self.stage = Stage::Measuring(Dwell::default());
                 }
             }

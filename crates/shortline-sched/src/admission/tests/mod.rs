@@ -288,6 +288,27 @@ fn no_queue_still_admits_what_fits() {
 }
 
 #[test]
+fn the_queue_is_not_longer_than_may_be_whoever_blocks_it() {
+    for order in [Order::Fifo, Order::SjfAging("1".parse().unwrap())] {
+        let mut gate = gate(order, "100ms");
+        let long = taught(&mut gate, "long", 90);
+        let short = taught(&mut gate, "short", 5);
+        let start_ns = gate.now_ns;
+        gate.arrive(start_ns, short).unwrap();
+        gate.admit_next(start_ns).unwrap();
+        gate.arrive(start_ns, long).unwrap();
+        gate.admit_next(start_ns).unwrap();
+        // The first of these does not fit; those behind it would.
+        gate.arrive(start_ns, long).unwrap();
+        for _ in 0..2 {
+            gate.arrive(start_ns, short).unwrap();
+        }
+        assert!(gate.arrive(start_ns, short).is_err());
+        assert_eq!(gate.waiting(), 3);
+    }
+}
+
+#[test]
 fn a_full_table_forgets_what_is_not_used_and_keeps_what_is() {
     let mut gate = Admission::new(AdmissionConfig {
         types_max: 4,

@@ -208,7 +208,7 @@ async fn authenticate(
         client.is_secure() && tls.is_some_and(|tls| tls.shows(certificate))
     };
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
-    server.write_all(&startup.packet).await?;
+    authentication::send(server, &startup.packet).await?;
     authentication::relay(client, server, strikes_plus).await
 }
 

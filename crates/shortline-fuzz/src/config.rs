@@ -1,5 +1,5 @@
 //! The configuration file of `shortline serve`. It is parsed in the program itself, which is no
-//! library: so its two source files are compiled in here, too.
+//! library: so its source files are compiled in here, too.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -7,6 +7,8 @@
 mod file_source;
 #[path = "../../shortline/src/serve/options.rs"]
 mod options;
+#[path = "../../shortline/src/serve/routes.rs"]
+mod routes;
 
 /// A whole file: an error names it and is one line.
 pub fn file(bytes: &[u8]) {

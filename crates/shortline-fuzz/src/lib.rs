@@ -10,9 +10,11 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod proxied;
 mod records;
 mod requests;
 mod simulations;
+mod statements;
 mod traces;
 mod words;
 
@@ -20,15 +22,18 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 12] = [
+pub const TARGETS: [(&str, Entry); 15] = [
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),
     ("policy", words::policy),
+    ("proxied", proxied::head),
     ("range", requests::range),
     ("records", records::result_csv),
+    ("route", statements::route),
+    ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
     ("units", words::units),

@@ -1,6 +1,13 @@
-//! Admission in front of a database or an application server: a later release.
+//! Admission in front of a database or an application server.
 //!
-//! What comes here: an HTTP, PostgreSQL and MySQL relay that learns each request type's
-//! service time, admits as much work as the backend does well, and lets the rest wait in
-//! the order of `shortline-sched`: shortest job first, with aging.
+//! A [`Gate`] learns each request type's service time, lets as much work through as the backend
+//! does well, and lets the rest wait in the order of a policy: `shortline_sched::admission`
+//! decides, this crate has the clock, the waiting tasks and the relays that ask it.
 #![forbid(unsafe_code)]
+
+pub mod classify;
+mod gate;
+pub mod http;
+
+pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
+pub use shortline_sched::admission::{Outcome, TypeId};

@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod admission;
 mod heap;
 mod job;
 mod path;

@@ -152,6 +152,13 @@ impl Scheduler {
         self.ranking.cutoffs()
     }
 
+    /// How long a job's response takes by the estimate that `swift`, `fcf`, `srrt` and `stert` go
+    /// by, in nanoseconds: what remains of it, with `stert` also the time until `now_ns`. `None`
+    /// for other policies and for a job that is gone.
+    pub fn response_ns(&self, id: JobId, now_ns: u64) -> Option<u64> {
+        self.ranking.response_ns(id.slot, self.job(id)?, now_ns)
+    }
+
     /// Takes the job that is next at `now_ns` into service: it waits no longer.
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
@@ -169,6 +176,20 @@ impl Scheduler {
             return;
         };
         job.work_done = job.work_done.saturating_add(work_done);
+        if self.by_rank.contains(id.slot) {
+            self.enter_index(id);
+        }
+    }
+
+    /// Tells a new total of a job's work, for a driver that learns it only as the work is done. A
+    /// job that waits is put in its new place. Its deadline stays, and so does what `fsp` made of
+    /// the first total.
+    pub fn revise(&mut self, id: JobId, work_total: u64) {
+        let Some(job) = self.job_mut(id) else {
+            return;
+        };
+        job.work_total = work_total;
+        job.work_estimate = work_total;
         if self.by_rank.contains(id.slot) {
             self.enter_index(id);
         }

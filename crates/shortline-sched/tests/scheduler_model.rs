@@ -395,3 +395,23 @@ fn a_stale_id_never_names_the_job_that_took_the_place() {
     assert!(scheduler.is_waiting(fresh));
     assert_eq!(scheduler.job(fresh).unwrap().remaining(), 10);
 }
+
+#[test]
+fn a_total_revised_moves_a_waiting_job() {
+    let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Srpt, 2));
+    let mut submit = |work| {
+        let spec = JobSpec {
+            work,
+            ..JobSpec::default()
+        };
+        scheduler.submit(spec).unwrap()
+    };
+    let (small, large) = (submit(10), submit(20));
+    assert_eq!(scheduler.peek(0), Some(small));
+    scheduler.record(small, 10);
+    scheduler.revise(small, 40);
+    assert_eq!(scheduler.peek(0), Some(large), "30 are left of the other");
+    scheduler.remove(small);
+    scheduler.revise(small, 1);
+    assert_eq!(scheduler.len(), 1, "a job that is gone is not revised");
+}

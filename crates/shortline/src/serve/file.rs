@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
 use super::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::routes::RouteKeys;
 
 /// The most bytes a configuration file may have.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -23,6 +24,8 @@ pub struct File {
     pub uplink: UplinkOptions,
     /// `[site]`
     pub site: SiteKeys,
+    /// `[[route]]`, once per path.
+    pub route: Vec<RouteKeys>,
     /// `[limits]`
     pub limits: LimitOptions,
     /// `[admin]`

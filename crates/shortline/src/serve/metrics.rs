@@ -5,6 +5,7 @@
 use std::fmt::{Display, Write};
 
 use shortline_link::LinkSnapshot;
+use shortline_web::proxy::upstream::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
 
@@ -108,6 +109,7 @@ fn server(page: &mut Page, server: &ServerSnapshot) {
             ([("stage", "idle")], connections.idle),
             ([("stage", "head")], connections.head),
             ([("stage", "response")], connections.response),
+            ([("stage", "tunnel")], connections.tunnel),
         ],
     );
     page.counter(
@@ -134,6 +136,49 @@ fn server(page: &mut Page, server: &ServerSnapshot) {
         "disk_jobs",
         "Responses that wait for the disk.",
         server.disk_jobs,
+    );
+    backends(page, &server.backends);
+}
+
+fn backends(page: &mut Page, backends: &[BackendSnapshot]) {
+    fn of<'a, V: Display>(
+        backends: &'a [BackendSnapshot],
+        value: impl Fn(&BackendSnapshot) -> V + 'a,
+    ) -> impl Iterator<Item = ([(&'a str, &'a str); 1], V)> {
+        let label = |backend: &'a BackendSnapshot| [("backend", backend.address.as_str())];
+        backends
+            .iter()
+            .map(move |backend| (label(backend), value(backend)))
+    }
+    if backends.is_empty() {
+        return;
+    }
+    page.gauge_of(
+        "backend_up",
+        "Whether the server behind a route seems to be up.",
+        of(backends, |backend| u8::from(backend.up)),
+    );
+    page.gauge_of(
+        "backend_requests",
+        "Requests under way at it.",
+        of(backends, |backend| backend.outstanding),
+    );
+    page.gauge_of(
+        "backend_connections",
+        "Open connections to it.",
+        of(backends, |backend| backend.connections_open),
+    );
+    page.labelled(
+        "counter",
+        "backend_requests_total",
+        "Requests sent to it, tries included.",
+        of(backends, |backend| backend.requests_total),
+    );
+    page.labelled(
+        "counter",
+        "backend_failures_total",
+        "Of these, that it failed.",
+        of(backends, |backend| backend.failures_total),
     );
 }
 

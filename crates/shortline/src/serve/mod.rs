@@ -7,6 +7,7 @@ mod file;
 mod metrics;
 mod options;
 mod ordering;
+mod routes;
 mod running;
 mod settings;
 mod sockets;

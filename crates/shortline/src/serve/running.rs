@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
+use shortline_web::proxy::routes::Routes;
 use shortline_web::server::{AccessLog, Listener, Server, Settings as WebSettings};
 use shortline_web::site::Site;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +25,7 @@ use super::access_log::LogWriter;
 use super::admin::{self, Status};
 use super::file::Listen;
 use super::options::LogOptions;
+use super::routes;
 use super::settings::{self, Settings};
 use super::sockets::{self, Bound};
 use super::tls::{self, Certificate};
@@ -119,6 +121,7 @@ struct Running {
     settings: Settings,
     server: Arc<Server>,
     link: RunningLink,
+    routes: Routes,
     log: LogInForce,
     ports: Vec<Port>,
 }
@@ -137,15 +140,18 @@ impl Running {
         // Before the addresses are told: who connects then must find the sockets as they will be.
         let link = start_link(&settings, &ports)?;
         let web = WebSettings {
-            site,
+            site: Some(site),
+            routes: routes::open(&settings.routes),
             limits: settings.limits.clone(),
             link: Arc::clone(&link.link),
         };
+        let routes = web.routes.clone();
         let running = Self {
             server: Server::new(web, as_access_log(log.as_ref())),
             args,
             settings,
             link,
+            routes,
             log: Arc::new(Mutex::new(log)),
             ports,
         };
@@ -207,8 +213,12 @@ impl Running {
         if let Some(link) = link {
             std::mem::replace(&mut self.link, link).retire();
         }
+        if settings.routes != self.settings.routes {
+            self.routes = routes::open(&settings.routes);
+        }
         self.server.replace(WebSettings {
-            site,
+            site: Some(site),
+            routes: self.routes.clone(),
             limits: settings.limits.clone(),
             link: Arc::clone(&self.link.link),
         });

@@ -1,0 +1,202 @@
+//! The gate as its relays use it: ask, wait, run, tell how it ended.
+//!
+//! [`Gate::admit`] may be dropped at any point and then leaves the queue; an [`Admitted`] that is
+//! dropped gives its load back. What is decided is decided by
+//! [`shortline_sched::admission::Admission`] behind one lock, which is held for well under a
+//! microsecond and never across an await. Tasks that may go on are woken after it is released.
+
+mod config;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use shortline_sched::admission::{Admission, AdmissionView, Outcome, RequestId, TypeId};
+use tokio::time::Instant;
+
+pub use config::{GateConfig, GateSnapshot, Refused};
+use waiting::{Waiters, Waiting};
+
+/// A gate in front of a backend; clones are the same gate.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    wait_max: Duration,
+    /// The origin of the times that are told.
+    origin: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    admission: Admission,
+    waiters: Waiters,
+}
+
+/// A request that may run, or runs. Dropping it gives its load back as [`Outcome::Failed`].
+#[derive(Debug)]
+#[must_use = "dropping it at once gives its load back"]
+pub struct Admitted {
+    gate: Gate,
+    id: RequestId,
+    waited: Duration,
+    /// Whether its end was told.
+    ended: bool,
+}
+
+impl Gate {
+    /// A gate that nobody has passed yet.
+    pub fn new(config: GateConfig) -> Self {
+        Self(Arc::new(Shared {
+            wait_max: config.wait_max,
+            origin: Instant::now(),
+            state: Mutex::new(State {
+                admission: Admission::new(config.admission),
+                waiters: Waiters::default(),
+            }),
+        }))
+    }
+
+    /// The type of that name, entered into the table if it is new and there is room; else the
+    /// one that the rare types share.
+    pub fn type_of(&self, name: &str) -> TypeId {
+        self.0.state.lock().admission.type_of(name)
+    }
+
+    /// Waits until a request of that type may run. Dropping the future leaves the queue.
+    ///
+    /// # Errors
+    /// [`Refused`] if it may not wait, or has waited for as long as it may.
+    pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refused> {
+        let arrival = Instant::now();
+        let waiting = match self.arrive(arrival, request_type)? {
+            Arrival::Admitted(admitted) => return Ok(admitted),
+            Arrival::Waits(waiting) => waiting,
+        };
+        waiting.admitted_within(self.0.wait_max).await
+    }
+
+    /// The queue, the load against the capacity, and what is known of each type.
+    pub fn snapshot(&self) -> GateSnapshot {
+        let AdmissionView {
+            waiting,
+            running,
+            active,
+            load_ns,
+            capacity_ns,
+            types,
+        } = self.0.state.lock().admission.view();
+        GateSnapshot {
+            waiting,
+            running,
+            active,
+            load_ns,
+            capacity_ns,
+            types,
+        }
+    }
+
+    fn arrive(&self, arrival: Instant, request_type: TypeId) -> Result<Arrival, Refused> {
+        let now_ns = self.ns(arrival);
+        let mut state = self.0.state.lock();
+        let id = state.admission.arrive(now_ns, request_type)?;
+        let woken = state.let_in(now_ns);
+        let told = state
+            .admission
+            .is_waiting(id)
+            .then(|| state.waiters.enter(id));
+        drop(state);
+        woken.wake();
+        Ok(match told {
+            Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told)),
+            None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO)),
+        })
+    }
+
+    /// Lets `change` happen to the queue, then wakes whoever may run because of it.
+    fn after<T>(&self, change: impl FnOnce(&mut Admission, u64) -> T) -> T {
+        let now_ns = self.ns(Instant::now());
+        let mut state = self.0.state.lock();
+        let answer = change(&mut state.admission, now_ns);
+        let woken = state.let_in(now_ns);
+        drop(state);
+        woken.wake();
+        answer
+    }
+
+    fn ns(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.0.origin);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Admitted {
+    fn new(gate: Gate, id: RequestId, waited: Duration) -> Self {
+        Self {
+            gate,
+            id,
+            waited,
+            ended: false,
+        }
+    }
+
+    /// How long it waited before it was admitted.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// The client itself keeps the request from going on (it is idle in a transaction, or sends
+    /// what a COPY waits for): no service, and others may run meanwhile.
+    pub fn pause(&mut self) {
+        self.gate
+            .after(|admission, now_ns| admission.pause(now_ns, self.id));
+    }
+
+    /// The client has gone on. The request is not queued again.
+    pub fn resume(&mut self) {
+        self.gate
+            .after(|admission, now_ns| admission.resume(now_ns, self.id));
+    }
+
+    /// The request has ended.
+    pub fn finish(mut self, outcome: Outcome) {
+        self.end(outcome);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if !self.ended {
+            self.ended = true;
+            self.gate
+                .after(|admission, now_ns| admission.finish(now_ns, self.id, outcome));
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.end(Outcome::Failed);
+    }
+}
+
+/// What becomes of a request at once.
+enum Arrival {
+    Admitted(Admitted),
+    Waits(Waiting),
+}
+
+impl State {
+    /// Admits all that may run.
+    fn let_in(&mut self, now_ns: u64) -> waiting::Woken {
+        let mut woken = waiting::Woken::default();
+        while let Some(id) = self.admission.admit_next(now_ns) {
+            woken.add(self.waiters.leave(id));
+        }
+        woken
+    }
+}

@@ -1,0 +1,68 @@
+//! What a gate is told, what it shows, and what it answers when it does not admit.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use shortline_sched::admission::{AdmissionConfig, Refusal, TypeView};
+
+/// How a gate admits.
+#[derive(Clone, Debug)]
+pub struct GateConfig {
+    /// The order, the capacity, the limits of the queue and of the types.
+    pub admission: AdmissionConfig,
+    /// The longest that a request waits before it is refused.
+    pub wait_max: Duration,
+}
+
+impl Default for GateConfig {
+    /// The defaults of [`AdmissionConfig`]; two minutes of waiting, as PgBouncer's
+    /// `query_wait_timeout`.
+    fn default() -> Self {
+        Self {
+            admission: AdmissionConfig::default(),
+            wait_max: Duration::from_secs(120),
+        }
+    }
+}
+
+/// What can be seen of a gate at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateSnapshot {
+    /// Requests that wait.
+    pub waiting: usize,
+    /// Requests that were admitted and have not ended.
+    pub running: usize,
+    /// Those of them that are not paused.
+    pub active: usize,
+    /// The sum of the estimates of the active ones, in nanoseconds.
+    pub load_ns: u64,
+    /// How much of that is admitted at most; `None` without a limit.
+    pub capacity_ns: Option<u64>,
+    /// Each type; the first is the one that the rare share.
+    pub types: Vec<TypeView>,
+}
+
+/// A request that was not admitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// As many wait as may.
+    #[error("the queue of the gate is full: {limit} requests wait, the most allowed; try later")]
+    QueueFull {
+        /// The most that may wait.
+        limit: usize,
+    },
+    /// It waited for as long as it may.
+    #[error("the gate did not admit the request within {wait_ms} ms; try later")]
+    WaitedTooLong {
+        /// How long it waited, in milliseconds.
+        wait_ms: u64,
+    },
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::QueueFull { limit } => Self::QueueFull { limit },
+        }
+    }
+}

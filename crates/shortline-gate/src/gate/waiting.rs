@@ -1,0 +1,116 @@
+//! A task that waits at the gate, and how it is told that it may go on.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use shortline_sched::admission::{Outcome, RequestId};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use super::{Admitted, Gate, Refused};
+
+/// How to tell each request that waits.
+#[derive(Debug, Default)]
+pub(super) struct Waiters(HashMap<RequestId, oneshot::Sender<()>>);
+
+impl Waiters {
+    /// A request begins to wait; the receiver hears when it may go on.
+    pub(super) fn enter(&mut self, id: RequestId) -> oneshot::Receiver<()> {
+        let (tell, told) = oneshot::channel();
+        self.0.insert(id, tell);
+        told
+    }
+
+    /// Whether nobody waits.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A request waits no longer.
+    pub(super) fn leave(&mut self, id: RequestId) -> Option<oneshot::Sender<()>> {
+        self.0.remove(&id)
+    }
+}
+
+/// Those to be told once the lock is released.
+#[derive(Debug, Default)]
+pub(super) struct Woken(Vec<oneshot::Sender<()>>);
+
+impl Woken {
+    pub(super) fn add(&mut self, tell: Option<oneshot::Sender<()>>) {
+        self.0.extend(tell);
+    }
+
+    pub(super) fn wake(self) {
+        for tell in self.0 {
+            // Whoever no longer listens has withdrawn, or does so as it is dropped.
+            let _ = tell.send(());
+        }
+    }
+}
+
+/// A request that waits. Dropping it withdraws the request, or gives its load back if it was
+/// admitted in the meantime.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    gate: Gate,
+    id: RequestId,
+    arrival: Instant,
+    told: oneshot::Receiver<()>,
+    /// Whether an [`Admitted`] has taken over.
+    over: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(
+        gate: Gate,
+        id: RequestId,
+        arrival: Instant,
+        told: oneshot::Receiver<()>,
+    ) -> Self {
+        Self {
+            gate,
+            id,
+            arrival,
+            told,
+            over: false,
+        }
+    }
+
+    /// Waits until the request may run.
+    pub(super) async fn admitted_within(mut self, wait_max: Duration) -> Result<Admitted, Refused> {
+        let in_time = timeout(wait_max, &mut self.told).await.is_ok();
+        let waited = self.arrival.elapsed();
+        if !in_time && self.withdraw() {
+            self.over = true;
+            let wait_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            return Err(Refused::WaitedTooLong { wait_ms });
+        }
+        self.over = true;
+        Ok(Admitted::new(self.gate.clone(), self.id, waited))
+    }
+
+    /// Leaves the queue; false if the request was admitted before.
+    fn withdraw(&self) -> bool {
+        let now_ns = self.gate.ns(Instant::now());
+        let mut state = self.gate.0.state.lock();
+        state.waiters.leave(self.id);
+        let left = state.admission.withdraw(now_ns, self.id);
+        // A head that did not fit may have left room for those behind it.
+        let woken = state.let_in(now_ns);
+        drop(state);
+        woken.wake();
+        left
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.over && !self.withdraw() {
+            self.gate.after(|admission, now_ns| {
+                admission.finish(now_ns, self.id, Outcome::Failed);
+            });
+        }
+    }
+}

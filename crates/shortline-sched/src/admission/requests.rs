@@ -1,0 +1,120 @@
+//! The requests inside: waiting or running, each in a slot that is used again.
+
+use slab::Slab;
+
+/// Names a request from its arrival until it finished or was withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId {
+    pub(super) slot: usize,
+    /// Counts arrivals: tells the request from others that had its slot.
+    pub(super) sequence: u64,
+}
+
+/// A request that waits or runs.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) sequence: u64,
+    /// The index of its type.
+    pub(super) kind: usize,
+    pub(super) arrival_ns: u64,
+    pub(super) stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// In the list of its type, between two others.
+    Waiting {
+        before: Option<RequestId>,
+        after: Option<RequestId>,
+    },
+    Running(Running),
+}
+
+/// What is kept of a request that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    admitted_ns: u64,
+    /// What it added to the load, to be subtracted again.
+    pub(super) load_ns: u64,
+    pub(super) paused_at_ns: Option<u64>,
+    /// The sum of the pauses that ended.
+    pub(super) paused_ns: u64,
+}
+
+impl Running {
+    pub(super) fn start(now_ns: u64, load_ns: u64) -> Self {
+        Self {
+            admitted_ns: now_ns,
+            load_ns,
+            paused_at_ns: None,
+            paused_ns: 0,
+        }
+    }
+
+    /// How long it has been served so far, in nanoseconds, pauses left out.
+    pub(super) fn service_ns(&self, now_ns: u64) -> u64 {
+        self.paused_at_ns
+            .unwrap_or(now_ns)
+            .saturating_sub(self.admitted_ns)
+            .saturating_sub(self.paused_ns)
+    }
+}
+
+/// All requests inside.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    slots: Slab<Request>,
+    sequence_next: u64,
+}
+
+impl Requests {
+    pub(super) fn add(&mut self, kind: usize, arrival_ns: u64) -> RequestId {
+        let sequence = self.sequence_next;
+        self.sequence_next += 1;
+        let slot = self.slots.insert(Request {
+            sequence,
+            kind,
+            arrival_ns,
+            stage: Stage::Waiting {
+                before: None,
+                after: None,
+            },
+        });
+        RequestId { slot, sequence }
+    }
+
+    pub(super) fn get(&self, id: RequestId) -> Option<&Request> {
+        self.slots
+            .get(id.slot)
+            .filter(|request| request.sequence == id.sequence)
+    }
+
+    pub(super) fn get_mut(&mut self, id: RequestId) -> Option<&mut Request> {
+        self.slots
+            .get_mut(id.slot)
+            .filter(|request| request.sequence == id.sequence)
+    }
+
+    pub(super) fn running(&self, id: RequestId) -> Option<&Running> {
+        match &self.get(id)?.stage {
+            Stage::Running(running) => Some(running),
+            Stage::Waiting { .. } => None,
+        }
+    }
+
+    pub(super) fn running_mut(&mut self, id: RequestId) -> Option<&mut Running> {
+        match &mut self.get_mut(id)?.stage {
+            Stage::Running(running) => Some(running),
+            Stage::Waiting { .. } => None,
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: RequestId) -> Option<Request> {
+        self.get(id)?;
+        self.slots.try_remove(id.slot)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod postgres;
 mod proxied;
 mod records;
 mod requests;
@@ -22,13 +23,14 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 15] = [
+pub const TARGETS: &[(&str, Entry)] = &[
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),
     ("policy", words::policy),
+    ("postgres", postgres::postgres),
     ("proxied", proxied::head),
     ("range", requests::range),
     ("records", records::result_csv),

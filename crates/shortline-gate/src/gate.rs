@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use shortline_sched::admission::{Admission, AdmissionView, Outcome, RequestId, TypeId};
-use tokio::time::Instant;
+use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, RequestId, TypeId};
+use tokio::time::{Instant, sleep_until};
 
 pub use config::{GateConfig, GateSnapshot, Refused};
 use waiting::{Waiters, Waiting};
@@ -37,6 +37,8 @@ struct Shared {
 struct State {
     admission: Admission,
     waiters: Waiters,
+    /// Whether a task looks after those that wait when nothing else happens.
+    watched: bool,
 }
 
 /// A request that may run, or runs. Dropping it gives its load back as [`Outcome::Failed`].
@@ -59,6 +61,7 @@ impl Gate {
             state: Mutex::new(State {
                 admission: Admission::new(config.admission),
                 waiters: Waiters::default(),
+                watched: false,
             }),
         }))
     }
@@ -90,6 +93,9 @@ impl Gate {
             active,
             load_ns,
             capacity_ns,
+            capacity_state,
+            slowdown,
+            totals,
             types,
         } = self.0.state.lock().admission.view();
         GateSnapshot {
@@ -98,8 +104,21 @@ impl Gate {
             active,
             load_ns,
             capacity_ns,
+            capacity_state,
+            slowdown,
+            totals,
             types,
         }
+    }
+
+    /// What was learnt, to be kept over a restart.
+    pub fn kept(&self) -> Kept {
+        self.0.state.lock().admission.kept()
+    }
+
+    /// Begins with what was learnt before.
+    pub fn restore(&self, kept: &Kept) {
+        self.0.state.lock().admission.restore(kept);
     }
 
     fn arrive(&self, arrival: Instant, request_type: TypeId) -> Result<Arrival, Refused> {
@@ -111,12 +130,37 @@ impl Gate {
             .admission
             .is_waiting(id)
             .then(|| state.waiters.enter(id));
+        let watch = told.is_some()
+            && state.admission.next_change_ns().is_some()
+            && !std::mem::replace(&mut state.watched, true);
         drop(state);
         woken.wake();
+        if watch {
+            tokio::spawn(self.clone().watch());
+        }
         Ok(match told {
             Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told)),
             None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO)),
         })
+    }
+
+    /// Looks after those that wait, as long as somebody does.
+    async fn watch(self) {
+        loop {
+            let next_ns = self.after(|admission, _| admission.next_change_ns());
+            let Some(next_ns) = next_ns.or_else(|| self.watched_until_now()) else {
+                return;
+            };
+            sleep_until(self.0.origin + Duration::from_nanos(next_ns)).await;
+        }
+    }
+
+    /// Ends the watch if nobody waits; else says when to look next.
+    fn watched_until_now(&self) -> Option<u64> {
+        let mut state = self.0.state.lock();
+        let next_ns = state.admission.next_change_ns();
+        state.watched = next_ns.is_some();
+        next_ns
     }
 
     /// Lets `change` happen to the queue, then wakes whoever may run because of it.

@@ -8,6 +8,8 @@
 pub mod classify;
 mod gate;
 pub mod http;
+pub mod postgres;
+pub mod relay;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
-pub use shortline_sched::admission::{Outcome, TypeId};
+pub use shortline_sched::admission::{Kept, Outcome, TypeId};

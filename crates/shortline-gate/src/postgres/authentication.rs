@@ -1,0 +1,180 @@
+//! From the StartupMessage to the first ReadyForQuery: every message is passed on as it is, but for
+//! one that cannot be.
+//!
+//! `SCRAM-SHA-256-PLUS` binds the password's exchange to the certificate that the client sees. With
+//! TLS to the backend and none, or another certificate, to the client it can never succeed, so it is
+//! struck from the mechanisms offered. A client on TLS that knows it (libpq with its default
+//! `channel_binding=prefer`) then tells the backend that it saw no offer, which a backend on TLS must
+//! take for an attack (RFC 5802, 6): such clients need `channel_binding=disable`, or a gate with the
+//! backend's own certificate, with which the offer is left standing and succeeds.
+
+use std::io;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::cancel::KEY_BYTES_MAX;
+use super::frame::{FrameError, HEADER_BYTES, Header};
+use super::messages::text;
+use super::reply::message;
+use crate::relay::Stream;
+
+/// The longest message before the first ReadyForQuery, in bytes (PostgreSQL's own limit for
+/// tickets, PG_MAX_AUTH_TOKEN_LENGTH, is 65535).
+const MESSAGE_BYTES_MAX: u32 = 65_536;
+/// What is taken of a client that does not wait for its answers, in bytes.
+const AHEAD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX as usize;
+/// Authentication asks for SASL and offers mechanisms.
+const SASL: u32 = 10;
+const PLUS: &[u8] = b"SCRAM-SHA-256-PLUS";
+
+/// A session that may begin.
+#[derive(Debug)]
+pub struct Authenticated {
+    /// The body of the backend's BackendKeyData, if it sent one.
+    pub key: Option<Vec<u8>>,
+    /// What the client sent already.
+    pub ahead_client: BytesMut,
+    /// What the backend sent behind its ReadyForQuery.
+    pub ahead_server: BytesMut,
+}
+
+/// Why no session begins.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthenticationError {
+    /// The backend said no; the client has been told.
+    #[error("the backend refused the client")]
+    Refused,
+    /// The client left.
+    #[error("the client left during authentication")]
+    ClientLeft,
+    /// The backend left without a word.
+    #[error("the backend closed the connection during authentication")]
+    ServerLeft,
+    /// One of the sockets broke.
+    #[error("during authentication: {0}")]
+    Io(#[from] io::Error),
+    /// One of the two does not speak the protocol.
+    #[error("during authentication: {0}")]
+    Frame(#[from] FrameError),
+}
+
+/// Relays until the backend is ready. `strikes_plus` if channel binding cannot succeed.
+///
+/// # Errors
+/// [`AuthenticationError`]
+pub async fn relay(
+    client: &mut Stream,
+    server: &mut Stream,
+    strikes_plus: bool,
+) -> Result<Authenticated, AuthenticationError> {
+    let mut from_client = BytesMut::new();
+    let mut from_server = BytesMut::new();
+    let mut key = None;
+    let mut is_refused = false;
+    loop {
+        while let Some(message) = take(&mut from_server)? {
+            let body = &message[HEADER_BYTES..];
+            match message[0] {
+                b'R' if strikes_plus => client.write_all(&without_plus(&message)).await?,
+                b'K' if body.len() <= KEY_BYTES_MAX => key = Some(body.to_vec()),
+                b'E' => is_refused = true,
+                _ => {}
+            }
+            if message[0] != b'R' || !strikes_plus {
+                client.write_all(&message).await?;
+            }
+            if message[0] == b'Z' {
+                client.flush().await?;
+                return Ok(Authenticated {
+                    key,
+                    ahead_client: from_client,
+                    ahead_server: from_server,
+                });
+            }
+        }
+        client.flush().await?;
+        // Answers to the backend's questions; everything else waits for the session.
+        while from_client.first() == Some(&b'p') {
+            let Some(message) = take(&mut from_client)? else {
+                break;
+            };
+            server.write_all(&message).await?;
+        }
+        server.flush().await?;
+        tokio::select! {
+            read = server.read_buf(&mut from_server) => match read? {
+                0 if is_refused => return Err(AuthenticationError::Refused),
+                0 => return Err(AuthenticationError::ServerLeft),
+                _ => {}
+            },
+            read = client.read_buf(&mut from_client), if from_client.len() < AHEAD_BYTES_MAX => {
+                if read? == 0 {
+                    return Err(AuthenticationError::ClientLeft);
+                }
+            }
+        }
+    }
+}
+
+/// Takes the first message from `bytes`, if it is whole.
+fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, FrameError> {
+    let Some(header) = Header::first_of(bytes, MESSAGE_BYTES_MAX)? else {
+        return Ok(None);
+    };
+    if bytes.len() < header.message_bytes() {
+        return Ok(None);
+    }
+    Ok(Some(bytes.split_to(header.message_bytes())))
+}
+
+/// The message, without `SCRAM-SHA-256-PLUS` if it offers mechanisms.
+pub fn without_plus(whole: &[u8]) -> Vec<u8> {
+    let mut body = whole.get(HEADER_BYTES..).unwrap_or_default();
+    let offered = body;
+    if body.len() < 4 || body.get_u32() != SASL {
+        return whole.to_vec();
+    }
+    let mut kept = Vec::with_capacity(offered.len());
+    kept.extend_from_slice(&offered[..4]);
+    loop {
+        let (mechanism, rest) = text(body);
+        if mechanism.is_empty() {
+            break;
+        }
+        if mechanism != PLUS {
+            kept.extend_from_slice(mechanism);
+            kept.push(0);
+        }
+        body = rest;
+    }
+    kept.push(0);
+    message(whole[0], &[&kept])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plus_is_struck_and_nothing_else() {
+        let offer = |mechanisms: &[u8]| message(b'R', &[&[0, 0, 0, 10], mechanisms, b"\0"]);
+        let both = offer(b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0");
+        assert_eq!(without_plus(&both), offer(b"SCRAM-SHA-256\0"));
+        let one = offer(b"SCRAM-SHA-256\0");
+        assert_eq!(without_plus(&one), one);
+        let md5 = message(b'R', &[&[0, 0, 0, 5], b"salt"]);
+        assert_eq!(without_plus(&md5), md5);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_stays_a_message(body in prop::collection::vec(any::<u8>(), 0..80), is_sasl: bool) {
+            let code: &[u8] = if is_sasl { &[0, 0, 0, 10] } else { &[] };
+            let struck = without_plus(&message(b'R', &[code, &body]));
+            let header = Header::first_of(&struck, MESSAGE_BYTES_MAX);
+            prop_assert_eq!(header.ok().flatten().map(Header::message_bytes), Some(struck.len()));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Recognises statements that only begin or end a transaction.
+//!
+//! A bare BEGIN says nothing of the work to come, takes neither a snapshot nor a lock, and costs
+//! the backend next to nothing; so does the end of a transaction in which nothing was done. They go
+//! to the backend at once, which answers them itself, and the client's next message is held. What
+//! the client may notice: `now()` is the time of its BEGIN, so the wait for admission lies inside
+//! it, and a server's `idle_in_transaction_session_timeout` runs while it waits.
+//!
+//! The words are those of PostgreSQL's grammar (`TransactionStmt` in `gram.y`). Words in an order
+//! that the grammar does not have cost the backend a syntax error and nothing more. Statements
+//! about prepared transactions and savepoints are none of these.
+
+/// Words that may follow the first one.
+const FURTHER: [&str; 16] = [
+    "and",
+    "chain",
+    "committed",
+    "deferrable",
+    "isolation",
+    "level",
+    "no",
+    "not",
+    "only",
+    "read",
+    "repeatable",
+    "serializable",
+    "transaction",
+    "uncommitted",
+    "work",
+    "write",
+];
+
+/// Whether `statement` only begins or ends a transaction.
+pub fn is_transaction_control(statement: &[u8]) -> bool {
+    let mut words = Words(statement);
+    let begins = match words.next() {
+        Some(Word::Name(name))
+            if is_one_of(name, &["begin", "commit", "end", "rollback", "abort"]) =>
+        {
+            true
+        }
+        Some(Word::Name(name)) if name.eq_ignore_ascii_case(b"start") => {
+            matches!(words.next(), Some(Word::Name(name)) if name.eq_ignore_ascii_case(b"transaction"))
+        }
+        _ => false,
+    };
+    let mut is_ended = false;
+    begins
+        && words.all(|word| match word {
+            Word::Semicolon => {
+                is_ended = true;
+                true
+            }
+            Word::Comma => !is_ended,
+            Word::Name(name) => !is_ended && is_one_of(name, &FURTHER),
+            Word::Other => false,
+        })
+}
+
+fn is_one_of(name: &[u8], names: &[&str]) -> bool {
+    names
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Word<'a> {
+    Name(&'a [u8]),
+    Comma,
+    Semicolon,
+    /// Anything else: not the whole of it is seen.
+    Other,
+}
+
+/// The words of a statement without white space and comments.
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Word<'a>;
+
+    fn next(&mut self) -> Option<Word<'a>> {
+        self.0 = behind_blanks(self.0);
+        let (first, rest) = self.0.split_first()?;
+        let (word, rest) = match first {
+            b',' => (Word::Comma, rest),
+            b';' => (Word::Semicolon, rest),
+            b'a'..=b'z' | b'A'..=b'Z' => {
+                let end = self.0.iter().position(|byte| !is_of_name(*byte));
+                let (name, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
+                (Word::Name(name), rest)
+            }
+            _ => (Word::Other, rest),
+        };
+        self.0 = rest;
+        Some(word)
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// What follows white space and comments; a comment that does not end is left standing.
+fn behind_blanks(mut text: &[u8]) -> &[u8] {
+    loop {
+        let blank = text
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c))
+            .count();
+        text = &text[blank..];
+        if text.starts_with(b"--") {
+            let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            text = &text[end.unwrap_or(text.len())..];
+        } else if let Some(rest) = behind_comment(text) {
+            text = rest;
+        } else {
+            return text;
+        }
+    }
+}
+
+/// What follows a comment between `/*` and `*/`, which may hold others.
+fn behind_comment(text: &[u8]) -> Option<&[u8]> {
+    if !text.starts_with(b"/*") {
+        return None;
+    }
+    let (mut at, mut depth) = (2, 1_usize);
+    while depth > 0 {
+        match text.get(at..at + 2)? {
+            b"*/" => (at, depth) = (at + 2, depth - 1),
+            b"/*" => (at, depth) = (at + 2, depth + 1),
+            _ => at += 1,
+        }
+    }
+    Some(&text[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_only_begins_or_ends_a_transaction() {
+        for statement in [
+            "BEGIN",
+            "begin;",
+            " Begin Work ;; ",
+            "START TRANSACTION ISOLATION LEVEL repeatable read, READ ONLY",
+            "BEGIN TRANSACTION NOT DEFERRABLE",
+            "/* route='/cart' /* nested */ */ BEGIN -- now",
+            "BEGIN /*action='buy'*/;",
+            "COMMIT",
+            "end transaction",
+            "ROLLBACK AND NO CHAIN;",
+            "abort",
+        ] {
+            assert!(is_transaction_control(statement.as_bytes()), "{statement}");
+        }
+    }
+
+    #[test]
+    fn what_does_more() {
+        for statement in [
+            "",
+            ";",
+            "START",
+            "START REPLICATION",
+            "BEGIN; SELECT 1",
+            "BEGIN; COMMIT",
+            "BEGINNING",
+            "begin_work()",
+            "ROLLBACK TO SAVEPOINT a",
+            "ROLLBACK TO a",
+            "ROLLBACK PREPARED 'a'",
+            "COMMIT PREPARED 'a'",
+            "PREPARE TRANSACTION 'a'",
+            "SAVEPOINT a",
+            "BEGIN /* no end",
+            "SELECT 1",
+            "BEGIN \"a\"",
+        ] {
+            assert!(!is_transaction_control(statement.as_bytes()), "{statement}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(statement in prop::collection::vec(prop::sample::select(b"begin; /*-\n,\"'\xff".to_vec()), 0..60)) {
+            let more = [statement.as_slice(), b"; select"].concat();
+            prop_assert!(!is_transaction_control(&more) || more.windows(2).any(|pair| pair == b"--" || pair == b"/*"));
+            is_transaction_control(&statement);
+        }
+    }
+}

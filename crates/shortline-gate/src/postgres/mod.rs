@@ -1,0 +1,167 @@
+//! The PostgreSQL relay: `shortline gate postgres`.
+//!
+//! Each client has a connection to the backend of its own. Authentication and every message go
+//! through as they are; only the first message of a transaction is held until the [`Gate`] admits
+//! it, and only when the gate refuses does it say something of its own. The protocol is that of
+//! PostgreSQL's documentation, part VIII, "Frontend/Backend Protocol", version 3.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `startup` | TLS, cancel requests and the StartupMessage |
+//! | `authentication` | up to the first ReadyForQuery |
+//! | `session` | both directions after it |
+//! | `frame`, `messages` | finds messages in a stream, and fields in messages |
+//! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
+//! | `conversation` | what is still owed to the client |
+//! | `unit` | where the transaction stands: waiting, running, refused |
+//! | `cancel` | cancel requests for what still waits here |
+//! | `reply` | the gate's own words |
+//!
+//! What a client notices of a gate:
+//! - an ERROR 53300 when the queue is full and 57014 when it has waited for too long; the
+//!   connection lives on. Inside a transaction that had only begun, the transaction has failed;
+//! - FATAL 57P03 when the backend cannot be reached, 08006 when it closes a connection without a
+//!   word, 08P01 for bytes that are no protocol, 53300 for one connection too many, 57P01 when the
+//!   gate ends;
+//! - `now()` of a transaction begun by a bare BEGIN is the time of that (see `control`).
+//!
+//! Replication connections are relayed without admission. Pipelined transactions of one connection
+//! are one unit while they overlap.
+
+mod authentication;
+mod cancel;
+mod connection;
+pub mod control;
+pub mod conversation;
+pub mod frame;
+pub mod messages;
+pub mod opening;
+pub mod reply;
+mod session;
+mod side;
+pub mod startup;
+pub mod statements;
+mod unit;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::relay::tls::{ClientTls, UpstreamTls};
+use crate::relay::{self, Limits, Registry, Upstream};
+use crate::{Gate, TypeId};
+use cancel::CancelKeys;
+use control::is_transaction_control;
+use statements::Prepared;
+
+/// The protocol's name in TLS (ALPN), for [`ClientTls::load`].
+pub const ALPN: &[u8] = b"postgresql";
+
+/// Gives a statement its type: by the text, or as much of it as has come, and the connection's
+/// `application_name`.
+pub type Classify = Arc<dyn Fn(&[u8], Option<&str>) -> TypeId + Send + Sync>;
+
+/// How the relay works.
+#[derive(Clone)]
+pub struct PostgresConfig {
+    /// The backend.
+    pub upstream: Upstream,
+    /// TLS towards it.
+    pub upstream_tls: UpstreamTls,
+    /// TLS towards clients; without it they are told that there is none.
+    pub client_tls: Option<ClientTls>,
+    /// What clients may do.
+    pub limits: Limits,
+    /// The types of statements.
+    pub classify: Classify,
+    /// A client whose transaction waited for so long gets a notice.
+    pub notice_after: Option<Duration>,
+    /// The open connections; a clone sees them from outside.
+    pub registry: Arc<Registry>,
+}
+
+impl PostgresConfig {
+    /// A relay to `upstream` with all defaults.
+    pub fn new(upstream: Upstream, classify: Classify) -> Self {
+        Self {
+            upstream,
+            upstream_tls: UpstreamTls::Disable,
+            client_tls: None,
+            limits: Limits::default(),
+            classify,
+            notice_after: None,
+            registry: Arc::default(),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PostgresConfig")
+            .field("upstream", &self.upstream)
+            .field("upstream_tls", &self.upstream_tls)
+            .field("client_tls", &self.client_tls)
+            .field("limits", &self.limits)
+            .field("notice_after", &self.notice_after)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Relays the connections to `listener` until `shutdown` is ready and transactions under way have
+/// ended, or [`Limits::drain_time_max`] has.
+///
+/// # Errors
+/// When a thread cannot be started or the listener not be put on its poller.
+pub async fn run(
+    listener: TcpListener,
+    config: PostgresConfig,
+    gate: Gate,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let shared = Arc::new(Shared {
+        preparation: gate.type_of("prepare"),
+        unknown: gate.type_of("unknown"),
+        cancel_keys: Arc::default(),
+        gate,
+        config,
+    });
+    let (limits, registry) = (
+        shared.config.limits.clone(),
+        Arc::clone(&shared.config.registry),
+    );
+    let serve = move |socket, peer, registration| {
+        connection::serve(Arc::clone(&shared), socket, peer, registration)
+    };
+    relay::serve(listener, &limits, &registry, shutdown, serve).await
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    config: PostgresConfig,
+    gate: Gate,
+    cancel_keys: Arc<CancelKeys>,
+    /// The type of preparing without executing.
+    preparation: TypeId,
+    /// The type of what has no text.
+    unknown: TypeId,
+}
+
+impl Shared {
+    fn type_of(&self, statement: &[u8], application_name: Option<&str>) -> TypeId {
+        (self.config.classify)(statement, application_name)
+    }
+
+    fn prepared(&self, statement: &[u8], application_name: Option<&str>) -> Prepared {
+        if is_transaction_control(statement) {
+            Prepared::Control
+        } else {
+            Prepared::Work(self.type_of(statement, application_name))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the gate itself says to a client, as messages of the protocol (PostgreSQL's
+//! documentation, 55.7 and 55.8).
+
+use super::conversation::Status;
+
+/// An error with its code, of those in PostgreSQL's documentation, appendix A.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{sqlstate}: {message}")]
+pub struct Complaint {
+    /// SQLSTATE: five letters and digits.
+    pub sqlstate: &'static str,
+    /// One line.
+    pub message: String,
+}
+
+impl Complaint {
+    /// An error of this kind.
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            sqlstate,
+            message: message.into(),
+        }
+    }
+
+    /// As an ErrorResponse that ends the statement.
+    pub fn error(&self) -> Vec<u8> {
+        report(b'E', "ERROR", self.sqlstate, &self.message)
+    }
+
+    /// As an ErrorResponse that ends the connection.
+    pub fn fatal(&self) -> Vec<u8> {
+        report(b'E', "FATAL", self.sqlstate, &self.message)
+    }
+}
+
+/// A NoticeResponse.
+pub fn notice(message: &str) -> Vec<u8> {
+    report(b'N', "NOTICE", "00000", message)
+}
+
+/// A ReadyForQuery.
+pub fn ready_for_query(status: Status) -> [u8; 6] {
+    [b'Z', 0, 0, 0, 5, status.byte()]
+}
+
+/// A Query.
+pub fn query(statement: &str) -> Vec<u8> {
+    message(b'Q', &[statement.as_bytes(), b"\0"])
+}
+
+/// A message whose body is these parts.
+pub fn message(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let body: usize = parts.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(body + 4).expect("what the gate says is short");
+    let mut message = Vec::with_capacity(body + 5);
+    message.push(tag);
+    message.extend(length.to_be_bytes());
+    for part in parts {
+        message.extend_from_slice(part);
+    }
+    message
+}
+
+fn report(tag: u8, severity: &str, sqlstate: &str, text: &str) -> Vec<u8> {
+    let fields = [
+        ('S', severity),
+        // The same, never translated.
+        ('V', severity),
+        ('C', sqlstate),
+        ('M', text),
+        ('R', "shortline"),
+    ];
+    let mut body = Vec::new();
+    for (field, value) in fields {
+        body.push(field as u8);
+        body.extend(value.bytes().filter(|byte| *byte != 0));
+        body.push(0);
+    }
+    body.push(0);
+    message(tag, &[&body])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_a_message() {
+        let bytes = Complaint::new("53300", "too\0 many").fatal();
+        let body = b"SFATAL\0VFATAL\0C53300\0Mtoo many\0Rshortline\0\0";
+        assert_eq!(bytes, [b"E\0\0\0\x2f".as_slice(), body].concat());
+        assert_eq!(ready_for_query(Status::Failed), *b"Z\0\0\0\x05E");
+        assert_eq!(query("a"), b"Q\0\0\0\x06a\0");
+    }
+}

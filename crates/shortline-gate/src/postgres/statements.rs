@@ -1,0 +1,89 @@
+//! The types of the statements that a connection has prepared.
+
+use std::collections::HashMap;
+
+use crate::TypeId;
+
+/// What executing a prepared statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// It only begins or ends a transaction.
+    Control,
+    /// Work of this type.
+    Work(TypeId),
+}
+
+/// PostgreSQL tells names apart by so many bytes (NAMEDATALEN - 1); longer ones are not kept.
+const NAME_BYTES_MAX: usize = 63;
+
+/// A bounded table by name. Statements beyond the bound are not known later and share a type.
+#[derive(Debug)]
+pub struct Statements {
+    unnamed: Option<Prepared>,
+    named: HashMap<Box<[u8]>, Prepared>,
+    named_max: usize,
+}
+
+impl Statements {
+    /// Nothing is prepared.
+    pub fn new(named_max: usize) -> Self {
+        Self {
+            unnamed: None,
+            named: HashMap::new(),
+            named_max,
+        }
+    }
+
+    /// What the statement is, if it is known.
+    pub fn get(&self, name: &[u8]) -> Option<Prepared> {
+        if name.is_empty() {
+            return self.unnamed;
+        }
+        self.named.get(name).copied()
+    }
+
+    /// The client prepares a statement.
+    pub fn prepare(&mut self, name: &[u8], prepared: Prepared) {
+        if name.is_empty() {
+            self.unnamed = Some(prepared);
+        } else if let Some(known) = self.named.get_mut(name) {
+            *known = prepared;
+        } else if self.named.len() < self.named_max && name.len() <= NAME_BYTES_MAX {
+            self.named.insert(name.into(), prepared);
+        }
+    }
+
+    /// The client gives a statement back.
+    pub fn close(&mut self, name: &[u8]) {
+        if name.is_empty() {
+            self.unnamed = None;
+        } else {
+            self.named.remove(name);
+        }
+        if self.named.is_empty() {
+            self.named = HashMap::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut statements = Statements::new(2);
+        for name in [b"a", b"b", b"c"] {
+            statements.prepare(name, Prepared::Control);
+        }
+        statements.prepare(b"", Prepared::Control);
+        let known = |statements: &Statements| {
+            [&b"a"[..], b"b", b"c", b""].map(|name| statements.get(name).is_some())
+        };
+        assert_eq!(known(&statements), [true, true, false, true]);
+        statements.close(b"a");
+        statements.close(b"");
+        statements.prepare(b"c", Prepared::Control);
+        assert_eq!(known(&statements), [false, true, true, false]);
+    }
+}

@@ -1,0 +1,143 @@
+//! Accepts connections on one thread a processor, and ends them when the relay is to end.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::stream::prepare;
+use super::{Limits, Order, Registration, Registry};
+
+/// How long to wait where the machine lets no further connection in.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
+/// Connections above the limit that are heard out, so that they can be told of it (and so that a
+/// cancel request still gets through). Beyond these nobody is accepted.
+const REFUSED_AT_ONCE_MAX: usize = 100;
+
+/// Serves each connection to `listener` with `relay` until `shutdown` is ready; then lets
+/// transactions end within [`Limits::drain_time_max`] and closes what is left.
+///
+/// Each worker has a runtime of its own, and a connection stays where it was accepted: handing a
+/// task between threads costs more than most statements' relaying. `relay` must mind the
+/// [`Registration::handle`]'s orders.
+///
+/// # Errors
+/// When a thread cannot be started or the listener not be put on its poller.
+pub async fn serve<R, F>(
+    listener: TcpListener,
+    limits: &Limits,
+    registry: &Arc<Registry>,
+    shutdown: impl Future<Output = ()>,
+    relay: R,
+) -> io::Result<()>
+where
+    R: Fn(TcpStream, SocketAddr, Registration) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = listener.into_std()?;
+    let stopping = watch::Sender::new(false);
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..limits.workers.max(1) {
+        let worker = Worker {
+            listener: listener.try_clone()?,
+            registry: Arc::clone(registry),
+            connections_max: limits.connections_max,
+            stopping: stopping.subscribe(),
+        };
+        let relay = relay.clone();
+        workers.spawn_blocking(move || worker.work(relay));
+    }
+    drop(listener);
+    let ended = async {
+        let mut result = Ok(());
+        while let Some(ended) = workers.join_next().await {
+            result = result.and(ended.unwrap_or_else(|error| Err(io::Error::other(error))));
+        }
+        result
+    };
+    tokio::pin!(ended);
+    tokio::select! {
+        result = &mut ended => return result,
+        () = shutdown => {}
+    }
+    stopping.send_replace(true);
+    registry.give_all(Order::Drain);
+    if tokio::time::timeout(limits.drain_time_max, registry.empty())
+        .await
+        .is_err()
+    {
+        tracing::warn!("closing {} connections in use", registry.open());
+        registry.give_all(Order::Close);
+    }
+    ended.await
+}
+
+/// One thread's part.
+struct Worker {
+    listener: std::net::TcpListener,
+    registry: Arc<Registry>,
+    connections_max: usize,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Worker {
+    fn work<R, F>(mut self, relay: R) -> io::Result<()>
+    where
+        R: Fn(TcpStream, SocketAddr, Registration) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let listener = TcpListener::from_std(self.listener.try_clone()?)?;
+            let mut stopping = self.stopping.clone();
+            let is_dropped = tokio::select! {
+                () = self.accept(listener, relay) => false,
+                stopped = stopping.wait_for(|stopping| *stopping) => stopped.is_err(),
+            };
+            if is_dropped {
+                self.registry.give_all(Order::Close);
+            }
+            // The runtime must outlive its connections.
+            self.registry.empty().await;
+            Ok(())
+        })
+    }
+
+    async fn accept<R, F>(&mut self, listener: TcpListener, relay: R)
+    where
+        R: Fn(TcpStream, SocketAddr, Registration) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut warned = false;
+        loop {
+            while self.registry.open() >= self.connections_max + REFUSED_AT_ONCE_MAX {
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
+            match listener.accept().await {
+                Ok((socket, peer)) => {
+                    warned = false;
+                    // A socket that cannot be prepared has been reset already.
+                    if prepare(&socket).is_ok() {
+                        let registration = self.registry.register(self.connections_max);
+                        tokio::spawn(relay(socket, peer, registration));
+                    }
+                }
+                // The client gave up while it waited in the backlog.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    // No descriptors or no memory left: it passes when other connections end.
+                    if !std::mem::replace(&mut warned, true) {
+                        tracing::warn!("cannot accept connections now: {error}");
+                    }
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What every relay between a client and its database needs, whatever they speak.
+//!
+//! A relay is one to one: a connection of a client has a connection to the backend of its own, and
+//! one task serves both. The parts:
+//!
+//! | part | what it does |
+//! |---|---|
+//! | [`serve`] | accepts on one thread a processor, counts connections, ends them |
+//! | [`Stream`] | a socket, with TLS or without |
+//! | [`tls`] | certificates towards clients, checks of the backend's |
+//! | [`Upstream`] | connects to the backend within a limit of time |
+//! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
+//! | [`Registry`], [`Handle`] | the open connections, and what they are told from outside |
+//!
+//! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
+
+mod limits;
+mod listener;
+mod outbox;
+mod registry;
+mod stream;
+pub mod tls;
+mod upstream;
+
+pub use limits::Limits;
+pub use listener::serve;
+pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
+pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
+pub use stream::Stream;
+pub use upstream::{ConnectError, Upstream};

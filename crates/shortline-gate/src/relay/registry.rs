@@ -1,0 +1,218 @@
+//! The open connections, and what they are told from outside.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::task::Waker;
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use slab::Slab;
+use tokio::sync::Notify;
+
+/// What a connection is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Order {
+    /// Nothing.
+    None = 0,
+    /// Close as soon as no transaction is under way.
+    Drain = 1,
+    /// Close at once.
+    Close = 2,
+}
+
+/// One connection, as others see it.
+#[derive(Debug, Default)]
+pub struct Handle {
+    order: AtomicU8,
+    /// A transaction waits for admission, and whoever takes this away decides what becomes of it.
+    waiting: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Handle {
+    /// The task to wake when something changes here.
+    pub fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// What the connection is told to do.
+    pub fn order(&self) -> Order {
+        match self.order.load(Ordering::Acquire) {
+            0 => Order::None,
+            1 => Order::Drain,
+            _ => Order::Close,
+        }
+    }
+
+    /// A transaction waits for admission from now on; it can be cancelled.
+    pub fn begin_waiting(&self) {
+        self.waiting.store(true, Ordering::Release);
+    }
+
+    /// The wait is over. False if the transaction was cancelled before.
+    pub fn end_waiting(&self) -> bool {
+        self.waiting.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the transaction that waited was cancelled: it does not wait and nobody ended that.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// Cancels the transaction that waits for admission. False if none does.
+    pub fn cancel_waiting(&self) -> bool {
+        let cancelled = self.end_waiting();
+        if cancelled {
+            self.waker.wake();
+        }
+        cancelled
+    }
+
+    fn give(&self, order: Order) {
+        self.order.fetch_max(order as u8, Ordering::AcqRel);
+        self.waker.wake();
+    }
+}
+
+/// Connections of a relay, now and since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Open now.
+    pub open: usize,
+    /// Accepted since the start.
+    pub total: u64,
+    /// Closed because there were too many.
+    pub refused_total: u64,
+    /// Ended by an error: of the protocol, of a socket, of the backend.
+    pub failed_total: u64,
+}
+
+/// All connections of a relay.
+#[derive(Debug, Default)]
+pub struct Registry {
+    handles: Mutex<Slab<Arc<Handle>>>,
+    emptied: Notify,
+    total: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// A connection's place in the registry, given back when dropped.
+#[derive(Debug)]
+pub struct Registration {
+    registry: Arc<Registry>,
+    key: usize,
+    /// The connection, as others see it.
+    pub handle: Arc<Handle>,
+    /// There are more connections than allowed: this one is to be told so and closed.
+    pub is_too_many: bool,
+}
+
+impl Registry {
+    /// Takes a connection in.
+    pub fn register(self: &Arc<Self>, connections_max: usize) -> Registration {
+        let handle = Arc::new(Handle::default());
+        let (key, open) = {
+            let mut handles = self.handles.lock();
+            let key = handles.insert(Arc::clone(&handle));
+            (key, handles.len())
+        };
+        self.total.fetch_add(1, Ordering::Relaxed);
+        let is_too_many = open > connections_max;
+        self.refused
+            .fetch_add(u64::from(is_too_many), Ordering::Relaxed);
+        Registration {
+            registry: Arc::clone(self),
+            key,
+            handle,
+            is_too_many,
+        }
+    }
+
+    /// A connection ended by an error; clients cause most of them, so they are only counted.
+    pub fn count_failure(&self, error: &(dyn std::error::Error + 'static)) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!("connection ended: {error}");
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.handles.lock().len()
+    }
+
+    /// All counts now.
+    pub fn counts(&self) -> ConnectionCounts {
+        ConnectionCounts {
+            open: self.open(),
+            total: self.total.load(Ordering::Relaxed),
+            refused_total: self.refused.load(Ordering::Relaxed),
+            failed_total: self.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Tells every connection to do as ordered.
+    pub fn give_all(&self, order: Order) {
+        for (_, handle) in self.handles.lock().iter() {
+            handle.give(order);
+        }
+    }
+
+    /// Waits until no connection is left.
+    pub async fn empty(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            tokio::pin!(emptied);
+            // Listens before it looks, or it could miss the last one.
+            emptied.as_mut().enable();
+            if self.open() == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let left = {
+            let mut handles = self.registry.handles.lock();
+            handles.remove(self.key);
+            handles.len()
+        };
+        if left == 0 {
+            self.registry.emptied.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_ended_by_one_only() {
+        let handle = Handle::default();
+        assert!(!handle.cancel_waiting());
+        handle.begin_waiting();
+        assert!(handle.cancel_waiting());
+        assert!(!handle.end_waiting());
+        handle.begin_waiting();
+        assert!(handle.end_waiting());
+        assert!(!handle.cancel_waiting());
+    }
+
+    #[test]
+    fn an_order_is_not_taken_back() {
+        let registry = Arc::new(Registry::default());
+        let registration = registry.register(1);
+        assert!(!registration.is_too_many);
+        assert!(registry.register(1).is_too_many);
+        registry.give_all(Order::Close);
+        registry.give_all(Order::Drain);
+        assert_eq!(registration.handle.order(), Order::Close);
+        drop(registration);
+        let counts = registry.counts();
+        assert_eq!((counts.open, counts.total, counts.refused_total), (0, 2, 1));
+    }
+}

@@ -1,0 +1,117 @@
+//! A socket, with TLS or without.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+/// A peer that is silent for so long is asked whether it is still there.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
+/// And again after so long, six times.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+/// Questions that stay without an answer until the connection ends.
+const KEEPALIVE_TRIES: u32 = 6;
+
+/// One side of a relay.
+#[derive(Debug)]
+pub enum Stream {
+    /// A socket.
+    Plain(TcpStream),
+    /// A socket with TLS, as client or as server. Boxed: most connections have none.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Whether the other side is on TLS.
+    pub fn is_secure(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Whether written bytes need a flush to reach the socket.
+    pub fn is_buffered(&self) -> bool {
+        self.is_secure()
+    }
+
+    /// The certificate the other side showed.
+    pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
+        }
+    }
+
+    /// The next bytes, into the front of `bytes`; 0 at the end.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn poll_read_some(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(bytes);
+        Pin::new(self)
+            .poll_read(context, &mut buffer)
+            .map_ok(|()| buffer.filled().len())
+    }
+}
+
+/// Sets what every socket of a relay has: no delay of small packets, and an end if the peer has
+/// vanished.
+///
+/// # Errors
+/// When the socket has been reset already.
+pub fn prepare(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_AFTER)
+        .with_interval(KEEPALIVE_EVERY)
+        .with_retries(KEEPALIVE_TRIES);
+    SockRef::from(socket).set_tcp_keepalive(&keepalive)
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The way to the backend.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use super::stream::prepare;
+
+/// Where the backend listens: a name or an address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// A host name or an IP address, without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// Why the backend could not be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kernel or the name service says no.
+    #[error("cannot connect to {upstream}: {source}")]
+    Refused {
+        /// The backend.
+        upstream: Upstream,
+        /// What was said.
+        source: io::Error,
+    },
+    /// Nobody said anything.
+    #[error("cannot connect to {upstream} within {} ms", limit.as_millis())]
+    TooSlow {
+        /// The backend.
+        upstream: Upstream,
+        /// How long it was waited for.
+        limit: Duration,
+    },
+}
+
+/// A text that names no backend.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no HOST:PORT; an IPv6 address goes in brackets")]
+pub struct UpstreamError(String);
+
+impl Upstream {
+    /// A connection to the first of the backend's addresses that takes one.
+    ///
+    /// # Errors
+    /// [`ConnectError`]
+    pub async fn connect(&self, limit: Duration) -> Result<TcpStream, ConnectError> {
+        let connecting = async {
+            let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+            prepare(&stream)?;
+            Ok(stream)
+        };
+        match tokio::time::timeout(limit, connecting).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(source)) => Err(ConnectError::Refused {
+                upstream: self.clone(),
+                source,
+            }),
+            Err(_) => Err(ConnectError::TooSlow {
+                upstream: self.clone(),
+                limit,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(formatter, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(formatter, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl FromStr for Upstream {
+    type Err = UpstreamError;
+
+    fn from_str(text: &str) -> Result<Self, UpstreamError> {
+        let refused = || UpstreamError(text.to_owned());
+        let (host, port) = text.rsplit_once(':').ok_or_else(refused)?;
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let host = match bare {
+            Some(bare) => bare,
+            None if host.contains(':') => return Err(refused()),
+            None => host,
+        };
+        let port = port.parse().map_err(|_| refused())?;
+        if host.is_empty() || port == 0 {
+            return Err(refused());
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_address_reads_back() {
+        for text in ["db:5432", "127.0.0.1:1", "[::1]:5432"] {
+            assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_named() {
+        for text in ["db", ":5432", "db:", "db:0", "::1:5432", "db:65536"] {
+            let error = text.parse::<Upstream>().unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}

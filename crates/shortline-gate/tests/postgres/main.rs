@@ -1,0 +1,14 @@
+//! The PostgreSQL relay over real sockets, in front of a real PostgreSQL in a folder of its own.
+//!
+//! Where PostgreSQL is missing every test says so in a line and does nothing.
+#![allow(clippy::unwrap_used)]
+
+mod admission;
+mod cluster;
+mod faults;
+mod ledger;
+mod memory;
+mod raw;
+mod relay;
+mod secure;
+mod sessions;

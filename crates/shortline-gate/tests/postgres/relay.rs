@@ -1,0 +1,182 @@
+//! A relay under test, on a thread of its own, and clients of it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use shortline_gate::postgres::{PostgresConfig, run};
+use shortline_gate::relay::{Registry, Upstream};
+use shortline_gate::{Gate, GateConfig, GateSnapshot};
+use tokio::sync::oneshot;
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+use super::cluster::Cluster;
+
+/// How long a test waits for what must come before it fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// See the module's text.
+pub struct Relay {
+    pub port: u16,
+    pub gate: Gate,
+    pub registry: Arc<Registry>,
+    shutdown: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A gate that admits one request at a time, since everything is larger than its capacity.
+pub fn one_at_a_time() -> GateConfig {
+    let mut config = GateConfig::default();
+    config.admission.capacity = "1us".parse().unwrap();
+    config
+}
+
+/// A relay's configuration: each statement's type is its first bytes.
+pub fn config(port: u16, gate: &Gate) -> PostgresConfig {
+    let gate = gate.clone();
+    let upstream = Upstream {
+        host: "localhost".to_owned(),
+        port,
+    };
+    let mut config = PostgresConfig::new(
+        upstream,
+        Arc::new(move |text: &[u8], _: Option<&str>| {
+            gate.type_of(&String::from_utf8_lossy(&text[..text.len().min(24)]))
+        }),
+    );
+    config.limits.drain_time_max = Duration::from_secs(5);
+    config
+}
+
+impl Relay {
+    /// In front of `cluster`, with a gate that lets everything through.
+    pub fn open(cluster: &Cluster) -> Self {
+        Self::start(cluster.port, GateConfig::default(), |_| {})
+    }
+
+    /// In front of `upstream`, with what `change` makes of the defaults.
+    pub fn start(
+        upstream: u16,
+        gate: GateConfig,
+        change: impl FnOnce(&mut PostgresConfig),
+    ) -> Self {
+        let gate = Gate::new(gate);
+        let mut config = config(upstream, &gate);
+        change(&mut config);
+        let registry = Arc::clone(&config.registry);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (shutdown, ended) = oneshot::channel();
+        let (gate_of_thread, runtime) = (gate.clone(), runtime());
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                let ended = async { drop(ended.await) };
+                run(listener, config, gate_of_thread, ended).await.unwrap();
+            });
+        });
+        Self {
+            port,
+            gate,
+            registry,
+            shutdown: Some(shutdown),
+            thread: Some(thread),
+        }
+    }
+
+    /// Asks the relay to end.
+    pub fn shut_down(&mut self) {
+        drop(self.shutdown.take());
+    }
+
+    /// Waits until it has ended.
+    pub fn join(&mut self) {
+        self.shut_down();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    /// A client, whose notices and notifications are printed.
+    pub async fn client(&self) -> Client {
+        self.client_as("user=postgres").await
+    }
+
+    /// A client with these parameters.
+    pub async fn client_as(&self, parameters: &str) -> Client {
+        connect(self.port, parameters).await.unwrap()
+    }
+
+    /// Waits until the gate looks like that.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&GateSnapshot) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let snapshot = self.gate.snapshot();
+            if is_so(&snapshot) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "never {what}: {snapshot:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Waits until nothing waits and nothing runs.
+    pub async fn until_at_rest(&self) {
+        self.until("at rest", |gate| {
+            gate.waiting == 0 && gate.running == 0 && gate.load_ns == 0
+        })
+        .await;
+    }
+
+    /// Requests of that type that ended, completed or not.
+    pub fn completed(&self, type_name: &str) -> u64 {
+        let types = self.gate.snapshot().types;
+        let found = types.iter().find(|view| view.name == type_name);
+        found.map_or(0, |view| view.completed)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.shut_down();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has failed the test already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A client of whatever listens on `port`.
+pub async fn connect(port: u16, parameters: &str) -> Result<Client, tokio_postgres::Error> {
+    let parameters = format!("host=127.0.0.1 port={port} dbname=postgres {parameters}");
+    let (client, mut connection) = tokio_postgres::connect(&parameters, NoTls).await?;
+    tokio::spawn(async move {
+        while let Some(message) =
+            std::future::poll_fn(|context| connection.poll_message(context)).await
+        {
+            match message {
+                Ok(AsyncMessage::Notice(_) | AsyncMessage::Notification(_)) => {}
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+    });
+    Ok(client)
+}
+
+/// Fails the test if `work` does not end.
+pub async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .expect("it takes for ever")
+}
+
+/// A runtime on the caller's thread.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}

@@ -1,0 +1,168 @@
+//! Every way to authenticate, with TLS on neither, either or both sides, by libpq.
+
+use std::path::PathBuf;
+
+use shortline_gate::GateConfig;
+use shortline_gate::postgres::ALPN;
+use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
+use tempfile::TempDir;
+
+use super::cluster::Cluster;
+use super::relay::Relay;
+
+/// Says who and over what the backend is spoken to.
+const WHO: &str = "select current_user, ssl from pg_stat_ssl where pid = pg_backend_pid()";
+
+struct Pair {
+    _folder: TempDir,
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+/// A certificate of the gate's own.
+fn pair() -> Pair {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (
+        folder.path().join("gate.crt"),
+        folder.path().join("gate.key"),
+    );
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    Pair {
+        _folder: folder,
+        cert,
+        key,
+    }
+}
+
+fn relay(cluster: &Cluster, upstream: UpstreamTls, client: Option<ClientTls>) -> Relay {
+    Relay::start(cluster.port, GateConfig::default(), |config| {
+        config.upstream_tls = upstream;
+        config.client_tls = client;
+    })
+}
+
+/// What psql prints, or says is wrong.
+fn who(
+    cluster: &Cluster,
+    relay: &Relay,
+    user: &str,
+    sslmode: &str,
+    binding: &str,
+) -> Result<String, String> {
+    let environment = [
+        ("PGUSER", user),
+        ("PGPASSWORD", "secret"),
+        ("PGSSLMODE", sslmode),
+        ("PGCHANNELBINDING", binding),
+    ];
+    let output = cluster.psql(relay.port, &environment, &["-c", WHO]);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
+}
+
+#[test]
+fn without_tls_every_password_passes() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = relay(cluster, UpstreamTls::Disable, None);
+    for user in ["postgres", "scram", "md5"] {
+        let found = who(cluster, &relay, user, "prefer", "prefer");
+        assert_eq!(found, Ok(format!("{user}|f")));
+    }
+    let refused = who(cluster, &relay, "postgres", "require", "prefer").unwrap_err();
+    assert!(refused.contains("server does not support SSL"), "{refused}");
+    let environment = [("PGUSER", "scram"), ("PGPASSWORD", "wrong")];
+    let output = cluster.psql(relay.port, &environment, &["-c", WHO]);
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("password authentication failed"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn with_tls_to_the_client_alone_every_password_passes() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pair = pair();
+    let tls = ClientTls::load(&pair.cert, &pair.key, &[ALPN], true).unwrap();
+    let relay = relay(cluster, UpstreamTls::Disable, Some(tls));
+    for user in ["postgres", "scram", "md5"] {
+        assert_eq!(
+            who(cluster, &relay, user, "require", "prefer"),
+            Ok(format!("{user}|f"))
+        );
+    }
+    let refused = who(cluster, &relay, "postgres", "disable", "prefer").unwrap_err();
+    assert!(refused.contains("TLS only"), "{refused}");
+}
+
+#[test]
+fn with_tls_to_the_backend_alone_every_password_passes() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let (authority, _) = cluster.certificate();
+    let modes = [
+        UpstreamTls::prefer().unwrap(),
+        UpstreamTls::require().unwrap(),
+        UpstreamTls::verify_full(&authority).unwrap(),
+    ];
+    for mode in modes {
+        let relay = relay(cluster, mode, None);
+        for user in ["postgres", "scram", "md5"] {
+            assert_eq!(
+                who(cluster, &relay, user, "disable", "prefer"),
+                Ok(format!("{user}|t"))
+            );
+        }
+    }
+    let other = pair();
+    let relay = relay(
+        cluster,
+        UpstreamTls::verify_full(&other.cert).unwrap(),
+        None,
+    );
+    let refused = who(cluster, &relay, "postgres", "disable", "prefer").unwrap_err();
+    assert!(refused.contains("TLS with the backend"), "{refused}");
+}
+
+#[test]
+fn with_tls_on_both_sides_scram_needs_one_certificate_or_no_binding() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pair = pair();
+    let tls = ClientTls::load(&pair.cert, &pair.key, &[ALPN], false).unwrap();
+    let different = relay(cluster, UpstreamTls::require().unwrap(), Some(tls));
+    for user in ["postgres", "md5"] {
+        assert_eq!(
+            who(cluster, &different, user, "require", "prefer"),
+            Ok(format!("{user}|t"))
+        );
+    }
+    assert_eq!(
+        who(cluster, &different, "scram", "require", "disable"),
+        Ok("scram|t".to_owned())
+    );
+    let refused = who(cluster, &different, "scram", "require", "prefer").unwrap_err();
+    assert!(refused.contains("channel binding"), "{refused}");
+    // The backend's own certificate: what the client binds to is what the backend has.
+    let (cert, key) = cluster.certificate();
+    let tls = ClientTls::load(&cert, &key, &[ALPN], false).unwrap();
+    let same = relay(cluster, UpstreamTls::require().unwrap(), Some(tls));
+    for binding in ["require", "prefer", "disable"] {
+        assert_eq!(
+            who(cluster, &same, "scram", "require", binding),
+            Ok("scram|t".to_owned()),
+            "{binding}"
+        );
+    }
+}

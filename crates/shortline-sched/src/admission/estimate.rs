@@ -17,10 +17,10 @@ use crate::units::excerpt;
 /// How the expected service time comes from those seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimator {
-    /// The mean of the last [`WINDOW`] (002 3.1).
+    /// The mean of the last 64 requests (002 3.1).
     #[default]
     MovingAverage,
-    /// The median of the means of [`GROUPS`] groups of the last [`WINDOW`].
+    /// The median of the means of 8 groups of the last 64 requests.
     MedianOfMeans,
 }
 
@@ -55,13 +55,13 @@ impl FromStr for Estimator {
 }
 
 /// How many of the last requests of a type count.
-pub const WINDOW: usize = 64;
+pub(super) const WINDOW: usize = 64;
 
 /// Into how many groups they are dealt for [`Estimator::MedianOfMeans`].
-pub const GROUPS: usize = 8;
+const GROUPS: usize = 8;
 
 /// No service counts as longer: one hour, so that sums of them stay in 64 bits.
-pub const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
+pub(super) const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
 
 /// The last service times of a type, in nanoseconds.
 #[derive(Clone, Debug, Default)]

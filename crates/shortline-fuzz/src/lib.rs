@@ -14,6 +14,7 @@ mod postgres;
 mod records;
 mod requests;
 mod simulations;
+mod statements;
 mod traces;
 mod words;
 
@@ -21,7 +22,7 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 13] = [
+pub const TARGETS: [(&str, Entry); 15] = [
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
@@ -31,6 +32,8 @@ pub const TARGETS: [(&str, Entry); 13] = [
     ("postgres", postgres::postgres),
     ("range", requests::range),
     ("records", records::result_csv),
+    ("route", statements::route),
+    ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
     ("units", words::units),

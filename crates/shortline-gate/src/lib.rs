@@ -5,6 +5,7 @@
 //! decides, this crate has the clock, the waiting tasks and the relays that ask it.
 #![forbid(unsafe_code)]
 
+pub mod classify;
 mod gate;
 pub mod postgres;
 pub mod relay;

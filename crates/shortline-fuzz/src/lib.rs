@@ -11,6 +11,7 @@
 
 mod config;
 mod postgres;
+mod proxied;
 mod records;
 mod requests;
 mod simulations;
@@ -22,7 +23,7 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 15] = [
+pub const TARGETS: &[(&str, Entry)] = &[
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
@@ -30,6 +31,7 @@ pub const TARGETS: [(&str, Entry); 15] = [
     ("encoding", requests::encoding),
     ("policy", words::policy),
     ("postgres", postgres::postgres),
+    ("proxied", proxied::head),
     ("range", requests::range),
     ("records", records::result_csv),
     ("route", statements::route),

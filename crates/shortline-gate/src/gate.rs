@@ -6,6 +6,7 @@
 //! microsecond and never across an await. Tasks that may go on are woken after it is released.
 
 mod config;
+mod throttle;
 mod waiting;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, Reques
 use tokio::time::{Instant, sleep_until};
 
 pub use config::{GateConfig, GateSnapshot, Refused};
+use throttle::Throttle;
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.
@@ -28,6 +30,8 @@ pub struct Gate(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     wait_max: Duration,
+    slow_wait: Option<Duration>,
+    slow_waits: Mutex<Throttle>,
     /// The origin of the times that are told.
     origin: Instant,
     state: Mutex<State>,
@@ -57,6 +61,8 @@ impl Gate {
     pub fn new(config: GateConfig) -> Self {
         Self(Arc::new(Shared {
             wait_max: config.wait_max,
+            slow_wait: config.slow_wait,
+            slow_waits: Mutex::default(),
             origin: Instant::now(),
             state: Mutex::new(State {
                 admission: Admission::new(config.admission),
@@ -82,7 +88,32 @@ impl Gate {
             Arrival::Admitted(admitted) => return Ok(admitted),
             Arrival::Waits(waiting) => waiting,
         };
-        waiting.admitted_within(self.0.wait_max).await
+        let answer = waiting.admitted_within(self.0.wait_max).await;
+        let waited = arrival.elapsed();
+        if self.0.slow_wait.is_some_and(|slow| waited >= slow) {
+            self.tell_slow_wait(request_type, waited, answer.is_ok());
+        }
+        answer
+    }
+
+    /// Logs a long wait, unless too many are logged already.
+    fn tell_slow_wait(&self, request_type: TypeId, waited: Duration, is_admitted: bool) {
+        let Some(untold) = self.0.slow_waits.lock().tell(Instant::now()) else {
+            return;
+        };
+        let (name, waiting) = {
+            let state = self.0.state.lock();
+            let name = state.admission.type_name(request_type).to_owned();
+            (name, state.admission.waiting())
+        };
+        tracing::info!(
+            r#type = name,
+            waited_ms = waited.as_millis() as u64,
+            is_admitted,
+            waiting,
+            untold,
+            "slow wait"
+        );
     }
 
     /// The queue, the load against the capacity, and what is known of each type.

@@ -7,6 +7,7 @@
 
 pub mod classify;
 mod gate;
+pub mod http;
 pub mod postgres;
 pub mod relay;
 

@@ -38,9 +38,9 @@ pub enum LabError {
     /// No factor of aging.
     #[error("server aging `{0}`: {1}")]
     Aging(String, String),
-    /// A part of the experiment that the lab does not have yet.
-    #[error("experiment `{experiment}` needs {needs}, which the lab does not have yet")]
-    NotYet {
+    /// What the experiment is about cannot be had in that bed.
+    #[error("experiment `{experiment}` needs {needs}: want --bed virtual or --bed uml")]
+    Needs {
         /// The experiment asked for.
         experiment: &'static str,
         /// What is missing.

@@ -91,6 +91,28 @@ pub struct Client<'a> {
     pub database: Option<&'a str>,
 }
 
+/// The same, owned: what a relay keeps of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientNames {
+    /// PostgreSQL's `application_name`, MySQL's connection attribute `program_name`.
+    pub application_name: Option<Box<str>>,
+    /// The user it authenticates as.
+    pub user: Option<Box<str>>,
+    /// The database it asked for.
+    pub database: Option<Box<str>>,
+}
+
+impl ClientNames {
+    /// To be looked at.
+    pub fn client(&self) -> Client<'_> {
+        Client {
+            application_name: self.application_name.as_deref(),
+            user: self.user.as_deref(),
+            database: self.database.as_deref(),
+        }
+    }
+}
+
 /// Tells the types of requests. A handle: clones share rules and cache.
 #[derive(Clone)]
 pub struct Classifier(Arc<RwLock<Arc<Inner>>>);

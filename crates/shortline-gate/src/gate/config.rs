@@ -12,6 +12,8 @@ pub struct GateConfig {
     pub admission: AdmissionConfig,
     /// The longest that a request waits before it is refused.
     pub wait_max: Duration,
+    /// Who waits for as long as this is logged; nobody if it is `None`.
+    pub slow_wait: Option<Duration>,
 }
 
 impl Default for GateConfig {
@@ -21,6 +23,7 @@ impl Default for GateConfig {
         Self {
             admission: AdmissionConfig::default(),
             wait_max: Duration::from_secs(120),
+            slow_wait: None,
         }
     }
 }

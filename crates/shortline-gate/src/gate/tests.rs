@@ -26,6 +26,7 @@ fn narrow_with_escape(queue_max: usize, stall_ms: Option<u64>) -> Gate {
             ..AdmissionConfig::default()
         },
         wait_max: WAIT_MAX,
+        slow_wait: None,
     })
 }
 

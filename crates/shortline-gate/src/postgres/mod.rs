@@ -16,6 +16,7 @@
 //! | `unit` | where the transaction stands: waiting, running, refused |
 //! | `cancel` | cancel requests for what still waits here |
 //! | `reply` | the gate's own words |
+//! | `admin` | SHOW commands |
 //!
 //! What a client notices of a gate:
 //! - an ERROR 53300 when the queue is full and 57014 when it has waited for too long; the
@@ -28,6 +29,7 @@
 //! Replication connections are relayed without admission. Pipelined transactions of one connection
 //! are one unit while they overlap.
 
+mod admin;
 mod authentication;
 mod cancel;
 mod connection;
@@ -51,9 +53,11 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::classify::Client;
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registry, Upstream};
 use crate::{Gate, TypeId};
+pub use admin::{AdminDatabase, Answers, Table};
 use cancel::CancelKeys;
 use control::is_transaction_control;
 use statements::Prepared;
@@ -61,9 +65,9 @@ use statements::Prepared;
 /// The protocol's name in TLS (ALPN), for [`ClientTls::load`].
 pub const ALPN: &[u8] = b"postgresql";
 
-/// Gives a statement its type: by the text, or as much of it as has come, and the connection's
-/// `application_name`.
-pub type Classify = Arc<dyn Fn(&[u8], Option<&str>) -> TypeId + Send + Sync>;
+/// Gives a statement its type: by the text, or as much of it as has come, and what is known of the
+/// connection's client.
+pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> TypeId + Send + Sync>;
 
 /// How the relay works.
 #[derive(Clone)]
@@ -80,6 +84,8 @@ pub struct PostgresConfig {
     pub classify: Classify,
     /// A client whose transaction waited for so long gets a notice.
     pub notice_after: Option<Duration>,
+    /// A database that has no backend, but answers of the gate itself.
+    pub admin: Option<AdminDatabase>,
     /// The open connections; a clone sees them from outside.
     pub registry: Arc<Registry>,
 }
@@ -94,6 +100,7 @@ impl PostgresConfig {
             limits: Limits::default(),
             classify,
             notice_after: None,
+            admin: None,
             registry: Arc::default(),
         }
     }
@@ -108,6 +115,7 @@ impl fmt::Debug for PostgresConfig {
             .field("client_tls", &self.client_tls)
             .field("limits", &self.limits)
             .field("notice_after", &self.notice_after)
+            .field("admin", &self.admin)
             .finish_non_exhaustive()
     }
 }
@@ -153,15 +161,15 @@ struct Shared {
 }
 
 impl Shared {
-    fn type_of(&self, statement: &[u8], application_name: Option<&str>) -> TypeId {
-        (self.config.classify)(statement, application_name)
+    fn type_of(&self, statement: &[u8], client: &Client<'_>) -> TypeId {
+        (self.config.classify)(statement, client)
     }
 
-    fn prepared(&self, statement: &[u8], application_name: Option<&str>) -> Prepared {
+    fn prepared(&self, statement: &[u8], client: &Client<'_>) -> Prepared {
         if is_transaction_control(statement) {
             Prepared::Control
         } else {
-            Prepared::Work(self.type_of(statement, application_name))
+            Prepared::Work(self.type_of(statement, client))
         }
     }
 }

@@ -25,6 +25,7 @@ use super::reply::Complaint;
 use super::side::Side;
 use super::statements::Statements;
 use super::unit::Unit;
+use crate::classify::ClientNames;
 use crate::relay::{Handle, Order, Stream};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
@@ -77,7 +78,7 @@ enum Dropping {
 pub struct Session {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
-    application_name: Option<Box<str>>,
+    names: ClientNames,
     /// Replication connections are not.
     is_gated: bool,
     client: Side,
@@ -107,7 +108,7 @@ impl Session {
     pub fn new(
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
-        application_name: Option<Box<str>>,
+        names: ClientNames,
         is_gated: bool,
         client: Stream,
         server: Stream,
@@ -116,7 +117,7 @@ impl Session {
         Self {
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
-            application_name,
+            names,
             is_gated,
             client: Side::new(client, limits.message_bytes_max),
             server: Side::new(server, limits.message_bytes_max),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use shortline_gate::classify;
 use shortline_gate::postgres::{PostgresConfig, run};
 use shortline_gate::relay::{Registry, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
@@ -41,7 +42,7 @@ pub fn config(port: u16, gate: &Gate) -> PostgresConfig {
     };
     let mut config = PostgresConfig::new(
         upstream,
-        Arc::new(move |text: &[u8], _: Option<&str>| {
+        Arc::new(move |text: &[u8], _: &classify::Client<'_>| {
             gate.type_of(&String::from_utf8_lossy(&text[..text.len().min(24)]))
         }),
     );

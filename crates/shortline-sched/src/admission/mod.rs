@@ -295,6 +295,11 @@ impl Admission {
         self.requests.waiting(id).is_some()
     }
 
+    /// The name of a type; that of all others if it was forgotten.
+    pub fn type_name(&self, request_type: TypeId) -> &str {
+        self.types.get(self.types.index(request_type)).name()
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.queue.len()

@@ -116,6 +116,10 @@ impl Kind {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The estimate by which types are ordered, at least 1, in a unit common to all.
     pub(super) fn estimate_ns(&self) -> u64 {
         self.estimate_ns.max(1)

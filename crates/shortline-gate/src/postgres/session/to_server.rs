@@ -131,7 +131,7 @@ impl Session {
 
     fn ask(&mut self, context: &mut Context<'_>, work: Work<'_>) {
         let request_type = match work {
-            Work::Statement(text) => self.shared.type_of(text, self.application_name.as_deref()),
+            Work::Statement(text) => self.shared.type_of(text, &self.names.client()),
             Work::Prepared(request_type) => request_type,
             Work::Preparation => self.shared.preparation,
             Work::Unknown => self.shared.unknown,
@@ -186,8 +186,7 @@ impl Session {
             match message.tag {
                 b'P' => {
                     let Parse { name, text } = Parse::read(message.start);
-                    let name_of_client = self.application_name.as_deref();
-                    let prepared = self.shared.prepared(text, name_of_client);
+                    let prepared = self.shared.prepared(text, &self.names.client());
                     self.statements.prepare(name, prepared);
                 }
                 b'C' => {

@@ -195,6 +195,7 @@ async fn nothing_is_left_behind_by_many_at_once() {
             ..AdmissionConfig::default()
         },
         wait_max: Duration::from_millis(20),
+        slow_wait: None,
     });
     let tasks: Vec<_> = (0..2000u32)
         .map(|number| tokio::spawn(visit(gate.clone(), number)))

@@ -25,6 +25,15 @@ pub(super) type Key = (u64, RequestId);
 /// The most waiters in a block.
 const BLOCK_MAX: usize = 64;
 
+/// The last key of a block that is about to be computed.
+const NO_KEY: Key = (
+    0,
+    RequestId {
+        sequence: 0,
+        slot: 0,
+    },
+);
+
 /// How far the rate may move before everything is computed anew.
 const RATE_TOLERANCE: f64 = 1.1;
 
@@ -39,6 +48,8 @@ pub(super) struct Deadlines {
 #[derive(Debug)]
 struct Block {
     waiters: Vec<Waiter>,
+    /// The key of the last of them, here for those that look at every block.
+    last: Key,
     /// How long their work takes, in nanoseconds.
     lasts_ns: f64,
     /// The smallest latest of them, in nanoseconds.
@@ -124,7 +135,7 @@ impl Deadlines {
     pub(super) fn can_pass(&self, now_ns: u64, key: Key, backlog_ns: f64) -> bool {
         let mut start_ns = now_ns as f64 + backlog_ns / self.rate;
         for block in &self.blocks {
-            if block.waiters.last().is_none_or(|last| last.key >= key) {
+            if block.last >= key {
                 return block.latest_before(key, self.rate) >= start_ns;
             }
             if block.latest_ns < start_ns {
@@ -147,6 +158,7 @@ impl Deadlines {
 impl Block {
     fn new(waiters: Vec<Waiter>, rate: f64) -> Self {
         let mut block = Self {
+            last: NO_KEY,
             waiters,
             lasts_ns: 0.0,
             latest_ns: 0.0,
@@ -157,6 +169,7 @@ impl Block {
 
     fn compute(&mut self, rate: f64) {
         let work_ns: u64 = self.waiters.iter().map(|waiter| waiter.work_ns).sum();
+        self.last = self.waiters.last().map_or(NO_KEY, |waiter| waiter.key);
         self.lasts_ns = work_ns as f64 / rate;
         self.latest_ns = latest_ns(&self.waiters, rate);
     }

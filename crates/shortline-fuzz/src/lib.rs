@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod mysql;
 mod postgres;
 mod records;
 mod requests;
@@ -21,12 +22,13 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 13] = [
+pub const TARGETS: [(&str, Entry); 14] = [
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),
+    ("mysql", mysql::mysql),
     ("policy", words::policy),
     ("postgres", postgres::postgres),
     ("range", requests::range),

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod gate;
+pub mod mysql;
 pub mod postgres;
 pub mod relay;
 

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod mysql;
 mod postgres;
 mod proxied;
 mod records;
@@ -29,6 +30,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),
+    ("mysql", mysql::mysql),
     ("policy", words::policy),
     ("postgres", postgres::postgres),
     ("proxied", proxied::head),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Client};
 use shortline_gate::http::{self, HttpConfig};
+use shortline_gate::mysql::{self, MysqlConfig};
 use shortline_gate::postgres::{self, AdminDatabase, Classify, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
 use shortline_gate::relay::{Registry, Upstream};
@@ -66,9 +67,12 @@ impl Starting<'_> {
                     http::run(listener, config, gate(), ending)
                 })
             }
-            Kind::Mysql => Err(CommandError::failure(
-                "`gate mysql` comes in a later release; this one has gate postgres and gate http",
-            )),
+            Kind::Mysql => {
+                let config = self.mysql()?;
+                self.spawn(sockets, relays, |listener, ending| {
+                    mysql::run(listener, config.clone(), gate(), ending)
+                })
+            }
         }
     }
 
@@ -120,6 +124,18 @@ impl Starting<'_> {
             classify: self.classify(),
             notice_after: settings.gate.slow_wait,
             admin: self.admin_database(),
+            registry: Arc::clone(self.registry),
+        })
+    }
+
+    fn mysql(&self) -> Result<MysqlConfig, CommandError> {
+        let settings = self.settings;
+        Ok(MysqlConfig {
+            upstream: one_upstream(settings)?,
+            upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
+            client_tls: client_tls(settings, &[]).map_err(CommandError::failure)?,
+            limits: settings.limits.clone(),
+            classify: self.classify(),
             registry: Arc::clone(self.registry),
         })
     }

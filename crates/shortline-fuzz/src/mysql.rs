@@ -1,0 +1,115 @@
+//! Bytes of MySQL's protocol, as they come from clients and from servers.
+
+use shortline_gate::mysql::command::{Command, wanted_bytes};
+use shortline_gate::mysql::compress::{Decoder, Sequence};
+use shortline_gate::mysql::control;
+use shortline_gate::mysql::greeting::{Answer, Greeting, offered};
+use shortline_gate::mysql::packet::{Found, Renumbering, Scanner};
+use shortline_gate::mysql::reply::{Follower, Shape, Status};
+
+const SHAPES: [Shape; 5] = [
+    Shape::Single,
+    Shape::Results,
+    Shape::Prepare,
+    Shape::UntilEnd,
+    Shape::Authentication,
+];
+/// Decoded at once, in bytes.
+const PLAIN_BYTES_MAX: usize = 4096;
+
+/// A connection's opening, its commands, its responses, its frames.
+pub fn mysql(bytes: &[u8]) {
+    opening(bytes);
+    control::read(bytes);
+    if let Some(&command) = bytes.first() {
+        assert!(wanted_bytes(command, 100) <= 100);
+    }
+    for has_attributes in [false, true] {
+        Command::read(bytes, has_attributes);
+    }
+    assert_eq!(messages(bytes, bytes.len()), messages(bytes, 3));
+    for shape in SHAPES {
+        let capabilities = bytes
+            .iter()
+            .fold(0, |sum, byte| sum << 3 ^ u64::from(*byte));
+        let whole = followed(shape, capabilities, bytes, bytes.len());
+        assert_eq!(whole, followed(shape, capabilities, bytes, 5));
+    }
+    assert_eq!(decoded(bytes, bytes.len()), decoded(bytes, 2));
+}
+
+fn opening(bytes: &[u8]) {
+    match Greeting::parse(bytes.to_vec()) {
+        Ok(mut greeting) => {
+            let capabilities = offered(greeting.capabilities(), true);
+            greeting.set_capabilities(capabilities);
+            assert_eq!(greeting.payload().len(), bytes.len());
+        }
+        Err(error) => crate::assert_one_line(&error),
+    }
+    match Answer::parse(bytes.to_vec()) {
+        Ok(answer) => {
+            answer.names();
+            assert!(answer.ssl_request().is_ssl_request());
+        }
+        Err(error) => crate::assert_one_line(&error),
+    }
+}
+
+/// The messages found when the stream comes in pieces of so many bytes, and the stream renumbered.
+fn messages(bytes: &[u8], piece_bytes: usize) -> (Vec<(u64, Vec<u8>)>, Vec<u8>) {
+    let (mut scanner, mut renumbering) = (Scanner::default(), Renumbering::default());
+    let (mut found, mut renumbered) = (Vec::new(), bytes.to_vec());
+    let mut shown = Vec::new();
+    for piece in renumbered.chunks_mut(piece_bytes.max(1)) {
+        let mut at = 0;
+        while let Some(part) = scanner.next(piece, &mut at) {
+            match part {
+                Found::Start { start, .. } => shown = start.to_vec(),
+                Found::End => found.push((scanner.message_bytes(), std::mem::take(&mut shown))),
+            }
+        }
+        assert_eq!(at, piece.len());
+        renumbering.apply(piece);
+    }
+    (found, renumbered)
+}
+
+/// What is known after a response that comes in pieces of so many bytes.
+fn followed(
+    shape: Shape,
+    capabilities: u64,
+    bytes: &[u8],
+    piece_bytes: usize,
+) -> (bool, bool, Status, Option<u32>) {
+    let mut follower = Follower::new(capabilities, Status::default());
+    follower.expect(shape);
+    for piece in bytes.chunks(piece_bytes.max(1)) {
+        follower.follow(piece);
+    }
+    let is_done = follower.is_done();
+    (
+        is_done,
+        follower.has_failed(),
+        follower.status(),
+        follower.prepared(),
+    )
+}
+
+/// What frames hold that come in pieces of so many bytes; none if they are none.
+fn decoded(bytes: &[u8], piece_bytes: usize) -> Option<Vec<u8>> {
+    let (mut decoder, mut sequence) = (Decoder::default(), Sequence::default());
+    let mut whole = Vec::new();
+    for piece in bytes.chunks(piece_bytes.max(1)) {
+        decoder.take(piece);
+        let mut plain = Vec::new();
+        while decoder
+            .decode(&mut plain, PLAIN_BYTES_MAX, &mut sequence)
+            .ok()?
+        {
+            assert!(plain.len() <= PLAIN_BYTES_MAX);
+            whole.append(&mut plain);
+        }
+    }
+    Some(whole)
+}

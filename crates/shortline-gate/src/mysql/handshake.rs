@@ -1,0 +1,315 @@
+//! From the acceptance of a client to its authentication.
+//!
+//! The server greets first, so the backend is connected to at once. Its greeting goes on with the
+//! capabilities that the gate can keep ([`greeting::offered`]); TLS and compression are each side's
+//! own. What follows is passed on message by message until the server says OK or ERR: no
+//! authentication plugin is known here, and none needs to be. Only sequence numbers change, by the
+//! `SSLRequest` that one side may have and the other not.
+//!
+//! Where TLS is on one side only, `caching_sha2_password` and `sha256_password` cannot send a
+//! password in full: on TLS it goes in the clear, without it under the server's RSA key, and the
+//! two sides do not agree on which. So [`UpstreamTls::Prefer`] begins TLS to the server exactly if
+//! the client has begun it.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::MysqlConfig;
+use super::capability::{COMPRESS, Capabilities, SSL};
+use super::complaint::Complaint;
+use super::greeting::{self, Answer, Greeting, GreetingError};
+use super::packet::{HEADER_BYTES, Header, packet};
+use super::reply::{Status, status_of_ok};
+use super::side::{LINGER_TIME_MAX, hear_out};
+use crate::classify::ClientNames;
+use crate::relay::Stream;
+use crate::relay::tls::UpstreamTls;
+
+/// The longest packet before the end of authentication, in bytes. Connection attributes have up to
+/// 64 KiB, tickets of Kerberos too.
+pub const PACKET_BYTES_MAX: u32 = 256 * 1024;
+const OK: u8 = 0x00;
+const ERR: u8 = 0xff;
+
+/// A session that may begin.
+#[derive(Debug)]
+pub struct Authenticated {
+    /// The client, on TLS if it wanted.
+    pub client: Stream,
+    /// The backend.
+    pub server: Stream,
+    /// What the two have agreed on, compression as with the client.
+    pub capabilities: Capabilities,
+    /// The status of the server's OK.
+    pub status: Status,
+    /// The number that KILL names the connection by.
+    pub thread_id: u32,
+    /// What the client says of itself.
+    pub names: ClientNames,
+    /// What the client has sent already, less than a packet.
+    pub ahead: Vec<u8>,
+}
+
+/// Why no session begins.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The client was told so.
+    #[error("{}", .0.message)]
+    Refused(Complaint),
+    /// The backend said no, and the client got its words.
+    #[error("the backend refused the client")]
+    RefusedByServer,
+    /// A socket broke, or one of the two left.
+    #[error("during the handshake: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// One side with the numbers of its packets.
+#[derive(Debug)]
+struct Link {
+    stream: Stream,
+    sequence: u8,
+}
+
+/// Connects to the backend and relays until it takes the client. A client that is refused has been
+/// told.
+///
+/// # Errors
+/// [`HandshakeError`]
+pub async fn authenticate(
+    client: TcpStream,
+    config: &MysqlConfig,
+) -> Result<Authenticated, HandshakeError> {
+    let mut client = Link::new(Stream::Plain(client));
+    let limit = config.limits.connect_time_max;
+    let server = match config.upstream.connect(limit).await {
+        Ok(server) => Link::new(Stream::Plain(server)),
+        Err(error) => return Err(refuse(&mut client, Complaint::unreachable(error), true).await),
+    };
+    let (greeting, server) = match greeted(server).await? {
+        Greeted::Yes(greeting, server) => (greeting, server),
+        Greeted::Refused(payload) => {
+            client.write(&payload).await?;
+            client.linger().await;
+            return Err(HandshakeError::RefusedByServer);
+        }
+        Greeted::Otherwise(error) => {
+            return Err(refuse(&mut client, Complaint::unreachable(error), true).await);
+        }
+    };
+    answered(client, server, greeting, config).await
+}
+
+/// Tells a client of one connection too many.
+pub async fn refuse_connection(client: TcpStream, complaint: Complaint) {
+    refuse(&mut Link::new(Stream::Plain(client)), complaint, true).await;
+}
+
+enum Greeted {
+    Yes(Greeting, Link),
+    /// The server's error packet.
+    Refused(Vec<u8>),
+    Otherwise(GreetingError),
+}
+
+async fn greeted(mut server: Link) -> Result<Greeted, HandshakeError> {
+    let payload = server.read().await?;
+    if payload.first() == Some(&ERR) {
+        return Ok(Greeted::Refused(payload));
+    }
+    Ok(match Greeting::parse(payload) {
+        Ok(greeting) => Greeted::Yes(greeting, server),
+        Err(error) => Greeted::Otherwise(error),
+    })
+}
+
+/// Greets the client in the server's name and passes on what it answers.
+async fn answered(
+    mut client: Link,
+    mut server: Link,
+    mut greeting: Greeting,
+    config: &MysqlConfig,
+) -> Result<Authenticated, HandshakeError> {
+    let of_server = greeting.capabilities();
+    let offered = greeting::offered(of_server, config.client_tls.is_some());
+    greeting.set_capabilities(offered);
+    client.write(greeting.payload()).await?;
+    let mut answer = client.read_answer().await?;
+    if let (true, Some(tls)) = (answer.is_ssl_request(), &config.client_tls) {
+        client.stream = match client.stream {
+            Stream::Plain(socket) => tls.accept(socket).await?,
+            secure => secure,
+        };
+        answer = client.read_answer().await?;
+    }
+    if config
+        .client_tls
+        .as_ref()
+        .is_some_and(|tls| tls.is_required)
+        && !client.stream.is_secure()
+    {
+        let message = "Connections using insecure transport are prohibited: this gate wants TLS";
+        return Err(refuse(&mut client, Complaint::new(3159, "HY000", message), false).await);
+    }
+    let capabilities = answer.capabilities() & offered;
+    let names = answer.names();
+    answer.set_capabilities(capabilities & !SSL & !COMPRESS);
+    if wants_tls(&config.upstream_tls, client.stream.is_secure(), of_server) {
+        server = match secured(server, &answer, config).await {
+            Ok(server) => server,
+            Err(error) => {
+                let complaint =
+                    Complaint::unreachable(format!("TLS to {}: {error}", config.upstream));
+                return Err(refuse(&mut client, complaint, false).await);
+            }
+        };
+        answer.set_capabilities(answer.capabilities() | SSL);
+    }
+    server.write(answer.payload()).await?;
+    let (status, ahead) = exchange(&mut client, &mut server).await?;
+    Ok(Authenticated {
+        client: client.stream,
+        server: server.stream,
+        capabilities,
+        status,
+        thread_id: greeting.thread_id(),
+        names,
+        ahead,
+    })
+}
+
+/// Whether TLS to the server is to begin; that it has none is said by [`secured`].
+fn wants_tls(tls: &UpstreamTls, client_has_tls: bool, of_server: Capabilities) -> bool {
+    match tls {
+        UpstreamTls::Disable => false,
+        UpstreamTls::Prefer(_) => client_has_tls && of_server & SSL != 0,
+        UpstreamTls::Require(_) | UpstreamTls::VerifyFull(_) => true,
+    }
+}
+
+async fn secured(mut server: Link, answer: &Answer, config: &MysqlConfig) -> io::Result<Link> {
+    let (Some(connector), Stream::Plain(_)) = (config.upstream_tls.connector(), &server.stream)
+    else {
+        return Ok(server);
+    };
+    server.write(answer.ssl_request().payload()).await?;
+    if let Stream::Plain(socket) = server.stream {
+        server.stream = connector.connect(socket, &config.upstream.host).await?;
+    }
+    Ok(server)
+}
+
+/// Passes messages on, either way, up to the server's verdict. Returns also what has come of the
+/// client's next.
+async fn exchange(
+    client: &mut Link,
+    server: &mut Link,
+) -> Result<(Status, Vec<u8>), HandshakeError> {
+    let (mut of_client, mut of_server) = (Vec::new(), Vec::new());
+    loop {
+        tokio::select! {
+            read = server.read_into(&mut of_server) => {
+                read?;
+                let payload = std::mem::take(&mut of_server).split_off(HEADER_BYTES);
+                client.write(&payload).await?;
+                match payload.first() {
+                    Some(&OK) => return Ok((status_of_ok(&payload), of_client)),
+                    Some(&ERR) => {
+                        client.linger().await;
+                        return Err(HandshakeError::RefusedByServer);
+                    }
+                    _ => {}
+                }
+            }
+            read = client.read_into(&mut of_client) => {
+                read?;
+                let payload = std::mem::take(&mut of_client).split_off(HEADER_BYTES);
+                server.write(&payload).await?;
+            }
+        }
+    }
+}
+
+async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> HandshakeError {
+    let packet = match is_first {
+        true => complaint.first_packet(),
+        false => complaint.packet(client.sequence),
+    };
+    // Whoever has left already need not be told.
+    let _ = client.stream.write_all(&packet).await;
+    client.linger().await;
+    HandshakeError::Refused(complaint)
+}
+
+impl Link {
+    fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            sequence: 0,
+        }
+    }
+
+    /// The payload of the next packet.
+    async fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_into(&mut bytes).await?;
+        Ok(bytes.split_off(HEADER_BYTES))
+    }
+
+    /// Reads on until `bytes` is a packet, and not a byte further: TLS may begin behind it. May be
+    /// dropped and called again.
+    async fn read_into(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            let wanted = match Header::first_of(bytes) {
+                None => HEADER_BYTES,
+                Some(header) if header.payload_bytes > PACKET_BYTES_MAX => {
+                    let length = header.payload_bytes;
+                    let message =
+                        format!("a packet of {length} bytes, more than {PACKET_BYTES_MAX}");
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+                }
+                Some(header) => {
+                    let wanted = HEADER_BYTES + header.payload_bytes as usize;
+                    if bytes.len() == wanted {
+                        self.sequence = header.sequence.wrapping_add(1);
+                        return Ok(());
+                    }
+                    wanted
+                }
+            };
+            let missing = (wanted - bytes.len()) as u64;
+            let read = (&mut self.stream).take(missing).read_buf(bytes).await?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// The client's next packet, which is to be an answer.
+    async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
+        let parsed = match self.read().await {
+            Ok(payload) => Answer::parse(payload).map_err(|error| error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.to_string()),
+            Err(error) => return Err(error.into()),
+        };
+        match parsed {
+            Ok(answer) => Ok(answer),
+            Err(what) => Err(refuse(self, Complaint::bad_handshake(&what), false).await),
+        }
+    }
+
+    async fn write(&mut self, payload: &[u8]) -> io::Result<()> {
+        let bytes = packet(self.sequence, payload);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.stream.write_all(&bytes).await?;
+        self.stream.flush().await
+    }
+
+    /// Ends the connection so that what was said arrives.
+    async fn linger(&mut self) {
+        // It is over either way.
+        let _ = tokio::time::timeout(LINGER_TIME_MAX, hear_out(&mut self.stream)).await;
+    }
+}

@@ -1,0 +1,175 @@
+//! The two sides of a session: their sockets and what these have not taken yet; with a client that
+//! compresses, its frames.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::compress::{CompressionError, Decoder, Sequence, encode};
+use crate::relay::{Outbox, Stream, with_scratch};
+
+/// How long somebody is given to take the last that it is told.
+pub const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+/// What it may still say meanwhile, in bytes.
+const LINGER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A side. Errors of its socket are no more than its end, in the direction they are of.
+#[derive(Debug)]
+pub struct Side {
+    stream: Stream,
+    outbox: Outbox,
+    compression: Option<Box<Frames>>,
+    /// Nothing more comes from it.
+    pub is_ended: bool,
+    /// It takes nothing more.
+    pub is_broken: bool,
+}
+
+/// What is known of a side's frames.
+#[derive(Debug, Default)]
+struct Frames {
+    decoder: Decoder,
+    sequence: Sequence,
+}
+
+impl Side {
+    /// A side, which compresses what it sends and expects the same, or does not.
+    pub fn new(stream: Stream, is_compressed: bool) -> Self {
+        Self {
+            stream,
+            outbox: Outbox::default(),
+            compression: is_compressed.then(Box::default),
+            is_ended: false,
+            is_broken: false,
+        }
+    }
+
+    /// Whether what comes is in frames: then [`Self::poll_decode`] is to be asked.
+    pub fn is_compressed(&self) -> bool {
+        self.compression.is_some()
+    }
+
+    /// Takes bytes that came before it was a side, if it compresses.
+    pub fn take_frames(&mut self, bytes: &[u8]) {
+        if let Some(frames) = &mut self.compression {
+            frames.decoder.take(bytes);
+        }
+    }
+
+    /// Whether it has taken everything, or never will.
+    pub fn has_taken_all(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
+    /// Sends `bytes`, or keeps what it does not take now.
+    pub fn send(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+        if self.is_broken || bytes.is_empty() {
+            return;
+        }
+        let sent = match &mut self.compression {
+            None => self.outbox.send(context, &mut self.stream, bytes),
+            Some(frames) => {
+                let frames = encode(bytes, &mut frames.sequence);
+                self.outbox.send(context, &mut self.stream, &frames)
+            }
+        };
+        if sent.is_err() {
+            self.give_up();
+        }
+    }
+
+    /// Ready when it has taken everything, or never will.
+    pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.is_broken && ready!(self.outbox.poll_flush(context, &mut self.stream)).is_err() {
+            self.give_up();
+        }
+        Poll::Ready(())
+    }
+
+    /// The next bytes, into the front of `bytes`; 0 at its end.
+    pub fn poll_read(&mut self, context: &mut Context<'_>, bytes: &mut [u8]) -> Poll<usize> {
+        let read = ready!(self.stream.poll_read_some(context, bytes)).unwrap_or(0);
+        self.is_ended = read == 0;
+        Poll::Ready(read)
+    }
+
+    /// Decodes what comes next to the end of `plain`, which may have `plain_bytes_max` bytes then.
+    /// Ready when something has come.
+    ///
+    /// # Errors
+    /// [`CompressionError`]
+    pub fn poll_decode(
+        &mut self,
+        context: &mut Context<'_>,
+        plain: &mut Vec<u8>,
+        plain_bytes_max: usize,
+    ) -> Poll<Result<(), CompressionError>> {
+        let Some(mut frames) = self.compression.take() else {
+            return Poll::Pending;
+        };
+        let polled = self.poll_frames(context, &mut frames, plain, plain_bytes_max);
+        self.compression = Some(frames);
+        polled
+    }
+
+    fn poll_frames(
+        &mut self,
+        context: &mut Context<'_>,
+        frames: &mut Frames,
+        plain: &mut Vec<u8>,
+        plain_bytes_max: usize,
+    ) -> Poll<Result<(), CompressionError>> {
+        let Frames { decoder, sequence } = frames;
+        if decoder.decode(plain, plain_bytes_max, sequence)? {
+            return Poll::Ready(Ok(()));
+        }
+        if self.is_ended {
+            return Poll::Pending;
+        }
+        ready!(with_scratch(|scratch| {
+            self.poll_read(context, scratch)
+                .map(|read| decoder.take(&scratch[..read]))
+        }));
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // An error means that it has gone already.
+        Pin::new(&mut self.stream)
+            .poll_shutdown(context)
+            .map(|_| ())
+    }
+
+    /// Ends the connection so that what was said last arrives: what the other has sent meanwhile
+    /// must be read, or the kernel's reset overtakes it.
+    pub async fn close(mut self) {
+        if self.is_ended || self.is_broken {
+            return;
+        }
+        let closing = async {
+            poll_fn(|context| self.poll_flush(context)).await;
+            hear_out(&mut self.stream).await
+        };
+        // It is over either way.
+        let _ = tokio::time::timeout(LINGER_TIME_MAX, closing).await;
+    }
+
+    fn give_up(&mut self) {
+        self.is_broken = true;
+        self.outbox = Outbox::default();
+    }
+}
+
+/// Says that nothing more will be sent, and reads what still comes.
+pub async fn hear_out(stream: &mut Stream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut rest = stream.take(LINGER_BYTES_MAX);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink())
+        .await
+        .map(|_| ())
+}

@@ -1,0 +1,172 @@
+//! A gate in front of a server, with what tests want to know of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::{Conn, Opts, OptsBuilder};
+use shortline_gate::classify::Client;
+use shortline_gate::mysql::{self, MysqlConfig};
+use shortline_gate::relay::{Limits, Registry, Upstream};
+use shortline_gate::{Gate, GateConfig, GateSnapshot};
+use shortline_sched::admission::{AdmissionConfig, Order};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How long tests wait for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A gate.
+pub struct Gated {
+    pub address: SocketAddr,
+    pub gate: Gate,
+    pub registry: Arc<Registry>,
+    end: Option<oneshot::Sender<()>>,
+    relay: JoinHandle<std::io::Result<()>>,
+}
+
+/// How it admits.
+pub fn admission(capacity: &str) -> GateConfig {
+    GateConfig {
+        admission: AdmissionConfig {
+            order: Order::Sjf,
+            capacity: capacity.parse().unwrap(),
+            ..AdmissionConfig::default()
+        },
+        wait_max: PATIENCE,
+        slow_wait: None,
+    }
+}
+
+/// One unit at a time.
+pub fn narrow() -> GateConfig {
+    admission("1ns")
+}
+
+impl Gated {
+    /// A gate before `upstream`.
+    pub async fn new(upstream: SocketAddr, gate: GateConfig) -> Self {
+        Self::with(upstream, gate, |_| {}).await
+    }
+
+    /// A gate before `upstream`, configured.
+    pub async fn with(
+        upstream: SocketAddr,
+        gate: GateConfig,
+        configure: impl FnOnce(&mut MysqlConfig),
+    ) -> Self {
+        let gate = Gate::new(gate);
+        let mut config = config(upstream, &gate);
+        configure(&mut config);
+        let registry = Arc::clone(&config.registry);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (end, ended) = oneshot::channel();
+        let relay = tokio::spawn(mysql::run(listener, config, gate.clone(), async {
+            let _ = ended.await;
+        }));
+        Self {
+            address,
+            gate,
+            registry,
+            end: Some(end),
+            relay,
+        }
+    }
+
+    /// A connection through it, as root.
+    pub async fn connect(&self) -> Conn {
+        self.try_connect(|options| options).await.unwrap()
+    }
+
+    /// A connection through it, as root, with these options.
+    pub async fn try_connect(
+        &self,
+        options: impl FnOnce(OptsBuilder) -> OptsBuilder,
+    ) -> mysql_async::Result<Conn> {
+        connect(self.address, options).await
+    }
+
+    pub fn snapshot(&self) -> GateSnapshot {
+        self.gate.snapshot()
+    }
+
+    /// Waits until the gate is as wanted.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&GateSnapshot) -> bool) {
+        let waiting = async {
+            while !is_so(&self.snapshot()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+            panic!("not {what}: {:?}", self.snapshot());
+        }
+    }
+
+    /// Waits until nothing runs or waits, and all load has been given back.
+    pub async fn until_empty(&self) {
+        self.until("empty", |now| {
+            now.running + now.waiting == 0 && now.load_ns == 0
+        })
+        .await;
+    }
+
+    /// Units of a type that ended: completed, failed.
+    pub fn ended(&self, name: &str) -> (u64, u64) {
+        let snapshot = self.snapshot();
+        let view = snapshot.types.iter().find(|view| &*view.name == name);
+        view.map_or((0, 0), |view| (view.completed, view.failed))
+    }
+
+    /// Ends it; true if it did so in good order.
+    pub async fn end(mut self) -> bool {
+        drop(self.end.take());
+        let ended = tokio::time::timeout(PATIENCE, &mut self.relay).await;
+        matches!(ended, Ok(Ok(Ok(()))))
+    }
+}
+
+/// A relay to `upstream`, on one thread.
+pub fn config(upstream: SocketAddr, gate: &Gate) -> MysqlConfig {
+    let types = gate.clone();
+    // The type is the statement's first 60 bytes.
+    let classify = Arc::new(move |statement: &[u8], _: &Client<'_>| {
+        types.type_of(&String::from_utf8_lossy(
+            &statement[..statement.len().min(60)],
+        ))
+    });
+    let upstream = Upstream {
+        host: upstream.ip().to_string(),
+        port: upstream.port(),
+    };
+    let mut config = MysqlConfig::new(upstream, classify);
+    config.limits = Limits {
+        workers: 1,
+        drain_time_max: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    config
+}
+
+/// A connection to `address` as root.
+pub async fn connect(
+    address: SocketAddr,
+    options: impl FnOnce(OptsBuilder) -> OptsBuilder,
+) -> mysql_async::Result<Conn> {
+    let builder = OptsBuilder::default()
+        .ip_or_hostname("127.0.0.1")
+        .tcp_port(address.port())
+        .user(Some("root"))
+        .prefer_socket(false)
+        .max_allowed_packet(Some(64 << 20));
+    Conn::new(Opts::from(options(builder))).await
+}
+
+/// The server's code in an error.
+pub fn code(error: &mysql_async::Error) -> Option<u16> {
+    match error {
+        mysql_async::Error::Server(error) => Some(error.code),
+        _ => None,
+    }
+}

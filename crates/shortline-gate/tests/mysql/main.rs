@@ -1,0 +1,13 @@
+//! The MySQL relay before a real MariaDB, over real sockets: the driver `mysql_async`, the `mariadb`
+//! program, and packets by hand. Without MariaDB the tests are skipped, and say so.
+#![allow(clippy::unwrap_used)]
+
+mod caching_sha2;
+mod faults;
+mod gated;
+mod ledger;
+mod passing;
+mod raw;
+mod security;
+mod server;
+mod units;

@@ -53,10 +53,10 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::Gate;
 use crate::classify::Client;
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registry, Upstream};
-use crate::{Gate, TypeId};
 pub use admin::{AdminDatabase, Answers, Table};
 use cancel::CancelKeys;
 use control::is_transaction_control;
@@ -65,9 +65,15 @@ use statements::Prepared;
 /// The protocol's name in TLS (ALPN), for [`ClientTls::load`].
 pub const ALPN: &[u8] = b"postgresql";
 
-/// Gives a statement its type: by the text, or as much of it as has come, and what is known of the
-/// connection's client.
-pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> TypeId + Send + Sync>;
+/// Names a statement's type: by the text, or as much of it as has come, and what is known of the
+/// connection's client. A prepared statement keeps the name, and each request of it asks the gate
+/// for the type of that name, which a full table may have forgotten meanwhile.
+pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
+
+/// The type of preparing without executing.
+const PREPARATION: &str = "prepare";
+/// The type of what has no text.
+const UNKNOWN: &str = "unknown";
 
 /// How the relay works.
 #[derive(Clone)]
@@ -132,8 +138,6 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let shared = Arc::new(Shared {
-        preparation: gate.type_of("prepare"),
-        unknown: gate.type_of("unknown"),
         cancel_keys: Arc::default(),
         gate,
         config,
@@ -154,14 +158,10 @@ struct Shared {
     config: PostgresConfig,
     gate: Gate,
     cancel_keys: Arc<CancelKeys>,
-    /// The type of preparing without executing.
-    preparation: TypeId,
-    /// The type of what has no text.
-    unknown: TypeId,
 }
 
 impl Shared {
-    fn type_of(&self, statement: &[u8], client: &Client<'_>) -> TypeId {
+    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
         (self.config.classify)(statement, client)
     }
 
@@ -169,7 +169,7 @@ impl Shared {
         if is_transaction_control(statement) {
             Prepared::Control
         } else {
-            Prepared::Work(self.type_of(statement, client))
+            Prepared::Work(self.name_of(statement, client))
         }
     }
 }

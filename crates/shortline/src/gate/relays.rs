@@ -141,9 +141,9 @@ impl Starting<'_> {
     }
 
     fn classify(&self) -> Classify {
-        let (classifier, gate) = (self.classifier.clone(), self.gate.clone());
+        let classifier = self.classifier.clone();
         Arc::new(move |statement: &[u8], client: &Client<'_>| {
-            gate.type_of(&classifier.statement(statement, client))
+            classifier.statement(statement, client)
         })
     }
 

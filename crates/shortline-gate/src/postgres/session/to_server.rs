@@ -9,6 +9,7 @@ use crate::postgres::messages::{Parse, closed_statement};
 use crate::postgres::opening::{Opening, Reader, Work};
 use crate::postgres::reply::ready_for_query;
 use crate::postgres::unit::{Admission, Running, Unit};
+use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{SCRATCH_BYTES, with_scratch};
 
 /// A Close's kind and name, with a name of the longest that is kept.
@@ -130,12 +131,13 @@ impl Session {
     }
 
     fn ask(&mut self, context: &mut Context<'_>, work: Work<'_>) {
-        let request_type = match work {
-            Work::Statement(text) => self.shared.type_of(text, &self.names.client()),
-            Work::Prepared(request_type) => request_type,
-            Work::Preparation => self.shared.preparation,
-            Work::Unknown => self.shared.unknown,
+        let name: &str = match &work {
+            Work::Statement(text) => &self.shared.name_of(text, &self.names.client()),
+            Work::Prepared(name) => name,
+            Work::Preparation => PREPARATION,
+            Work::Unknown => UNKNOWN,
         };
+        let request_type = self.shared.gate.type_of(name);
         let mut admission = Admission::ask(&self.shared.gate, request_type);
         self.unit = match admission.poll(context) {
             Poll::Ready(Ok(admitted)) => Unit::Running(Running::new(admitted)),

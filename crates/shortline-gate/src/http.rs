@@ -96,7 +96,7 @@ impl HttpRelay {
             routes: Routes::new(vec![Route {
                 path: "/".to_owned(),
                 upstream: Upstream::open(config.upstream),
-                admission: Some(GateAdmission::new(gate, config.classifier)),
+                admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
             }]),
             limits: config.limits,
             link: Arc::clone(&link),
@@ -151,8 +151,8 @@ impl HttpRelay {
 
 impl GateAdmission {
     /// Types by `classifier`, leave by `gate`.
-    pub fn new(gate: Gate, classifier: Classifier) -> Arc<dyn Admission> {
-        Arc::new(Self { gate, classifier })
+    pub fn new(gate: Gate, classifier: Classifier) -> Self {
+        Self { gate, classifier }
     }
 }
 

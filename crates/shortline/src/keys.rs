@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer, de};
 pub trait Overlay: Sized {
     /// `self` over `under`.
     fn over(self, under: Self) -> Self;
+
+    /// The field of an option that the two say differently.
+    fn difference(&self, other: &Self) -> Option<&'static str>;
 }
 
 macro_rules! overlay {
@@ -17,6 +20,13 @@ macro_rules! overlay {
         impl Overlay for $type {
             fn over(self, under: Self) -> Self {
                 Self { $($field: self.$field.or(under.$field)),* }
+            }
+
+            fn difference(&self, other: &Self) -> Option<&'static str> {
+                $(if self.$field != other.$field {
+                    return Some(stringify!($field));
+                })*
+                None
             }
         }
     };

@@ -183,3 +183,60 @@ fn refusals_are_one_line() {
         assert!(text.lines().count() == 1 && !text.contains("  "), "{text}");
     }
 }
+
+/// Tasks on several threads ask, wait, give up, pause and end in every way: what is left is an
+/// empty gate that still admits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_left_behind_by_many_at_once() {
+    let gate = Gate::new(GateConfig {
+        admission: AdmissionConfig {
+            capacity: "30ms".parse().unwrap(),
+            queue_max: 100,
+            ..AdmissionConfig::default()
+        },
+        wait_max: Duration::from_millis(20),
+        slow_wait: None,
+    });
+    let tasks: Vec<_> = (0..2000u32)
+        .map(|number| tokio::spawn(visit(gate.clone(), number)))
+        .collect();
+    let mut refused = 0;
+    for task in tasks {
+        refused += usize::from(!task.await.unwrap());
+    }
+    let snapshot = gate.snapshot();
+    let left = (snapshot.waiting, snapshot.running, snapshot.active);
+    assert_eq!((left, snapshot.load_ns), ((0, 0, 0), 0));
+    let totals = snapshot.totals;
+    assert_eq!(totals.admitted, totals.completed + totals.failed);
+    assert!(totals.admitted > 0 && (totals.admitted as usize) <= 2000 - refused);
+    assert!(gate.0.state.lock().waiters.is_empty());
+    let kind = gate.type_of("after");
+    gate.admit(kind).await.unwrap().finish(Outcome::Completed);
+}
+
+/// One of many; whether it was not refused.
+async fn visit(gate: Gate, number: u32) -> bool {
+    let kind = gate.type_of(&(number % 7).to_string());
+    if number.is_multiple_of(5) {
+        // Gives up after a while, admitted or not.
+        let patience = Duration::from_micros(u64::from(number % 300));
+        let _ = tokio::time::timeout(patience, gate.admit(kind)).await;
+        return true;
+    }
+    let Ok(mut admitted) = gate.admit(kind).await else {
+        return false;
+    };
+    tokio::task::yield_now().await;
+    if number.is_multiple_of(3) {
+        admitted.pause();
+        tokio::task::yield_now().await;
+        admitted.resume();
+    }
+    match number % 4 {
+        0 => drop(admitted),
+        1 => admitted.finish(Outcome::Failed),
+        _ => admitted.finish(Outcome::Completed),
+    }
+    true
+}

@@ -9,7 +9,6 @@
 //! Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019, 2.1; after
 //! Nemirovsky and Yudin 1983). Of a skewed distribution it gives somewhat less than the mean.
 
-use std::collections::VecDeque;
 use std::str::FromStr;
 
 use crate::units::excerpt;
@@ -17,10 +16,10 @@ use crate::units::excerpt;
 /// How the expected service time comes from those seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimator {
-    /// The mean of the last [`WINDOW`] (002 3.1).
+    /// The mean of the last 64 requests (002 3.1).
     #[default]
     MovingAverage,
-    /// The median of the means of [`GROUPS`] groups of the last [`WINDOW`].
+    /// The median of the means of 8 groups of the last 64 requests.
     MedianOfMeans,
 }
 
@@ -55,32 +54,34 @@ impl FromStr for Estimator {
 }
 
 /// How many of the last requests of a type count.
-pub const WINDOW: usize = 64;
+pub(super) const WINDOW: usize = 64;
 
 /// Into how many groups they are dealt for [`Estimator::MedianOfMeans`].
-pub const GROUPS: usize = 8;
+const GROUPS: usize = 8;
 
 /// No service counts as longer: one hour, so that sums of them stay in 64 bits.
-pub const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
+pub(super) const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
 
 /// The last service times of a type, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Window {
-    samples: VecDeque<u64>,
+    /// In the order of arrival until it is full, then the next takes the place of the oldest.
+    samples: Vec<u64>,
+    oldest: usize,
     sum_ns: u64,
 }
 
 impl Window {
     /// Counts one request more, and forgets the one that is too old.
     pub(super) fn add(&mut self, service_ns: u64) {
-        if self.samples.len() == WINDOW
-            && let Some(oldest) = self.samples.pop_front()
-        {
-            self.sum_ns -= oldest;
-        }
         let service_ns = service_ns.min(SERVICE_NS_MAX);
-        self.samples.push_back(service_ns);
         self.sum_ns += service_ns;
+        if self.samples.len() < WINDOW {
+            self.samples.push(service_ns);
+            return;
+        }
+        self.sum_ns -= std::mem::replace(&mut self.samples[self.oldest], service_ns);
+        self.oldest = (self.oldest + 1) % WINDOW;
     }
 
     /// Changes the unit of all times.
@@ -109,10 +110,13 @@ impl Window {
     fn median_of_means_ns(&self) -> u64 {
         let groups = GROUPS.min(self.samples.len()).max(1);
         let mut means_ns = [0u64; GROUPS];
-        for (group, mean_ns) in means_ns[..groups].iter_mut().enumerate() {
-            let members = self.samples.iter().skip(group).step_by(groups);
-            let (sum_ns, count) = members.fold((0, 0), |(sum, count), ns| (sum + ns, count + 1));
-            *mean_ns = sum_ns / count;
+        for deal in self.samples.chunks(groups) {
+            for (sum_ns, ns) in means_ns.iter_mut().zip(deal) {
+                *sum_ns += ns;
+            }
+        }
+        for (group, sum_ns) in means_ns[..groups].iter_mut().enumerate() {
+            *sum_ns /= (self.samples.len() - group).div_ceil(groups) as u64;
         }
         let means_ns = &mut means_ns[..groups];
         means_ns.sort_unstable();

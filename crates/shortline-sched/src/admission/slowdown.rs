@@ -18,7 +18,7 @@
 //! Samples are kept in a unit of their own, so that a change of scale is one number, `gauge`.
 //! Where estimates are not divided (002's way) the slowdown and the gauge are 1 for ever.
 
-use super::types::Kind;
+use super::kind::Kind;
 
 /// The weight of one request in the slowdown.
 const WEIGHT: f64 = 1.0 / 20.0;

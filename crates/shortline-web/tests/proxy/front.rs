@@ -44,7 +44,7 @@ impl Front {
             .enable_all()
             .build()
             .unwrap();
-        let _inside = runtime.enter();
+        let inside = runtime.enter();
         let link = Link::new(LinkConfig {
             mode: LinkMode::Off,
             ..LinkConfig::default()
@@ -68,7 +68,7 @@ impl Front {
             let listener = Listener { socket, tls: None };
             running.run(vec![listener]).await.unwrap();
         });
-        drop(_inside);
+        drop(inside);
         Self {
             runtime: Some(runtime),
             server,

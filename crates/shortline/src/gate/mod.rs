@@ -26,7 +26,7 @@ pub struct Args {
     kind: Kind,
     #[command(flatten)]
     options: GateOptions,
-    /// Read options from this TOML file's table [gate]; flags override it, SIGHUP reads it again
+    /// Read options from this TOML file's table [gate]; flags override it
     #[arg(long, value_name = "FILE", help_heading = "Addresses")]
     config: Option<PathBuf>,
 }
@@ -37,8 +37,8 @@ Examples:
   shortline gate postgres --config /etc/shortline.toml --admin 127.0.0.1:9181
 
 Times read 500ms or 2s, sizes 64KiB or 2MB. docs/gate.md tells what each option does.
-SIGHUP reads configuration and certificates again; SIGTERM lets transactions finish, a second
-one stops at once.";
+SIGHUP reads again what tells the types of requests; SIGTERM lets transactions finish, a second one
+stops at once.";
 
 /// What the backend speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

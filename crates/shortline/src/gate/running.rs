@@ -1,8 +1,8 @@
 //! A running gate: started, told by signals, ended.
 //!
-//! SIGHUP reads the whole configuration again, makes everything that can fail, and then exchanges
-//! it, or keeps everything as it is and says why. What cannot change without losing connections or
-//! what was learnt (addresses, the backend, limits) changes at a restart.
+//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, or
+//! keeps everything as it is and says why. All else changes at a restart: a change of it is refused
+//! rather than passed over in silence.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use super::estimates::Keeper;
+use super::options::GateOptions;
 use super::relays::{self, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
@@ -21,6 +22,7 @@ use super::{Args, Kind};
 use crate::admin;
 use crate::daemon::{Signals, Told, notify};
 use crate::error::CommandError;
+use crate::keys::Overlay;
 use crate::sockets::bind;
 
 /// Relays until a signal ends it.
@@ -122,7 +124,6 @@ impl Running {
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
-        self.view.settings_changed(&settings);
         self.settings = settings;
         Ok(())
     }
@@ -150,22 +151,18 @@ impl Running {
     }
 }
 
-/// What a reload cannot change.
+/// What a reload cannot change: everything but what tells types.
 fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
-    let changed = [
-        ("listen", old.listen != new.listen),
-        ("upstream", old.upstream != new.upstream),
-        ("estimates", old.estimates != new.estimates),
-        ("admin", old.admin != new.admin),
-        (
-            "admin-connections-max",
-            old.admin_connections_max != new.admin_connections_max,
-        ),
-    ];
-    match changed.iter().find(|(_, is_changed)| *is_changed) {
+    let fixed = |settings: &Settings| GateOptions {
+        rule: None,
+        types_from: None,
+        ..settings.options.clone()
+    };
+    match fixed(old).difference(&fixed(new)) {
         None => Ok(()),
-        Some((key, _)) => Err(CommandError::usage(format!(
-            "gate.{key}: changes at a restart only"
+        Some(field) => Err(CommandError::usage(format!(
+            "gate.{}: changes at a restart only",
+            field.replace('_', "-")
         ))),
     }
 }

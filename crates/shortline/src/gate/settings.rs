@@ -25,6 +25,8 @@ const ADMIN_DATABASE: &str = "shortline";
 /// Everything `shortline gate` was told, complete and without contradictions.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// As it was told, to notice a change.
+    pub options: GateOptions,
     /// What the backend speaks.
     pub kind: Kind,
     /// Where clients connect; empty if systemd hands a socket over.
@@ -106,6 +108,7 @@ impl Resolving<'_> {
         let aging = self.merged.aging;
         let merged = self.merged;
         Ok(Settings {
+            options: merged.clone(),
             kind: self.kind,
             listen: merged.listen.unwrap_or_default(),
             upstream: merged.upstream.ok_or_else(|| {
@@ -502,7 +505,7 @@ mod tests {
         );
         let capacity = refused(UPSTREAM, "[gate]\ncapacity = \"0s\"\n");
         assert!(
-            capacity.starts_with("a.toml:2: gate.capacity: capacity `0s`"),
+            capacity.starts_with("a.toml:2: gate.capacity: capacity `0ns`"),
             "{capacity}"
         );
     }

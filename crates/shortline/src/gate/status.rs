@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::RwLock;
 use serde::Serialize;
 use shortline_gate::relay::ConnectionCounts;
 use shortline_gate::{Gate, GateSnapshot};
@@ -72,7 +71,7 @@ pub struct View {
     connections: Arc<dyn Fn() -> Option<Connections> + Send + Sync>,
     history: History,
     started: Instant,
-    told: Arc<RwLock<Told>>,
+    told: Arc<Told>,
 }
 
 impl View {
@@ -88,13 +87,8 @@ impl View {
             gate,
             connections: Arc::new(connections),
             started,
-            told: Arc::new(RwLock::new(Told::new(settings))),
+            told: Arc::new(Told::new(settings)),
         }
-    }
-
-    /// Other settings are in force.
-    pub fn settings_changed(&self, settings: &Settings) {
-        *self.told.write() = Told::new(settings);
     }
 
     /// The state now.
@@ -102,7 +96,7 @@ impl View {
         Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
-            settings: self.told.read().clone(),
+            settings: Told::clone(&self.told),
             admission: self.gate.snapshot(),
             connections: (self.connections)(),
         }

@@ -76,7 +76,7 @@ fn the_page_shows_what_the_gate_does() {
 
 #[test]
 fn the_page_of_a_gate_without_a_limit_says_so() {
-    let server = gate(&[]);
+    let server = gate(&["--capacity", "off"]);
     let Some(document) = document(&server) else {
         return;
     };

@@ -162,7 +162,9 @@ fn written(pieces: &[Piece], seed: usize) -> String {
     };
     for piece in pieces {
         match piece {
-            Piece::Code(code) if code.contains('"') || seed % 2 == 0 => text.push_str(code),
+            Piece::Code(code) if code.contains('"') || seed.is_multiple_of(2) => {
+                text.push_str(code)
+            }
             Piece::Code(code) => text.push_str(&code.to_uppercase()),
             Piece::Constant(constant) => {
                 text.push_str(CONSTANTS[(constant + seed) % CONSTANTS.len()]);

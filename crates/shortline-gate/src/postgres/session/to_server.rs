@@ -105,7 +105,8 @@ impl Session {
 
     /// Finds out what the next bytes ask for. False if nothing goes on for now.
     fn open(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<bool, Fault> {
-        if !matches!(self.unit, Unit::None) {
+        // Throttled, it could not begin: it would be over before it did.
+        if !matches!(self.unit, Unit::None) || self.is_throttled {
             return Ok(false);
         }
         let limits = &self.shared.config.limits;

@@ -22,7 +22,6 @@ function time(ns) {
 function count(number) {
   if (number >= 1e9) return `${(number / 1e9).toFixed(1)}G`;
   if (number >= 1e6) return `${(number / 1e6).toFixed(1)}M`;
-  if (number >= 1e5) return `${(number / 1e3).toFixed(0)}k`;
   return number.toLocaleString("en");
 }
 
@@ -90,7 +89,7 @@ function showCapacity(settings, admission) {
   let why = { off: "off: everything is admitted at once.", fixed: "fixed by --capacity." }[state.mode];
   if (state.mode === "auto") {
     why = `found continuously: ${REASONS[state.reason] || state.reason}. `
-      + `${state.measurements} measurements, ${state.changes} changes of the backend; `
+      + `Measured ${count(state.measurements)} times, changes of the backend noticed: ${count(state.changes)}; `
       + `services take ${admission.slowdown.toFixed(2)} times as long as alone.`;
   }
   const dry = settings.dry_run ? ` Dry run: nobody waits; ${count(totals.would_wait)} requests would have.` : "";
@@ -171,7 +170,7 @@ function draw(id, kind, value, limit, text, least) {
       parts.push(svg("text", { x: left - 6, y: y(share * most) + 4, "text-anchor": "end" }, text(share * most)));
     }
   }
-  for (const minutes of [5, 4, 3, 2, 1]) {
+  for (const minutes of width < 480 ? [5, 3, 1] : [5, 4, 3, 2, 1]) {
     parts.push(svg("text", { x: x(now - minutes * 60), y: height - 4, "text-anchor": minutes === 5 ? "start" : "middle" }, `-${minutes} min`));
   }
   parts.push(svg("text", { x: width - right, y: height - 4, "text-anchor": "end" }, "now"));

@@ -37,7 +37,7 @@ impl Scale {
         customers: 288_000,
     };
 
-    /// The rows of a table that the population fills, in the order of their numbers.
+    /// Authors.
     pub fn authors(self) -> u64 {
         (self.items / 4).max(1)
     }

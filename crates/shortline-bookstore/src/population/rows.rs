@@ -27,7 +27,7 @@ pub(crate) type Fields = Vec<Field>;
 
 const BACKINGS: [&str; 5] = ["HARDBACK", "PAPERBACK", "USED", "AUDIO", "LIMITED-EDITION"];
 const STATUSES: [&str; 4] = ["PROCESSING", "SHIPPED", "PENDING", "DENIED"];
-/// A book ordered from the publisher comes within this time; the tax is 8.25 %.
+/// The tax, 8.25 %.
 const TAX_PER_10_000: i64 = 825;
 
 /// Calls `take` with every row of the table `name`; tables that start empty have none. Order lines

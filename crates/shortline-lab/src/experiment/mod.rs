@@ -1,5 +1,6 @@
 //! The experiments: what there is ([`all`]), and running one to its end or to a signal.
 
+pub(crate) mod bookstore;
 mod catalogue;
 pub(crate) mod claim;
 pub(crate) mod figures;
@@ -71,7 +72,7 @@ impl Experiment {
     pub(crate) fn needs(&self) -> Option<&'static str> {
         match &self.kind {
             Kind::Uplink(design) => design.needs(),
-            Kind::Throughput | Kind::Memory => None,
+            Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         }
     }
 
@@ -86,6 +87,7 @@ impl Experiment {
             Kind::Uplink(design) => design.length(),
             Kind::Throughput => throughput::length(),
             Kind::Memory => "about 2 minutes".into(),
+            Kind::Bookstore(design) => design.length(),
         }
     }
 }
@@ -260,7 +262,7 @@ type Job = Box<dyn FnOnce(&Lab) -> Result<(), LabError> + Send>;
 /// Checks all options before anything is made.
 fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
     let id = experiment.id;
-    let checked = check(options)?;
+    let checked = check(experiment, options)?;
     if !matches!(experiment.kind, Kind::Uplink(_)) && options.rate.is_some() {
         return Err(LabError::NoRate(id));
     }
@@ -304,6 +306,12 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
                 memory::run(lab, &servers)
             })))
         }
+        Kind::Bookstore(design) => {
+            let trial = design.trial(&options.servers, checked.seconds, checked.seeds)?;
+            Ok(without_root(Box::new(move |lab| {
+                bookstore::run(lab, &trial)
+            })))
+        }
     }
 }
 
@@ -333,7 +341,7 @@ fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
     command.into_iter().chain(given.flatten()).collect()
 }
 
-fn check(options: &RunOptions) -> Result<Checked, LabError> {
+fn check(experiment: &Experiment, options: &RunOptions) -> Result<Checked, LabError> {
     let within = |what, value: Option<u64>, high| match value {
         Some(value) if !(1..=high).contains(&value) => Err(LabError::OutOfRange {
             what,
@@ -343,7 +351,12 @@ fn check(options: &RunOptions) -> Result<Checked, LabError> {
         }),
         _ => Ok(value),
     };
-    let servers = options.servers.iter().map(|name| name.parse());
+    // What is before the bookstore's database are no servers.
+    let servers = match experiment.kind {
+        Kind::Bookstore(_) => &[],
+        _ => &options.servers[..],
+    };
+    let servers = servers.iter().map(|name| name.parse());
     Ok(Checked {
         seconds: within("--seconds", options.seconds, SECONDS_MAX)?,
         seeds: within("--seeds", options.seeds, SEEDS_MAX)?,

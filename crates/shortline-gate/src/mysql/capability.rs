@@ -47,5 +47,5 @@ const REMEMBER_OPTIONS: Capabilities = 1 << 31;
 const MARIADB_KNOWN: Capabilities = MARIADB_PROGRESS | 1 << 34 | 1 << 35 | 1 << 36 | 1 << 37;
 
 /// What the gate lets through: all 32 bits are taken, but for those that it strikes.
-pub const KNOWN: Capabilities = (REMEMBER_OPTIONS << 1) - 1 - STRUCK | MARIADB_KNOWN;
+pub const KNOWN: Capabilities = ((REMEMBER_OPTIONS << 1) - 1 - STRUCK) | MARIADB_KNOWN;
 const STRUCK: Capabilities = OPTIONAL_RESULTSET_METADATA | ZSTD | EXTENSION;

@@ -285,7 +285,7 @@ mod tests {
             let mut sequence = Sequence::default();
             for (byte, length, is_random) in parts {
                 let part: Vec<u8> = (0..length)
-                    .map(|at| if is_random { (at * at * 31 >> 3) as u8 ^ byte } else { byte })
+                    .map(|at| if is_random { ((at * at * 31) >> 3) as u8 ^ byte } else { byte })
                     .collect();
                 frames.extend(encode(&part, &mut sequence));
                 plain.extend(part);

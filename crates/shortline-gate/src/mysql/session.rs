@@ -237,13 +237,13 @@ impl Session {
         with_scratch(|scratch| match self.server.poll_read(context, scratch) {
             Poll::Pending => false,
             Poll::Ready(read) => {
-                self.from_server(context, &scratch[..read]);
+                self.take_from_server(context, &scratch[..read]);
                 true
             }
         })
     }
 
-    fn from_server(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+    fn take_from_server(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
         if self.client.is_ended || self.client.is_broken {
             self.unread_bytes += bytes.len();
         }
@@ -284,14 +284,15 @@ impl Session {
         if let (Some(thread_id), false) = (kills, has_failed) {
             self.shared.waits.cancel(thread_id);
         }
-        if let Unit::Running(running) = &mut self.unit {
+        // Nothing waits for admission while a response is under way.
+        if let Unit::Running(mut running) = std::mem::take(&mut self.unit) {
             if has_failed {
                 running.fail();
             }
-            if !self.reply.status().is_in_transaction() {
-                if let Unit::Running(running) = std::mem::take(&mut self.unit) {
-                    running.finish();
-                }
+            if self.reply.status().is_in_transaction() {
+                self.unit = Unit::Running(running);
+            } else {
+                running.finish();
             }
         }
     }
@@ -326,7 +327,7 @@ impl Session {
             |scratch| match self.client.poll_read(context, &mut scratch[..room]) {
                 Poll::Pending => Ok(false),
                 Poll::Ready(read) if self.held.is_empty() => {
-                    let taken = self.from_client(context, &mut scratch[..read])?;
+                    let taken = self.take_from_client(context, &mut scratch[..read])?;
                     self.held.extend_from_slice(&scratch[taken..read]);
                     Ok(true)
                 }
@@ -359,7 +360,7 @@ impl Session {
     fn take_held(&mut self, context: &mut Context<'_>) -> Result<bool, Complaint> {
         let mut held = std::mem::take(&mut self.held);
         let before = std::mem::discriminant(&self.turn);
-        let taken = self.from_client(context, &mut held)?;
+        let taken = self.take_from_client(context, &mut held)?;
         self.held = held;
         if taken == self.held.len() {
             // Not only emptied: an idle session keeps no memory.
@@ -372,7 +373,7 @@ impl Session {
 
     /// Deals with the client's next bytes and returns how many of them are done with; the rest is
     /// to be held.
-    fn from_client(
+    fn take_from_client(
         &mut self,
         context: &mut Context<'_>,
         bytes: &mut [u8],

@@ -30,14 +30,12 @@ async fn serve(socket: TcpStream, script: Vec<Says>) {
     let mut server = Raw { socket };
     server.write(0, GREETING).await;
     let (number, _) = server.read().await;
-    let mut next = number + 1;
-    assert_eq!(next, 2);
-    for says in script {
+    assert_eq!(number, 1);
+    for (next, says) in (2..).zip(script) {
         match says {
             Server(payload) => server.write(next, payload).await,
             Client(payload) => assert_eq!(server.read().await, (next, payload.to_vec())),
         }
-        next += 1;
     }
     // A command, to see that the session has begun.
     assert_eq!(server.read().await, (0, b"\x0e".to_vec()));

@@ -113,7 +113,7 @@ async fn play(kills: u64, seed: u64, kills_backend: bool) {
     let mut chance = ChaCha8Rng::seed_from_u64(seed);
     for kill in 0..kills {
         let pause = Duration::from_millis(chance.random_range(50..300));
-        let first = kill * WRITERS << 32;
+        let first = (kill * WRITERS) << 32;
         if let Some(server) = &mut own {
             let gated = Gated::new(address, admission("1ms")).await;
             let writers = start(gated.address, &table, first);

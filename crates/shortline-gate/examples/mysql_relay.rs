@@ -20,8 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         config.admission.capacity = capacity.parse()?;
     }
     let gate = Gate::new(config);
-    let statement = gate.type_of("statement");
-    let config = MysqlConfig::new(upstream.parse()?, Arc::new(move |_, _| statement));
+    let config = MysqlConfig::new(upstream.parse()?, Arc::new(|_, _| "statement".into()));
     let listener = tokio::net::TcpListener::bind(listen).await?;
     let end_of_input = async {
         let _ = tokio::io::stdin().read_u8().await;

@@ -91,6 +91,11 @@ pub struct Client<'a> {
     pub database: Option<&'a str>,
 }
 
+/// Names a statement's type: by the text, or as much of it as has come, and what is known of the
+/// connection's client. A prepared statement keeps the name, and each request of it asks the gate
+/// for the type of that name, which a full table may have forgotten meanwhile.
+pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
+
 /// The same, owned: what a relay keeps of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientNames {

@@ -50,19 +50,15 @@ use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::classify::Client;
+use crate::Gate;
+use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registration, Registry, Upstream};
-use crate::{Gate, TypeId};
 
 use complaint::Complaint;
 use handshake::HandshakeError;
 use session::{End, Session};
 use waits::Waits;
-
-/// Gives a statement its type: by the text, or as much of it as has come, and what is known of the
-/// connection's client.
-pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> TypeId + Send + Sync>;
 
 /// How the relay works.
 #[derive(Clone)]
@@ -113,7 +109,7 @@ struct Shared {
     config: MysqlConfig,
     gate: Gate,
     /// The type of prepared statements that are not known.
-    unknown: TypeId,
+    unknown: Arc<str>,
     waits: Arc<Waits>,
 }
 
@@ -131,7 +127,7 @@ pub async fn run(
     let limits = config.limits.clone();
     let registry = Arc::clone(&config.registry);
     let shared = Arc::new(Shared {
-        unknown: gate.type_of("unknown"),
+        unknown: "unknown".into(),
         config,
         gate,
         waits: Arc::default(),
@@ -184,7 +180,7 @@ async fn serve(socket: TcpStream, registration: Registration, shared: Arc<Shared
 struct ServerLeft;
 
 impl Shared {
-    fn type_of(&self, statement: &[u8], client: &Client<'_>) -> TypeId {
+    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
         (self.config.classify)(statement, client)
     }
 }

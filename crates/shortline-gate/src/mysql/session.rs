@@ -28,7 +28,6 @@ use super::reply::{Follower, Shape};
 use super::side::Side;
 use super::statements::{Prepared, Statements};
 use super::unit::{Admission, Unit};
-use crate::TypeId;
 use crate::classify::ClientNames;
 use crate::relay::{Handle, Order, SCRATCH_BYTES, with_scratch};
 
@@ -499,18 +498,21 @@ impl Session {
                 self.go(Some(Shape::Results));
             }
             Command::Query(text) => {
-                let request_type = self.shared.type_of(text, &self.names.client());
-                self.work(context, request_type);
+                let name = self.shared.name_of(text, &self.names.client());
+                self.work(context, &name);
             }
             Command::Execute(statement) => match self.statements.get(statement) {
                 Some(Prepared::Control) => self.go(Some(Shape::Results)),
-                Some(Prepared::Work(request_type)) => self.work(context, request_type),
-                None => self.work(context, self.shared.unknown),
+                Some(Prepared::Work(name)) => self.work(context, &name),
+                None => {
+                    let name = Arc::clone(&self.shared.unknown);
+                    self.work(context, &name);
+                }
             },
             Command::Prepare(text) => {
                 self.afterwards.prepares = Some(match control::read(text) {
                     Control::Transaction => Prepared::Control,
-                    _ => Prepared::Work(self.shared.type_of(text, &self.names.client())),
+                    _ => Prepared::Work(self.shared.name_of(text, &self.names.client())),
                 });
                 self.go(Some(Shape::Prepare));
             }
@@ -546,7 +548,8 @@ impl Session {
     }
 
     /// The command is work, which goes to the server when it is admitted.
-    fn work(&mut self, context: &mut Context<'_>, request_type: TypeId) {
+    fn work(&mut self, context: &mut Context<'_>, type_name: &str) {
+        let request_type = self.shared.gate.type_of(type_name);
         let mut admission = Admission::ask(&self.shared.gate, request_type);
         match admission.poll(context) {
             Poll::Ready(Ok(running)) => {

@@ -1,16 +1,15 @@
 //! What executing the statements is that a connection has prepared.
 
 use std::collections::HashMap;
-
-use crate::TypeId;
+use std::sync::Arc;
 
 /// See the module's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
-    /// Work of this type.
-    Work(TypeId),
+    /// Work of the type of this name: a full table of types forgets what a number stands for.
+    Work(Arc<str>),
 }
 
 /// MariaDB: the statement that was prepared last.
@@ -37,14 +36,14 @@ impl Statements {
     /// What executing the statement is, if it is known.
     pub fn get(&self, statement: u32) -> Option<Prepared> {
         match statement {
-            LAST => self.last,
-            _ => self.known.get(&statement).copied(),
+            LAST => self.last.clone(),
+            _ => self.known.get(&statement).cloned(),
         }
     }
 
     /// The server has prepared a statement.
     pub fn prepared(&mut self, statement: u32, prepared: Prepared) {
-        self.last = Some(prepared);
+        self.last = Some(prepared.clone());
         if self.known.len() < self.known_max || self.known.contains_key(&statement) {
             self.known.insert(statement, prepared);
         }

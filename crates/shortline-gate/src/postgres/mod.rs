@@ -54,7 +54,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::Gate;
-use crate::classify::Client;
+use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registry, Upstream};
 pub use admin::{AdminDatabase, Answers, Table};
@@ -64,11 +64,6 @@ use statements::Prepared;
 
 /// The protocol's name in TLS (ALPN), for [`ClientTls::load`].
 pub const ALPN: &[u8] = b"postgresql";
-
-/// Names a statement's type: by the text, or as much of it as has come, and what is known of the
-/// connection's client. A prepared statement keeps the name, and each request of it asks the gate
-/// for the type of that name, which a full table may have forgotten meanwhile.
-pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
 
 /// The type of preparing without executing.
 const PREPARATION: &str = "prepare";

@@ -57,7 +57,7 @@ impl Gated {
         configure: impl FnOnce(&mut MysqlConfig),
     ) -> Self {
         let gate = Gate::new(gate);
-        let mut config = config(upstream, &gate);
+        let mut config = config(upstream);
         configure(&mut config);
         let registry = Arc::clone(&config.registry);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -128,13 +128,10 @@ impl Gated {
 }
 
 /// A relay to `upstream`, on one thread.
-pub fn config(upstream: SocketAddr, gate: &Gate) -> MysqlConfig {
-    let types = gate.clone();
+pub fn config(upstream: SocketAddr) -> MysqlConfig {
     // The type is the statement's first 60 bytes.
     let classify = Arc::new(move |statement: &[u8], _: &Client<'_>| {
-        types.type_of(&String::from_utf8_lossy(
-            &statement[..statement.len().min(60)],
-        ))
+        String::from_utf8_lossy(&statement[..statement.len().min(60)]).into()
     });
     let upstream = Upstream {
         host: upstream.ip().to_string(),

@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use shortline_gate::Gate;
-use shortline_gate::classify::{Classifier, Client};
+use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::http::{self, HttpConfig};
 use shortline_gate::mysql::{self, MysqlConfig};
-use shortline_gate::postgres::{self, AdminDatabase, Classify, PostgresConfig};
+use shortline_gate::postgres::{self, AdminDatabase, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
 use shortline_gate::relay::{Registry, Upstream};
 use shortline_link::LinkConfig;

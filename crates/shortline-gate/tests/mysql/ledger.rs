@@ -50,7 +50,7 @@ async fn relay_process() {
         .await
         .unwrap();
     let gate = Gate::new(admission("1ms"));
-    let config = crate::gated::config(format!("127.0.0.1:{backend}").parse().unwrap(), &gate);
+    let config = crate::gated::config(format!("127.0.0.1:{backend}").parse().unwrap());
     // The tests' end is this input's end.
     let end_of_input = async { drop(tokio::io::stdin().read_u8().await) };
     shortline_gate::mysql::run(listener, config, gate, end_of_input)

@@ -1,12 +1,23 @@
-//! The configuration file of `shortline serve`. It is parsed in the program itself, which is no
-//! library: so its two source files are compiled in here, too.
+//! The configuration file of `shortline serve` and `shortline gate`. It is parsed in the program
+//! itself, which is no library: so its source files are compiled in here, too.
 
 #![allow(dead_code, unreachable_pub)]
 
-#[path = "../../shortline/src/serve/file.rs"]
+#[macro_use]
+#[path = "../../shortline/src/keys.rs"]
+mod keys;
+
+#[path = "../../shortline/src/file.rs"]
 mod file_source;
-#[path = "../../shortline/src/serve/options.rs"]
-mod options;
+#[path = "../../shortline/src/gate"]
+mod gate {
+    pub mod options;
+}
+#[path = "../../shortline/src/serve"]
+mod serve {
+    pub mod options;
+    pub mod routes;
+}
 
 /// A whole file: an error names it and is one line.
 pub fn file(bytes: &[u8]) {

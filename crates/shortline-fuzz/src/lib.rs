@@ -12,9 +12,11 @@
 mod config;
 mod mysql;
 mod postgres;
+mod proxied;
 mod records;
 mod requests;
 mod simulations;
+mod statements;
 mod traces;
 mod words;
 
@@ -22,7 +24,7 @@ mod words;
 pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
-pub const TARGETS: [(&str, Entry); 14] = [
+pub const TARGETS: &[(&str, Entry)] = &[
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
@@ -31,8 +33,11 @@ pub const TARGETS: [(&str, Entry); 14] = [
     ("mysql", mysql::mysql),
     ("policy", words::policy),
     ("postgres", postgres::postgres),
+    ("proxied", proxied::head),
     ("range", requests::range),
     ("records", records::result_csv),
+    ("route", statements::route),
+    ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
     ("units", words::units),

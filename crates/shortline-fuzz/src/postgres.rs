@@ -49,9 +49,12 @@ fn openings(bytes: &[u8]) {
     }
 }
 
+/// A message's letter and the beginning of its body.
+type Found = (u8, Vec<u8>);
+
 /// The messages found when the stream comes in pieces of so many bytes; none if it breaks. What is
 /// owed after them does not depend on the pieces either.
-fn messages(bytes: &[u8], piece_bytes: usize) -> Option<(Vec<(u8, Vec<u8>)>, bool)> {
+fn messages(bytes: &[u8], piece_bytes: usize) -> Option<(Vec<Found>, bool)> {
     let mut scanner = Scanner::new(BODY_BYTES_MAX);
     let mut conversation = Conversation::new(10);
     let mut found = Vec::new();

@@ -14,8 +14,8 @@ pub fn result_csv(bytes: &[u8]) {
     assert_eq!(records.len(), again.len());
     for (record, again) in records.iter().zip(&again) {
         assert_eq!(
-            (&record.path, record.size, record.failure),
-            (&again.path, again.size, again.failure)
+            (&record.path, record.size, record.failure, record.source),
+            (&again.path, again.size, again.failure, again.source)
         );
     }
 }

@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use shortline_gate::classify::Client;
 use shortline_gate::postgres::{PostgresConfig, run};
 use shortline_gate::{Gate, GateConfig};
 use tokio::io::AsyncReadExt;
@@ -20,8 +21,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         config.admission.capacity = capacity.parse()?;
     }
     let gate = Gate::new(config);
-    let statement = gate.type_of("statement");
-    let config = PostgresConfig::new(upstream.parse()?, Arc::new(move |_, _| statement));
+    let statement: Arc<str> = "statement".into();
+    let classify = Arc::new(move |_: &[u8], _: &Client<'_>| Arc::clone(&statement));
+    let config = PostgresConfig::new(upstream.parse()?, classify);
     let listener = tokio::net::TcpListener::bind(listen).await?;
     let end_of_input = async {
         let _ = tokio::io::stdin().read_u8().await;

@@ -6,6 +6,7 @@
 //! microsecond and never across an await. Tasks that may go on are woken after it is released.
 
 mod config;
+mod throttle;
 mod waiting;
 
 #[cfg(test)]
@@ -15,10 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use shortline_sched::admission::{Admission, AdmissionView, Outcome, RequestId, TypeId};
-use tokio::time::Instant;
+use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, RequestId, TypeId};
+use tokio::time::{Instant, sleep_until};
 
 pub use config::{GateConfig, GateSnapshot, Refused};
+use throttle::Throttle;
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.
@@ -28,6 +30,8 @@ pub struct Gate(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     wait_max: Duration,
+    slow_wait: Option<Duration>,
+    slow_waits: Mutex<Throttle>,
     /// The origin of the times that are told.
     origin: Instant,
     state: Mutex<State>,
@@ -37,6 +41,8 @@ struct Shared {
 struct State {
     admission: Admission,
     waiters: Waiters,
+    /// Whether a task looks after those that wait when nothing else happens.
+    watched: bool,
 }
 
 /// A request that may run, or runs. Dropping it gives its load back as [`Outcome::Failed`].
@@ -55,10 +61,13 @@ impl Gate {
     pub fn new(config: GateConfig) -> Self {
         Self(Arc::new(Shared {
             wait_max: config.wait_max,
+            slow_wait: config.slow_wait,
+            slow_waits: Mutex::default(),
             origin: Instant::now(),
             state: Mutex::new(State {
                 admission: Admission::new(config.admission),
                 waiters: Waiters::default(),
+                watched: false,
             }),
         }))
     }
@@ -79,7 +88,32 @@ impl Gate {
             Arrival::Admitted(admitted) => return Ok(admitted),
             Arrival::Waits(waiting) => waiting,
         };
-        waiting.admitted_within(self.0.wait_max).await
+        let answer = waiting.admitted_within(self.0.wait_max).await;
+        let waited = arrival.elapsed();
+        if self.0.slow_wait.is_some_and(|slow| waited >= slow) {
+            self.tell_slow_wait(request_type, waited, answer.is_ok());
+        }
+        answer
+    }
+
+    /// Logs a long wait, unless too many are logged already.
+    fn tell_slow_wait(&self, request_type: TypeId, waited: Duration, is_admitted: bool) {
+        let Some(untold) = self.0.slow_waits.lock().tell(Instant::now()) else {
+            return;
+        };
+        let (name, waiting) = {
+            let state = self.0.state.lock();
+            let name = state.admission.type_name(request_type).to_owned();
+            (name, state.admission.waiting())
+        };
+        tracing::info!(
+            r#type = name,
+            waited_ms = waited.as_millis() as u64,
+            is_admitted,
+            waiting,
+            untold,
+            "slow wait"
+        );
     }
 
     /// The queue, the load against the capacity, and what is known of each type.
@@ -90,6 +124,9 @@ impl Gate {
             active,
             load_ns,
             capacity_ns,
+            capacity_state,
+            slowdown,
+            totals,
             types,
         } = self.0.state.lock().admission.view();
         GateSnapshot {
@@ -98,8 +135,21 @@ impl Gate {
             active,
             load_ns,
             capacity_ns,
+            capacity_state,
+            slowdown,
+            totals,
             types,
         }
+    }
+
+    /// What was learnt, to be kept over a restart.
+    pub fn kept(&self) -> Kept {
+        self.0.state.lock().admission.kept()
+    }
+
+    /// Begins with what was learnt before.
+    pub fn restore(&self, kept: &Kept) {
+        self.0.state.lock().admission.restore(kept);
     }
 
     fn arrive(&self, arrival: Instant, request_type: TypeId) -> Result<Arrival, Refused> {
@@ -111,12 +161,37 @@ impl Gate {
             .admission
             .is_waiting(id)
             .then(|| state.waiters.enter(id));
+        let watch = told.is_some()
+            && state.admission.next_change_ns().is_some()
+            && !std::mem::replace(&mut state.watched, true);
         drop(state);
         woken.wake();
+        if watch {
+            tokio::spawn(self.clone().watch());
+        }
         Ok(match told {
             Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told)),
             None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO)),
         })
+    }
+
+    /// Looks after those that wait, as long as somebody does.
+    async fn watch(self) {
+        loop {
+            let next_ns = self.after(|admission, _| admission.next_change_ns());
+            let Some(next_ns) = next_ns.or_else(|| self.watched_until_now()) else {
+                return;
+            };
+            sleep_until(self.0.origin + Duration::from_nanos(next_ns)).await;
+        }
+    }
+
+    /// Ends the watch if nobody waits; else says when to look next.
+    fn watched_until_now(&self) -> Option<u64> {
+        let mut state = self.0.state.lock();
+        let next_ns = state.admission.next_change_ns();
+        state.watched = next_ns.is_some();
+        next_ns
     }
 
     /// Lets `change` happen to the queue, then wakes whoever may run because of it.

@@ -5,10 +5,12 @@
 //! decides, this crate has the clock, the waiting tasks and the relays that ask it.
 #![forbid(unsafe_code)]
 
+pub mod classify;
 mod gate;
+pub mod http;
 pub mod mysql;
 pub mod postgres;
 pub mod relay;
 
 pub use gate::{Admitted, Gate, GateConfig, GateSnapshot, Refused};
-pub use shortline_sched::admission::{Outcome, TypeId};
+pub use shortline_sched::admission::{Kept, Outcome, TypeId};

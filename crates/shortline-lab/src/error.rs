@@ -16,6 +16,9 @@ pub enum LabError {
         "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
+    /// Nothing of that name is before the bookstore's database.
+    #[error("unknown door `{0}`: want none, fifo, sjf or sjf-aging-X")]
+    UnknownDoor(String),
     /// No bed of that name.
     #[error("unknown bed `{0}`: want native, uml or virtual")]
     UnknownBed(String),
@@ -38,9 +41,9 @@ pub enum LabError {
     /// No factor of aging.
     #[error("server aging `{0}`: {1}")]
     Aging(String, String),
-    /// A part of the experiment that the lab does not have yet.
-    #[error("experiment `{experiment}` needs {needs}, which the lab does not have yet")]
-    NotYet {
+    /// What the experiment is about cannot be had in that bed.
+    #[error("experiment `{experiment}` needs {needs}: want --bed virtual or --bed uml")]
+    Needs {
         /// The experiment asked for.
         experiment: &'static str,
         /// What is missing.
@@ -185,6 +188,7 @@ impl LabError {
             Self::UnknownExperiment(_)
                 | Self::UnknownServer(..)
                 | Self::UnknownQueue(_)
+                | Self::UnknownDoor(_)
                 | Self::UnknownBed(_)
                 | Self::Aging(..)
                 | Self::OtherPlan(..)

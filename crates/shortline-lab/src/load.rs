@@ -1,6 +1,15 @@
-//! Starting the load generator, `shortline load`, as a process.
+//! Starting the load generator, `shortline load`, as one process or as several that share the
+//! requests out (`--part`), whose records are then put together.
+//!
+//! That the generator is not what limits a run shows in starts that are not late, and in the same
+//! result with another number of processes (000, 2.5: the experiment `generators`).
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use shortline_load::RequestRecord;
+use shortline_load::record::{read_records, write_records};
 
 use crate::LabError;
 use crate::bed::Place;
@@ -25,6 +34,59 @@ pub struct LoadSetup<'a> {
     pub sources: Option<String>,
     /// Users who give up; none wait until the end.
     pub abort: Option<Abort>,
+    /// How many processes share the requests out.
+    pub processes: u32,
+}
+
+/// The generator's processes.
+#[derive(Debug)]
+pub struct Generator {
+    parts: Vec<(Process, PathBuf)>,
+    records: PathBuf,
+}
+
+impl Generator {
+    /// Their ids.
+    pub fn pids(&self) -> Vec<i32> {
+        self.parts
+            .iter()
+            .map(|(process, _)| process.pid())
+            .collect()
+    }
+
+    /// Waits until all have ended, and puts their records together.
+    ///
+    /// # Errors
+    /// If one fails or takes longer than `limit`, or the records cannot be read and written.
+    pub fn finish(self, limit: Duration) -> Result<(), LabError> {
+        let mut files = Vec::new();
+        for (process, records) in self.parts {
+            process.finish("load", limit)?;
+            files.push(records);
+        }
+        if files != [self.records.clone()] {
+            let parts = files.iter().map(|file| read_records(file));
+            let parts = parts
+                .collect::<Result<_, _>>()
+                .map_err(LabError::workload)?;
+            write_records(&self.records, &together(parts)).map_err(LabError::workload)?;
+            for file in files {
+                fs::remove_file(&file).map_err(LabError::file(&file))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The records of all parts in the order that one process would have left: by their intended
+/// starts, and the parts in turn where these are the same.
+fn together(parts: Vec<Vec<RequestRecord>>) -> Vec<RequestRecord> {
+    let numbered = parts.into_iter().map(|part| part.into_iter().enumerate());
+    let mut all: Vec<(usize, RequestRecord)> = numbered.flatten().collect();
+    all.sort_by(|(turn, one), (other_turn, other)| {
+        one.at_s.total_cmp(&other.at_s).then(turn.cmp(other_turn))
+    });
+    all.into_iter().map(|(_, record)| record).collect()
 }
 
 /// What is asked for.
@@ -55,7 +117,35 @@ pub fn start(
     place: &Place,
     server: &ServerSetup,
     load: &LoadSetup<'_>,
-) -> Result<Process, LabError> {
+) -> Result<Generator, LabError> {
+    let of = load.processes;
+    let start_part = |number: u32| {
+        let (records, part) = match of {
+            1 => (load.records.to_owned(), None),
+            _ => {
+                let records = load.records.with_extension(format!("part-{number}.csv"));
+                (records, Some(format!("{number}/{of}")))
+            }
+        };
+        let arguments = arguments(lab, server, load, &records, part);
+        let log = Log::Progress(records.with_extension("txt"));
+        let process = Process::start(lab, place, lab.program(), &arguments, &log)?;
+        Ok((process, records))
+    };
+    let parts = (1..=of).map(start_part).collect::<Result<_, LabError>>()?;
+    Ok(Generator {
+        parts,
+        records: load.records.to_owned(),
+    })
+}
+
+fn arguments(
+    lab: &Lab,
+    server: &ServerSetup,
+    load: &LoadSetup<'_>,
+    records: &Path,
+    part: Option<String>,
+) -> Vec<String> {
     let scheme = if server.speech.tls { "https" } else { "http" };
     let target = format!("{scheme}://{}:{}", server.address, server.port);
     let mut arguments = vec!["load".to_owned()];
@@ -75,7 +165,10 @@ pub fn start(
             add("--seed", seed.to_string());
         }
     }
-    add("--out", load.records.display().to_string());
+    add("--out", records.display().to_string());
+    if let Some(part) = part {
+        add("--part", part);
+    }
     add("--drain", load.drain_s.to_string());
     if let Some(requests) = load.requests_per_connection {
         add("--requests-per-connection", requests.to_string());
@@ -96,6 +189,23 @@ pub fn start(
     if server.speech.http2 {
         arguments.push("--http2".into());
     }
-    let log = Log::Progress(load.records.with_extension("txt"));
-    Process::start(lab, place, lab.program(), &arguments, &log)
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_together_in_the_order_of_the_whole() {
+        let record = |number: u32| {
+            // The third and the fourth at the same time.
+            let at_s = f64::from(number.min(2));
+            RequestRecord::finished(at_s, &format!("/{number}"), 1, 1.0)
+        };
+        let part = |numbers: &[u32]| numbers.iter().map(|number| record(*number)).collect();
+        let all = together(vec![part(&[0, 2]), part(&[1, 3])]);
+        let paths: Vec<&str> = all.iter().map(|record| record.path.as_str()).collect();
+        assert_eq!(paths, ["/0", "/1", "/2", "/3"]);
+    }
 }

@@ -297,6 +297,9 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
         OursMode::Kernel(policy) | OursMode::KernelMixed(policy) => {
             add("--link-mode", "bands".into());
             add("--policy", policy.to_string());
+            if let (Policy::Swift, Some(rate)) = (policy, setup.rate) {
+                add("--uplink", rate.to_string());
+            }
         }
         OursMode::Off => add("--uplink", "off".into()),
     }

@@ -3,6 +3,9 @@
 //!
 //! Source: papers 003 3.3 and 000 3.2 (bands of the remaining size), 003 7 (the quick fix: small
 //! and large by the total size), 004 3.2 (bands of the remaining response time, in milliseconds).
+//! The other policies that go by a time have the bands of 004 for theirs: `stert` for the response
+//! time in all, `fcf` for the time at the connection's rate, `swift` for the link's time and a round
+//! trip. Their estimates are the policies' own ([`shortline_sched::Scheduler::response_ns`]).
 //! The first band of the device is for control packets alone (003 3.3.2): SYN-ACKs, which go by the
 //! listener's priority, and what a connection sends before its first response. The others are for
 //! responses, the smallest first. A value that equals a cutoff belongs to the band below it.
@@ -15,13 +18,13 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use shortline_sched::{Job, JobId, PathView, Policy};
+use shortline_sched::{Job, JobId, Policy};
 use socket2::SockRef;
 
 use crate::config::{LinkConfig, LinkError};
 use crate::qdisc::{DeviceBands, QdiscError};
 
-/// Cutoffs of `srrt` in nanoseconds: 100, 500, 1000, 20000 and 80000 ms (004 3.2; its appendix B
+/// Cutoffs of response times in nanoseconds: 100, 500, 1000, 20000 and 80000 ms (004 3.2; its appendix B
 /// prints 100000 and 10000000 for the last two).
 const RESPONSE_TIME_NS: [u64; 5] = [
     100_000_000,
@@ -69,7 +72,9 @@ impl BandMap {
         let (measure, needed) = match config.policy {
             Policy::Bands(cutoffs) => (Measure::RemainingBytes, cutoffs.bands()),
             Policy::QuickFix { .. } => (Measure::TotalBytes, 2),
-            Policy::Srrt => (Measure::ResponseTime, RESPONSE_TIME_NS.len() + 1),
+            Policy::Srrt | Policy::Stert | Policy::Fcf | Policy::Swift => {
+                (Measure::ResponseTime, RESPONSE_TIME_NS.len() + 1)
+            }
             other => return Err(LinkError::PolicyWithoutBands(other.to_string())),
         };
         let priorities: Vec<u32> = device.bands.iter().map(|band| band.priority).collect();
@@ -113,15 +118,16 @@ impl BandMap {
         })
     }
 
-    /// The band of a response, from 0; `cutoffs` are the policy's own at present.
-    pub fn band(&self, job: &Job, path: &PathView, cutoffs: Option<&[u64]>) -> usize {
+    /// The band of a response, from 0; `response_ns` is the policy's estimate of its time, if it
+    /// has one, and `cutoffs` are the policy's own at present.
+    pub fn band(&self, job: &Job, response_ns: Option<u64>, cutoffs: Option<&[u64]>) -> usize {
         let cutoffs = cutoffs.unwrap_or_default();
         let below =
             |cutoffs: &[u64], value| cutoffs.iter().filter(|&&cutoff| cutoff < value).count();
         let band = match self.measure {
             Measure::RemainingBytes => below(cutoffs, job.remaining()),
             Measure::TotalBytes => below(cutoffs, job.work_total),
-            Measure::ResponseTime => below(&RESPONSE_TIME_NS, path.response_ns(job.remaining())),
+            Measure::ResponseTime => below(&RESPONSE_TIME_NS, response_ns.unwrap_or(u64::MAX)),
         };
         band.min(self.responses.len() - 1)
     }
@@ -157,7 +163,7 @@ impl JobsBands {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use shortline_sched::{JobSpec, Scheduler, SchedulerConfig};
+    use shortline_sched::{JobSpec, PathView, Scheduler, SchedulerConfig};
 
     use super::*;
     use crate::qdisc::{Band, Kind, Traffic};
@@ -185,7 +191,10 @@ mod tests {
         }
     }
 
+    /// The bands at 1 s of responses of these sizes that came at 0; the link needs a microsecond
+    /// for a byte.
     fn bands_of(policy: &str, path: PathView, sizes: &[u64]) -> Vec<usize> {
+        const NOW_NS: u64 = 1_000_000_000;
         let config = config(policy);
         let map = BandMap::of(&device(16), &config).unwrap();
         let mut scheduler = Scheduler::new(SchedulerConfig::new(config.policy, 100));
@@ -193,10 +202,13 @@ mod tests {
             let id = scheduler
                 .submit(JobSpec {
                     work,
+                    service_ns_expected: work.saturating_mul(1_000),
+                    path: Some(path),
                     ..JobSpec::default()
                 })
                 .unwrap();
-            map.band(scheduler.job(id).unwrap(), &path, scheduler.cutoffs())
+            let response_ns = scheduler.response_ns(id, NOW_NS);
+            map.band(scheduler.job(id).unwrap(), response_ns, scheduler.cutoffs())
         };
         sizes.iter().map(band).collect()
     }
@@ -224,6 +236,22 @@ mod tests {
         };
         let sizes = [1_000, 1_001, 9_000, 19_000, 399_000, 1_000_000, 1_700_000];
         assert_eq!(bands_of("srrt", path, &sizes), [0, 1, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn policies_that_go_by_another_time_have_the_same_cutoffs_for_it() {
+        // 50 ms and 1000 bytes: at the window's rate n KB take 50 ms n, and so they have until now.
+        let path = PathView {
+            rtt_ns: 50_000_000,
+            cwnd_bytes: 1_000,
+            rate_bps_past: Some(160_000),
+        };
+        let sizes = [1_000, 2_000, 10_000, 20_000, 400_000, 1_600_000, 2_000_000];
+        assert_eq!(bands_of("fcf", path, &sizes), [0, 0, 1, 2, 3, 4, 5]);
+        // A second since the request came.
+        assert_eq!(bands_of("stert", path, &sizes), [3, 3, 3, 3, 4, 5, 5]);
+        // A microsecond a byte, and 50 ms.
+        assert_eq!(bands_of("swift", path, &sizes), [0, 0, 0, 0, 1, 3, 3]);
     }
 
     #[test]

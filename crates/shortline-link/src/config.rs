@@ -110,7 +110,10 @@ pub enum LinkError {
     #[error("link mode 'paced' needs the uplink's rate: give --uplink RATE, such as 10mbit")]
     PacedWithoutRate,
     /// `bands` with a policy that has none.
-    #[error("link mode 'bands' has no bands for policy `{0}`: use bands, quickfix or srrt")]
+    #[error(
+        "link mode 'bands' has no bands for policy `{0}`: use bands, quickfix, srrt, stert, fcf or \
+         swift"
+    )]
     PolicyWithoutBands(String),
     /// Not a link mode.
     #[error("unknown link mode '{0}': use paced, slots, bands or off")]

@@ -33,5 +33,6 @@ pub mod writers;
 
 pub use config::{LinkConfig, LinkError, LinkMode};
 pub use link::{Grant, JobHandle, Link};
+pub use queue::Length;
 pub use snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 pub use transport::Transport;

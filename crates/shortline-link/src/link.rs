@@ -24,7 +24,7 @@ use crate::bands::BandMap;
 use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::Device;
-use crate::queue::{Gate, Queue};
+use crate::queue::{Gate, Length, Queue};
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 use crate::timer::Alarm;
 use crate::transport::Transport;
@@ -144,11 +144,11 @@ impl Link {
         Arc::new(transport)
     }
 
-    /// A response of `payload_bytes` (head, framing and body) wants to leave on `transport`.
+    /// A response of `length` (head, framing and body) wants to leave on `transport`.
     pub fn submit(
         self: &Arc<Self>,
         transport: &Arc<Transport>,
-        payload_bytes: u64,
+        length: Length,
     ) -> Result<JobHandle, QueueFull> {
         if !transport.is_scheduled() {
             return Ok(JobHandle::unscheduled());
@@ -156,7 +156,7 @@ impl Link {
         let now_ns = now_ns();
         let path = self.path(transport, false);
         let mut queue = self.queue.lock();
-        let id = queue.submit(transport, payload_bytes, path, now_ns)?;
+        let id = queue.submit(transport, length, path, now_ns)?;
         let look_again_ns = queue.dispatch(now_ns);
         let granted_bytes = queue.take_grant(id);
         self.leave_queue(queue, now_ns, look_again_ns);
@@ -397,6 +397,15 @@ impl JobHandle {
         granted.map_or(Poll::Pending, |bytes| Poll::Ready(Grant { bytes }))
     }
 
+    /// The response has so many payload bytes to hand over now and waits for more to be made: its
+    /// next grant is for these. Without a word it has all that it has left.
+    pub fn offer(&mut self, payload_bytes: u32) {
+        if let Some(job) = &self.0 {
+            let mut queue = job.transport.link().queue.lock();
+            queue.offer(job.id, payload_bytes);
+        }
+    }
+
     /// `payload_bytes` of the grant just taken go to the connection now. They may be more or
     /// fewer than granted: framing, or the end of the response.
     pub fn hand_over(&mut self, payload_bytes: u32) {
@@ -406,10 +415,14 @@ impl JobHandle {
         }
     }
 
-    /// As [`Self::hand_over`], with the last bytes of the response: the job ends with them.
+    /// As [`Self::hand_over`], with the last bytes of the response, or none where all are out: the
+    /// job ends with them.
     pub fn finish(&mut self, payload_bytes: u32) {
         if let Some(job) = self.0.take() {
-            job.end(|queue| queue.hand_over(job.id, payload_bytes));
+            job.end(|queue| {
+                queue.hand_over(job.id, payload_bytes);
+                queue.complete(job.id);
+            });
         }
     }
 
@@ -445,7 +458,7 @@ impl Scheduled {
             return Some(bytes);
         }
         let now_ns = now_ns();
-        queue.want(id, path);
+        queue.want(id, path, now_ns);
         let look_again_ns = queue.dispatch(now_ns);
         let granted = queue.take_grant(id);
         if granted.is_none() {

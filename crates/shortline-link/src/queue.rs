@@ -24,6 +24,8 @@ const BANDS_QUANTUM_BYTES: u32 = 8192;
 /// A paced quantum as time on the link, in whole segments, at least one: a small response waits
 /// so long behind a large one, and the pacer wakes up as often.
 const PACED_QUANTUM_NS: f64 = 350_000.0;
+/// What a response of unknown length is taken to have left at least: a segment.
+const UNKNOWN_BYTES_MIN: u64 = SEGMENT_BYTES_DEFAULT as u64;
 /// Segments of a paced quantum at most: what the kernel sends as one burst.
 const PACED_SEGMENTS_MAX: f64 = 44.0;
 
@@ -37,6 +39,17 @@ pub(crate) enum Gate {
     Off,
 }
 
+/// What is known of how much a response sends: payload bytes, its head and framing included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// All of it.
+    Known(u64),
+    /// Nothing, as of a response that is being made while it is sent. It is taken to have as much
+    /// left as it has sent, so that under `srpt` it ranks by the bytes sent so far, as under `las`:
+    /// what a long tail leaves to expect grows with what there was already.
+    Unknown,
+}
+
 /// A job's side of the link.
 pub(crate) struct LinkJob {
     pub transport: Arc<Transport>,
@@ -45,8 +58,10 @@ pub(crate) struct LinkJob {
     pub granted_bytes: Option<u32>,
     /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
     pub wanting: bool,
-    /// Its connection's path when it last asked; unknown to policies that do not go by it.
-    path: PathView,
+    /// Whether its length is known only at its end.
+    unknown: bool,
+    /// Payload bytes that it has to hand over now, where it waits for more to be made.
+    at_hand_bytes: Option<u32>,
     /// What its last grant was charged.
     charge: Charge,
 }
@@ -123,10 +138,14 @@ impl Queue {
     pub fn submit(
         &mut self,
         transport: &Arc<Transport>,
-        payload_bytes: u64,
+        length: Length,
         path: Option<PathView>,
         now_ns: u64,
     ) -> Result<JobId, QueueFull> {
+        let payload_bytes = match length {
+            Length::Known(payload_bytes) => payload_bytes,
+            Length::Unknown => UNKNOWN_BYTES_MIN,
+        };
         let id = self.scheduler.submit(JobSpec {
             arrival_ns: now_ns,
             work: payload_bytes,
@@ -149,10 +168,11 @@ impl Queue {
             waker: None,
             granted_bytes: None,
             wanting: true,
-            path: path.unwrap_or(PathView::UNKNOWN),
+            unknown: length == Length::Unknown,
+            at_hand_bytes: None,
             charge: Charge::default(),
         });
-        self.note_band(id);
+        self.note_band(id, now_ns);
         Ok(id)
     }
 
@@ -163,16 +183,15 @@ impl Queue {
     }
 
     /// The job asks for its next grant, on a path that is as told, if the order goes by paths.
-    pub fn want(&mut self, id: JobId, path: Option<PathView>) {
+    pub fn want(&mut self, id: JobId, path: Option<PathView>, now_ns: u64) {
         let job = self.job_mut(id);
         if !job.wanting {
             job.wanting = true;
             if let Some(path) = path {
-                job.path = path;
                 self.scheduler.update_path(id, path);
             }
             self.scheduler.resume(id);
-            self.note_band(id);
+            self.note_band(id, now_ns);
         }
     }
 
@@ -181,11 +200,32 @@ impl Queue {
         self.job_mut(id).granted_bytes.take()
     }
 
+    /// The job has so many payload bytes to hand over, and no more until it asks again.
+    pub fn offer(&mut self, id: JobId, payload_bytes: u32) {
+        self.job_mut(id).at_hand_bytes = Some(payload_bytes);
+    }
+
     /// The job's bytes are with its connection now.
     pub fn hand_over(&mut self, id: JobId, payload_bytes: u32) {
         let job = self.job_mut(id);
-        job.transport.set_busy();
+        if payload_bytes > 0 {
+            job.transport.set_busy();
+        }
+        let unknown = job.unknown;
         self.scheduler.record(id, u64::from(payload_bytes));
+        if unknown && let Some(job) = self.scheduler.job(id) {
+            let sent = job.work_done;
+            let total = sent.saturating_add(sent.max(UNKNOWN_BYTES_MIN));
+            self.scheduler.revise(id, total, self.link_ns(total));
+        }
+    }
+
+    /// What the job has handed over was all.
+    pub fn complete(&mut self, id: JobId) {
+        if let Some(job) = self.scheduler.job(id) {
+            let sent = job.work_done;
+            self.scheduler.revise(id, sent, self.link_ns(sent));
+        }
     }
 
     /// The job cannot use its grant now.
@@ -301,9 +341,10 @@ impl Queue {
     fn grant(&mut self, id: JobId, now_ns: u64) {
         let remaining = self.scheduler.job(id).map_or(0, Job::remaining);
         let quantum = self.quantum();
-        let bytes = u32::try_from(remaining).unwrap_or(u32::MAX).min(quantum);
         let job = self.job_mut(id);
-        job.granted_bytes = Some(quantum);
+        let granted = quantum.min(job.at_hand_bytes.unwrap_or(u32::MAX));
+        let bytes = u32::try_from(remaining).unwrap_or(u32::MAX).min(granted);
+        job.granted_bytes = Some(granted);
         job.wanting = false;
         let transport = Arc::clone(&job.transport);
         self.grants_total += 1;
@@ -339,12 +380,13 @@ impl Queue {
     }
 
     /// Notes the band that a job has by now, in mode `bands`.
-    fn note_band(&self, id: JobId) {
+    fn note_band(&self, id: JobId, now_ns: u64) {
         if let Gate::Bands(map) = &self.gate
             && let Some(job) = self.scheduler.job(id)
             && let Some(link_job) = &self.jobs[id.index()]
         {
-            let band = map.band(job, &link_job.path, self.scheduler.cutoffs());
+            let response_ns = self.scheduler.response_ns(id, now_ns);
+            let band = map.band(job, response_ns, self.scheduler.cutoffs());
             link_job.transport.jobs_bands.lock().set(id, band);
         }
     }

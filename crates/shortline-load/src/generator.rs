@@ -22,6 +22,7 @@ mod exchange;
 mod http1;
 mod http2;
 mod open;
+mod part;
 mod progress;
 mod sources;
 mod target;
@@ -43,6 +44,7 @@ use tokio::task::JoinHandle;
 use crate::record::RequestRecord;
 use crate::trace::{Request, is_request_target};
 use crate::workload::UserModel;
+pub use part::{Part, PartError};
 pub use sources::{SourceAddress, SourceAddressError, source_of};
 pub use target::{Target, TargetError, Trust};
 use visit::{ClientSetup, Shared};
@@ -107,6 +109,8 @@ pub struct LoadOptions {
     pub connections: NonZeroUsize,
     /// The addresses that requests come from, each with its share. Default: the system's choice.
     pub sources: Vec<SourceAddress>,
+    /// Which share of the requests or users is this process's. Default: all.
+    pub part: Part,
     /// Requests in flight at most. Default: 16,000 or what the limit on open files allows.
     pub in_flight_max: Option<NonZeroUsize>,
     /// A try is given up after this time. Default: never.
@@ -134,6 +138,7 @@ impl LoadOptions {
             requests_per_connection: None,
             connections: NonZeroUsize::new(6).expect("invariant: 6 is not 0"),
             sources: Vec::new(),
+            part: Part::WHOLE,
             in_flight_max: None,
             abort_after: None,
             retries: 0,
@@ -166,6 +171,9 @@ pub enum LoadError {
     /// No request is left to be made.
     #[error("no request starts within {} s: want a longer run or an earlier trace", .0.as_secs_f64())]
     Nothing(Duration),
+    /// More parts than there are requests or users.
+    #[error("this part has no request and no user: want fewer parts")]
+    EmptyPart,
     /// Users without an end.
     #[error("users ask for ever: want a length")]
     Endless,
@@ -265,11 +273,13 @@ pub async fn run(options: LoadOptions) -> Result<LoadReport, LoadError> {
 /// Work that can begin.
 enum Plan {
     Open {
-        schedule: Vec<Request>,
+        /// Each with its number among the requests of all parts.
+        schedule: Vec<(u64, Request)>,
         in_flight_max: usize,
     },
     Users {
-        count: usize,
+        /// Their numbers.
+        users: Vec<u64>,
         model: Arc<UserModel>,
         length: Duration,
     },
@@ -283,9 +293,12 @@ impl Plan {
                 in_flight_max: in_flight_max(options.in_flight_max)?,
             }),
             Work::Users { count, model } => {
-                in_flight_max(Some(count.saturating_mul(users::DESCRIPTORS_MAX)))?;
+                let users = 0..count.get() as u64;
+                let users: Vec<u64> = users.filter(|user| options.part.has(*user)).collect();
+                let descriptors = NonZeroUsize::new(users.len()).ok_or(LoadError::EmptyPart)?;
+                in_flight_max(Some(descriptors.saturating_mul(users::DESCRIPTORS_MAX)))?;
                 Ok(Self::Users {
-                    count: count.get(),
+                    users,
                     model: Arc::clone(model),
                     length: options.length.ok_or(LoadError::Endless)?,
                 })
@@ -297,7 +310,7 @@ impl Plan {
     fn length(&self) -> Duration {
         match self {
             Self::Open { schedule, .. } => {
-                Duration::from_nanos(schedule.last().map_or(0, |last| last.at_ns))
+                Duration::from_nanos(schedule.last().map_or(0, |(_, last)| last.at_ns))
             }
             Self::Users { length, .. } => *length,
         }
@@ -307,7 +320,7 @@ impl Plan {
     fn slots(&self) -> usize {
         match self {
             Self::Open { in_flight_max, .. } => *in_flight_max,
-            Self::Users { count, .. } => *count,
+            Self::Users { users, .. } => users.len(),
         }
     }
 
@@ -322,15 +335,15 @@ impl Plan {
             Self::Open { schedule, .. } => {
                 tokio::spawn(open::start(shared, setup, schedule, slots))
             }
-            Self::Users { count, model, .. } => {
-                tokio::spawn(users::start(shared, setup, count, model, slots))
+            Self::Users { users, model, .. } => {
+                tokio::spawn(users::start(shared, setup, users, model, slots))
             }
         }
     }
 }
 
-/// The requests at the times they will be made.
-fn schedule(options: &LoadOptions, requests: &[Request]) -> Result<Vec<Request>, LoadError> {
+/// The requests of this part at the times they will be made.
+fn schedule(options: &LoadOptions, requests: &[Request]) -> Result<Vec<(u64, Request)>, LoadError> {
     let speed = options.speed;
     if !(speed.is_finite() && speed > 0.0) {
         return Err(LoadError::Speed(speed));
@@ -348,7 +361,14 @@ fn schedule(options: &LoadOptions, requests: &[Request]) -> Result<Vec<Request>,
     if requests.is_empty() {
         return Err(LoadError::Nothing(length));
     }
-    Ok(requests)
+    let numbered = (0..).zip(requests);
+    let own: Vec<_> = numbered
+        .filter(|(number, _)| options.part.has(*number))
+        .collect();
+    if own.is_empty() {
+        return Err(LoadError::EmptyPart);
+    }
+    Ok(own)
 }
 
 /// How many requests may be in flight; raises the soft limit on descriptors as needed.

@@ -1,5 +1,6 @@
 //! What became of each request, and the result CSV:
-//! `at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error`.
+//! `at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error`, and after these
+//! `source`, the address a request came from, where the run was told which there are.
 //!
 //! All times are seconds with six places. `at` counts from the start of the run; `lag`,
 //! `connect`, `first_byte` and `response_time` count from the request's **intended** start,
@@ -10,6 +11,7 @@
 mod csv;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -42,6 +44,8 @@ pub struct RequestRecord {
     pub response_time_s: f64,
     /// Why it failed; nothing if it did not.
     pub failure: Option<Failure>,
+    /// The address it came from; nothing where the system chose.
+    pub source: Option<IpAddr>,
 }
 
 impl RequestRecord {
@@ -60,6 +64,7 @@ impl RequestRecord {
             first_byte_s: None,
             response_time_s,
             failure: None,
+            source: None,
         }
     }
 

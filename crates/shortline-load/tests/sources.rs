@@ -59,8 +59,37 @@ async fn each_request_comes_from_its_source() {
     let mut came = server.join().unwrap();
     wanted.sort();
     came.sort();
+    let mut recorded: Vec<IpAddr> = report.records.iter().filter_map(|r| r.source).collect();
+    recorded.sort();
+    assert_eq!(recorded, came);
     assert_eq!(came, wanted);
     assert!(sources.iter().all(|source| came.contains(&source.address)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_parts_requests_are_together_those_of_one_process() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || peers(&listener, 16));
+    let made = async |part: &str| {
+        let mut options = options(port, &["127.0.0.2=3", "127.0.0.3"]);
+        options.part = part.parse().unwrap();
+        let records = run(options).await.unwrap().records;
+        let made = records
+            .into_iter()
+            .map(|r| ((r.at_s * 1e3) as u64, r.source));
+        made.collect::<Vec<_>>()
+    };
+    let whole = made("1/1").await;
+    let mut parts = [made("1/2").await, made("2/2").await].concat();
+    assert_eq!((whole.len(), parts.len()), (8, 8));
+    parts.sort();
+    assert_eq!(parts, whole);
+    server.join().unwrap();
+
+    let mut none = options(port, &[]);
+    none.part = "9/9".parse().unwrap();
+    assert!(matches!(run(none).await, Err(LoadError::EmptyPart)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

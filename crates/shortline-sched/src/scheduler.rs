@@ -152,6 +152,13 @@ impl Scheduler {
         self.ranking.cutoffs()
     }
 
+    /// How long a job's response takes by the estimate that `swift`, `fcf`, `srrt` and `stert` go
+    /// by, in nanoseconds: what remains of it, with `stert` also the time until `now_ns`. `None`
+    /// for other policies and for a job that is gone.
+    pub fn response_ns(&self, id: JobId, now_ns: u64) -> Option<u64> {
+        self.ranking.response_ns(id.slot, self.job(id)?, now_ns)
+    }
+
     /// Takes the job that is next at `now_ns` into service: it waits no longer.
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
@@ -170,6 +177,24 @@ impl Scheduler {
         };
         job.work_done = job.work_done.saturating_add(work_done);
         if self.by_rank.contains(id.slot) {
+            self.enter_index(id);
+        }
+    }
+
+    /// Tells a new total of a job's work, and the time it is expected to take alone, for a driver
+    /// that learns them only as the work is done. A job that waits is put in its new place; with
+    /// aging its deadline is that of the new total. `fsp` goes by the first one.
+    pub fn revise(&mut self, id: JobId, work_total: u64, service_ns_expected: u64) {
+        let aging = self.aging;
+        let Some(job) = self.job_mut(id) else {
+            return;
+        };
+        job.work_total = work_total;
+        job.work_estimate = work_total;
+        job.service_ns_expected = service_ns_expected;
+        job.deadline_ns = aging.map(|aging| aging.deadline_ns(job.arrival_ns, service_ns_expected));
+        if self.by_rank.contains(id.slot) {
+            self.leave_index(id.slot);
             self.enter_index(id);
         }
     }

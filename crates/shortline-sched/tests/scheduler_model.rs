@@ -395,3 +395,46 @@ fn a_stale_id_never_names_the_job_that_took_the_place() {
     assert!(scheduler.is_waiting(fresh));
     assert_eq!(scheduler.job(fresh).unwrap().remaining(), 10);
 }
+
+fn job_of(work: u64) -> JobSpec {
+    JobSpec {
+        work,
+        service_ns_expected: work,
+        ..JobSpec::default()
+    }
+}
+
+#[test]
+fn a_total_revised_moves_a_waiting_job() {
+    let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Srpt, 2));
+    let small = scheduler.submit(job_of(10)).unwrap();
+    let large = scheduler.submit(job_of(20)).unwrap();
+    assert_eq!(scheduler.peek(0), Some(small));
+    scheduler.record(small, 10);
+    scheduler.revise(small, 40, 40);
+    assert_eq!(scheduler.peek(0), Some(large), "30 are left of the other");
+    scheduler.remove(small);
+    scheduler.revise(small, 1, 1);
+    assert_eq!(scheduler.len(), 1, "a job that is gone is not revised");
+}
+
+#[test]
+fn a_total_revised_moves_the_deadline() {
+    let mut scheduler = Scheduler::new(SchedulerConfig {
+        urgency: Urgency::Aging(Aging::new(FACTOR).unwrap()),
+        ..SchedulerConfig::new(Policy::Srpt, 2)
+    });
+    let grown = scheduler.submit(job_of(10)).unwrap();
+    scheduler.record(grown, 10);
+    scheduler.revise(grown, 1000, 1000);
+    let small = scheduler.submit(job_of(500)).unwrap();
+    assert_eq!(scheduler.next_change_ns(0), Some(500 * FACTOR as u64));
+    assert_eq!(scheduler.peek(10 * FACTOR as u64), Some(small));
+    assert_eq!(
+        scheduler.peek(1000 * FACTOR as u64),
+        Some(small),
+        "overdue first"
+    );
+    scheduler.remove(small);
+    assert_eq!(scheduler.next_change_ns(0), Some(1000 * FACTOR as u64));
+}

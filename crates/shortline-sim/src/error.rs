@@ -101,6 +101,15 @@ pub enum SimError {
         /// How many servers there would be.
         servers: u32,
     },
+    /// The gate does not have the policy.
+    #[error("policy `{policy}` behind a gate: must be fifo, sjf or, without a gate, fair")]
+    NoGatePolicy {
+        /// The policy.
+        policy: String,
+    },
+    /// The gate does not know slow clients.
+    #[error("clients with a gate: leave one of them out, as its backend has no slow clients")]
+    GateClients,
     /// The arrivals' source failed.
     #[error("{0}")]
     Source(String),

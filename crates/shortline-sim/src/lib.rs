@@ -6,9 +6,11 @@
 //! system: under SRPT the optimum that a server is measured against, under `fair` the
 //! processor-sharing reference. The order comes from [`shortline_sched`], the same code that
 //! the server runs. [`wire`] says what a response costs on the link. [`dist`] has the
-//! distributions of job sizes, [`model`] what theory says of them.
+//! distributions of job sizes, [`model`] what theory says of them. [`Backend`] puts the gate and a
+//! backend in the place of the servers.
 #![forbid(unsafe_code)]
 
+mod admission;
 pub mod arrivals;
 mod clients;
 pub mod dist;
@@ -25,6 +27,7 @@ pub mod results;
 mod simulation;
 pub mod wire;
 
+pub use admission::{Backend, Thrash, ThrashError};
 pub use clients::{ClientClass, ClientClassError};
 pub use error::SimError;
 pub use fluid::{Arrival, fluid};

@@ -81,7 +81,10 @@ impl<'a> Replication<'a> {
                 jobs_max: simulation.jobs_in_system_max,
             };
             let turn_ns = simulation.quantum_bytes as f64 * ns_per_byte;
-            let servers = Servers::new(scheduling, turn_ns, &capacity);
+            let servers = match simulation.backend {
+                Some(backend) => Servers::behind_gate(backend, scheduling, &capacity),
+                None => Servers::new(scheduling, turn_ns, &capacity),
+            };
             let recovery = simulation
                 .overloads
                 .map_or_else(Recovery::default, |phases| Recovery::new(phases.low_load()));

@@ -17,7 +17,7 @@ use crate::engine::{Capacity, Class, Patience};
 use crate::fluid::QUANTUM_BYTES;
 use crate::replication::Replication;
 use crate::results::{PolicyResult, Tally};
-use crate::{ClientClass, Phases, SimError};
+use crate::{Backend, ClientClass, Phases, SimError};
 
 /// Users who give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,9 @@ pub struct Simulation {
     pub rate_bps: u64,
     /// How many servers there are; a job is on one at most.
     pub servers: NonZeroU32,
+    /// A backend behind the gate in the place of the servers' usual way of working; how many of
+    /// them there are and how fast they are stays.
+    pub backend: Option<Backend>,
     /// Classes of clients; none for clients that take all that a server gives.
     pub clients: Vec<ClientClass>,
     /// From a job's arrival until its service can begin.
@@ -78,6 +81,7 @@ impl Simulation {
             quantum_bytes: QUANTUM_BYTES as u64,
             rate_bps,
             servers: NonZeroU32::MIN,
+            backend: None,
             clients: Vec::new(),
             start_delay: Duration::ZERO,
             setup: Duration::ZERO,
@@ -148,6 +152,14 @@ impl Simulation {
             return Err(SimError::NoClients {
                 policy: policy.to_string(),
             });
+        }
+        if let Some(backend) = self.backend {
+            for &policy in &self.policies {
+                backend.check(policy)?;
+            }
+            if !self.clients.is_empty() {
+                return Err(SimError::GateClients);
+            }
         }
         let servers = self.servers.get();
         if servers > 1 && self.policies.contains(&Policy::Fsp) {

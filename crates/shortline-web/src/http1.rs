@@ -17,11 +17,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::connection::Connection;
 use crate::outgoing::Outgoing;
-use crate::respond::respond;
+use crate::proxy::{self, Received};
+use crate::respond::{Tunnel, respond};
 use crate::socket::Rewound;
 use crate::watch::Order;
 
@@ -41,9 +43,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &connection.settings.limits;
+    let after: Arc<Mutex<Option<Tunnel>>> = Arc::default();
     let service = service_fn({
-        let connection = Arc::clone(connection);
-        move |request: Request<Incoming>| answer(Arc::clone(&connection), request)
+        let (connection, after) = (Arc::clone(connection), Arc::clone(&after));
+        move |request: Request<Incoming>| {
+            answer(Arc::clone(&connection), Arc::clone(&after), request)
+        }
     });
     let mut driver = Box::new(
         http1::Builder::new()
@@ -78,7 +83,11 @@ where
         Some(Ok(())) => {
             let parts = driver.into_parts();
             let stream = parts.io.into_inner().into_stream();
-            if parking {
+            let tunnel = after.lock().take();
+            if let Some(tunnel) = tunnel {
+                proxy::tunnel(connection, stream, parts.read_buf, tunnel).await;
+                After::Closed
+            } else if parking {
                 After::Open(stream, parts.read_buf)
             } else {
                 close(stream).await;
@@ -94,9 +103,15 @@ async fn close<S: AsyncWrite + Unpin>(mut stream: S) {
     let _ = poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await;
 }
 
-fn answer(connection: Arc<Connection>, request: Request<Incoming>) -> Answer {
+fn answer(
+    connection: Arc<Connection>,
+    after: Arc<Mutex<Option<Tunnel>>>,
+    request: Request<Incoming>,
+) -> Answer {
     Box::pin(async move {
-        let started = respond(&connection, &request).await?;
+        let (head, body) = request.into_parts();
+        let started = respond(&connection, head, Received::Http1(body)).await?;
+        *after.lock() = started.tunnel;
         let mut response = Response::new(ScheduledBody(started.outgoing));
         *response.status_mut() = started.status;
         *response.headers_mut() = started.headers;
@@ -115,16 +130,21 @@ impl Body for ScheduledBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0
-            .poll_chunk(context, u32::MAX)
-            .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+        let polled = self.0.poll_frame(context, u32::MAX);
+        if let Poll::Ready(Some(Err(_))) = polled {
+            // Where only the end tells the length, an end would make it complete.
+            self.0.account.connection().watch.reset();
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.remaining_bytes() == 0
+        self.0.is_complete()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.remaining_bytes())
+        self.0
+            .remaining_bytes()
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

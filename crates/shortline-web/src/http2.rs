@@ -13,17 +13,20 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, Stream};
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{self, HeaderValue};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
+use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
 use crate::connection::Connection;
 use crate::outgoing::Outgoing;
-use crate::respond::{Started, respond};
+use crate::proxy::{ContinueWanted, Received};
+use crate::respond::{Started, respond, route};
 use crate::watch::Order;
 
 /// Bytes h2 may hold of one stream: a grant of a connection that is not scheduled.
@@ -110,22 +113,34 @@ where
 async fn answer(
     connection: Arc<Connection>,
     moved: Arc<Notify>,
-    mut request: Request<RecvStream>,
+    request: Request<RecvStream>,
     mut channel: SendResponse<Bytes>,
 ) {
-    if !request.body().is_end_stream() {
+    let (head, mut body) = request.into_parts();
+    if !body.is_end_stream() && route(&connection, &head).is_none() {
         let time_max = connection.settings.limits.header_time_max;
-        let passed = tokio::time::timeout(time_max, pass_over(request.body_mut())).await;
+        let passed = tokio::time::timeout(time_max, pass_over(&mut body)).await;
         if !matches!(passed, Ok(Ok(()))) {
             channel.send_reset(Reason::CANCEL);
             return;
         }
     }
     let started = {
-        let mut work = pin!(respond(&connection, &request));
-        poll_fn(|context| match channel.poll_reset(context) {
-            Poll::Ready(_) => Poll::Ready(None),
-            Poll::Pending => work.as_mut().poll(context).map(Some),
+        let continue_wanted = ContinueWanted::default();
+        let received = Received::Http2(body, continue_wanted.clone());
+        let mut work = pin!(respond(&connection, head, received));
+        let mut go_on = pin!(continue_wanted.wanted().fuse());
+        poll_fn(|context| {
+            if go_on.as_mut().poll(context).is_ready() {
+                let mut interim = Response::new(());
+                *interim.status_mut() = StatusCode::CONTINUE;
+                // It fails only for a stream that is gone.
+                let _ = channel.send_informational(interim);
+            }
+            match channel.poll_reset(context) {
+                Poll::Ready(_) => Poll::Ready(None),
+                Poll::Pending => work.as_mut().poll(context).map(Some),
+            }
         })
         .await
     };
@@ -177,40 +192,46 @@ async fn send(
         status,
         headers,
         mut outgoing,
+        tunnel: _,
     } = started;
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response.headers_mut().remove(header::CONNECTION);
-    response.headers_mut().insert(header::DATE, date());
-    let empty = outgoing.remaining_bytes() == 0;
+    response
+        .headers_mut()
+        .entry(header::DATE)
+        .or_insert_with(date);
     let stream = stream.insert(
         channel
-            .send_response(response, empty)
+            .send_response(response, outgoing.is_complete())
             .map_err(io::Error::other)?,
     );
-    while outgoing.remaining_bytes() > 0 {
+    while !outgoing.is_complete() {
+        // Without window no data can leave; the end of a stream can.
         let bytes = window(connection, moved, &mut outgoing, stream).await?;
-        let chunk = poll_fn(|context| match poll_reset(stream, context) {
+        let frame = poll_fn(|context| match poll_reset(stream, context) {
             Some(error) => Poll::Ready(Some(Err(error))),
-            None => outgoing.poll_chunk(context, bytes),
+            None => outgoing.poll_frame(context, bytes.unwrap_or(0)),
         });
-        if let Some(chunk) = chunk.await {
-            let chunk = chunk?;
-            let end = outgoing.remaining_bytes() == 0;
-            stream.send_data(chunk, end).map_err(io::Error::other)?;
-        }
+        let end = match frame.await.transpose()?.map(Frame::into_data) {
+            Some(Ok(chunk)) => stream.send_data(chunk, outgoing.is_complete()),
+            Some(Err(frame)) => stream.send_trailers(frame.into_trailers().unwrap_or_default()),
+            None => stream.send_data(Bytes::new(), true),
+        };
+        end.map_err(io::Error::other)?;
     }
     Ok(())
 }
 
-/// Waits until the stream has both a grant and window; how many bytes of it both cover.
+/// Waits until the stream has both a grant and window; how many bytes of it both cover. `None`:
+/// there is nothing left to send but the stream's end.
 async fn window(
     connection: &Connection,
     moved: &Notify,
     outgoing: &mut Outgoing,
     stream: &mut SendStream<Bytes>,
-) -> io::Result<u32> {
+) -> io::Result<Option<u32>> {
     loop {
         // Enabled before the look, so that no move is missed in between.
         let mut next_move = pin!(moved.notified());
@@ -220,11 +241,15 @@ async fn window(
             None => outgoing.poll_ready(context),
         })
         .await?;
-        let wanted_bytes = outgoing.remaining_bytes().min(u64::from(granted_bytes));
+        let Some(granted_bytes) = granted_bytes else {
+            return Ok(None);
+        };
+        let remaining_bytes = outgoing.remaining_bytes().unwrap_or(u64::MAX);
+        let wanted_bytes = remaining_bytes.min(u64::from(granted_bytes));
         stream.reserve_capacity(wanted_bytes as usize);
         let window_bytes = stream.capacity();
         if window_bytes > 0 {
-            return Ok(granted_bytes.min(window_bytes as u32));
+            return Ok(Some(granted_bytes.min(window_bytes as u32)));
         }
         stream.reserve_capacity(0);
         outgoing.decline();

@@ -18,6 +18,8 @@ use crate::account::{Ledger, ResponseCounts};
 use crate::connection::{self, Connection};
 use crate::disk::Disk;
 use crate::limits::Limits;
+use crate::proxy::routes::Routes;
+use crate::proxy::upstream::BackendSnapshot;
 use crate::site::Site;
 use crate::watch::{ConnectionCounts, Registry, SWEEP_EVERY};
 
@@ -28,8 +30,10 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
 /// What may change while the server runs; connections keep what they were accepted under.
 pub struct Settings {
-    /// The files.
-    pub site: Arc<Site>,
+    /// The files; `None`: what no route is for is not found.
+    pub site: Option<Arc<Site>>,
+    /// What other servers answer.
+    pub routes: Routes,
     /// The limits.
     pub limits: Limits,
     /// The uplink. Its pacer must be running ([`Link::run`]).
@@ -38,8 +42,10 @@ pub struct Settings {
 
 /// [`Settings`] in force.
 pub struct Active {
-    /// The files.
-    pub site: Arc<Site>,
+    /// The files, if any are served.
+    pub site: Option<Arc<Site>>,
+    /// What other servers answer.
+    pub routes: Routes,
     /// The limits.
     pub limits: Limits,
     /// The uplink.
@@ -95,6 +101,8 @@ pub struct ServerSnapshot {
     pub disk_jobs: usize,
     /// Responses since the start.
     pub responses: ResponseCounts,
+    /// The servers behind the routes.
+    pub backends: Vec<BackendSnapshot>,
 }
 
 /// A web server; see the module's text.
@@ -181,14 +189,21 @@ impl Server {
     /// The server's state now.
     pub fn snapshot(&self) -> ServerSnapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let active = self.shared.active();
         ServerSnapshot {
             connections: self.shared.registry.counts(),
             connections_total: load(&self.shared.connections),
             connections_refused_total: load(&self.shared.refused),
             connections_expired_total: load(&self.shared.expired),
             connections_failed_total: load(&self.shared.failed),
-            disk_jobs: self.shared.active().disk.jobs(),
+            disk_jobs: active.disk.jobs(),
             responses: self.shared.ledger.snapshot(),
+            backends: active
+                .routes
+                .upstreams()
+                .into_iter()
+                .flat_map(|upstream| upstream.snapshot())
+                .collect(),
         }
     }
 
@@ -203,6 +218,7 @@ impl Active {
         Self {
             disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
             site: settings.site,
+            routes: settings.routes,
             limits: settings.limits,
             link: settings.link,
         }

@@ -7,6 +7,7 @@
 //! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`] |
 //! | head | the request is complete (or the TLS handshake is) | `header_time_max` |
 //! | response | the response is handed over | `stall_time_max` without a byte taken |
+//! | tunnel | either side closes | the route's own, kept by the tunnel |
 //!
 //! The sweep also finds clients that have gone while bytes of a next request wait unread, which
 //! keeps the end of the stream from being seen by reading.
@@ -47,6 +48,8 @@ pub enum Stage {
     Head = 1,
     /// A response waits or is sent.
     Response = 2,
+    /// Another protocol passes through.
+    Tunnel = 3,
 }
 
 /// What a connection is told to do.
@@ -182,6 +185,18 @@ impl Watch {
         }
     }
 
+    /// Another protocol passes through from now on.
+    pub fn tunnel_begins(&self) {
+        self.enter(Stage::Tunnel);
+    }
+
+    /// Ends the connection with a reset, now: its client must not take what it has for whole. To
+    /// close it would not do, for the sending half says goodbye when it is dropped.
+    pub fn reset(&self) {
+        // It fails only where the connection has gone already.
+        let _ = rustix::net::connect_unspec(self);
+    }
+
     /// The connection keeps only its socket (`true`), or has a parser again.
     pub fn set_parked(&self, parked: bool) {
         self.parked.store(parked, Ordering::Release);
@@ -258,6 +273,8 @@ pub struct ConnectionCounts {
     pub head: usize,
     /// With a response under way.
     pub response: usize,
+    /// Through which another protocol passes.
+    pub tunnel: usize,
 }
 
 /// All connections.
@@ -386,7 +403,8 @@ impl Registry {
             match watch.stage.load(Ordering::Acquire) {
                 0 => counts.idle += 1,
                 1 => counts.head += 1,
-                _ => counts.response += 1,
+                2 => counts.response += 1,
+                _ => counts.tunnel += 1,
             }
         }
         counts

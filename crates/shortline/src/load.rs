@@ -4,6 +4,7 @@
 //! The generator, the workloads and the summary are `shortline-load`'s; here are only the
 //! flags. The summary goes to standard output, progress to standard error.
 
+mod critical;
 mod source;
 
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shortline_load::generator::{
-    self, LoadError, LoadOptions, LoadReport, Protocol, SourceAddress, Target, Trust, Work,
+    self, LoadError, LoadOptions, LoadReport, Part, Protocol, SourceAddress, Target, Trust, Work,
 };
 use shortline_load::record::write_records;
 use shortline_load::summary::{KnownLink, Summary};
@@ -33,9 +34,17 @@ pub struct Args {
     source: Source,
 
     /// Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte,
-    /// response_time,error; seconds from the intended start
+    /// response_time,error; seconds from the intended start; with --source also source
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
+
+    /// Measure the rate of arrivals from which on not all is served, which is a load of 1: for
+    /// --surge or --twin; each rate tried takes --seconds (30) [003, 4.2.3]
+    #[arg(
+        long,
+        conflicts_with_all = ["trace", "users", "schedule", "out", "part", "write_site", "drain"]
+    )]
+    critical_rate: bool,
 
     /// Give up a try after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -67,6 +76,11 @@ pub struct Args {
         value_delimiter = ','
     )]
     source_addresses: Vec<SourceAddress>,
+
+    /// Make only part K of N of the requests, or be as many of the users, as one of N processes
+    /// that together make them all
+    #[arg(long, value_name = "K/N")]
+    part: Option<Part>,
 
     /// Trust servers whose certificate is signed by one in this PEM file
     #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
@@ -100,6 +114,9 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         .clone()
         .ok_or_else(|| CommandError::usage("no server: want --target URL"))?;
     check_trust(&args, &target)?;
+    if args.critical_rate {
+        return critical::run(&args, &target);
+    }
     let work = args.source.work()?;
     if let Some(file) = &args.out {
         check_writable("--out", file)?;
@@ -160,6 +177,7 @@ fn options(args: &Args, target: Target, work: Work) -> LoadOptions {
         requests_per_connection: args.requests_per_connection,
         connections: args.connections.unwrap_or(defaults.connections),
         sources: args.source_addresses.clone(),
+        part: args.part.unwrap_or(Part::WHOLE),
         in_flight_max: args.in_flight_max,
         abort_after: args.abort_after,
         retries: args.retries,

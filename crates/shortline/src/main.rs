@@ -4,14 +4,21 @@
 //! error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod keys;
+
+mod admin;
+mod daemon;
 mod error;
+mod file;
+mod gate;
 mod lab;
-mod later;
 mod load;
 mod model;
 mod output;
 mod serve;
 mod sim;
+mod sockets;
 mod uplink;
 
 use std::process::ExitCode;
@@ -26,7 +33,8 @@ use crate::error::CommandError;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Serves files, shortest remaining response first.
+/// Serves files, shortest remaining response first; queues in front of databases, shortest request
+/// first.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
@@ -42,6 +50,7 @@ Examples:
   shortline sim --trace day.csv --rate 10mbit --policy fair,srpt
   shortline model --dist exp:1 --load 0.9 --policy fair,srpt
   shortline lab run demo --out demo
+  shortline gate postgres --listen 127.0.0.1:6432 --upstream 127.0.0.1:5432
 
 Each command has its own --help.";
 
@@ -59,8 +68,8 @@ enum Command {
     Sim(Box<sim::Args>),
     /// Compute what theory expects of a queue
     Model(Box<model::Args>),
-    /// Queue in front of a database or application server (a later release)
-    Gate(later::Args),
+    /// Let a database or an application do the shortest requests first: a gate in front of it
+    Gate(Box<gate::Args>),
 }
 
 fn main() -> ExitCode {
@@ -126,7 +135,7 @@ fn run(command: Command) -> Result<(), Ended> {
         Command::Lab(args) => lab::run(*args),
         Command::Sim(args) => sim::run(*args),
         Command::Model(args) => model::run(*args),
-        Command::Gate(_) => later::run("gate"),
+        Command::Gate(args) => gate::run(*args),
     };
     result.map_err(Ended::Error)
 }
@@ -146,6 +155,7 @@ mod tests {
         let configuration = include_str!("../../../docs/configuration.md");
         let simulation = include_str!("../../../docs/simulation.md");
         let workloads = include_str!("../../../docs/workloads.md");
+        let gate = include_str!("../../../docs/gate.md");
         let cli = Cli::command();
         for (name, page) in [
             ("serve", configuration),
@@ -153,6 +163,7 @@ mod tests {
             ("sim", simulation),
             ("model", simulation),
             ("load", workloads),
+            ("gate", gate),
         ] {
             let mut words = name.split(' ');
             let command = words.try_fold(&cli, |command, word| command.find_subcommand(word));

@@ -3,8 +3,8 @@
 //! A trace's or workload's request becomes a job of as many bytes as the link carries for it
 //! ([`shortline_sim::wire`]); with `--dist` sizes are bytes on the link themselves. All
 //! policies get the very same arrivals. The table relates every mean to that under `srpt`,
-//! whether it was asked for or not: the optimum, but for settings that disturb it. Times are
-//! in seconds in JSON and CSV.
+//! whether it was asked for or not: the optimum, but for settings that disturb it; with
+//! `--backend-capacity` to that without a gate. Times are in seconds in JSON and CSV.
 
 mod csv;
 mod plot;
@@ -16,11 +16,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use shortline_sched::admission::Capacity;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy, PolicyError, Urgency};
 use shortline_sim::results::PolicyResult;
 use shortline_sim::wire::WireModel;
-use shortline_sim::{ClientClass, Impatience, Simulation};
+use shortline_sim::{Backend, ClientClass, Impatience, Simulation, Thrash};
 
 pub use self::source::phases_of;
 
@@ -55,6 +56,16 @@ pub struct Args {
     /// How many servers of that rate there are; a job is on one at most; fsp goes with one only
     #[arg(long, value_name = "K", default_value = "1")]
     servers: NonZeroU32,
+
+    /// A gate in front, which admits so much estimated service at once (a time, auto or off) to
+    /// servers that share; policies fifo, sjf (with --aging), and fair for no gate
+    #[arg(long, value_name = "TIME|auto|off", conflicts_with_all = ["clients", "growing"])]
+    backend_capacity: Option<Capacity>,
+
+    /// Beyond KNEE jobs at once each further one costs the share FALL of the throughput, such as
+    /// 20:0.02
+    #[arg(long, value_name = "KNEE:FALL", requires = "backend_capacity")]
+    backend_thrash: Option<Thrash>,
 
     /// Classes of clients by rate, round trip time and share, such as
     /// 56kbit/200ms*0.3,10mbit/20ms*0.7
@@ -176,7 +187,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let text = if args.json {
         results_json(&results[..asked])?
     } else {
-        table::table(&args.title(), &results, asked, args.srpt_is_optimum())
+        table::table(&args.title(), &results, asked, args.reference())
     };
     print(&text)
 }
@@ -190,16 +201,19 @@ impl Args {
         self.plot.as_deref().map_or(Ok(()), check_plot_file)
     }
 
-    /// The results of the policies asked for, in that order, and, for the table, of `srpt`.
+    /// The results of the policies asked for, in that order, and, for the table, of what they
+    /// are related to.
     fn results(&self) -> Result<Vec<PolicyResult>, CommandError> {
         let mut policies = self.policy.0.clone();
-        if !self.json && !policies.contains(&Policy::Srpt) {
-            policies.push(Policy::Srpt);
+        let (reference, _) = self.reference();
+        if !self.json && !policies.contains(&reference) {
+            policies.push(reference);
         }
         let arrivals = self.source.arrivals(self)?;
         let simulation = Simulation {
             urgency: self.urgency(),
             servers: self.servers,
+            backend: self.backend(),
             clients: self.clients.clone(),
             start_delay: self.start_delay.duration(),
             setup: self.setup.duration(),
@@ -220,6 +234,24 @@ impl Args {
         };
         let replications = self.replications.unwrap_or(arrivals.replications_usual);
         arrivals.run(&simulation, replications)
+    }
+
+    /// What the table relates every mean to, and what that is called.
+    fn reference(&self) -> (Policy, &'static str) {
+        if self.backend_capacity.is_some() {
+            (Policy::Fair, "x no gate")
+        } else if self.srpt_is_optimum() {
+            (Policy::Srpt, "x optimum")
+        } else {
+            (Policy::Srpt, "x srpt")
+        }
+    }
+
+    fn backend(&self) -> Option<Backend> {
+        Some(Backend {
+            capacity: self.backend_capacity?,
+            thrash: self.backend_thrash,
+        })
     }
 
     /// Whether no order of service has a smaller mean than `srpt`: on one server that every

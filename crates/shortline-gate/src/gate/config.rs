@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use shortline_sched::admission::{AdmissionConfig, Refusal, TypeView};
+use shortline_sched::admission::{AdmissionConfig, CapacityState, Refusal, Totals, TypeView};
 
 /// How a gate admits.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct GateConfig {
     pub admission: AdmissionConfig,
     /// The longest that a request waits before it is refused.
     pub wait_max: Duration,
+    /// Who waits for as long as this is logged; nobody if it is `None`.
+    pub slow_wait: Option<Duration>,
 }
 
 impl Default for GateConfig {
@@ -21,6 +23,7 @@ impl Default for GateConfig {
         Self {
             admission: AdmissionConfig::default(),
             wait_max: Duration::from_secs(120),
+            slow_wait: None,
         }
     }
 }
@@ -38,6 +41,13 @@ pub struct GateSnapshot {
     pub load_ns: u64,
     /// How much of that is admitted at most; `None` without a limit.
     pub capacity_ns: Option<u64>,
+    /// How that limit comes about.
+    pub capacity_state: CapacityState,
+    /// How many times longer services take than what they add to the load says; 1 unless the
+    /// capacity is `auto`.
+    pub slowdown: f64,
+    /// Since the start.
+    pub totals: Totals,
     /// Each type; the first is the one that the rare share.
     pub types: Vec<TypeView>,
 }
@@ -57,12 +67,30 @@ pub enum Refused {
         /// How long it waited, in milliseconds.
         wait_ms: u64,
     },
+    /// It would probably have waited for longer than is let in.
+    #[error(
+        "the gate would admit the request in {wait_ms_expected} ms only, more than {limit_ms} ms; \
+         try later"
+    )]
+    Shed {
+        /// How long it would probably have waited, in milliseconds.
+        wait_ms_expected: u64,
+        /// The longest that is let in, in milliseconds.
+        limit_ms: u64,
+    },
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::QueueFull { limit } => Self::QueueFull { limit },
+            Refusal::Shed {
+                wait_ns_expected,
+                limit_ns,
+            } => Self::Shed {
+                wait_ms_expected: wait_ns_expected / 1_000_000,
+                limit_ms: limit_ns / 1_000_000,
+            },
         }
     }
 }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -7,18 +8,25 @@ use shortline_sched::admission::{AdmissionConfig, Order};
 
 use super::*;
 
-const WAIT_MAX: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A gate that lets one request through at a time.
 fn narrow(queue_max: usize) -> Gate {
+    narrow_with_escape(queue_max, None)
+}
+
+/// The same; after so many milliseconds without any progress the next goes through.
+fn narrow_with_escape(queue_max: usize, stall_ms: Option<u64>) -> Gate {
     Gate::new(GateConfig {
         admission: AdmissionConfig {
             order: Order::Sjf,
             capacity: "1ns".parse().unwrap(),
             queue_max,
+            stall_ns: stall_ms.and_then(|ms| NonZeroU64::new(ms * 1_000_000)),
             ..AdmissionConfig::default()
         },
         wait_max: WAIT_MAX,
+        slow_wait: None,
     })
 }
 
@@ -98,7 +106,7 @@ async fn nobody_waits_longer_than_may_be_nor_in_a_full_queue() {
     let Err(Refused::WaitedTooLong { wait_ms }) = waits.await.unwrap() else {
         panic!("admitted beside another");
     };
-    assert_eq!(wait_ms, 10_000);
+    assert_eq!(wait_ms, 2000);
     first.finish(Outcome::Completed);
     assert!(gate.admit(kind).await.is_ok());
 }
@@ -115,4 +123,120 @@ async fn others_run_while_one_is_paused() {
     first.finish(Outcome::Completed);
     second.finish(Outcome::Completed);
     assert_eq!(gate.snapshot().active, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standstill_ends_after_a_while() {
+    let gate = narrow_with_escape(10, Some(500));
+    let kind = gate.type_of("holds a lock");
+    let holder = gate.admit(kind).await.unwrap();
+    // Waits at the backend for a lock whose session is in the queue.
+    let released = gate.admit(kind).await.unwrap();
+    assert!(released.waited() >= Duration::from_millis(500));
+    assert!(released.waited() < Duration::from_millis(510));
+    assert_eq!(gate.snapshot().totals.escaped, 1);
+    released.finish(Outcome::Completed);
+    holder.finish(Outcome::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_ends_with_the_queue_and_begins_again() {
+    let gate = narrow_with_escape(10, Some(500));
+    let kind = gate.type_of("a");
+    for _ in 0..2 {
+        let first = gate.admit(kind).await.unwrap();
+        {
+            let mut waiting = pin!(gate.admit(kind));
+            assert!(poll_once(waiting.as_mut()).is_none());
+            assert!(gate.0.state.lock().watched);
+        }
+        drop(first);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(!gate.0.state.lock().watched);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_learnt_outlives_the_gate() {
+    let gate = narrow(10);
+    let kind = gate.type_of("a");
+    let first = gate.admit(kind).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    first.finish(Outcome::Completed);
+    let next = narrow(10);
+    next.restore(&gate.kept());
+    assert_eq!(next.snapshot().types[1].estimate_ns, 30_000_000);
+}
+
+#[test]
+fn refusals_are_one_line() {
+    let refusals = [
+        Refused::QueueFull { limit: 1 },
+        Refused::WaitedTooLong { wait_ms: 1 },
+        Refused::Shed {
+            wait_ms_expected: 9,
+            limit_ms: 5,
+        },
+    ];
+    for refusal in refusals {
+        let text = refusal.to_string();
+        assert!(text.lines().count() == 1 && !text.contains("  "), "{text}");
+    }
+}
+
+/// Tasks on several threads ask, wait, give up, pause and end in every way: what is left is an
+/// empty gate that still admits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_left_behind_by_many_at_once() {
+    let gate = Gate::new(GateConfig {
+        admission: AdmissionConfig {
+            capacity: "30ms".parse().unwrap(),
+            queue_max: 100,
+            ..AdmissionConfig::default()
+        },
+        wait_max: Duration::from_millis(20),
+        slow_wait: None,
+    });
+    let tasks: Vec<_> = (0..2000u32)
+        .map(|number| tokio::spawn(visit(gate.clone(), number)))
+        .collect();
+    let mut refused = 0;
+    for task in tasks {
+        refused += usize::from(!task.await.unwrap());
+    }
+    let snapshot = gate.snapshot();
+    let left = (snapshot.waiting, snapshot.running, snapshot.active);
+    assert_eq!((left, snapshot.load_ns), ((0, 0, 0), 0));
+    let totals = snapshot.totals;
+    assert_eq!(totals.admitted, totals.completed + totals.failed);
+    assert!(totals.admitted > 0 && (totals.admitted as usize) <= 2000 - refused);
+    assert!(gate.0.state.lock().waiters.is_empty());
+    let kind = gate.type_of("after");
+    gate.admit(kind).await.unwrap().finish(Outcome::Completed);
+}
+
+/// One of many; whether it was not refused.
+async fn visit(gate: Gate, number: u32) -> bool {
+    let kind = gate.type_of(&(number % 7).to_string());
+    if number.is_multiple_of(5) {
+        // Gives up after a while, admitted or not.
+        let patience = Duration::from_micros(u64::from(number % 300));
+        let _ = tokio::time::timeout(patience, gate.admit(kind)).await;
+        return true;
+    }
+    let Ok(mut admitted) = gate.admit(kind).await else {
+        return false;
+    };
+    tokio::task::yield_now().await;
+    if number.is_multiple_of(3) {
+        admitted.pause();
+        tokio::task::yield_now().await;
+        admitted.resume();
+    }
+    match number % 4 {
+        0 => drop(admitted),
+        1 => admitted.finish(Outcome::Failed),
+        _ => admitted.finish(Outcome::Completed),
+    }
+    true
 }

@@ -10,6 +10,7 @@ use super::capability::{
     PROTOCOL_41, SECURE_CONNECTION, SSL,
 };
 use super::value;
+use crate::classify::ClientNames;
 
 /// The length of an `SSLRequest`.
 pub const SSL_REQUEST_BYTES: usize = 32;
@@ -115,17 +116,6 @@ impl Greeting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer(Vec<u8>);
 
-/// What an answer tells of the client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClientNames {
-    /// The connection attribute `program_name`.
-    pub program_name: Option<String>,
-    /// The user it authenticates as.
-    pub user: Option<String>,
-    /// The database it asks for.
-    pub database: Option<String>,
-}
-
 impl Answer {
     /// Reads a payload.
     ///
@@ -211,7 +201,7 @@ impl Answer {
             while let Some(key) = value::length_encoded_bytes(attributes) {
                 let text = value::length_encoded_bytes(attributes)?;
                 if key == b"program_name" {
-                    names.program_name = readable(text);
+                    names.application_name = readable(text);
                 }
             }
         }
@@ -223,8 +213,8 @@ impl Answer {
     }
 }
 
-fn readable(text: &[u8]) -> Option<String> {
-    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
+fn readable(text: &[u8]) -> Option<Box<str>> {
+    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into())
 }
 
 /// What the gate offers a client in the name of a server.
@@ -287,7 +277,7 @@ mod tests {
         let all = PROTOCOL_41 | CONNECT_WITH_DB | PLUGIN_AUTH | CONNECT_ATTRS;
         let rest = b"root\0\x02\x01\x02shop\0mysql_native_password\0\x16\x03pid\x011\x0cprogram_name\x02ab";
         let names = answer(all | SECURE_CONNECTION, rest).names();
-        assert_eq!(names.program_name.as_deref(), Some("ab"));
+        assert_eq!(names.application_name.as_deref(), Some("ab"));
         assert_eq!(names.user.as_deref(), Some("root"));
         assert_eq!(names.database.as_deref(), Some("shop"));
         let names = answer(all, b"root\0xx").names();

@@ -19,10 +19,11 @@ use tokio::net::TcpStream;
 use super::MysqlConfig;
 use super::capability::{COMPRESS, Capabilities, SSL};
 use super::complaint::Complaint;
-use super::greeting::{self, Answer, ClientNames, Greeting, GreetingError};
+use super::greeting::{self, Answer, Greeting, GreetingError};
 use super::packet::{HEADER_BYTES, Header, packet};
 use super::reply::{Status, status_of_ok};
 use super::side::{LINGER_TIME_MAX, hear_out};
+use crate::classify::ClientNames;
 use crate::relay::Stream;
 use crate::relay::tls::UpstreamTls;
 

@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::classify::Client;
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registration, Registry, Upstream};
 use crate::{Gate, TypeId};
@@ -59,9 +60,9 @@ use handshake::HandshakeError;
 use session::{End, Session};
 use waits::Waits;
 
-/// Gives a statement its type: by the text, or as much of it as has come, and the connection
-/// attribute `program_name`.
-pub type Classify = Arc<dyn Fn(&[u8], Option<&str>) -> TypeId + Send + Sync>;
+/// Gives a statement its type: by the text, or as much of it as has come, and what is known of the
+/// connection's client.
+pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> TypeId + Send + Sync>;
 
 /// How the relay works.
 #[derive(Clone)]
@@ -183,7 +184,7 @@ async fn serve(socket: TcpStream, registration: Registration, shared: Arc<Shared
 struct ServerLeft;
 
 impl Shared {
-    fn type_of(&self, statement: &[u8], program_name: Option<&str>) -> TypeId {
-        (self.config.classify)(statement, program_name)
+    fn type_of(&self, statement: &[u8], client: &Client<'_>) -> TypeId {
+        (self.config.classify)(statement, client)
     }
 }

@@ -29,6 +29,7 @@ use super::side::Side;
 use super::statements::{Prepared, Statements};
 use super::unit::{Admission, Unit};
 use crate::TypeId;
+use crate::classify::ClientNames;
 use crate::relay::{Handle, Order, SCRATCH_BYTES, with_scratch};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
@@ -87,7 +88,7 @@ struct Afterwards {
 pub struct Session {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
-    program_name: Option<Box<str>>,
+    names: ClientNames,
     client: Side,
     server: Side,
     scanner: Scanner,
@@ -110,7 +111,6 @@ impl Session {
     /// A session whose client the backend has taken.
     pub fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, authenticated: Authenticated) -> Self {
         let capabilities = authenticated.capabilities;
-        let program_name = authenticated.names.program_name;
         let is_compressed = capabilities & COMPRESS != 0;
         let mut client = Side::new(authenticated.client, is_compressed);
         let mut held = authenticated.ahead;
@@ -120,7 +120,7 @@ impl Session {
         Self {
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
-            program_name: program_name.map(String::into_boxed_str),
+            names: authenticated.names,
             client,
             server: Side::new(authenticated.server, false),
             scanner: Scanner::default(),
@@ -237,13 +237,13 @@ impl Session {
         with_scratch(|scratch| match self.server.poll_read(context, scratch) {
             Poll::Pending => false,
             Poll::Ready(read) => {
-                self.take_from_server(context, &scratch[..read]);
+                self.pass_to_client(context, &scratch[..read]);
                 true
             }
         })
     }
 
-    fn take_from_server(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+    fn pass_to_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
         if self.client.is_ended || self.client.is_broken {
             self.unread_bytes += bytes.len();
         }
@@ -284,14 +284,13 @@ impl Session {
         if let (Some(thread_id), false) = (kills, has_failed) {
             self.shared.waits.cancel(thread_id);
         }
-        // Nothing waits for admission while a response is under way.
-        if let Unit::Running(mut running) = std::mem::take(&mut self.unit) {
+        if let Unit::Running(running) = &mut self.unit {
             if has_failed {
                 running.fail();
             }
-            if self.reply.status().is_in_transaction() {
-                self.unit = Unit::Running(running);
-            } else {
+            if !self.reply.status().is_in_transaction()
+                && let Unit::Running(running) = std::mem::take(&mut self.unit)
+            {
                 running.finish();
             }
         }
@@ -327,7 +326,7 @@ impl Session {
             |scratch| match self.client.poll_read(context, &mut scratch[..room]) {
                 Poll::Pending => Ok(false),
                 Poll::Ready(read) if self.held.is_empty() => {
-                    let taken = self.take_from_client(context, &mut scratch[..read])?;
+                    let taken = self.pass_to_server(context, &mut scratch[..read])?;
                     self.held.extend_from_slice(&scratch[taken..read]);
                     Ok(true)
                 }
@@ -360,7 +359,7 @@ impl Session {
     fn take_held(&mut self, context: &mut Context<'_>) -> Result<bool, Complaint> {
         let mut held = std::mem::take(&mut self.held);
         let before = std::mem::discriminant(&self.turn);
-        let taken = self.take_from_client(context, &mut held)?;
+        let taken = self.pass_to_server(context, &mut held)?;
         self.held = held;
         if taken == self.held.len() {
             // Not only emptied: an idle session keeps no memory.
@@ -373,7 +372,7 @@ impl Session {
 
     /// Deals with the client's next bytes and returns how many of them are done with; the rest is
     /// to be held.
-    fn take_from_client(
+    fn pass_to_server(
         &mut self,
         context: &mut Context<'_>,
         bytes: &mut [u8],
@@ -500,7 +499,7 @@ impl Session {
                 self.go(Some(Shape::Results));
             }
             Command::Query(text) => {
-                let request_type = self.shared.type_of(text, self.program_name.as_deref());
+                let request_type = self.shared.type_of(text, &self.names.client());
                 self.work(context, request_type);
             }
             Command::Execute(statement) => match self.statements.get(statement) {
@@ -511,7 +510,7 @@ impl Session {
             Command::Prepare(text) => {
                 self.afterwards.prepares = Some(match control::read(text) {
                     Control::Transaction => Prepared::Control,
-                    _ => Prepared::Work(self.shared.type_of(text, self.program_name.as_deref())),
+                    _ => Prepared::Work(self.shared.type_of(text, &self.names.client())),
                 });
                 self.go(Some(Shape::Prepare));
             }

@@ -8,8 +8,6 @@
 //! take for an attack (RFC 5802, 6): such clients need `channel_binding=disable`, or a gate with the
 //! backend's own certificate, with which the offer is left standing and succeeds.
 
-use std::io;
-
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -51,9 +49,6 @@ pub enum AuthenticationError {
     /// The backend left without a word.
     #[error("the backend closed the connection during authentication")]
     ServerLeft,
-    /// One of the sockets broke.
-    #[error("during authentication: {0}")]
-    Io(#[from] io::Error),
     /// One of the two does not speak the protocol.
     #[error("during authentication: {0}")]
     Frame(#[from] FrameError),
@@ -76,16 +71,16 @@ pub async fn relay(
         while let Some(message) = take(&mut from_server)? {
             let body = &message[HEADER_BYTES..];
             match message[0] {
-                b'R' if strikes_plus => client.write_all(&without_plus(&message)).await?,
+                b'R' if strikes_plus => say(client, &without_plus(&message)).await?,
                 b'K' if body.len() <= KEY_BYTES_MAX => key = Some(body.to_vec()),
                 b'E' => is_refused = true,
                 _ => {}
             }
             if message[0] != b'R' || !strikes_plus {
-                client.write_all(&message).await?;
+                say(client, &message).await?;
             }
             if message[0] == b'Z' {
-                client.flush().await?;
+                flush(client).await?;
                 return Ok(Authenticated {
                     key,
                     ahead_client: from_client,
@@ -93,28 +88,50 @@ pub async fn relay(
                 });
             }
         }
-        client.flush().await?;
+        flush(client).await?;
         // Answers to the backend's questions; everything else waits for the session.
         while from_client.first() == Some(&b'p') {
             let Some(message) = take(&mut from_client)? else {
                 break;
             };
-            server.write_all(&message).await?;
+            send(server, &message).await?;
         }
-        server.flush().await?;
         tokio::select! {
-            read = server.read_buf(&mut from_server) => match read? {
+            // A socket that breaks has nothing more to say, like one that ends.
+            read = server.read_buf(&mut from_server) => match read.unwrap_or(0) {
                 0 if is_refused => return Err(AuthenticationError::Refused),
                 0 => return Err(AuthenticationError::ServerLeft),
                 _ => {}
             },
             read = client.read_buf(&mut from_client), if from_client.len() < AHEAD_BYTES_MAX => {
-                if read? == 0 {
+                if read.unwrap_or(0) == 0 {
                     return Err(AuthenticationError::ClientLeft);
                 }
             }
         }
     }
+}
+
+async fn say(client: &mut Stream, bytes: &[u8]) -> Result<(), AuthenticationError> {
+    let said = client.write_all(bytes).await;
+    said.map_err(|_| AuthenticationError::ClientLeft)
+}
+
+async fn flush(client: &mut Stream) -> Result<(), AuthenticationError> {
+    let flushed = client.flush().await;
+    flushed.map_err(|_| AuthenticationError::ClientLeft)
+}
+
+/// Sends the backend a whole message.
+///
+/// # Errors
+/// [`AuthenticationError::ServerLeft`]
+pub async fn send(server: &mut Stream, bytes: &[u8]) -> Result<(), AuthenticationError> {
+    let sent = async {
+        server.write_all(bytes).await?;
+        server.flush().await
+    };
+    sent.await.map_err(|_| AuthenticationError::ServerLeft)
 }
 
 /// Takes the first message from `bytes`, if it is whole.

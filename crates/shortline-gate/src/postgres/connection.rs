@@ -9,12 +9,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::Shared;
+use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
 use super::cancel::CancelKey;
 use super::reply::Complaint;
 use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
+use super::{PostgresConfig, Shared};
+use crate::classify::ClientNames;
 use crate::relay::{ConnectError, Registration, Stream};
 
 /// How long a client is given to take the last that it is told.
@@ -44,6 +46,12 @@ enum ServerError {
     Tls(io::Error),
 }
 
+/// What a client gets.
+enum Began<'a> {
+    Session(Opened),
+    Admin(Stream, &'a AdminDatabase),
+}
+
 /// A session that may begin.
 struct Opened {
     session: Box<Session>,
@@ -60,9 +68,15 @@ pub async fn serve(
 ) {
     let authentication_time_max = shared.config.limits.authentication_time_max;
     // Each stage is boxed and gives its memory back before the next begins.
-    let opening = Box::pin(open(&shared, socket, &registration));
+    let opening = Box::pin(open(&shared, socket, peer, &registration));
     match tokio::time::timeout(authentication_time_max, opening).await {
-        Ok(Ok(Some(opened))) => Box::pin(run(&shared, opened)).await,
+        Ok(Ok(Some(Began::Session(opened)))) => Box::pin(run(&shared, opened)).await,
+        Ok(Ok(Some(Began::Admin(client, database)))) => {
+            let serving = Box::pin(admin::serve(client, database, &registration.handle));
+            if let Err(error) = serving.await {
+                shared.config.registry.count_failure(&error);
+            }
+        }
         Ok(Ok(None)) => {}
         Ok(Err(error)) => {
             tracing::debug!(%peer, "{error}");
@@ -118,11 +132,12 @@ async fn relay(session: &mut Session, authenticated: Authenticated) -> End {
 }
 
 /// Everything up to the first ReadyForQuery. None if the client wanted no session.
-async fn open(
-    shared: &Arc<Shared>,
+async fn open<'a>(
+    shared: &'a Arc<Shared>,
     socket: TcpStream,
+    peer: SocketAddr,
     registration: &Registration,
-) -> Result<Option<Opened>, OpenError> {
+) -> Result<Option<Began<'a>>, OpenError> {
     let config = &shared.config;
     let (mut client, startup) = match startup::begin(socket, config.client_tls.as_ref()).await {
         Ok(Beginning::Session { client, startup }) => (client, startup),
@@ -143,6 +158,13 @@ async fn open(
         say_last(client, &Complaint::new("53300", message)).await;
         return Ok(None);
     }
+    if let Some(database) = admin_database(config, &startup) {
+        if let Some(complaint) = admin::refusal(peer) {
+            say_last(client, &complaint).await;
+            return Ok(None);
+        }
+        return Ok(Some(Began::Admin(client, database)));
+    }
     let mut server = match connect(shared).await {
         Ok(server) => server,
         Err(error) => {
@@ -151,14 +173,14 @@ async fn open(
         }
     };
     match authenticate(shared, &mut client, &mut server, &startup).await {
-        Ok(authenticated) => Ok(Some(opened(
+        Ok(authenticated) => Ok(Some(Began::Session(opened(
             shared,
             registration,
             &startup,
             client,
             server,
             authenticated,
-        ))),
+        )))),
         Err(error) => {
             if matches!(error, AuthenticationError::ServerLeft) {
                 say_last(client, &Complaint::new("08006", error.to_string())).await;
@@ -166,6 +188,13 @@ async fn open(
             Err(error.into())
         }
     }
+}
+
+/// The admin database, if that is what the client wants.
+fn admin_database<'a>(config: &'a PostgresConfig, startup: &Startup) -> Option<&'a AdminDatabase> {
+    let wanted = startup.parameter("database")?;
+    let database = config.admin.as_ref()?;
+    (wanted == database.name.as_bytes() && !startup.is_replication()).then_some(database)
 }
 
 async fn authenticate(
@@ -179,7 +208,7 @@ async fn authenticate(
         client.is_secure() && tls.is_some_and(|tls| tls.shows(certificate))
     };
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
-    server.write_all(&startup.packet).await?;
+    authentication::send(server, &startup.packet).await?;
     authentication::relay(client, server, strikes_plus).await
 }
 
@@ -192,13 +221,21 @@ fn opened(
     authenticated: Authenticated,
 ) -> Opened {
     let handle = &registration.handle;
-    let application_name = startup
-        .parameter("application_name")
-        .map(|name| String::from_utf8_lossy(name).into());
+    let name = |parameter| {
+        let name = startup.parameter(parameter)?;
+        Some(String::from_utf8_lossy(name).into())
+    };
+    let user = name("user");
+    let names = ClientNames {
+        application_name: name("application_name"),
+        // The backend's own default.
+        database: name("database").or_else(|| user.clone()),
+        user,
+    };
     let session = Session::new(
         shared,
         handle,
-        application_name,
+        names,
         !startup.is_replication(),
         client,
         server,

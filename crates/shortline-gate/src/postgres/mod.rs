@@ -16,6 +16,7 @@
 //! | `unit` | where the transaction stands: waiting, running, refused |
 //! | `cancel` | cancel requests for what still waits here |
 //! | `reply` | the gate's own words |
+//! | `admin` | SHOW commands |
 //!
 //! What a client notices of a gate:
 //! - an ERROR 53300 when the queue is full and 57014 when it has waited for too long; the
@@ -28,6 +29,7 @@
 //! Replication connections are relayed without admission. Pipelined transactions of one connection
 //! are one unit while they overlap.
 
+mod admin;
 mod authentication;
 mod cancel;
 mod connection;
@@ -51,9 +53,11 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::Gate;
+use crate::classify::Client;
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registry, Upstream};
-use crate::{Gate, TypeId};
+pub use admin::{AdminDatabase, Answers, Table};
 use cancel::CancelKeys;
 use control::is_transaction_control;
 use statements::Prepared;
@@ -61,9 +65,15 @@ use statements::Prepared;
 /// The protocol's name in TLS (ALPN), for [`ClientTls::load`].
 pub const ALPN: &[u8] = b"postgresql";
 
-/// Gives a statement its type: by the text, or as much of it as has come, and the connection's
-/// `application_name`.
-pub type Classify = Arc<dyn Fn(&[u8], Option<&str>) -> TypeId + Send + Sync>;
+/// Names a statement's type: by the text, or as much of it as has come, and what is known of the
+/// connection's client. A prepared statement keeps the name, and each request of it asks the gate
+/// for the type of that name, which a full table may have forgotten meanwhile.
+pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
+
+/// The type of preparing without executing.
+const PREPARATION: &str = "prepare";
+/// The type of what has no text.
+const UNKNOWN: &str = "unknown";
 
 /// How the relay works.
 #[derive(Clone)]
@@ -80,6 +90,8 @@ pub struct PostgresConfig {
     pub classify: Classify,
     /// A client whose transaction waited for so long gets a notice.
     pub notice_after: Option<Duration>,
+    /// A database that has no backend, but answers of the gate itself.
+    pub admin: Option<AdminDatabase>,
     /// The open connections; a clone sees them from outside.
     pub registry: Arc<Registry>,
 }
@@ -94,6 +106,7 @@ impl PostgresConfig {
             limits: Limits::default(),
             classify,
             notice_after: None,
+            admin: None,
             registry: Arc::default(),
         }
     }
@@ -108,6 +121,7 @@ impl fmt::Debug for PostgresConfig {
             .field("client_tls", &self.client_tls)
             .field("limits", &self.limits)
             .field("notice_after", &self.notice_after)
+            .field("admin", &self.admin)
             .finish_non_exhaustive()
     }
 }
@@ -124,8 +138,6 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let shared = Arc::new(Shared {
-        preparation: gate.type_of("prepare"),
-        unknown: gate.type_of("unknown"),
         cancel_keys: Arc::default(),
         gate,
         config,
@@ -146,22 +158,18 @@ struct Shared {
     config: PostgresConfig,
     gate: Gate,
     cancel_keys: Arc<CancelKeys>,
-    /// The type of preparing without executing.
-    preparation: TypeId,
-    /// The type of what has no text.
-    unknown: TypeId,
 }
 
 impl Shared {
-    fn type_of(&self, statement: &[u8], application_name: Option<&str>) -> TypeId {
-        (self.config.classify)(statement, application_name)
+    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
+        (self.config.classify)(statement, client)
     }
 
-    fn prepared(&self, statement: &[u8], application_name: Option<&str>) -> Prepared {
+    fn prepared(&self, statement: &[u8], client: &Client<'_>) -> Prepared {
         if is_transaction_control(statement) {
             Prepared::Control
         } else {
-            Prepared::Work(self.type_of(statement, application_name))
+            Prepared::Work(self.name_of(statement, client))
         }
     }
 }

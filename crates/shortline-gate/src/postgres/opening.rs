@@ -6,11 +6,12 @@
 //! is sent: drivers send a bare BEGIN and the first statement as one, and a Parse does not say
 //! whether the statement will be executed.
 
+use std::sync::Arc;
+
 use super::control::is_transaction_control;
 use super::frame::{FrameError, Header};
 use super::messages::{self, Bind, Parse};
 use super::statements::{Prepared, Statements};
-use crate::TypeId;
 
 /// What a connection begins with.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,12 +26,12 @@ pub enum Opening<'a> {
 }
 
 /// The work that a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
     /// A statement, or as much of it as has come.
     Statement(&'a [u8]),
-    /// A statement that was prepared before.
-    Prepared(TypeId),
+    /// A statement that was prepared before, by the name of its type.
+    Prepared(Arc<str>),
     /// Statements are prepared or described and none is executed.
     Preparation,
     /// A function called by its number, or a statement whose text is not known.
@@ -191,7 +192,7 @@ impl<'a> Segment<'a> {
             (Some((_, text)), _) if is_transaction_control(text) => None,
             (Some((_, text)), _) => Some(Work::Statement(text)),
             (None, Some(Prepared::Control)) => None,
-            (None, Some(Prepared::Work(request_type))) => Some(Work::Prepared(request_type)),
+            (None, Some(Prepared::Work(name))) => Some(Work::Prepared(name)),
             (None, None) => Some(Work::Unknown),
         }
     }
@@ -204,8 +205,8 @@ impl<'a> Segment<'a> {
             b'S' | b'H' => header.message_bytes(),
             _ => 0,
         };
-        match self.work {
-            Some(work) => Opening::Work(work),
+        match &self.work {
+            Some(work) => Opening::Work(work.clone()),
             // Statements that only begin or end a transaction, by the way of Parse and Bind.
             None if self.executes && self.is_control() => Opening::Passes(at + own),
             // The transaction goes on, most likely to execute what it prepared.
@@ -230,6 +231,7 @@ impl<'a> Segment<'a> {
     fn work_so_far(&self) -> Work<'a> {
         let parsed = || self.parsed.iter().map(|(_, text)| *text);
         self.work
+            .clone()
             .or_else(|| {
                 parsed()
                     .find(|text| !is_transaction_control(text))

@@ -6,29 +6,31 @@
 //! session is what a socket did not take, and the held start of a transaction.
 //!
 //! A unit of work begins with the first message that asks for work while none is admitted
-//! ([`Reader`]), and ends when the client is owed nothing and no transaction is open
+//! ([`super::opening`]), and ends when the client is owed nothing and no transaction is open
 //! ([`Conversation::is_over`]). Until then everything goes through unheld: an admitted transaction
 //! is never queued again. While the backend waits for the client the unit is paused.
+
+mod decided;
+mod to_client;
+mod to_server;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Shared;
-use super::conversation::{Conversation, CopyError, Status};
-use super::frame::{FrameError, HEADER_BYTES, Header};
-use super::messages::{Parse, closed_statement};
-use super::opening::{Opening, OpeningError, Reader, Work};
-use super::reply::{Complaint, notice, query, ready_for_query};
+use super::conversation::{Conversation, CopyError};
+use super::frame::FrameError;
+use super::opening::OpeningError;
+use super::reply::Complaint;
 use super::side::Side;
 use super::statements::Statements;
-use super::unit::{Admission, FAILING_STATEMENT, Failing, Running, Unit};
-use crate::relay::{Handle, Order, SCRATCH_BYTES, Stream, with_scratch};
+use super::unit::Unit;
+use crate::classify::ClientNames;
+use crate::relay::{Handle, Order, Stream};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
 /// statement that only produces rows does not go on for nobody.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
-/// What a backend may send in answer to [`FAILING_STATEMENT`].
-const FAILING_BYTES_MAX: usize = 64 * 1024;
 
 /// How a session ended.
 #[derive(Debug)]
@@ -76,7 +78,7 @@ enum Dropping {
 pub struct Session {
     shared: Arc<Shared>,
     handle: Arc<Handle>,
-    application_name: Option<Box<str>>,
+    names: ClientNames,
     /// Replication connections are not.
     is_gated: bool,
     client: Side,
@@ -106,7 +108,7 @@ impl Session {
     pub fn new(
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
-        application_name: Option<Box<str>>,
+        names: ClientNames,
         is_gated: bool,
         client: Stream,
         server: Stream,
@@ -115,7 +117,7 @@ impl Session {
         Self {
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
-            application_name,
+            names,
             is_gated,
             client: Side::new(client, limits.message_bytes_max),
             server: Side::new(server, limits.message_bytes_max),
@@ -140,10 +142,10 @@ impl Session {
         client: &[u8],
         server: &[u8],
     ) -> Option<End> {
-        if let Err(fault) = self.from_server(context, server) {
+        if let Err(fault) = self.take_from_server(context, server) {
             return Some(server_fault(&fault));
         }
-        match self.from_client(context, client) {
+        match self.take_from_client(context, client) {
             Ok(taken) => {
                 self.held.extend_from_slice(&client[taken..]);
                 None
@@ -244,406 +246,6 @@ impl Session {
             running.set_paused(waits_for_client);
         }
     }
-
-    // From the backend to the client.
-
-    fn relay_to_client(&mut self, context: &mut Context<'_>) -> Result<bool, Fault> {
-        if self.client.poll_flush(context).is_pending() || self.server.is_ended {
-            return Ok(false);
-        }
-        with_scratch(|scratch| match self.server.poll_read(context, scratch) {
-            Poll::Pending => Ok(false),
-            Poll::Ready(read) => {
-                self.from_server(context, &scratch[..read])?;
-                Ok(true)
-            }
-        })
-    }
-
-    fn from_server(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<(), Fault> {
-        if self.client.is_ended || self.client.is_broken {
-            self.unread_bytes += bytes.len();
-        }
-        let bytes = match &mut self.unit {
-            Unit::Failing(failing) => {
-                failing.received.extend_from_slice(bytes);
-                self.fail_transaction(context)?
-            }
-            _ => {
-                self.note_received(bytes)?;
-                self.client.send(context, bytes);
-                return Ok(());
-            }
-        };
-        self.note_received(&bytes)?;
-        self.client.send(context, &bytes);
-        Ok(())
-    }
-
-    /// Looks at the backend's messages as they go to the client.
-    fn note_received(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        if !self.is_gated {
-            return Ok(());
-        }
-        let mut at = 0;
-        // Of ReadyForQuery the status is wanted.
-        let wanted = |tag| usize::from(tag == b'Z');
-        while let Some(message) = self.server.scanner.next(bytes, &mut at, wanted)? {
-            let (tag, status) = (message.tag, message.start.first().copied());
-            self.was_told = tag == b'E';
-            match (tag, status) {
-                (b'Z', Some(status)) => self.received_ready(Status::parse(status)),
-                (b'E', _) => {
-                    self.conversation.received(tag);
-                    if let Unit::Running(running) = &mut self.unit {
-                        running.fail();
-                    }
-                }
-                _ => self.conversation.received(tag),
-            }
-        }
-        self.server.scanner.forget();
-        Ok(())
-    }
-
-    fn received_ready(&mut self, status: Status) {
-        self.conversation.received_ready(status);
-        if self.conversation.is_quiet() {
-            self.is_throttled = false;
-        }
-        self.finish_if_over();
-    }
-
-    /// Ends the unit if nothing of it is left. A message that has begun to go to the backend
-    /// belongs to it.
-    fn finish_if_over(&mut self) {
-        if self.unit.is_running()
-            && self.conversation.is_over()
-            && self.client.scanner.is_between_messages()
-            && let Unit::Running(running) = std::mem::take(&mut self.unit)
-        {
-            running.finish();
-        }
-    }
-
-    // From the client to the backend.
-
-    fn relay_to_server(&mut self, context: &mut Context<'_>) -> Result<bool, Fault> {
-        if self.server.poll_flush(context).is_pending() {
-            return Ok(false);
-        }
-        if !self.held.is_empty() && self.take_held(context)? {
-            return Ok(true);
-        }
-        let room = self.room();
-        if self.client.is_ended || room == 0 {
-            return Ok(false);
-        }
-        with_scratch(
-            |scratch| match self.client.poll_read(context, &mut scratch[..room]) {
-                Poll::Pending => Ok(false),
-                Poll::Ready(read) if self.held.is_empty() => {
-                    let taken = self.from_client(context, &scratch[..read])?;
-                    self.held.extend_from_slice(&scratch[taken..read]);
-                    Ok(true)
-                }
-                Poll::Ready(read) => {
-                    self.held.extend_from_slice(&scratch[..read]);
-                    self.take_held(context)?;
-                    Ok(true)
-                }
-            },
-        )
-    }
-
-    /// How much more is taken from the client, in bytes.
-    fn room(&self) -> usize {
-        if self.goes_through() && !self.is_throttled {
-            return SCRATCH_BYTES;
-        }
-        let held_bytes_max = self.shared.config.limits.held_bytes_max;
-        held_bytes_max
-            .saturating_sub(self.held.len())
-            .min(SCRATCH_BYTES)
-    }
-
-    /// Whether the client's next byte needs no admission.
-    fn goes_through(&self) -> bool {
-        !self.is_gated
-            || self.unit.is_running()
-            || self.passing > 0
-            || self.dropping != Dropping::Nothing
-    }
-
-    /// Sends of what is held what may go on. False if nothing may.
-    fn take_held(&mut self, context: &mut Context<'_>) -> Result<bool, Fault> {
-        let held = std::mem::take(&mut self.held);
-        let taken = self.from_client(context, &held)?;
-        self.held = held;
-        if taken == self.held.len() {
-            // Not only emptied: an idle session keeps no memory.
-            self.held = Vec::new();
-        } else if taken > 0 {
-            self.held.drain(..taken);
-        }
-        Ok(taken > 0)
-    }
-
-    /// Deals with the client's next bytes and returns how many of them are done with; the rest is
-    /// to be held.
-    fn from_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<usize, Fault> {
-        let (mut sent, mut at) = (0, 0);
-        while at < bytes.len() {
-            if self.dropping != Dropping::Nothing {
-                self.server.send(context, &bytes[sent..at]);
-                self.drop_messages(context, bytes, &mut at)?;
-                sent = at;
-            } else if self.goes_through() {
-                let before = at;
-                self.forward(bytes, &mut at)?;
-                if at == before {
-                    break;
-                }
-            } else if !self.open(context, &bytes[at..])? {
-                break;
-            }
-        }
-        self.server.send(context, &bytes[sent..at]);
-        Ok(at)
-    }
-
-    /// Finds out what the next bytes ask for. False if nothing goes on for now.
-    fn open(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<bool, Fault> {
-        if !matches!(self.unit, Unit::None) {
-            return Ok(false);
-        }
-        let limits = &self.shared.config.limits;
-        let reader = Reader {
-            statements: &self.statements,
-            body_bytes_max: limits.message_bytes_max,
-            held_bytes_max: limits.held_bytes_max,
-            is_open: self.conversation.status() != Status::Idle,
-        };
-        match reader.read(bytes)? {
-            Opening::Incomplete => Ok(false),
-            Opening::Passes(length) => {
-                self.passing = length;
-                Ok(true)
-            }
-            Opening::Work(work) => {
-                self.ask(context, work);
-                Ok(self.unit.is_running())
-            }
-        }
-    }
-
-    fn ask(&mut self, context: &mut Context<'_>, work: Work<'_>) {
-        let request_type = match work {
-            Work::Statement(text) => self.shared.type_of(text, self.application_name.as_deref()),
-            Work::Prepared(request_type) => request_type,
-            Work::Preparation => self.shared.preparation,
-            Work::Unknown => self.shared.unknown,
-        };
-        let mut admission = Admission::ask(&self.shared.gate, request_type);
-        self.unit = match admission.poll(context) {
-            Poll::Ready(Ok(admitted)) => Unit::Running(Running::new(admitted)),
-            Poll::Ready(Err(complaint)) => Unit::Refused(complaint),
-            Poll::Pending => {
-                self.handle.begin_waiting();
-                Unit::Waiting(admission)
-            }
-        };
-    }
-
-    /// Moves `at` over what goes on to the backend, and notes what that is.
-    fn forward(&mut self, bytes: &[u8], at: &mut usize) -> Result<(), Fault> {
-        if !self.is_gated {
-            *at = bytes.len();
-            return Ok(());
-        }
-        let end = match self.unit {
-            Unit::Running(_) => bytes.len(),
-            _ => bytes.len().min(*at + self.passing),
-        };
-        let begin = *at;
-        let noted = self.note_sent(&bytes[..end], at);
-        self.passing = self.passing.saturating_sub(*at - begin);
-        // What a client sends of a COPY that has failed already ends behind the last answer.
-        self.finish_if_over();
-        noted
-    }
-
-    fn note_sent(&mut self, bytes: &[u8], at: &mut usize) -> Result<(), Fault> {
-        let statement_bytes_max = self.shared.config.limits.held_bytes_max;
-        let wanted = |tag| match tag {
-            b'P' => statement_bytes_max,
-            b'C' => NAME_BYTES,
-            _ => 0,
-        };
-        loop {
-            self.client.scanner.skip_body(bytes, at);
-            self.is_throttled |= self.conversation.is_full();
-            if self.is_throttled && self.client.scanner.is_between_messages() {
-                return Ok(());
-            }
-            let Some(message) = self.client.scanner.next(bytes, at, wanted)? else {
-                self.client.scanner.forget();
-                return Ok(());
-            };
-            self.conversation.sent(message.tag)?;
-            match message.tag {
-                b'P' => {
-                    let Parse { name, text } = Parse::read(message.start);
-                    let name_of_client = self.application_name.as_deref();
-                    let prepared = self.shared.prepared(text, name_of_client);
-                    self.statements.prepare(name, prepared);
-                }
-                b'C' => {
-                    if let Some(name) = closed_statement(message.start) {
-                        self.statements.close(name);
-                    }
-                }
-                b'X' => self.is_leaving = true,
-                _ => {}
-            }
-        }
-    }
-
-    /// Drops what belongs to a refused request.
-    fn drop_messages(
-        &mut self,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-        at: &mut usize,
-    ) -> Result<(), Fault> {
-        while self.client.scanner.skip_body(bytes, at) {
-            if self.dropping == Dropping::Rest {
-                self.dropping = Dropping::Nothing;
-                return Ok(());
-            }
-            let Some(message) = self.client.scanner.next(bytes, at, |_| 0)? else {
-                return Ok(());
-            };
-            match (self.dropping, message.tag) {
-                // Terminate.
-                (_, b'X') => self.client.is_ended = true,
-                (Dropping::Message, _) => self.dropping = Dropping::Rest,
-                (_, b'S') => {
-                    self.dropping = Dropping::Rest;
-                    let ready = ready_for_query(self.conversation.status());
-                    self.client.send(context, &ready);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    // The unit of work.
-
-    /// Minds what the gate has decided. False if nothing has changed.
-    fn advance_unit(&mut self, context: &mut Context<'_>) -> bool {
-        match &mut self.unit {
-            Unit::Waiting(admission) => {
-                if !self.handle.is_waiting() {
-                    self.unit = Unit::Refused(cancelled());
-                    return true;
-                }
-                let Poll::Ready(answer) = admission.poll(context) else {
-                    return false;
-                };
-                self.unit = match answer {
-                    _ if !self.handle.end_waiting() => Unit::Refused(cancelled()),
-                    Err(complaint) => Unit::Refused(complaint),
-                    Ok(admitted) => {
-                        self.tell_wait(context, admitted.waited());
-                        Unit::Running(Running::new(admitted))
-                    }
-                };
-                true
-            }
-            Unit::Refused(complaint)
-                if self.conversation.is_answered() && self.server.scanner.is_between_messages() =>
-            {
-                let complaint = complaint.clone();
-                if self.conversation.status() == Status::Open {
-                    self.server.send(context, &query(FAILING_STATEMENT));
-                    self.unit = Unit::Failing(Failing {
-                        complaint,
-                        received: Vec::new(),
-                    });
-                } else {
-                    self.say_refused(context, &complaint);
-                }
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Tells the client that it had to wait, if that is wanted and it waited for long.
-    fn tell_wait(&mut self, context: &mut Context<'_>, waited: std::time::Duration) {
-        let wanted = self.shared.config.notice_after;
-        let is_long = wanted.is_some_and(|notice_after| waited >= notice_after);
-        if is_long && self.server.scanner.is_between_messages() {
-            let text = format!("waited {} ms for admission", waited.as_millis());
-            self.client.send(context, &notice(&text));
-        }
-    }
-
-    /// Ends the refused request as the backend ends one that failed.
-    fn say_refused(&mut self, context: &mut Context<'_>, complaint: &Complaint) {
-        self.unit = Unit::None;
-        self.client.send(context, &complaint.error());
-        let is_extended = matches!(self.held.first(), Some(b'P' | b'B' | b'E' | b'D' | b'C'));
-        if is_extended {
-            self.dropping = Dropping::UntilSync;
-        } else {
-            self.dropping = Dropping::Message;
-            let ready = ready_for_query(self.conversation.status());
-            self.client.send(context, &ready);
-        }
-    }
-
-    /// Takes the answer to [`FAILING_STATEMENT`] from what the backend sends. Returns what is not
-    /// part of it and goes to the client.
-    fn fail_transaction(&mut self, context: &mut Context<'_>) -> Result<Vec<u8>, Fault> {
-        let Unit::Failing(failing) = &mut self.unit else {
-            return Ok(Vec::new());
-        };
-        let mut received = std::mem::take(&mut failing.received);
-        let mut others = Vec::new();
-        let mut at = 0;
-        while let Some(header) = Header::first_of(&received[at..], FAILING_BYTES_MAX as u32)? {
-            let message = &received[at..];
-            if message.len() < header.message_bytes() {
-                break;
-            }
-            at += header.message_bytes();
-            match header.tag {
-                b'E' => {}
-                b'Z' => {
-                    let complaint = failing.complaint.clone();
-                    let status = message.get(HEADER_BYTES).copied().unwrap_or_default();
-                    self.conversation.received_ready(Status::parse(status));
-                    self.client.send(context, &others);
-                    others = received.split_off(at);
-                    self.say_refused(context, &complaint);
-                    return Ok(others);
-                }
-                _ => others.extend_from_slice(&message[..header.message_bytes()]),
-            }
-        }
-        failing.received = received.split_off(at);
-        Ok(others)
-    }
-}
-
-/// A Close's kind and name, with a name of the longest that is kept.
-const NAME_BYTES: usize = 65;
-
-fn cancelled() -> Complaint {
-    Complaint::new("57014", "canceling statement due to user request")
 }
 
 fn client_fault(fault: &Fault) -> End {

@@ -1,16 +1,15 @@
 //! The types of the statements that a connection has prepared.
 
 use std::collections::HashMap;
-
-use crate::TypeId;
+use std::sync::Arc;
 
 /// What executing a prepared statement is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
-    /// Work of this type.
-    Work(TypeId),
+    /// Work of the type of this name.
+    Work(Arc<str>),
 }
 
 /// PostgreSQL tells names apart by so many bytes (NAMEDATALEN - 1); longer ones are not kept.
@@ -37,9 +36,9 @@ impl Statements {
     /// What the statement is, if it is known.
     pub fn get(&self, name: &[u8]) -> Option<Prepared> {
         if name.is_empty() {
-            return self.unnamed;
+            return self.unnamed.clone();
         }
-        self.named.get(name).copied()
+        self.named.get(name).cloned()
     }
 
     /// The client prepares a statement.

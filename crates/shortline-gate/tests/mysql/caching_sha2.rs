@@ -31,7 +31,7 @@ async fn serve(socket: TcpStream, script: Vec<Says>) {
     server.write(0, GREETING).await;
     let (number, _) = server.read().await;
     assert_eq!(number, 1);
-    for (next, says) in (2..).zip(script) {
+    for (next, says) in (number + 1..).zip(script) {
         match says {
             Server(payload) => server.write(next, payload).await,
             Client(payload) => assert_eq!(server.read().await, (next, payload.to_vec())),

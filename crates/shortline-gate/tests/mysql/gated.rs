@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
+use shortline_gate::classify::Client;
 use shortline_gate::mysql::{self, MysqlConfig};
 use shortline_gate::relay::{Limits, Registry, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
@@ -34,6 +35,7 @@ pub fn admission(capacity: &str) -> GateConfig {
             ..AdmissionConfig::default()
         },
         wait_max: PATIENCE,
+        slow_wait: None,
     }
 }
 
@@ -129,7 +131,7 @@ impl Gated {
 pub fn config(upstream: SocketAddr, gate: &Gate) -> MysqlConfig {
     let types = gate.clone();
     // The type is the statement's first 60 bytes.
-    let classify = Arc::new(move |statement: &[u8], _: Option<&str>| {
+    let classify = Arc::new(move |statement: &[u8], _: &Client<'_>| {
         types.type_of(&String::from_utf8_lossy(
             &statement[..statement.len().min(60)],
         ))

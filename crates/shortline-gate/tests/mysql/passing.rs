@@ -291,7 +291,7 @@ fn prepared(
     statement: &mut u32,
 ) -> Vec<(u8, Vec<u8>)> {
     if let (Some(&0x16), Some((_, first))) = (<[u8]>::first(command), answer.first_mut())
-        && first.starts_with(&[0])
+        && first[0] == 0
     {
         *statement = u32::from_le_bytes([first[1], first[2], first[3], first[4]]);
         first[1..5].copy_from_slice(&1_u32.to_le_bytes());

@@ -44,7 +44,7 @@ fn relay_process() {
     let mut gate: GateConfig = one_at_a_time();
     gate.admission.queue_max = 4;
     let gate = Gate::new(gate);
-    let config = config(backend.parse().unwrap(), &gate);
+    let config = config(backend.parse().unwrap());
     runtime().block_on(async {
         let address = format!("127.0.0.1:{port}");
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use shortline_gate::classify;
 use shortline_gate::postgres::{PostgresConfig, run};
 use shortline_gate::relay::{Registry, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
@@ -33,16 +34,15 @@ pub fn one_at_a_time() -> GateConfig {
 }
 
 /// A relay's configuration: each statement's type is its first bytes.
-pub fn config(port: u16, gate: &Gate) -> PostgresConfig {
-    let gate = gate.clone();
+pub fn config(port: u16) -> PostgresConfig {
     let upstream = Upstream {
         host: "localhost".to_owned(),
         port,
     };
     let mut config = PostgresConfig::new(
         upstream,
-        Arc::new(move |text: &[u8], _: Option<&str>| {
-            gate.type_of(&String::from_utf8_lossy(&text[..text.len().min(24)]))
+        Arc::new(move |text: &[u8], _: &classify::Client<'_>| {
+            String::from_utf8_lossy(&text[..text.len().min(24)]).into()
         }),
     );
     config.limits.drain_time_max = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl Relay {
         change: impl FnOnce(&mut PostgresConfig),
     ) -> Self {
         let gate = Gate::new(gate);
-        let mut config = config(upstream, &gate);
+        let mut config = config(upstream);
         change(&mut config);
         let registry = Arc::clone(&config.registry);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::native;
 use crate::LabError;
 use crate::guest::Time;
+use crate::guest::kernel::Kernel;
 
 /// Where the namespaces and the uplink of an experiment are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,17 @@ pub enum BedKind {
 }
 
 impl BedKind {
+    /// Whether how long a SYN waits for its answer can be set there.
+    ///
+    /// # Errors
+    /// If it has no kernel.
+    pub fn sets_initial_rto(self) -> Result<bool, LabError> {
+        match self.guest_time() {
+            None => Ok(native::sets_initial_rto()),
+            Some(time) => Ok(Kernel::find(time)?.sets_initial_rto()),
+        }
+    }
+
     /// The clock of its guest kernel, if it has one.
     pub fn guest_time(self) -> Option<Time> {
         match self {

@@ -14,6 +14,7 @@ use std::process::Command;
 pub use kind::BedKind;
 pub use native::{BedConfig, Counters, NativeBed};
 pub use queue::FairQueue;
+pub use router::client_address;
 pub use setup::Setup;
 
 /// Where a process runs.

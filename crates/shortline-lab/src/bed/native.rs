@@ -52,8 +52,10 @@ const CLIENT: [(&str, &str); 3] = [
     ("net.ipv4.tcp_max_tw_buckets", "64"),
 ];
 
-/// The kernel's initial retransmission timeout, which it lets nobody change (RFC 6298).
+/// The kernel's initial retransmission timeout (RFC 6298).
 const INITIAL_RTO_MS: u128 = 1000;
+/// Sets it, in a kernel that has such a parameter: the one that the lab builds.
+const INITIAL_RTO: &str = "net.ipv4.tcp_timeout_init_ms";
 
 /// What the uplink and everything around it is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,7 +119,7 @@ impl NativeBed {
             device: format!("slu{}", lab.run_id()),
             router: None,
             clients: clients_of(setup),
-            notes: notes_on(setup),
+            notes: notes_on(setup, sets_initial_rto()),
             server,
             client,
         };
@@ -229,12 +231,12 @@ impl NativeBed {
     }
 
     /// What the instruments are to look at.
-    pub fn subject(&self, server_pid: i32, generator_pid: i32) -> Subject {
+    pub fn subject(&self, server_pid: i32, generator_pids: Vec<i32>) -> Subject {
         Subject {
             namespace: self.server.name().into(),
             device: self.device.clone(),
             server_pid,
-            generator_pid,
+            generator_pids,
         }
     }
 
@@ -268,6 +270,12 @@ impl NativeBed {
         }
         for (parameter, value) in server_parameters(setup) {
             self.server.set(parameter, &value)?;
+        }
+        if sets_initial_rto() {
+            // The client's SYN waits as the server's SYN-ACK does.
+            let wait_ms = initial_rto_ms(setup).to_string();
+            self.server.set(INITIAL_RTO, &wait_ms)?;
+            self.client.set(INITIAL_RTO, &wait_ms)?;
         }
         Ok(())
     }
@@ -321,6 +329,17 @@ impl NativeBed {
     }
 }
 
+/// Whether this kernel lets one choose how long a SYN waits for its answer.
+pub fn sets_initial_rto() -> bool {
+    Path::new("/proc/sys")
+        .join(INITIAL_RTO.replace('.', "/"))
+        .exists()
+}
+
+fn initial_rto_ms(setup: &Setup) -> u128 {
+    setup.system.initial_rto.duration().as_millis()
+}
+
 /// The kernel's queues before the server, as long as the setup wants them.
 ///
 /// Without cookies Linux keeps the last quarter of `tcp_max_syn_backlog` for peers it has heard of
@@ -361,13 +380,13 @@ fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
         .collect()
 }
 
-fn notes_on(setup: &Setup) -> Vec<String> {
-    let rto = setup.system.initial_rto;
-    if rto.duration().as_millis() == INITIAL_RTO_MS {
+fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
+    if sets_initial_rto || initial_rto_ms(setup) == INITIAL_RTO_MS {
         return Vec::new();
     }
+    let rto = setup.system.initial_rto;
     vec![format!(
-        "initial RTO: {rto} asked for, 1s had (Linux offers no setting for it)"
+        "initial RTO: {rto} asked for, 1s had (the kernel has no setting for it; --bed virtual has)"
     )]
 }
 
@@ -433,8 +452,19 @@ mod tests {
         assert_eq!(value(backlog).unwrap().1, "683");
         assert_eq!(value("net.core.somaxconn").unwrap().1, "512");
         assert_eq!(value("net.ipv4.tcp_syncookies").unwrap().1, "0");
-        assert_eq!(notes_on(&of_000).len(), 1);
-        assert_eq!(notes_on(&Setup::today()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_timeout_that_the_kernel_cannot_set_is_noted() {
+        let of_000: Setup = "a".parse().unwrap();
+        assert_eq!(initial_rto_ms(&of_000), 3000);
+        let notes = notes_on(&of_000, false);
+        assert!(
+            notes[0].starts_with("initial RTO: 3s asked for, 1s had"),
+            "{notes:?}"
+        );
+        assert_eq!(notes_on(&of_000, true), Vec::<String>::new());
+        assert_eq!(notes_on(&Setup::today(), false), Vec::<String>::new());
     }
 
     #[test]

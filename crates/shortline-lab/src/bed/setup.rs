@@ -19,7 +19,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shortline_sched::units::Span;
+use shortline_sched::units::{Rate, Span};
 use thiserror::Error;
 
 use crate::wan::loss::Loss;
@@ -155,6 +155,20 @@ impl ClientGroup {
                 Loss::Uniform { probability: loss }
             },
         );
+        Self {
+            name: name.into(),
+            share: 1.0,
+            down: way.clone(),
+            up: way,
+        }
+    }
+
+    /// Clients behind a link of that rate, both ways (001, 4.2).
+    pub fn behind(name: impl Into<String>, rate: Rate) -> Self {
+        let way = Way {
+            rate: Some(rate),
+            ..Way::direct()
+        };
         Self {
             name: name.into(),
             share: 1.0,

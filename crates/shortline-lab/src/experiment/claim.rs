@@ -26,8 +26,8 @@ pub struct Figure {
     pub shows: &'static [Plot],
 }
 
-/// What a figure draws. The first four have a point of the experiment for each point of their
-/// lines; the others are drawn for each point.
+/// What a figure draws. The first five have a point of the experiment for each point of their
+/// lines, the sixth a group of clients; the others are drawn for each point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plot {
     /// Mean response time.
@@ -38,6 +38,10 @@ pub enum Plot {
     Requests,
     /// Bytes of finished requests.
     Bytes,
+    /// Mean response time of finished requests, a plot for each group of clients.
+    MeanByGroup,
+    /// How many times shorter that is than FAIR's, all points together, by group of clients.
+    GainByGroup,
     /// Response time by the second of arrival.
     OverTime,
     /// Time to first byte by the second of arrival.
@@ -69,6 +73,8 @@ pub struct Check {
     pub over: Option<&'static str>,
     /// At which points: those whose label begins so.
     pub at: &'static str,
+    /// Of whose requests.
+    pub clients: Clients,
     /// How the points are put together.
     pub across: Across,
     /// What it should be.
@@ -111,8 +117,21 @@ pub enum Measure {
     OverOptimum,
     /// SYNs that the first server's system dropped.
     SynDrops,
+    /// Requests that the generator started too late against the first server.
+    LateStarts,
     /// When it dropped the first, in seconds; nothing where it dropped none.
     FirstSynDrop,
+}
+
+/// Whose requests are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// All clients'.
+    All,
+    /// Those of a group of clients.
+    Group(&'static str),
+    /// Those of a group, over the same of another group.
+    GroupOver(&'static str, &'static str),
 }
 
 /// How the figures of several points are held against a claim.
@@ -124,6 +143,8 @@ pub enum Across {
     Average,
     /// The highest.
     Highest,
+    /// The highest over the lowest.
+    HighestOverLowest,
 }
 
 /// What a figure should be.
@@ -167,6 +188,7 @@ impl Check {
             of: None,
             over: None,
             at: "",
+            clients: Clients::All,
             across: Across::Each,
             want,
             paper,
@@ -187,6 +209,12 @@ impl Check {
     #[must_use]
     pub const fn at(self, at: &'static str) -> Self {
         Self { at, ..self }
+    }
+
+    /// The same of certain clients' requests.
+    #[must_use]
+    pub const fn seen_by(self, clients: Clients) -> Self {
+        Self { clients, ..self }
     }
 
     /// The same of the points together.
@@ -215,7 +243,7 @@ impl Check {
             let values = point.seeds.iter().filter_map(|seed| {
                 let (of, over) = self.pair(seed)?;
                 names.get_or_insert((of.server.clone(), over.server.clone()));
-                self.measure.value(of, over)
+                self.value(of, over)
             });
             if let Some(spread) = Spread::of(values) {
                 ours.push((point.label.clone(), spread.median));
@@ -239,6 +267,15 @@ impl Check {
         }
     }
 
+    fn value(&self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
+        let in_group = |group| self.measure.value_in(group, of, over);
+        match self.clients {
+            Clients::All => self.measure.value(of, over),
+            Clients::Group(group) => in_group(group),
+            Clients::GroupOver(group, other) => Some(in_group(group)? / in_group(other)?),
+        }
+    }
+
     fn about(&self, names: Option<(String, String)>) -> String {
         let (of, over) = names.unwrap_or_else(|| {
             let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
@@ -248,11 +285,19 @@ impl Check {
             "" => String::new(),
             at => format!(", at {at}"),
         };
+        let clients = match self.clients {
+            Clients::All => String::new(),
+            Clients::Group(group) => format!(", {group}"),
+            Clients::GroupOver(group, other) => format!(", {group} over {other}"),
+        };
         match self.measure {
-            Measure::OverOptimum | Measure::SynDrops | Measure::FirstSynDrop => {
-                format!("{}, {of}{at}", self.measure.about())
+            Measure::OverOptimum
+            | Measure::SynDrops
+            | Measure::LateStarts
+            | Measure::FirstSynDrop => {
+                format!("{}, {of}{clients}{at}", self.measure.about())
             }
-            _ => format!("{}, {of} against {over}{at}", self.measure.about()),
+            _ => format!("{}, {of} against {over}{clients}{at}", self.measure.about()),
         }
     }
 
@@ -284,6 +329,11 @@ impl Across {
             Self::Each => ours,
             Self::Average => one("average", values().sum::<f64>() / ours.len() as f64),
             Self::Highest => one("highest", values().fold(f64::MIN, f64::max)),
+            Self::HighestOverLowest => {
+                let highest = values().fold(f64::MIN, f64::max);
+                let lowest = values().fold(f64::MAX, f64::min);
+                one("highest over lowest", highest / lowest)
+            }
         }
     }
 }
@@ -350,12 +400,21 @@ impl Measure {
             Self::LargestStretch => "starvation stretch of the largest request",
             Self::OverOptimum => "mean response time over the optimum's",
             Self::SynDrops => "SYNs dropped",
+            Self::LateStarts => "requests started late",
             Self::FirstSynDrop => "the first SYN dropped, after seconds",
         }
     }
 
+    /// The figure of a group of clients; nothing if it is not one that is kept by group.
+    fn value_in(self, group: &str, of: &RunFigures, over: &RunFigures) -> Option<f64> {
+        let mean = |run: &RunFigures| run.group_mean_finished_s(group);
+        match self {
+            Self::FinishedGain => ratio(mean(over)?, mean(of)?),
+            _ => None,
+        }
+    }
+
     fn value(self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
-        let ratio = |a: f64, b: f64| (b > 0.0).then(|| a / b);
         let mean = |run: &RunFigures| run.summary.response_time.mean;
         let variance = |run: &RunFigures| run.summary.response_time.variance;
         let failed = |run: &RunFigures| (run.summary.requests - run.summary.finished) as f64;
@@ -389,9 +448,14 @@ impl Measure {
             Self::LargestStretch => Some(stretch()?.largest),
             Self::OverOptimum => of.over_optimum,
             Self::SynDrops => of.seen.map(|seen| seen.syn_drops),
+            Self::LateStarts => Some(of.summary.late_starts as f64),
             Self::FirstSynDrop => of.seen?.first_syn_drop_s,
         }
     }
+}
+
+fn ratio(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
 }
 
 #[cfg(test)]
@@ -408,6 +472,7 @@ mod tests {
         assert_eq!(values(Across::Each), [1.0, 3.0]);
         assert_eq!(values(Across::Average), [2.0]);
         assert_eq!(values(Across::Highest), [3.0]);
+        assert_eq!(values(Across::HighestOverLowest), [3.0]);
         assert_eq!(Across::Highest.together(Vec::new()), []);
     }
 

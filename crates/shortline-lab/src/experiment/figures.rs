@@ -12,6 +12,7 @@ use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
 
 use super::claim::fair_of;
+use super::groups::{self, GroupFigures};
 use super::kept::{Kept, KeptRun};
 use super::plan::Plan;
 use super::point::Point;
@@ -109,6 +110,8 @@ pub struct RunFigures {
     pub drops: u64,
     /// What the emulated networks did, in a line; nothing where there were none.
     pub network: Option<String>,
+    /// What each group of clients saw; none where there is one group.
+    pub groups: Vec<GroupFigures>,
     /// Some of the failed requests, with the time until they failed.
     pub failed: Vec<String>,
 }
@@ -304,6 +307,7 @@ impl<'a> Beside<'a> {
             overload_over_off: self.off_bytes.map(|off| overload_bytes / off),
             drops: run.carried.total.drops,
             network: run.carried.wan.as_ref().map(ToString::to_string),
+            groups: groups::of(&run.records, self.point),
             failed: failed(run),
             summary,
         })
@@ -323,6 +327,12 @@ impl<'a> Beside<'a> {
 }
 
 impl RunFigures {
+    /// The mean response time of a group's finished requests, in seconds.
+    pub fn group_mean_finished_s(&self, group: &str) -> Option<f64> {
+        let group = self.groups.iter().find(|own| own.name == group)?;
+        group.mean_finished_s
+    }
+
     /// Bytes that the link carried, in the overloads if there were any.
     pub fn carried_bytes(&self) -> f64 {
         let bytes = match self.overload_wire_bytes {

@@ -1,8 +1,10 @@
 //! The experiments: what there is ([`all`]), and running one to its end or to a signal.
 
+pub(crate) mod bookstore;
 mod catalogue;
 pub(crate) mod claim;
 pub(crate) mod figures;
+pub(crate) mod groups;
 pub(crate) mod kept;
 mod memory;
 pub(crate) mod pass;
@@ -37,6 +39,10 @@ const SECONDS_MAX: u64 = 3600;
 /// The most seeds or rounds.
 const SEEDS_MAX: u64 = 100;
 
+/// What points that differ in the initial timeout need.
+const SETTABLE_RTO: &str =
+    "a kernel whose initial timeout can be set (that of `shortline lab kernel build`)";
+
 /// What to run, as the command line says it.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
@@ -62,11 +68,11 @@ impl Experiment {
         found.ok_or_else(|| LabError::UnknownExperiment(id.into()))
     }
 
-    /// What it needs that the lab does not have yet.
-    pub(crate) fn missing(&self) -> Option<&'static str> {
+    /// What it needs that not every bed has.
+    pub(crate) fn needs(&self) -> Option<&'static str> {
         match &self.kind {
-            Kind::Uplink(design) => design.missing(),
-            Kind::Throughput | Kind::Memory => None,
+            Kind::Uplink(design) => design.needs(),
+            Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         }
     }
 
@@ -75,12 +81,13 @@ impl Experiment {
         matches!(&self.kind, Kind::Uplink(design) if !design.on_loopback())
     }
 
-    /// How long it takes, and what it needs that the lab does not have yet.
+    /// How long it takes, and what it needs that not every bed has.
     fn length(&self) -> String {
         match &self.kind {
             Kind::Uplink(design) => design.length(),
             Kind::Throughput => throughput::length(),
             Kind::Memory => "about 2 minutes".into(),
+            Kind::Bookstore(design) => design.length(),
         }
     }
 }
@@ -100,14 +107,26 @@ impl Design {
                 format!("{points} points, {servers} servers, {minutes} min and what is left then")
             }
         };
-        match self.missing() {
-            Some(needs) => format!("{length}; not yet: needs {needs}"),
+        match self.needs() {
+            Some(needs) => format!("{length}; needs {needs}"),
             None => length,
         }
     }
 
-    fn missing(&self) -> Option<&'static str> {
-        self.points.iter().find_map(Point::missing)
+    /// What a bed only notes of other experiments must be had where it is all that points differ in.
+    fn needs(&self) -> Option<&'static str> {
+        let only_in_rto = |pair: &[Point]| {
+            let (one, mut other) = (
+                &pair[0].setup.environment,
+                pair[1].setup.environment.clone(),
+            );
+            let rto = std::mem::replace(&mut other.system.initial_rto, one.system.initial_rto);
+            rto != one.system.initial_rto && other == *one
+        };
+        self.points
+            .windows(2)
+            .any(only_in_rto)
+            .then_some(SETTABLE_RTO)
     }
 
     /// The plan of what the command line changes.
@@ -122,8 +141,7 @@ impl Design {
         }
         let change = |point: &Point| Point {
             seconds: options.seconds.unwrap_or(point.seconds),
-            rate: options.rate.unwrap_or(point.rate),
-            ..point.clone()
+            ..point.clone().at_rate(options.rate.unwrap_or(point.rate))
         };
         Ok(Plan {
             experiment: id.into(),
@@ -244,7 +262,7 @@ type Job = Box<dyn FnOnce(&Lab) -> Result<(), LabError> + Send>;
 /// Checks all options before anything is made.
 fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
     let id = experiment.id;
-    let checked = check(options)?;
+    let checked = check(experiment, options)?;
     if !matches!(experiment.kind, Kind::Uplink(_)) && options.rate.is_some() {
         return Err(LabError::NoRate(id));
     }
@@ -258,8 +276,10 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
     match &experiment.kind {
         Kind::Uplink(design) => {
             let plan = design.plan(id, &checked)?;
-            if let Some(needs) = design.missing() {
-                return Err(LabError::NotYet {
+            if let Some(needs) = design.needs()
+                && !options.bed.sets_initial_rto()?
+            {
+                return Err(LabError::Needs {
                     experiment: id,
                     needs,
                 });
@@ -284,6 +304,12 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
             let servers = memory::servers(&checked.servers)?;
             Ok(without_root(Box::new(move |lab| {
                 memory::run(lab, &servers)
+            })))
+        }
+        Kind::Bookstore(design) => {
+            let trial = design.trial(&options.servers, checked.seconds, checked.seeds)?;
+            Ok(without_root(Box::new(move |lab| {
+                bookstore::run(lab, &trial)
             })))
         }
     }
@@ -315,7 +341,7 @@ fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
     command.into_iter().chain(given.flatten()).collect()
 }
 
-fn check(options: &RunOptions) -> Result<Checked, LabError> {
+fn check(experiment: &Experiment, options: &RunOptions) -> Result<Checked, LabError> {
     let within = |what, value: Option<u64>, high| match value {
         Some(value) if !(1..=high).contains(&value) => Err(LabError::OutOfRange {
             what,
@@ -325,7 +351,12 @@ fn check(options: &RunOptions) -> Result<Checked, LabError> {
         }),
         _ => Ok(value),
     };
-    let servers = options.servers.iter().map(|name| name.parse());
+    // What is before the bookstore's database are no servers.
+    let servers = match experiment.kind {
+        Kind::Bookstore(_) => &[],
+        _ => &options.servers[..],
+    };
+    let servers = servers.iter().map(|name| name.parse());
     Ok(Checked {
         seconds: within("--seconds", options.seconds, SECONDS_MAX)?,
         seeds: within("--seeds", options.seeds, SEEDS_MAX)?,
@@ -416,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_is_refused_in_a_line() {
+    fn what_the_bed_does_not_have_is_refused_in_a_line() {
         let told = error_of(RunOptions {
             id: "memory".into(),
             bed: BedKind::Uml,
@@ -426,13 +457,21 @@ mod tests {
             told.is_usage() && told.to_string().contains("--bed does not apply"),
             "{told}"
         );
-        let told = error_of(RunOptions {
-            id: "000-rto".into(),
-            ..RunOptions::default()
-        });
-        assert!(
-            told.to_string().starts_with("experiment `000-rto` needs "),
-            "{told}"
-        );
+        let needing = all()
+            .into_iter()
+            .filter(|experiment| experiment.needs().is_some());
+        let needing: Vec<&str> = needing.map(|experiment| experiment.id).collect();
+        assert_eq!(needing, ["000-rto", "000-nasa-rto"]);
+        if !crate::bed::native::sets_initial_rto() {
+            let told = error_of(RunOptions {
+                id: "000-rto".into(),
+                ..RunOptions::default()
+            });
+            assert!(
+                told.to_string()
+                    .starts_with("experiment `000-rto` needs a kernel whose initial"),
+                "{told}"
+            );
+        }
     }
 }

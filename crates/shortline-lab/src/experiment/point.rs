@@ -1,8 +1,7 @@
 //! A point of an experiment: everything that a run depends on but the server and the seed.
 //!
 //! Points are data, kept in `plan.json` with the results, so that a later run knows whether
-//! it would repeat what is kept. What a point asks for and the lab cannot do yet is told by
-//! [`Point::missing`] before anything is made.
+//! it would repeat what is kept.
 
 use std::time::Duration;
 
@@ -82,6 +81,9 @@ pub struct Setup {
     /// How many writers the server of paper 001 has; none is as many
     /// as usual.
     pub writers: Option<u32>,
+    /// How many processes the generator is.
+    #[serde(default = "one_process", skip_serializing_if = "is_one")]
+    pub generators: u32,
     /// How long after the last arrival the generator waits for what is still under way, in
     /// seconds; what is not over then has failed.
     pub drain_s: u64,
@@ -115,9 +117,19 @@ impl Setup {
             speech: Speech::default(),
             loopback: false,
             writers: None,
+            generators: one_process(),
             drain_s: 30,
         }
     }
+}
+
+/// What a plan says that says nothing of it: those of earlier versions.
+fn one_process() -> u32 {
+    1
+}
+
+fn is_one(processes: &u32) -> bool {
+    *processes == 1
 }
 
 impl Arrivals {
@@ -182,6 +194,20 @@ impl Point {
         Self { x: Some(x), ..self }
     }
 
+    /// The same over an uplink of another rate; links that the clients are behind stay the same
+    /// share of it.
+    #[must_use]
+    pub fn at_rate(mut self, rate: Rate) -> Self {
+        let factor = rate.bps() as f64 / self.rate.bps() as f64;
+        let groups = self.setup.environment.groups.iter_mut();
+        for way in groups.flat_map(|group| [&mut group.down, &mut group.up]) {
+            // At least a bit a second: the path's own check refuses a link that lets nothing through.
+            let scaled = |own: Rate| Rate::from_bps(((own.bps() as f64 * factor) as u64).max(1));
+            way.rate = way.rate.map(scaled);
+        }
+        Self { rate, ..self }
+    }
+
     /// The same with something else in its setup.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
@@ -219,13 +245,6 @@ impl Point {
         };
         let all = (0..).map(|period| overload(f64::from(period)));
         all.take_while(|(begin_s, _)| *begin_s < end_s).collect()
-    }
-
-    /// What it needs that the lab does not have yet.
-    pub fn missing(&self) -> Option<&'static str> {
-        // What the bed only notes would be the very thing that such points differ in.
-        let rto = self.label.starts_with("rto-");
-        rto.then_some("a kernel whose initial timeout can be set")
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::catalogue::{Design, Experiment, Kind};
 use super::figures::Figures;
 use super::plan::{Plan, write_json};
-use super::{kept, memory, pass, throughput, uplink_table};
+use super::{bookstore, kept, memory, pass, throughput, uplink_table};
 use crate::bed::BedKind;
 use crate::report::{self as page, claims};
 use crate::{LabError, plot};
@@ -58,6 +58,7 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
         Kind::Uplink(_) => kept::whole_runs(folder, &Plan::read(folder)?) > 0,
         Kind::Throughput => folder.join(throughput::RESULTS).exists(),
         Kind::Memory => folder.join(memory::RESULTS).exists(),
+        Kind::Bookstore(_) => folder.join(bookstore::RESULTS).exists(),
     })
 }
 
@@ -74,6 +75,7 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
         }
         Kind::Throughput => (throughput::report(folder)?, None),
         Kind::Memory => (memory::report(folder)?, None),
+        Kind::Bookstore(_) => (bookstore::report(folder)?, None),
     };
     let report_file = folder.join("report.txt");
     fs::write(&report_file, &text).map_err(LabError::file(&report_file))?;

@@ -196,6 +196,7 @@ impl Run<'_> {
             sources: meter.sources(),
             abort: setup.environment.abort,
             drain_s: setup.drain_s,
+            processes: setup.generators,
         };
         let before = meter.total(running.pid())?;
         let generator = load::start(self.lab, &meter.client_place(), &server_setup, &load)?;
@@ -204,8 +205,8 @@ impl Run<'_> {
         let patience = setup.environment.abort.map_or(Duration::ZERO, tries);
         let drain = Duration::from_secs(setup.drain_s) + patience;
         let limit = self.point.length() + drain + Duration::from_secs(30);
-        let instruments = meter.instruments(running.pid(), generator.pid())?;
-        let samples = meter.samples_while(running.pid(), || generator.finish("load", limit))?;
+        let instruments = meter.instruments(running.pid(), generator.pids())?;
+        let samples = meter.samples_while(running.pid(), || generator.finish(limit))?;
         let seen = instruments.map(Instruments::stop).transpose()?;
         if let Some(seen) = &seen {
             let path = samples_file(self.folder, &server.to_string());
@@ -302,10 +303,10 @@ impl Meter {
     fn instruments(
         &self,
         server_pid: i32,
-        generator_pid: i32,
+        generator_pids: Vec<i32>,
     ) -> Result<Option<Instruments>, LabError> {
         match self {
-            Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pid)).map(Some),
+            Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pids)).map(Some),
             Self::Admin(_) => Ok(None),
         }
     }

@@ -5,8 +5,10 @@
 //! start on processors with AMX: it sets the registers of its processes by
 //! `PTRACE_SETREGSET` with a buffer of 2696 bytes, and the host takes only its whole set
 //! (11008 bytes there). [`build`] makes one from Debian's `linux-source-6.1`, with the options of
-//! `kernel.config` and with `register_set.patch`, which mends that. It is kept in the user's
-//! cache and serves both beds.
+//! `kernel.config` and two patches: `register_set.patch` mends that, and `initial_rto.patch` makes
+//! the time that a SYN or SYN-ACK waits for its answer, a constant in Linux (1 s, RFC 6298) which
+//! only a BPF program can change, a parameter of each network namespace:
+//! `net.ipv4.tcp_timeout_init_ms`. It is kept in the user's cache and serves both beds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +19,16 @@ use crate::{LabError, command};
 /// Debian's source of the kernel, unpacked from its package.
 const SOURCE: &str = "linux-source-6.1";
 const SOURCE_ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
-/// The built kernel's file in the cache.
-const BUILT: &str = "linux-6.1-time-travel";
+/// The built kernel's file in the cache; a new name with every change of patches or options, so
+/// that what an earlier version built is not taken for it.
+const BUILT: &str = "linux-6.1-time-travel-initial-rto";
+/// What earlier versions built.
+const EARLIER: &str = "linux-6.1-time-travel";
 const CONFIG: &str = include_str!("kernel.config");
-const PATCH: &str = include_str!("register_set.patch");
+const PATCHES: [(&str, &str); 2] = [
+    ("register_set.patch", include_str!("register_set.patch")),
+    ("initial_rto.patch", include_str!("initial_rto.patch")),
+];
 
 /// What the guest's clock does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +45,8 @@ pub struct Kernel {
     /// Its file.
     pub program: PathBuf,
     time: Time,
+    /// Whether it was built here.
+    own: bool,
 }
 
 impl Kernel {
@@ -45,13 +55,17 @@ impl Kernel {
     /// # Errors
     /// Says which package or command brings one.
     pub fn find(time: Time) -> Result<Self, LabError> {
-        let built = cache_folder()?.join(BUILT);
-        let program = if built.is_file() {
+        let cache = cache_folder()?;
+        let built = cache.join(BUILT);
+        let own = built.is_file();
+        let program = if own {
             built
         } else if time == Time::Virtual {
-            return Err(LabError::NoKernel(
-                "a guest in virtual time needs a kernel of its own",
-            ));
+            return Err(LabError::NoKernel(if cache.join(EARLIER).is_file() {
+                "the kernel in the cache is of an earlier version, without the initial timeout"
+            } else {
+                "a guest in virtual time needs a kernel of its own"
+            }));
         } else if has_amx() {
             return Err(LabError::NoKernel(
                 "Debian's user-mode-linux cannot start on a processor with AMX",
@@ -59,7 +73,12 @@ impl Kernel {
         } else {
             command::find("linux.uml", "user-mode-linux")?
         };
-        Ok(Self { program, time })
+        Ok(Self { program, time, own })
+    }
+
+    /// Whether the initial timeout of TCP can be set in it.
+    pub fn sets_initial_rto(&self) -> bool {
+        self.own
     }
 
     /// What its command line says about time.
@@ -110,21 +129,20 @@ pub fn build() -> Result<PathBuf, LabError> {
 
 fn build_in(folder: &Path, built: &Path) -> Result<(), LabError> {
     let source = folder.join(SOURCE);
-    let patch = folder.join("register_set.patch");
     let log = folder.join("build.log");
-    fs::write(&patch, PATCH).map_err(LabError::file(&patch))?;
     let step = |what: &str, folder: &Path, words: &[&str]| step(what, folder, &log, words);
-    let patch = patch.display().to_string();
     step(
         "unpacking",
         folder,
         &["tar", "--extract", "--file", SOURCE_ARCHIVE],
     )?;
-    step(
-        "patching",
-        &source,
-        &["patch", "--strip=1", "--input", &patch],
-    )?;
+    for (name, text) in PATCHES {
+        let patch = folder.join(name);
+        fs::write(&patch, text).map_err(LabError::file(&patch))?;
+        let patch = patch.display().to_string();
+        let words = ["patch", "--strip=1", "--input", &patch];
+        step(&format!("patching ({name})"), &source, &words)?;
+    }
     step("configuring", &source, &["make", "ARCH=um", "defconfig"])?;
     add_options(&source)?;
     step("configuring", &source, &["make", "ARCH=um", "olddefconfig"])?;

@@ -57,8 +57,8 @@ pub struct Subject {
     pub device: String,
     /// The server.
     pub server_pid: i32,
-    /// The generator, wherever it is.
-    pub generator_pid: i32,
+    /// The generator's processes, wherever they are.
+    pub generator_pids: Vec<i32>,
 }
 
 /// What was seen.
@@ -142,20 +142,24 @@ impl Drop for Instruments {
 fn look_until(ended: &AtomicBool, subject: &Subject) -> io::Result<Seen> {
     let mut sockets = Sockets::open()?;
     let mut queue = Queue::open(&subject.device)?;
-    let mut watched = [subject.server_pid, subject.generator_pid].map(Watched::new);
+    let mut server = Watched::new(subject.server_pid);
+    let generators = subject.generator_pids.iter().copied();
+    let mut generators: Vec<Watched> = generators.map(Watched::new).collect();
     let (begin, cpu_begin) = (Instant::now(), thread_cpu());
     let mut seen = Seen::default();
     let mut last_at = Duration::ZERO;
     while !ended.load(Ordering::Relaxed) && seen.samples.len() < SAMPLES_MAX {
         let (at, cpu_before) = (begin.elapsed(), thread_cpu());
-        let [server, generator] = &mut watched;
         seen.samples.push(Sample {
             at_s: at.as_secs_f64(),
             sockets: sockets.count()?,
             counters: counters::read()?,
             queue: queue.read()?,
             server: server.usage(at),
-            generator: generator.usage(at),
+            generator: generators
+                .iter_mut()
+                .map(|generator| generator.usage(at))
+                .sum(),
         });
         let cost = &mut seen.cost;
         cost.gap_s_max = cost.gap_s_max.max((at - last_at).as_secs_f64());
@@ -197,7 +201,7 @@ mod tests {
             namespace: "no-such-namespace".into(),
             device: "lo".into(),
             server_pid: 1,
-            generator_pid: 1,
+            generator_pids: vec![1],
         };
         let error = Instruments::start(subject).unwrap_err().to_string();
         assert!(
@@ -214,7 +218,7 @@ mod tests {
             namespace: String::new(),
             device: "lo".into(),
             server_pid: own,
-            generator_pid: own,
+            generator_pids: vec![own],
         };
         let seen = std::thread::scope(|scope| {
             let looking = scope.spawn(|| look_until(&ended, &subject));

@@ -1,6 +1,7 @@
 //! Processor time and memory of a process and its descendants. To find these takes a look at every
 //! process of the machine, so both are read once a second and repeated in between.
 
+use std::iter::Sum;
 use std::time::Duration;
 
 use crate::proc_fs;
@@ -14,6 +15,15 @@ pub struct Usage {
     pub cpu_s: f64,
     /// Resident memory now, in bytes; shared pages count for each.
     pub resident_bytes: u64,
+}
+
+impl Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, usage| Self {
+            cpu_s: sum.cpu_s + usage.cpu_s,
+            resident_bytes: sum.resident_bytes + usage.resident_bytes,
+        })
+    }
 }
 
 /// A process that is looked at.

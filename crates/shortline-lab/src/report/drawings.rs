@@ -2,8 +2,8 @@
 
 use shortline_load::record::RequestRecord;
 
-use super::Results;
 use super::series::{self, FLUID_PS, OPTIMUM, Series};
+use super::{Results, by_group};
 use crate::drawing::{self, Axis, Frame, Line, Points};
 use crate::experiment::claim::{Plot, fair_of};
 use crate::experiment::figures::{PointFigures, RunFigures};
@@ -33,8 +33,8 @@ const ACROSS: [Plot; 4] = [Plot::Mean, Plot::Slowdown, Plot::Requests, Plot::Byt
 pub struct Drawing {
     /// Which.
     pub plot: Plot,
-    /// At which point; nothing if over all.
-    pub point: Option<String>,
+    /// Of which point or group of clients; nothing if of all.
+    pub part: Option<String>,
     /// What stands above it.
     pub caption: String,
     /// Its lines.
@@ -46,11 +46,30 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// With axes as wide as the lines, and nothing shaded.
+    pub(super) fn plain(
+        plot: Plot,
+        part: Option<String>,
+        caption: String,
+        lines: Vec<Line>,
+        axes: (String, String),
+    ) -> Self {
+        Self {
+            plot,
+            part,
+            caption,
+            lines,
+            axes,
+            x_range: None,
+            shaded: Vec::new(),
+        }
+    }
+
     /// The name of the file with its data.
     pub fn file(&self) -> String {
         let name = name(self.plot);
-        match &self.point {
-            Some(point) => format!("{point}-{name}.csv"),
+        match &self.part {
+            Some(part) => format!("{part}-{name}.csv"),
             None => format!("{name}.csv"),
         }
     }
@@ -88,6 +107,8 @@ pub fn name(plot: Plot) -> &'static str {
         Plot::Slowdown => "slowdown",
         Plot::Requests => "requests",
         Plot::Bytes => "bytes",
+        Plot::MeanByGroup => "mean-by-group",
+        Plot::GainByGroup => "gain-by-group",
         Plot::OverTime => "over-time",
         Plot::FirstByte => "first-byte",
         Plot::Complementary => "complementary",
@@ -106,11 +127,13 @@ type Format = fn(f64) -> String;
 fn scales(plot: Plot) -> ((bool, bool), (Format, Format)) {
     let plain: Format = drawing::number;
     match plot {
-        Plot::Mean | Plot::OverTime | Plot::FirstByte | Plot::ByPercentile => {
+        Plot::Mean | Plot::MeanByGroup | Plot::OverTime | Plot::FirstByte | Plot::ByPercentile => {
             ((false, true), (plain, time_on_axis))
         }
         Plot::Slowdown | Plot::Variance => ((false, true), (plain, plain)),
-        Plot::Requests | Plot::Connections | Plot::Drops => ((false, false), (plain, plain)),
+        Plot::Requests | Plot::GainByGroup | Plot::Connections | Plot::Drops => {
+            ((false, false), (plain, plain))
+        }
         Plot::Bytes => ((false, false), (plain, bytes)),
         Plot::Complementary => ((true, true), (time_on_axis, plain)),
         Plot::BySize => ((true, true), (bytes_of_size, time_on_axis)),
@@ -140,20 +163,21 @@ pub fn across(results: &Results<'_>) -> Vec<Drawing> {
             Plot::Bytes => ("bytes of the bodies received", "bytes"),
             _ => ("mean response time", ""),
         };
-        Drawing {
+        let axes = (results.axis.into(), y.into());
+        Drawing::plain(
             plot,
-            point: None,
-            caption: caption.into(),
-            lines: lines_across(results, plot),
-            axes: (results.axis.into(), y.into()),
-            x_range: None,
-            shaded: Vec::new(),
-        }
+            None,
+            caption.into(),
+            lines_across(results, plot),
+            axes,
+        )
     };
-    ACROSS.into_iter().filter(asked).map(drawing).collect()
+    let of_all = ACROSS.into_iter().filter(asked).map(drawing);
+    of_all.chain(by_group::drawings(results)).collect()
 }
 
-fn shows(results: &Results<'_>, plot: Plot) -> bool {
+/// Whether the experiment has a figure with that plot.
+pub(super) fn shows(results: &Results<'_>, plot: Plot) -> bool {
     let figures = results.experiment.figures.iter();
     figures
         .flat_map(|figure| figure.shows)
@@ -195,7 +219,9 @@ fn value_across(run: &RunFigures, plot: Plot, seconds: u64) -> Option<f64> {
     }
 }
 
-fn line_across(
+/// A line with a point for each point of the experiment of which there is a figure; `value` is told
+/// how many seconds requests arrived.
+pub(super) fn line_across(
     results: &Results<'_>,
     name: &str,
     value: impl Fn(&PointFigures, u64) -> Option<Spread>,
@@ -257,7 +283,7 @@ fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
         .fold(1.0, f64::max);
     Drawing {
         plot,
-        point: Some(point.label.clone()),
+        part: Some(point.label.clone()),
         caption,
         axes: (x.into(), y.into()),
         x_range: over_time.then_some((0.0, point.seconds as f64)),

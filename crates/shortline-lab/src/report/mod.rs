@@ -6,6 +6,7 @@
 //! beside our figures, tables with the optimum, plots as inline SVG. It follows the reader's
 //! choice of light or dark, and is narrow enough for a phone.
 
+mod by_group;
 pub mod claims;
 mod data;
 mod document;

@@ -138,9 +138,9 @@ fn drawings(drawings: &[Drawing]) -> Result<Markup, Box<dyn std::error::Error>> 
 fn figure_id(drawing: &Drawing) -> String {
     let name = name(drawing.plot);
     drawing
-        .point
+        .part
         .as_ref()
-        .map_or(name.to_owned(), |point| format!("{point}-{name}"))
+        .map_or(name.to_owned(), |part| format!("{part}-{name}"))
 }
 
 fn means(results: &Results<'_>) -> Markup {

@@ -42,7 +42,9 @@ async fn queue_and_connection(mode: LinkMode) -> (Queue, Arc<Transport>, TcpStre
 
 /// Submits a job and grants it a quantum.
 fn granted(queue: &mut Queue, transport: &Arc<Transport>, now_ns: u64) -> JobId {
-    let id = queue.submit(transport, 1_000_000, None, now_ns).unwrap();
+    let id = queue
+        .submit(transport, Length::Known(1_000_000), None, now_ns)
+        .unwrap();
     queue.dispatch(now_ns);
     assert_eq!(queue.take_grant(id), Some(QUANTUM));
     id
@@ -90,7 +92,7 @@ async fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
     let other = granted(&mut queue, &transport, 2 * SECOND);
     queue.hand_over(other, QUANTUM);
     let waiting = queue
-        .submit(&transport, 2_000_000, None, 2 * SECOND)
+        .submit(&transport, Length::Known(2_000_000), None, 2 * SECOND)
         .unwrap();
     queue.remove(written);
     queue.remove(waiting);
@@ -179,7 +181,9 @@ fn priority(transport: &Transport) -> u32 {
 async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
     let (mut queue, transport, _client) = banded_queue_and_connection().await;
     assert_eq!(priority(&transport), 0, "before the first response");
-    let id = queue.submit(&transport, 60_000, None, 0).unwrap();
+    let id = queue
+        .submit(&transport, Length::Known(60_000), None, 0)
+        .unwrap();
     let mut seen = Vec::new();
     for _ in 0..8 {
         queue.dispatch(0);
@@ -187,7 +191,7 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
         seen.push(priority(&transport));
         queue.hand_over(id, 8000);
         transport.drained();
-        queue.want(id, None);
+        queue.want(id, None, 0);
     }
     // 60 and 52 KB, then 44 to 12, and 4 at the end.
     assert_eq!(seen, [5, 5, 4, 4, 4, 4, 4, 3]);
@@ -198,17 +202,21 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
 #[tokio::test]
 async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     let (mut queue, transport, _client) = banded_queue_and_connection().await;
-    let large = queue.submit(&transport, 1_000_000, None, 0).unwrap();
+    let large = queue
+        .submit(&transport, Length::Known(1_000_000), None, 0)
+        .unwrap();
     queue.dispatch(0);
     assert_eq!(priority(&transport), 5);
     // What the large one sends stands before the small one, which makes it urgent.
     queue.hand_over(large, BANDS_QUANTUM_BYTES);
-    let small = queue.submit(&transport, 500, None, 0).unwrap();
+    let small = queue
+        .submit(&transport, Length::Known(500), None, 0)
+        .unwrap();
     queue.dispatch(0);
     assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
     queue.transport_drained(&transport);
     transport.drained();
-    queue.want(large, None);
+    queue.want(large, None, 0);
     queue.dispatch(0);
     assert!(queue.take_grant(small).is_some() && queue.take_grant(large).is_some());
     assert_eq!(priority(&transport), 1, "both may send, the small one too");
@@ -217,7 +225,7 @@ async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     transport.drained();
     queue.hand_over(large, BANDS_QUANTUM_BYTES);
     transport.drained();
-    queue.want(large, None);
+    queue.want(large, None, 0);
     queue.dispatch(0);
     assert_eq!(priority(&transport), 5);
     assert_eq!(queue.band_changes_total, 3);
@@ -229,10 +237,60 @@ async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
     for now_ns in 1..=3 {
         granted(&mut queue, &transport, now_ns);
     }
-    let waiting = queue.submit(&transport, 1_000_000, None, 4).unwrap();
+    let waiting = queue
+        .submit(&transport, Length::Known(1_000_000), None, 4)
+        .unwrap();
     assert!(queue.dispatch(4).is_some(), "to be looked at again");
     assert_eq!(queue.take_grant(waiting), None);
     queue.transport_drained(&transport);
     assert_eq!(queue.dispatch(5), None);
     assert_eq!(queue.take_grant(waiting), Some(QUANTUM));
+}
+
+#[tokio::test]
+async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
+    for (known_bytes, unknown_first) in [(40_000, false), (60_000, true)] {
+        let (mut queue, one, _client) = queue_and_connection(LinkMode::Paced).await;
+        let (_, other, _other_client) = queue_and_connection(LinkMode::Paced).await;
+        let unknown = queue.submit(&one, Length::Unknown, None, 0).unwrap();
+        queue.hand_over(unknown, 50_000);
+        one.drained();
+        queue
+            .submit(&other, Length::Known(known_bytes), None, 0)
+            .unwrap();
+        let first = queue.scheduler.peek(0).unwrap();
+        assert_eq!(
+            first == unknown,
+            unknown_first,
+            "beside {known_bytes} bytes"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_response_of_unknown_length_ends_where_it_says() {
+    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
+    let id = queue
+        .submit(&transport, Length::Unknown, None, SECOND)
+        .unwrap();
+    queue.dispatch(SECOND);
+    assert_eq!(queue.take_grant(id), Some(QUANTUM));
+    queue.hand_over(id, QUANTUM);
+    queue.complete(id);
+    let charged = queue.charged_total;
+    let job = queue.remove(id).unwrap();
+    assert_eq!((job.work_done, job.remaining()), (u64::from(QUANTUM), 0));
+    assert_eq!(queue.charged_total, charged, "nothing of it was aborted");
+}
+
+#[tokio::test]
+async fn a_grant_is_for_what_is_at_hand() {
+    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
+    let id = queue
+        .submit(&transport, Length::Known(1_000_000), None, SECOND)
+        .unwrap();
+    queue.offer(id, 100);
+    queue.dispatch(SECOND);
+    assert_eq!(queue.take_grant(id), Some(100));
+    assert_eq!(queue.charged_total, 100 + 52 + 14);
 }

@@ -69,6 +69,11 @@ impl Connector {
         })
     }
 
+    /// The address its connections come from, if it was said.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+
     /// The same from that address.
     pub(super) fn from(&self, source: IpAddr) -> Self {
         Self {

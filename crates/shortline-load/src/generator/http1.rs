@@ -6,6 +6,7 @@
 //! as a browser's stop button does. A kept connection that the server has closed meanwhile
 //! costs another try, on the next connection, and no failure.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -66,6 +67,11 @@ impl Http1 {
     /// Whether a connection serves more than one request.
     pub(super) fn keeps_connections(&self) -> bool {
         self.uses_max > NonZeroU32::MIN
+    }
+
+    /// The address its connections come from, if it was said.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.connector.source()
     }
 
     /// Fetches `path` to its last byte.

@@ -6,6 +6,7 @@
 //! per connection, a connection that has had K streams takes no more and ends with its
 //! last. Windows are those of a common browser: 6 MiB a stream, 15 MiB a connection.
 
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -68,6 +69,11 @@ impl Http2 {
             uses_max: uses_max.map_or(u32::MAX, NonZeroU32::get),
             open: Mutex::default(),
         }
+    }
+
+    /// The address its connections come from, if it was said.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.connector.source()
     }
 
     /// Fetches `path` to its last byte.

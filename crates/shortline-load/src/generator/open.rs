@@ -15,13 +15,13 @@ use crate::trace::Request;
 pub(super) async fn start(
     shared: Arc<Shared>,
     setup: ClientSetup,
-    schedule: Vec<Request>,
+    schedule: Vec<(u64, Request)>,
     slots: Arc<Semaphore>,
 ) -> io::Result<()> {
     let alarm = Alarm::new()?;
     let clients = setup.clients();
     shared.begin(Instant::now() + HEAD_START);
-    for (order, request) in (0..).zip(schedule) {
+    for (order, request) in schedule {
         sleep_until(&alarm, shared.instant(request.at_ns)).await?;
         let slot = Arc::clone(&slots)
             .acquire_owned()

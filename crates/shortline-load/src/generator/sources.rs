@@ -4,8 +4,7 @@
 //! requests, belongs to the source in whose part of `0..1` the number
 //! `frac(i / phi)` falls, the parts being as long as the shares (phi is the golden ratio; these
 //! numbers fill the interval evenly, however many there are). So every stretch of a run has its
-//! share of each source, and whoever has the records of an open loop, which are in the order of the
-//! schedule, knows their sources.
+//! share of each source; a record says which address it was.
 
 use std::net::IpAddr;
 use std::str::FromStr;

@@ -27,24 +27,24 @@ use crate::workload::{SiteFile, User, UserModel};
 pub(super) const DESCRIPTORS_MAX: NonZeroUsize =
     NonZeroUsize::new(4).expect("invariant: 4 is not 0");
 
-/// Starts all users and waits for the end of the run's length.
+/// Starts the users of these numbers and waits for the end of the run's length.
 pub(super) async fn start(
     shared: Arc<Shared>,
     setup: ClientSetup,
-    count: usize,
+    numbers: Vec<u64>,
     model: Arc<UserModel>,
     slots: Arc<Semaphore>,
 ) -> io::Result<()> {
     shared.begin(Instant::now() + HEAD_START);
-    for number in 0..count {
+    for number in numbers {
         let slot = Arc::clone(&slots)
             .acquire_owned()
             .await
             .expect("invariant: the semaphore is never closed");
         let (shared, model) = (Arc::clone(&shared), Arc::clone(&model));
-        let client = setup.client(setup.source_of(number as u64));
+        let client = setup.client(setup.source_of(number));
         tokio::spawn(async move {
-            let user = model.user(number as u64);
+            let user = model.user(number);
             Browser::new(&shared, client, user).browse().await;
             drop(slot);
         });

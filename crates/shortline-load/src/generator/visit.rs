@@ -1,5 +1,6 @@
 //! One request from its start to its record: tries, patience and the end of the run.
 
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -173,6 +174,14 @@ impl Client {
         }
     }
 
+    /// The address it comes from, if it was said.
+    fn source(&self) -> Option<IpAddr> {
+        match self {
+            Self::Http1(client) => client.source(),
+            Self::Http2(client) => client.source(),
+        }
+    }
+
     async fn fetch(&self, request: &Request, seen: &mut Observed) -> Result<(), Failure> {
         match self {
             Self::Http1(client) => client.fetch(&request.path, request.bytes, seen).await,
@@ -201,6 +210,7 @@ pub(super) async fn visit(shared: &Shared, client: &Client, request: &Request, o
         first_byte_s: seen.first_byte_s,
         response_time_s,
         failure: result.err(),
+        source: client.source(),
     };
     shared.records.lock().push((order, record));
 }

@@ -11,6 +11,8 @@ use super::RequestRecord;
 use crate::trace::csv_field;
 
 const HEADER: &str = "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error";
+/// The column that follows where the run was told its sources.
+const SOURCE: &str = ",source";
 const FIELDS_AFTER_PATH: usize = 9;
 /// The longest line read, in bytes: the longest path a trace may hold is far below it.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -31,7 +33,7 @@ pub enum RecordProblem {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first line is not the header.
-    #[error("line 1: want the header `{HEADER}`")]
+    #[error("line 1: want the header `{HEADER}`, or with `{SOURCE}` after it")]
     Header,
     /// A field is not what its column wants.
     #[error("line {line}: {column} `{value}`: want {want}")]
@@ -77,14 +79,16 @@ pub fn read_records(path: &Path) -> Result<Vec<RequestRecord>, RecordError> {
         })
 }
 
-/// Writes records to any stream, as [`write_records`] does to a file.
+/// Writes records to any stream, as [`write_records`] does to a file; sources are a column if a
+/// record has one.
 ///
 /// # Errors
 /// Whatever the stream says.
 pub fn write_records_to(out: &mut impl Write, records: &[RequestRecord]) -> io::Result<()> {
-    writeln!(out, "{HEADER}")?;
+    let sources = records.iter().any(|record| record.source.is_some());
+    writeln!(out, "{HEADER}{}", if sources { SOURCE } else { "" })?;
     for record in records {
-        writeln!(
+        write!(
             out,
             "{:.6},{},{},{},{},{},{:.6},{},{},{:.6},{}",
             record.at_s,
@@ -99,6 +103,11 @@ pub fn write_records_to(out: &mut impl Write, records: &[RequestRecord]) -> io::
             record.response_time_s,
             record.failure.map(|f| f.to_string()).unwrap_or_default(),
         )?;
+        match record.source {
+            Some(address) => writeln!(out, ",{address}")?,
+            None if sources => writeln!(out, ",")?,
+            None => writeln!(out)?,
+        }
     }
     Ok(())
 }
@@ -114,30 +123,39 @@ fn optional(seconds: Option<f64>) -> String {
 pub fn read_records_from(mut input: impl BufRead) -> Result<Vec<RequestRecord>, RecordProblem> {
     let mut records = Vec::new();
     let mut text = String::new();
+    let mut sources = false;
     for line in 1.. {
         text.clear();
         if input.by_ref().take(LINE_BYTES_MAX).read_line(&mut text)? == 0 {
             break;
         }
         match (line, text.trim_end()) {
-            (1, HEADER) => {}
-            (1, _) => return Err(RecordProblem::Header),
+            (1, header) => match header.strip_prefix(HEADER) {
+                Some("") => {}
+                Some(SOURCE) => sources = true,
+                _ => return Err(RecordProblem::Header),
+            },
             (_, "") => {}
-            (line, text) => records.push(parse_line(line, text)?),
+            (line, text) => records.push(parse_line(line, text, sources)?),
         }
     }
     Ok(records)
 }
 
-fn parse_line(line: usize, text: &str) -> Result<RequestRecord, RecordProblem> {
+fn parse_line(line: usize, text: &str, sources: bool) -> Result<RequestRecord, RecordProblem> {
     // The path may hold commas, and nothing after it may: count from the end.
-    let mut after_path: Vec<&str> = text.rsplitn(FIELDS_AFTER_PATH + 1, ',').collect();
+    let fields_after_path = FIELDS_AFTER_PATH + usize::from(sources);
+    let mut after_path: Vec<&str> = text.rsplitn(fields_after_path + 1, ',').collect();
     let Some((at, path)) = after_path.pop().and_then(|rest| rest.split_once(',')) else {
         return Err(RecordProblem::Field {
             line,
             column: "line",
             value: text.chars().take(60).collect(),
-            want: "eleven fields",
+            want: if sources {
+                "twelve fields"
+            } else {
+                "eleven fields"
+            },
         });
     };
     let mut fields = Fields {
@@ -157,6 +175,10 @@ fn parse_line(line: usize, text: &str) -> Result<RequestRecord, RecordProblem> {
         (1, "") => None,
         (_, name) => Some(fields.parse("error", name, "a kind of failure where ok is 0")?),
     };
+    let source = match fields.take() {
+        "" => None,
+        address => Some(fields.parse("source", address, "an IP address")?),
+    };
     Ok(RequestRecord {
         at_s,
         path: path.trim_matches('"').to_owned(),
@@ -168,6 +190,7 @@ fn parse_line(line: usize, text: &str) -> Result<RequestRecord, RecordProblem> {
         first_byte_s,
         response_time_s,
         failure,
+        source,
     })
 }
 
@@ -262,6 +285,29 @@ mod tests {
     }
 
     #[test]
+    fn sources_are_a_column_after_the_others_if_there_are_any() {
+        let from = |source: Option<&str>| RequestRecord {
+            source: source.map(|address| address.parse().unwrap()),
+            ..record()
+        };
+        let records = [from(None), from(Some("10.92.3.1"))];
+        let mut text = Vec::new();
+        write_records_to(&mut text, &records).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], format!("{HEADER},source"));
+        assert!(lines[1].ends_with(",status-503,"), "{}", lines[1]);
+        assert!(lines[2].ends_with(",status-503,10.92.3.1"), "{}", lines[2]);
+        assert_eq!(read_records_from(text.as_bytes()).unwrap(), records);
+
+        let wrong = format!("{HEADER},source\n1,/a,1,0,1,1,0,0,0,0,,here\n");
+        assert_eq!(
+            read_records_from(wrong.as_bytes()).unwrap_err().to_string(),
+            "line 2: source `here`: want an IP address"
+        );
+    }
+
+    #[test]
     fn a_file_reads_back() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("r.csv");
@@ -313,14 +359,14 @@ mod tests {
         fn any_record_reads_back(
             times in proptest::collection::vec(0u32..2_000_000_000, 5),
             path in "/[a-z,%?=]{0,12}", size: u64, received: u64, tries: u32,
-            connected: bool, failure in any_failure(),
+            connected: bool, failure in any_failure(), source in any::<Option<std::net::IpAddr>>(),
         ) {
             // Six places are kept.
             let s = |i: usize| f64::from(times[i]) / 1e6;
             let record = RequestRecord {
                 at_s: s(0), path, size, received, tries, lag_s: s(1),
                 connect_s: connected.then(|| s(2)), first_byte_s: connected.then(|| s(3)),
-                response_time_s: s(4), failure,
+                response_time_s: s(4), failure, source,
             };
             let mut text = Vec::new();
             write_records_to(&mut text, std::slice::from_ref(&record)).unwrap();

@@ -1,10 +1,11 @@
 //! What an operator chooses for admission, each with its default.
 
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
 use super::estimate::Estimator;
+use crate::Aging;
 use crate::units::{Span, UnitError, excerpt};
 
 /// How requests are admitted.
@@ -16,16 +17,26 @@ pub struct AdmissionConfig {
     pub capacity: Capacity,
     /// How service times are estimated.
     pub estimator: Estimator,
-    /// The most requests that wait at once.
+    /// The most requests that wait at once. None may where it is 0.
     pub queue_max: usize,
     /// The most types told apart, beside the one for all others.
     pub types_max: usize,
     /// The service time of a type before any request of any type has ended, in nanoseconds.
     pub service_ns_prior: u64,
+    /// A request is refused on arrival if it is expected to wait longer than this, in
+    /// nanoseconds; `None` sheds nothing.
+    pub shed_wait_ns: Option<NonZeroU64>,
+    /// If nothing starts or ends for so long, in nanoseconds, while requests wait, the next one
+    /// starts whatever the load: what runs may wait for a lock that only a request in the queue
+    /// makes its session give back. `None` never does so.
+    pub stall_ns: Option<NonZeroU64>,
+    /// Everything starts at once; what would have waited is only counted.
+    pub dry_run: bool,
 }
 
 impl Default for AdmissionConfig {
-    /// Shortest job first at a capacity without limit, 10,000 waiters, 1000 types.
+    /// Shortest job first at a capacity without limit, 10,000 waiters, 1000 types, 10 ms for the
+    /// first request, an escape after 10 s.
     fn default() -> Self {
         Self {
             order: Order::Sjf,
@@ -34,6 +45,9 @@ impl Default for AdmissionConfig {
             queue_max: 10_000,
             types_max: 1000,
             service_ns_prior: 10_000_000,
+            shed_wait_ns: None,
+            stall_ns: NonZeroU64::new(10_000_000_000),
+            dry_run: false,
         }
     }
 }
@@ -45,6 +59,9 @@ pub enum Order {
     Fifo,
     /// Shortest estimate first (002 3.2).
     Sjf,
+    /// Shortest estimate first as long as that makes nobody wait for longer than so many times
+    /// its own expected service (002 3.2).
+    SjfAging(Aging),
 }
 
 /// How much may run at once.
@@ -54,11 +71,13 @@ pub enum Capacity {
     Off,
     /// A sum of estimates, in nanoseconds of service.
     Fixed(NonZeroU64),
+    /// What lets the backend do most, found while it works.
+    Auto,
 }
 
 /// A text that is no capacity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("capacity `{value}`: {problem}; write it like 500ms, 20s or off")]
+#[error("capacity `{value}`: {problem}; write it like 500ms, 20s, auto or off")]
 pub struct CapacityError {
     value: String,
     problem: Problem,
@@ -86,22 +105,16 @@ impl Capacity {
                 problem: Problem::Zero,
             })
     }
-
-    /// The limit, in nanoseconds; `None` without one.
-    pub(super) fn limit_ns(self) -> Option<u64> {
-        match self {
-            Capacity::Off => None,
-            Capacity::Fixed(capacity_ns) => Some(capacity_ns.get()),
-        }
-    }
 }
 
 impl FromStr for Capacity {
     type Err = CapacityError;
 
     fn from_str(text: &str) -> Result<Self, CapacityError> {
-        if text == "off" {
-            return Ok(Self::Off);
+        match text {
+            "off" => return Ok(Self::Off),
+            "auto" => return Ok(Self::Auto),
+            _ => {}
         }
         let span: Span = text.parse().map_err(|error| CapacityError {
             value: excerpt(text),
@@ -115,6 +128,7 @@ impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Capacity::Off => f.pad("off"),
+            Capacity::Auto => f.pad("auto"),
             Capacity::Fixed(capacity_ns) => {
                 let duration = std::time::Duration::from_nanos(capacity_ns.get());
                 Span::from_duration(duration).fmt(f)
@@ -123,17 +137,26 @@ impl fmt::Display for Capacity {
     }
 }
 
+/// The most types, with room for them in an index of 32 bits.
+pub(super) fn types_held(types_max: usize) -> NonZeroUsize {
+    NonZeroUsize::MIN.saturating_add(types_max.min(u32::MAX as usize - 1))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
-    fn a_capacity_is_a_time_or_off() {
+    fn a_capacity_is_a_time_or_auto_or_off() {
         assert_eq!("off".parse(), Ok(Capacity::Off));
+        assert_eq!("auto".parse(), Ok(Capacity::Auto));
         let fixed: Capacity = "20s".parse().unwrap();
-        assert_eq!(fixed.limit_ns(), Some(20_000_000_000));
-        assert_eq!(fixed.to_string(), "20s");
+        let twenty_s = NonZeroU64::new(20_000_000_000).unwrap();
+        assert_eq!(fixed, Capacity::Fixed(twenty_s));
+        for text in ["20s", "auto", "off"] {
+            assert_eq!(text.parse::<Capacity>().unwrap().to_string(), text);
+        }
     }
 
     #[test]
@@ -141,7 +164,7 @@ mod tests {
         for text in ["0s", "0ns", "", "20", "-1s", "much"] {
             let refusal = text.parse::<Capacity>().unwrap_err().to_string();
             assert!(refusal.starts_with("capacity `"), "{refusal}");
-            assert!(refusal.contains("20s or off"), "{refusal}");
+            assert!(refusal.contains("20s, auto or off"), "{refusal}");
             assert_eq!(refusal.lines().count(), 1);
         }
     }

@@ -7,34 +7,69 @@
 //! load + its own estimate <= capacity        (always when nothing runs)
 //! ```
 //!
-//! and else waits, in order of arrival or shortest estimate first. On its end exactly what it
-//! added is subtracted. What waits does so by type, first come first served within one, so that
-//! what is learnt of a type while its requests wait moves them all at once; the order between
-//! types is that of [`crate::Scheduler`].
+//! and else waits ([`Order`]). On its end exactly what it added is subtracted. What waits does so
+//! by type, first come first served within one, so that what is learnt of a type while its
+//! requests wait moves them all at once; the order between types is that of [`crate::Scheduler`].
+//! Who is next and does not fit is waited for: nobody passes it because he is smaller.
 //!
-//! Source: paper 002, 3.1 and 3.2. It departs from it in that a unit of work can pause: while
-//! the client itself keeps it waiting, its load is given back and the time is no service.
+//! Source: paper 002, 3.1 and 3.2. It departs from it in that a unit of work can pause (while
+//! the client itself keeps it waiting, its load is given back and the time is no service), in
+//! what it does about types and failures that are unknown to the paper ([`TypeId`], [`Outcome`]),
+//! in the escape from a standstill ([`AdmissionConfig::stall_ns`]), and in finding the capacity
+//! while it works ([`Capacity::Auto`]).
 //!
 //! A driver calls [`Admission::arrive`], then [`Admission::admit_next`] until nobody more may
-//! start, and again after everything that may let somebody start. It owns the clock: times are
-//! nanoseconds from an origin of its choice, and one that jumps backwards stands still here.
+//! start, and again after everything that may let somebody start, and at
+//! [`Admission::next_change_ns`]. It owns the clock: times are nanoseconds from an origin of its
+//! choice, and one that jumps backwards stands still here.
+//!
+//! ```
+//! use shortline_sched::admission::{Admission, AdmissionConfig, Capacity, Outcome};
+//!
+//! let capacity: Capacity = "50ms".parse()?;
+//! let mut gate = Admission::new(AdmissionConfig { capacity, ..AdmissionConfig::default() });
+//! let report = gate.type_of("report");
+//! let first = gate.arrive(0, report)?;
+//! assert_eq!(gate.admit_next(0), Some(first));
+//! gate.finish(40_000_000, first, Outcome::Completed);
+//! // Known to take 40 ms, so that two at once exceed 50.
+//! let second = gate.arrive(50_000_000, report)?;
+//! let third = gate.arrive(50_000_000, report)?;
+//! assert_eq!(gate.admit_next(50_000_000), Some(second));
+//! assert_eq!(gate.admit_next(50_000_000), None);
+//! gate.finish(90_000_000, second, Outcome::Completed);
+//! assert_eq!(gate.admit_next(90_000_000), Some(third));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod aging;
+mod arrival;
+mod capacity;
 mod config;
+mod deadlines;
 mod estimate;
+mod kind;
 mod queue;
 mod requests;
+mod slowdown;
 mod types;
 mod view;
 
+pub use arrival::Refusal;
+pub use capacity::{AutoReason, AutoView, Calibration, CalibrationError, CapacityState, Trial};
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
-pub use estimate::Estimator;
+pub use estimate::{Estimator, EstimatorError};
 pub use requests::RequestId;
-pub use types::TypeId;
-pub use view::{AdmissionView, TypeView};
+pub use types::{KeptEstimate, TypeId};
+pub use view::{AdmissionView, Totals, TypeView};
 
+use serde::{Deserialize, Serialize};
+
+use aging::{Moment, Rate};
+use capacity::{Control, Ended};
 use queue::Queue;
 use requests::{Requests, Running, Stage};
-use types::Types;
+use types::{Learnt, Types};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,27 +80,33 @@ pub enum Outcome {
     Failed,
 }
 
-/// A request that is not even queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// As many wait as may.
-    #[error("the queue is full: {limit} requests wait, the most allowed")]
-    QueueFull {
-        /// The most that may wait.
-        limit: usize,
-    },
+/// What is worth keeping over a restart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The capacity, if there was a limit, in nanoseconds: where `auto` begins.
+    pub capacity_ns: Option<u64>,
+    /// What each type adds to the load.
+    pub estimates: Vec<KeptEstimate>,
 }
 
 /// Who runs, who waits, and what is known of each type.
 #[derive(Debug)]
 pub struct Admission {
-    capacity: Capacity,
+    order: Order,
     queue_max: usize,
+    shed_wait_ns: Option<u64>,
+    stall_ns: Option<u64>,
+    dry_run: bool,
+    control: Control,
     types: Types,
     requests: Requests,
     queue: Queue,
+    rate: Rate,
+    totals: Totals,
     /// The latest time told.
     now_ns: u64,
+    /// When something last started or ended, or began to wait in an empty queue.
+    progress_ns: u64,
     load_ns: u64,
     /// Running and not paused.
     active: usize,
@@ -75,77 +116,95 @@ impl Admission {
     /// An empty gate.
     pub fn new(config: AdmissionConfig) -> Self {
         Self {
-            capacity: config.capacity,
+            order: config.order,
             queue_max: config.queue_max,
+            shed_wait_ns: config.shed_wait_ns.map(u64::from),
+            stall_ns: config.stall_ns.map(u64::from),
+            dry_run: config.dry_run,
+            control: Control::new(config.capacity),
             types: Types::new(&config),
             requests: Requests::default(),
             queue: Queue::new(config.order, config.types_max),
+            rate: Rate::default(),
+            totals: Totals::default(),
             now_ns: 0,
+            progress_ns: 0,
             load_ns: 0,
             active: 0,
         }
     }
 
-    /// The type of that name, entered into the table if it is new. Once the table is full, all
-    /// new names share one type.
+    /// The type of that name, entered into the table if it is new. A table that is full forgets
+    /// one that is not used; while all are, new names share one type.
     pub fn type_of(&mut self, name: &str) -> TypeId {
         self.types.enter(name)
-    }
-
-    /// A request comes in and waits; [`Self::admit_next`] says whether for longer than now.
-    ///
-    /// # Errors
-    /// [`Refusal`] if it would have to wait and may not.
-    pub fn arrive(&mut self, now_ns: u64, request_type: TypeId) -> Result<RequestId, Refusal> {
-        let now_ns = self.tell_time(now_ns);
-        let kind = self.types.index(request_type);
-        if self.queue.len() >= self.queue_max && !self.fits(self.types.get(kind).estimate_ns()) {
-            self.types.get_mut(kind).refused += 1;
-            return Err(Refusal::QueueFull {
-                limit: self.queue_max,
-            });
-        }
-        let id = self.requests.add(kind, now_ns);
-        self.queue.push(&mut self.requests, &mut self.types, id);
-        Ok(id)
     }
 
     /// Lets the request start that is next, if one may; the driver calls again until `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
-        let id = self.queue.first(&self.types)?;
+        let moment = self.moment();
+        let id = self.queue.first(&self.requests, &self.types, moment)?;
         let kind = self.requests.get(id)?.kind;
-        let estimate_ns = self.types.get(kind).estimate_ns();
-        if !self.fits(estimate_ns) {
+        self.refresh(kind);
+        let load_ns = self.types.load_ns(kind);
+        if !self.fits(load_ns) {
+            if self.dry_run {
+                self.totals.would_wait += 1;
+                self.types.get_mut(kind).counts.would_wait += 1;
+            } else if self.stalled_since(now_ns) {
+                self.totals.escaped += 1;
+            } else {
+                return None;
+            }
+        }
+        self.start(id, kind, load_ns);
+        Some(id)
+    }
+
+    /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
+    /// alone changes nothing.
+    pub fn next_change_ns(&self) -> Option<u64> {
+        if self.queue.len() == 0 {
             return None;
         }
-        self.queue.remove(&mut self.requests, &mut self.types, id);
-        let request = self.requests.get_mut(id)?;
-        let waited_ns = now_ns.saturating_sub(request.arrival_ns);
-        request.stage = Stage::Running(Running::start(now_ns, estimate_ns));
-        self.types.get_mut(kind).admit(waited_ns);
-        self.put_on(estimate_ns);
-        Some(id)
+        Some(self.progress_ns.saturating_add(self.stall_ns?))
     }
 
     /// A request that runs has ended. Nothing happens if it does not run.
     pub fn finish(&mut self, now_ns: u64, id: RequestId, outcome: Outcome) {
         let now_ns = self.tell_time(now_ns);
-        let Some(running) = self.requests.running(id) else {
+        let Some(&running) = self.requests.running(id) else {
             return;
         };
-        let running = *running;
         let Some(request) = self.requests.remove(id) else {
             return;
         };
+        self.progress_ns = now_ns;
         if running.paused_at_ns.is_none() {
             self.take_off(running.load_ns);
         }
-        let service_ns = running.service_ns(now_ns);
-        let kind = request.kind;
-        if self.types.get_mut(kind).finish(service_ns, outcome) {
-            self.types.learn(kind, service_ns);
-            self.queue.rank_anew(&self.requests, &mut self.types, kind);
+        let (kind, service_ns) = (request.kind, running.service_ns(now_ns));
+        match outcome {
+            Outcome::Completed => {
+                self.totals.completed += 1;
+                let load_ns = running.load_ns;
+                let ended = Ended {
+                    service_ns,
+                    load_ns,
+                };
+                self.control.completed(now_ns, ended);
+            }
+            Outcome::Failed => self.totals.failed += 1,
+        }
+        match self.types.end(kind, service_ns, outcome) {
+            Learnt::Nothing => {}
+            Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
+            Learnt::Unit => {
+                for kind in 0..self.types.len() {
+                    self.queue.rank_anew(&mut self.types, kind);
+                }
+            }
         }
     }
 
@@ -157,7 +216,8 @@ impl Admission {
         }
         self.queue.remove(&mut self.requests, &mut self.types, id);
         if let Some(request) = self.requests.remove(id) {
-            self.types.get_mut(request.kind).withdrawn += 1;
+            self.types.get_mut(request.kind).counts.withdrawn += 1;
+            self.totals.withdrawn += 1;
         }
         true
     }
@@ -192,9 +252,12 @@ impl Admission {
 
     /// Whether a request is still in the queue.
     pub fn is_waiting(&self, id: RequestId) -> bool {
-        self.requests
-            .get(id)
-            .is_some_and(|request| matches!(request.stage, Stage::Waiting { .. }))
+        self.requests.waiting(id).is_some()
+    }
+
+    /// The name of a type; that of all others if it was forgotten.
+    pub fn type_name(&self, request_type: TypeId) -> &str {
+        self.types.get(self.types.index(request_type)).name()
     }
 
     /// How many wait.
@@ -202,7 +265,7 @@ impl Admission {
         self.queue.len()
     }
 
-    /// The sum of the estimates of what runs, in nanoseconds.
+    /// The sum of what the requests added that run, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.load_ns
     }
@@ -214,21 +277,91 @@ impl Admission {
             running: self.requests.len() - self.queue.len(),
             active: self.active,
             load_ns: self.load_ns,
-            capacity_ns: self.capacity.limit_ns(),
+            capacity_ns: self.control.limit_ns(),
+            capacity_state: self.control.state(),
+            slowdown: self.types.slowdown(),
+            totals: self.totals,
             types: self.types.views().collect(),
         }
     }
 
+    /// What was learnt, to be kept over a restart.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            capacity_ns: self.control.limit_ns(),
+            estimates: self.types.kept(),
+        }
+    }
+
+    /// Begins with what was learnt before. Of more types than there is room for the last are
+    /// left out.
+    pub fn restore(&mut self, kept: &Kept) {
+        if let Some(capacity_ns) = kept.capacity_ns {
+            self.control.restore(capacity_ns);
+        }
+        for estimate in &kept.estimates {
+            self.types.restore(estimate);
+        }
+    }
+
+    /// Takes note of the time, during which everything was as it is.
     fn tell_time(&mut self, now_ns: u64) -> u64 {
-        self.now_ns = self.now_ns.max(now_ns);
+        let span_ns = now_ns.saturating_sub(self.now_ns);
+        if span_ns > 0 {
+            self.now_ns = now_ns;
+            let waits = self.queue.len() > 0;
+            if waits {
+                self.rate.pass(self.active, span_ns);
+            }
+            self.control.pass(now_ns, self.active, self.load_ns, waits);
+        }
         self.now_ns
     }
 
-    fn fits(&self, estimate_ns: u64) -> bool {
-        let Some(capacity_ns) = self.capacity.limit_ns() else {
+    fn fits(&self, load_ns: u64) -> bool {
+        let Some(capacity_ns) = self.control.limit_ns() else {
             return true;
         };
-        self.active == 0 || self.load_ns.saturating_add(estimate_ns) <= capacity_ns
+        self.active == 0 || self.load_ns.saturating_add(load_ns) <= capacity_ns
+    }
+
+    fn stalled_since(&self, now_ns: u64) -> bool {
+        self.stall_ns
+            .is_some_and(|stall_ns| now_ns.saturating_sub(self.progress_ns) >= stall_ns)
+    }
+
+    fn start(&mut self, id: RequestId, kind: usize, load_ns: u64) {
+        self.queue.remove(&mut self.requests, &mut self.types, id);
+        let now_ns = self.now_ns;
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        let waited_ns = now_ns.saturating_sub(request.arrival_ns);
+        request.stage = Stage::Running(Running::start(now_ns, load_ns));
+        self.types.get_mut(kind).start(now_ns, waited_ns);
+        self.totals.admitted += 1;
+        self.totals.waited_ns_sum = self.totals.waited_ns_sum.saturating_add(waited_ns);
+        self.progress_ns = now_ns;
+        self.put_on(load_ns);
+    }
+
+    /// Looks again at the estimate of a type that nothing is known of.
+    fn refresh(&mut self, kind: usize) {
+        if self.types.refresh(kind, self.now_ns) {
+            self.queue.rank_anew(&mut self.types, kind);
+        }
+    }
+
+    /// Load and capacity as expected service under the present slowdown.
+    fn moment(&self) -> Moment {
+        let slowdown = self.types.slowdown();
+        let capacity_ns = self.control.limit_ns().unwrap_or(u64::MAX);
+        Moment {
+            now_ns: self.now_ns,
+            load_ns: self.load_ns as f64 * slowdown,
+            capacity_ns: capacity_ns as f64 * slowdown,
+            rate: self.rate.mean(),
+        }
     }
 
     fn put_on(&mut self, load_ns: u64) {

@@ -2,10 +2,11 @@
 //! policy.
 //!
 //! To [`Scheduler`] a type with waiters is a job: it arrived when its first waiter did and is
-//! as large as the type's estimate.
+//! as large as the type's estimate. With aging, [`Bounds`] has the last word.
 
-use super::config::Order;
-use super::requests::{RequestId, Requests, Stage};
+use super::aging::{Bounds, Expected, Moment};
+use super::config::{Order, types_held};
+use super::requests::{RequestId, Requests};
 use super::types::Types;
 use crate::{JobSpec, Policy, Scheduler, SchedulerConfig};
 
@@ -14,18 +15,21 @@ pub(super) struct Queue {
     types: Scheduler,
     /// The type of each job of `types`, by its index.
     kinds: Vec<usize>,
+    bounds: Option<Bounds>,
     waiting: usize,
 }
 
 impl Queue {
     pub(super) fn new(order: Order, types_max: usize) -> Self {
-        let policy = match order {
-            Order::Fifo => Policy::Fifo,
-            Order::Sjf => Policy::Sjf,
+        let (policy, aging) = match order {
+            Order::Fifo => (Policy::Fifo, None),
+            Order::Sjf => (Policy::Sjf, None),
+            Order::SjfAging(aging) => (Policy::Sjf, Some(aging)),
         };
         Self {
-            types: Scheduler::new(SchedulerConfig::new(policy, types_max.saturating_add(1))),
+            types: Scheduler::new(SchedulerConfig::new(policy, types_held(types_max).get())),
             kinds: Vec::new(),
+            bounds: aging.map(Bounds::new),
             waiting: 0,
         }
     }
@@ -35,17 +39,46 @@ impl Queue {
     }
 
     /// The request that is next.
-    pub(super) fn first(&self, types: &Types) -> Option<RequestId> {
-        let job = self.types.peek(0)?;
-        let (first, _) = types.get(self.kinds[job.index()]).ends?;
-        Some(first)
+    pub(super) fn first(
+        &mut self,
+        requests: &Requests,
+        types: &Types,
+        moment: Moment,
+    ) -> Option<RequestId> {
+        let job = self.types.peek(moment.now_ns)?;
+        let kind = self.kinds[job.index()];
+        let (first, _) = types.get(kind).ends?;
+        let Some(bounds) = &mut self.bounds else {
+            return Some(first);
+        };
+        let deadline_ns = requests.waiting(first)?.deadline_ns;
+        Some(bounds.first(moment, (deadline_ns, first), types.service_ns(kind)))
+    }
+
+    /// Whether a type is shorter than all that wait.
+    pub(super) fn is_shorter(&self, types: &Types, kind: usize) -> bool {
+        let own_ns = types.get(kind).estimate_ns();
+        let first = self.types.peek(0);
+        first.is_none_or(|job| own_ns < types.get(self.kinds[job.index()]).estimate_ns())
     }
 
     /// Adds a request behind all others of its type.
-    pub(super) fn push(&mut self, requests: &mut Requests, types: &mut Types, id: RequestId) {
-        let Some(kind) = requests.get(id).map(|request| request.kind) else {
+    pub(super) fn push(
+        &mut self,
+        requests: &mut Requests,
+        types: &mut Types,
+        id: RequestId,
+        expected: Expected,
+    ) {
+        let Some(request) = requests.get(id) else {
             return;
         };
+        let (kind, arrival_ns) = (request.kind, request.arrival_ns);
+        if let Some(bounds) = &mut self.bounds
+            && let Some(waiting) = requests.waiting_mut(id)
+        {
+            waiting.deadline_ns = bounds.insert(id, arrival_ns, expected);
+        }
         let ends = types.get(kind).ends;
         link(requests, ends.map(|(_, last)| last), Some(id));
         let entry = types.get_mut(kind);
@@ -53,39 +86,47 @@ impl Queue {
         entry.waiting += 1;
         self.waiting += 1;
         if ends.is_none() {
-            self.rank_anew(requests, types, kind);
+            self.rank_anew(types, kind);
         }
     }
 
     /// Takes a waiting request out, wherever it is.
     pub(super) fn remove(&mut self, requests: &mut Requests, types: &mut Types, id: RequestId) {
-        let Some(request) = requests.get(id) else {
+        let (Some(request), Some(&waiting)) = (requests.get(id), requests.waiting(id)) else {
             return;
         };
-        let (kind, Stage::Waiting { before, after }) = (request.kind, request.stage) else {
-            return;
-        };
-        link(requests, before, after);
+        let kind = request.kind;
+        if let Some(bounds) = &mut self.bounds {
+            bounds.remove((waiting.deadline_ns, id));
+        }
+        link(requests, waiting.before, waiting.after);
         let entry = types.get_mut(kind);
         entry.waiting -= 1;
         self.waiting -= 1;
         let (first, last) = entry.ends.unwrap_or((id, id));
-        let first = if first == id { after } else { Some(first) };
-        let last = if last == id { before } else { Some(last) };
+        let first = if first == id {
+            waiting.after
+        } else {
+            Some(first)
+        };
+        let last = if last == id {
+            waiting.before
+        } else {
+            Some(last)
+        };
         entry.ends = first.zip(last);
-        if before.is_none() {
-            self.rank_anew(requests, types, kind);
+        if waiting.before.is_none() {
+            self.rank_anew(types, kind);
         }
     }
 
     /// Puts a type where it belongs, after its estimate or its first waiter has changed.
-    pub(super) fn rank_anew(&mut self, requests: &Requests, types: &mut Types, kind: usize) {
+    pub(super) fn rank_anew(&mut self, types: &mut Types, kind: usize) {
         let entry = types.get_mut(kind);
         if let Some(job) = entry.place.take() {
             self.types.remove(job);
         }
-        let first = entry.ends.and_then(|(first, _)| requests.get(first));
-        let Some(first) = first else {
+        let Some((first, _)) = entry.ends else {
             return;
         };
         let spec = JobSpec {
@@ -104,18 +145,29 @@ impl Queue {
         }
         self.kinds[job.index()] = kind;
     }
+
+    /// The expected service of all that would go before a new request of a type, in
+    /// nanoseconds, deadlines left out.
+    pub(super) fn ahead_ns(&self, types: &Types, order: Order, kind: usize) -> u64 {
+        let own_ns = types.get(kind).estimate_ns();
+        self.types
+            .jobs()
+            .map(|(job, _)| self.kinds[job.index()])
+            .filter(|&other| order == Order::Fifo || types.get(other).estimate_ns() <= own_ns)
+            .map(|other| {
+                let waiting = types.get(other).waiting as u64;
+                types.service_ns(other).saturating_mul(waiting)
+            })
+            .fold(0, u64::saturating_add)
+    }
 }
 
 /// Makes two waiters of a type neighbours; `None` is the end of the list.
 fn link(requests: &mut Requests, front: Option<RequestId>, back: Option<RequestId>) {
-    if let Some(request) = front.and_then(|id| requests.get_mut(id))
-        && let Stage::Waiting { after, .. } = &mut request.stage
-    {
-        *after = back;
+    if let Some(waiting) = front.and_then(|id| requests.waiting_mut(id)) {
+        waiting.after = back;
     }
-    if let Some(request) = back.and_then(|id| requests.get_mut(id))
-        && let Stage::Waiting { before, .. } = &mut request.stage
-    {
-        *before = front;
+    if let Some(waiting) = back.and_then(|id| requests.waiting_mut(id)) {
+        waiting.before = front;
     }
 }

@@ -5,9 +5,9 @@ use slab::Slab;
 /// Names a request from its arrival until it finished or was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
-    pub(super) slot: usize,
-    /// Counts arrivals: tells the request from others that had its slot.
+    /// Counts arrivals: tells the request from others that had its slot, and orders by arrival.
     pub(super) sequence: u64,
+    pub(super) slot: usize,
 }
 
 /// A request that waits or runs.
@@ -22,12 +22,18 @@ pub(super) struct Request {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// In the list of its type, between two others.
-    Waiting {
-        before: Option<RequestId>,
-        after: Option<RequestId>,
-    },
+    Waiting(Waiting),
     Running(Running),
+}
+
+/// What is kept of a request that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    /// Its neighbours in the list of its type.
+    pub(super) before: Option<RequestId>,
+    pub(super) after: Option<RequestId>,
+    /// Since when it has waited for too long, where there is aging.
+    pub(super) deadline_ns: u64,
 }
 
 /// What is kept of a request that runs.
@@ -75,12 +81,9 @@ impl Requests {
             sequence,
             kind,
             arrival_ns,
-            stage: Stage::Waiting {
-                before: None,
-                after: None,
-            },
+            stage: Stage::Waiting(Waiting::default()),
         });
-        RequestId { slot, sequence }
+        RequestId { sequence, slot }
     }
 
     pub(super) fn get(&self, id: RequestId) -> Option<&Request> {
@@ -95,17 +98,31 @@ impl Requests {
             .filter(|request| request.sequence == id.sequence)
     }
 
+    pub(super) fn waiting(&self, id: RequestId) -> Option<&Waiting> {
+        match &self.get(id)?.stage {
+            Stage::Waiting(waiting) => Some(waiting),
+            Stage::Running(_) => None,
+        }
+    }
+
+    pub(super) fn waiting_mut(&mut self, id: RequestId) -> Option<&mut Waiting> {
+        match &mut self.get_mut(id)?.stage {
+            Stage::Waiting(waiting) => Some(waiting),
+            Stage::Running(_) => None,
+        }
+    }
+
     pub(super) fn running(&self, id: RequestId) -> Option<&Running> {
         match &self.get(id)?.stage {
             Stage::Running(running) => Some(running),
-            Stage::Waiting { .. } => None,
+            Stage::Waiting(_) => None,
         }
     }
 
     pub(super) fn running_mut(&mut self, id: RequestId) -> Option<&mut Running> {
         match &mut self.get_mut(id)?.stage {
             Stage::Running(running) => Some(running),
-            Stage::Waiting { .. } => None,
+            Stage::Waiting(_) => None,
         }
     }
 

@@ -1,17 +1,49 @@
 //! The bounded table of request types, and what is known of each.
+//!
+//! A type nobody has seen is expected to take what requests took in the mean of late, and while
+//! none of it has ended, at least as long as its oldest one has been running: the estimate does
+//! not stay small while long ones pile up in the backend.
+//!
+//! When the table is full, a new name takes the place of one that nobody of it is inside and
+//! that was not used since the hand passed it last (CLOCK, the approximation of LRU by Corbató
+//! 1968). A new name is not yet used in that sense, so that a flood of names seen once replaces
+//! its own and not what is in use. If none is found in a few steps, it shares the first type.
+//!
+//! Where the capacity is `auto`, estimates are divided by the slowdown ([`super::slowdown`]), so
+//! that what a type adds to the load does not depend on the load.
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Outcome;
-use super::config::AdmissionConfig;
-use super::estimate::{Estimator, Window};
-use super::requests::RequestId;
+use super::config::{AdmissionConfig, Capacity, types_held};
+use super::estimate::{Estimator, SERVICE_NS_MAX, Window};
+use super::kind::Kind;
+use super::slowdown::Slowdown;
 use super::view::TypeView;
-use crate::JobId;
 
 /// Names a type in the table.
+///
+/// A full table forgets types that are not used; an id of one means the type that all share for
+/// which there is no room. So ask for the type by name for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TypeId(u32);
+pub struct TypeId {
+    index: u32,
+    /// Tells the type from others that had its place.
+    generation: u32,
+}
+
+/// An estimate to be kept over a restart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptEstimate {
+    /// The name of the type.
+    pub name: String,
+    /// What a request of it adds to the load, in nanoseconds of service.
+    pub service_ns: u64,
+    /// How many requests the estimate came from.
+    pub requests: usize,
+}
 
 /// The name of the type that all share for which the table has no room.
 const OTHERS: &str = "other";
@@ -19,115 +51,82 @@ const OTHERS: &str = "other";
 /// Names are kept up to this many bytes; those alike so far are one type.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What is known of a type, and who of it waits.
-#[derive(Debug)]
-pub(super) struct Kind {
-    name: String,
-    window: Window,
-    estimate_ns: u64,
-    /// The first and the last that wait.
-    pub(super) ends: Option<(RequestId, RequestId)>,
-    /// Its place in the order of types; `None` while nobody waits.
-    pub(super) place: Option<JobId>,
-    pub(super) waiting: usize,
-    running: usize,
-    admitted: u64,
-    completed: u64,
-    failed: u64,
-    pub(super) refused: u64,
-    pub(super) withdrawn: u64,
-    waited_ns_sum: u64,
-    waited_ns_max: u64,
-}
+/// The most places that are looked at for one that can be given to a new name.
+const HAND_STEPS_MAX: usize = 32;
 
-impl Kind {
-    fn new(name: &str, estimate_ns: u64) -> Self {
-        Self {
-            name: name.to_owned(),
-            window: Window::default(),
-            estimate_ns,
-            ends: None,
-            place: None,
-            waiting: 0,
-            running: 0,
-            admitted: 0,
-            completed: 0,
-            failed: 0,
-            refused: 0,
-            withdrawn: 0,
-            waited_ns_sum: 0,
-            waited_ns_max: 0,
-        }
-    }
+/// As how many requests a kept estimate counts at most: new ones soon outweigh it.
+const KEPT_REQUESTS_MAX: usize = 8;
 
-    /// The expected service time, in nanoseconds.
-    pub(super) fn estimate_ns(&self) -> u64 {
-        self.estimate_ns
-    }
+/// A type is known well once so many requests of it have ended.
+const KNOWN_WELL: usize = 16;
 
-    pub(super) fn admit(&mut self, waited_ns: u64) {
-        self.admitted += 1;
-        self.running += 1;
-        self.waited_ns_sum = self.waited_ns_sum.saturating_add(waited_ns);
-        self.waited_ns_max = self.waited_ns_max.max(waited_ns);
-    }
-
-    /// Counts an end; whether it teaches anything. Of a request that failed it is only known
-    /// that its service is at least as long, which is news if that is more than was expected.
-    pub(super) fn finish(&mut self, service_ns: u64, outcome: Outcome) -> bool {
-        self.running -= 1;
-        match outcome {
-            Outcome::Completed => {
-                self.completed += 1;
-                true
-            }
-            Outcome::Failed => {
-                self.failed += 1;
-                service_ns > self.estimate_ns
-            }
-        }
-    }
+/// Whose estimates have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Learnt {
+    Nothing,
+    /// That of the type.
+    Type,
+    /// Those of all types, by one factor.
+    Unit,
 }
 
 /// The table.
 #[derive(Debug)]
 pub(super) struct Types {
     kinds: Vec<Kind>,
-    by_name: HashMap<String, u32>,
-    types_max: usize,
+    by_name: HashMap<String, usize>,
+    held_max: usize,
+    hand: usize,
     estimator: Estimator,
     service_ns_prior: u64,
+    /// The last requests of all types, in the unit of [`Slowdown`].
+    all: Window,
+    slowdown: Slowdown,
 }
 
 impl Types {
     pub(super) fn new(config: &AdmissionConfig) -> Self {
-        let mut types = Self {
-            kinds: Vec::new(),
-            by_name: HashMap::new(),
-            types_max: config.types_max.min(u32::MAX as usize - 1),
+        Self {
+            kinds: vec![Kind::new(OTHERS, 0)],
+            by_name: HashMap::from([(OTHERS.to_owned(), 0)]),
+            held_max: types_held(config.types_max).get(),
+            hand: 0,
             estimator: config.estimator,
-            service_ns_prior: config.service_ns_prior.max(1),
-        };
-        types.add(OTHERS);
-        types
+            service_ns_prior: config.service_ns_prior.clamp(1, SERVICE_NS_MAX),
+            all: Window::default(),
+            slowdown: Slowdown::new(config.capacity == Capacity::Auto),
+        }
     }
 
     /// The type of that name; the one that all others share if there is no room for it.
     pub(super) fn enter(&mut self, name: &str) -> TypeId {
-        let name = &name[..name.floor_char_boundary_at(NAME_BYTES_MAX)];
-        if let Some(&index) = self.by_name.get(name) {
-            return TypeId(index);
+        let name = beginning(name);
+        let index = match self.by_name.get(name) {
+            Some(&index) => {
+                self.kinds[index].used = true;
+                index
+            }
+            None => self.add(name),
+        };
+        TypeId {
+            index: index as u32,
+            generation: self.kinds[index].generation,
         }
-        if self.kinds.len() > self.types_max {
-            return TypeId(0);
-        }
-        TypeId(self.add(name))
     }
 
-    /// The index of a type. One of another table is that of all others.
+    /// The place of a type; that of all others if it was forgotten.
     pub(super) fn index(&self, request_type: TypeId) -> usize {
-        let index = request_type.0 as usize;
-        if index < self.kinds.len() { index } else { 0 }
+        let index = request_type.index as usize;
+        let known = self.kinds.get(index);
+        match known {
+            Some(kind) if kind.generation == request_type.generation => index,
+            _ => 0,
+        }
+    }
+
+    /// How many types are in the table, the shared one included.
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
     }
 
     pub(super) fn get(&self, kind: usize) -> &Kind {
@@ -138,53 +137,175 @@ impl Types {
         &mut self.kinds[kind]
     }
 
-    /// Learns from a request that ended.
-    pub(super) fn learn(&mut self, kind: usize, service_ns: u64) {
-        let estimator = self.estimator;
+    /// What one more request of a type would add to the load now, in nanoseconds.
+    pub(super) fn load_ns(&self, kind: usize) -> u64 {
+        let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
+        (load_ns as u64).clamp(1, SERVICE_NS_MAX)
+    }
+
+    /// How long a request of a type is expected to take now, in nanoseconds.
+    pub(super) fn service_ns(&self, kind: usize) -> u64 {
+        let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
+        ((load_ns * self.slowdown.factor()) as u64).clamp(1, SERVICE_NS_MAX)
+    }
+
+    /// How much longer services take than the estimates in the load say.
+    pub(super) fn slowdown(&self) -> f64 {
+        self.slowdown.factor()
+    }
+
+    /// Looks again at the estimate of a type of which nothing has ended yet; whether it changed.
+    pub(super) fn refresh(&mut self, kind: usize, now_ns: u64) -> bool {
+        let prior_ns = self.all.estimate_ns(self.estimator);
         let kind = &mut self.kinds[kind];
-        kind.window.add(service_ns);
-        if let Some(estimate_ns) = kind.window.estimate_ns(estimator) {
-            kind.estimate_ns = estimate_ns.max(1);
+        if kind.window.len() > 0 {
+            return false;
+        }
+        let running_ns = kind
+            .unknown_since_ns
+            .map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+        let estimate_ns = prior_ns
+            .unwrap_or(self.service_ns_prior)
+            .max(self.slowdown.sample_ns(running_ns))
+            .min(SERVICE_NS_MAX);
+        std::mem::replace(&mut kind.estimate_ns, estimate_ns) != estimate_ns
+    }
+
+    /// A request ended; whose estimates that changed.
+    pub(super) fn end(&mut self, kind: usize, service_ns: u64, outcome: Outcome) -> Learnt {
+        let longer = service_ns > self.service_ns(kind);
+        if self.kinds[kind].end(longer, outcome) {
+            self.learn(kind, service_ns)
+        } else {
+            Learnt::Nothing
+        }
+    }
+
+    fn learn(&mut self, index: usize, service_ns: u64) -> Learnt {
+        if self.kinds[index].is_known() {
+            let expected_ns = self.slowdown.load_ns(self.kinds[index].estimate_ns());
+            self.slowdown.observe(service_ns, expected_ns);
+        }
+        let sample_ns = self.slowdown.sample_ns(service_ns);
+        self.add_sample(index, sample_ns);
+        if self.slowdown.is_due(self.kinds.len())
+            && let Some(factor) = self.slowdown.anchor(&mut self.kinds)
+        {
+            self.rescale(factor);
+            return Learnt::Unit;
+        }
+        Learnt::Type
+    }
+
+    fn add_sample(&mut self, index: usize, sample_ns: u64) {
+        self.all.add(sample_ns);
+        let kind = &mut self.kinds[index];
+        kind.window.add(sample_ns);
+        kind.unknown_since_ns = None;
+        kind.estimate_ns = kind.window.estimate_ns(self.estimator).unwrap_or(1);
+        kind.anchor.recent += 1.0;
+        if kind.window.len() == KNOWN_WELL {
+            let load_ns = self.slowdown.load_ns(kind.estimate_ns());
+            kind.anchor.load_ns.get_or_insert(load_ns);
+        }
+    }
+
+    /// Changes the unit of all samples.
+    fn rescale(&mut self, factor: f64) {
+        self.all.rescale(factor);
+        for kind in &mut self.kinds {
+            kind.window.rescale(factor);
+            kind.estimate_ns = (kind.estimate_ns as f64 * factor) as u64;
+        }
+    }
+
+    /// The estimates, to be kept over a restart.
+    pub(super) fn kept(&self) -> Vec<KeptEstimate> {
+        (0..self.kinds.len())
+            .filter(|&index| self.kinds[index].window.len() > 0)
+            .map(|index| KeptEstimate {
+                name: self.kinds[index].name.clone(),
+                service_ns: self.load_ns(index),
+                requests: self.kinds[index].window.len(),
+            })
+            .collect()
+    }
+
+    /// Begins a type where it stood.
+    pub(super) fn restore(&mut self, kept: &KeptEstimate) {
+        let request_type = self.enter(&kept.name);
+        let kind = self.index(request_type);
+        let sample_ns = self.slowdown.sample_of_load_ns(kept.service_ns);
+        for _ in 0..kept.requests.min(KEPT_REQUESTS_MAX) {
+            self.add_sample(kind, sample_ns);
+        }
+        if kept.requests > 0 {
+            let load_ns = kept.service_ns.clamp(1, SERVICE_NS_MAX);
+            self.kinds[kind].anchor.load_ns = Some(load_ns as f64);
         }
     }
 
     pub(super) fn views(&self) -> impl Iterator<Item = TypeView> {
-        self.kinds.iter().map(|kind| TypeView {
-            name: kind.name.clone(),
-            estimate_ns: kind.estimate_ns,
-            waiting: kind.waiting,
-            running: kind.running,
-            admitted: kind.admitted,
-            completed: kind.completed,
-            failed: kind.failed,
-            refused: kind.refused,
-            withdrawn: kind.withdrawn,
-            waited_ns_sum: kind.waited_ns_sum,
-            waited_ns_max: kind.waited_ns_max,
+        self.kinds.iter().enumerate().map(|(index, kind)| {
+            let counts = kind.counts;
+            TypeView {
+                name: kind.name.clone(),
+                estimate_ns: self.service_ns(index),
+                requests_known: kind.window.len(),
+                waiting: kind.waiting,
+                running: kind.running,
+                admitted: counts.admitted,
+                completed: counts.completed,
+                failed: counts.failed,
+                refused: counts.refused,
+                withdrawn: counts.withdrawn,
+                would_wait: counts.would_wait,
+                waited_ns_sum: counts.waited_ns_sum,
+                waited_ns_max: counts.waited_ns_max,
+            }
         })
     }
 
-    fn add(&mut self, name: &str) -> u32 {
-        let index = self.kinds.len() as u32;
-        self.kinds.push(Kind::new(name, self.service_ns_prior));
+    /// Finds a place for a new name.
+    fn add(&mut self, name: &str) -> usize {
+        let index = if self.kinds.len() < self.held_max {
+            self.kinds.push(Kind::new(name, 0));
+            self.kinds.len() - 1
+        } else {
+            let Some(index) = self.unused() else {
+                return 0;
+            };
+            let generation = self.kinds[index].generation.wrapping_add(1);
+            let forgotten = std::mem::replace(&mut self.kinds[index], Kind::new(name, generation));
+            self.by_name.remove(&forgotten.name);
+            index
+        };
         self.by_name.insert(name.to_owned(), index);
+        self.refresh(index, 0);
         index
     }
-}
 
-/// `str::floor_char_boundary`, which the oldest compiler supported does not have.
-trait FloorCharBoundary {
-    fn floor_char_boundary_at(&self, bytes_max: usize) -> usize;
-}
-
-impl FloorCharBoundary for str {
-    fn floor_char_boundary_at(&self, bytes_max: usize) -> usize {
-        if self.len() <= bytes_max {
-            return self.len();
+    /// Moves the hand to a place that can be given away.
+    fn unused(&mut self) -> Option<usize> {
+        for _ in 0..HAND_STEPS_MAX.min(self.held_max - 1) {
+            // The first place is never given away.
+            self.hand = self.hand % (self.held_max - 1) + 1;
+            let kind = &mut self.kinds[self.hand];
+            if kind.is_idle() && !std::mem::take(&mut kind.used) {
+                return Some(self.hand);
+            }
         }
-        (0..=bytes_max)
-            .rev()
-            .find(|&end| self.is_char_boundary(end))
-            .unwrap_or(0)
+        None
     }
+}
+
+/// So much of a name as is kept.
+fn beginning(name: &str) -> &str {
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let end = (0..=NAME_BYTES_MAX)
+        .rev()
+        .find(|&end| name.is_char_boundary(end));
+    &name[..end.unwrap_or(0)]
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::capacity::CapacityState;
+
 /// The queue, the load and the types at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AdmissionView {
@@ -11,12 +13,43 @@ pub struct AdmissionView {
     pub running: usize,
     /// Those of them that are not paused.
     pub active: usize,
-    /// The sum of the estimates of the active ones, in nanoseconds.
+    /// The sum of what the active ones added, in nanoseconds.
     pub load_ns: u64,
     /// How much of that is admitted at most; `None` without a limit.
     pub capacity_ns: Option<u64>,
+    /// How that limit comes about.
+    pub capacity_state: CapacityState,
+    /// How many times longer services take than what they add to the load says; 1 unless the
+    /// capacity is `auto`.
+    pub slowdown: f64,
+    /// Since the start.
+    pub totals: Totals,
     /// Each type; the first is the one that all share for which the table has no room.
     pub types: Vec<TypeView>,
+}
+
+/// What happened since the start, also to types that were forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Requests that started.
+    pub admitted: u64,
+    /// Those that ended well.
+    pub completed: u64,
+    /// Those that broke off.
+    pub failed: u64,
+    /// Requests refused because the queue was full.
+    pub refused_full: u64,
+    /// Requests refused because they would have waited too long.
+    pub refused_shed: u64,
+    /// Requests that went away while they waited, at their limit or before.
+    pub withdrawn: u64,
+    /// Requests that started although the load was at the capacity, because nothing else
+    /// happened any more.
+    pub escaped: u64,
+    /// In a dry run: requests that started and would have had to wait.
+    pub would_wait: u64,
+    /// How long those that started have waited, all together, in nanoseconds.
+    pub waited_ns_sum: u64,
 }
 
 /// What is known of a type.
@@ -24,8 +57,10 @@ pub struct AdmissionView {
 pub struct TypeView {
     /// Its name.
     pub name: String,
-    /// Its expected service time, in nanoseconds.
+    /// Its expected service time under the present load, in nanoseconds.
     pub estimate_ns: u64,
+    /// How many requests that comes from; 0 if it is that of all types.
+    pub requests_known: usize,
     /// Requests of it that wait.
     pub waiting: usize,
     /// Requests of it that were admitted and have not ended.
@@ -40,6 +75,8 @@ pub struct TypeView {
     pub refused: u64,
     /// How many went away while they waited, at their limit or before.
     pub withdrawn: u64,
+    /// In a dry run: how many would have had to wait.
+    pub would_wait: u64,
     /// How long those admitted have waited, all together, in nanoseconds.
     pub waited_ns_sum: u64,
     /// The longest of these waits, in nanoseconds.

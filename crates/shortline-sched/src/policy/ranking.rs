@@ -103,6 +103,16 @@ impl Ranking {
         }
     }
 
+    /// How long the job's response takes by the estimate that the policy goes by, in nanoseconds;
+    /// nothing if it goes by none.
+    pub(crate) fn response_ns(&self, slot: u32, job: &Job, now_ns: u64) -> Option<u64> {
+        match &self.rule {
+            Rule::Swift(_) | Rule::Fcf(_) | Rule::Srrt(_) => Some(self.rank_plain(slot, job)),
+            Rule::Stert(paths) => Some(stert::total_ns(job, paths.get(slot), now_ns)),
+            _ => None,
+        }
+    }
+
     /// The rank of a job as it stands; the smallest is served first.
     pub(crate) fn rank(&self, slot: u32, job: &Job) -> u64 {
         match self.growing {

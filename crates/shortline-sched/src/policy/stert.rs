@@ -28,8 +28,7 @@ const PRESENT_NS: u64 = 1 << 63;
 /// The rank: the total estimated response time, in nanoseconds, at a present that is the
 /// same for all.
 pub(super) fn rank(job: &Job, path: &PathView) -> u64 {
-    let elapsed_ns = PRESENT_NS.saturating_sub(job.arrival_ns);
-    elapsed_ns.saturating_add(remaining_ns(job, path).round() as u64)
+    total_ns(job, path, PRESENT_NS)
 }
 
 /// The rank that grows: the elapsed time of [`rank`] and the age that makes a job urgent
@@ -39,6 +38,12 @@ pub(super) fn rank_growing(job: &Job, path: &PathView, growing: Growing) -> u64 
     let total_ns = remaining_ns(job, path) - arrival_ns;
     let grown_ns = growing.factor() * total_ns + arrival_ns;
     PRESENT_NS.saturating_add_signed(grown_ns.round() as i64)
+}
+
+/// The total estimated response time at `now_ns`, in nanoseconds.
+pub(super) fn total_ns(job: &Job, path: &PathView, now_ns: u64) -> u64 {
+    let elapsed_ns = now_ns.saturating_sub(job.arrival_ns);
+    elapsed_ns.saturating_add(remaining_ns(job, path).round() as u64)
 }
 
 fn remaining_ns(job: &Job, path: &PathView) -> f64 {
@@ -82,6 +87,16 @@ mod tests {
         let early = rank(&Job::arrived(0, 500), &PATH);
         let late = rank(&Job::arrived(7, 500), &PATH);
         assert_eq!(early - late, 7);
+    }
+
+    #[test]
+    fn the_total_grows_with_the_time_since_the_request() {
+        let job = Job::arrived(4_000_000, 20_000);
+        let total = |now_ns| total_ns(&job, &PATH, now_ns);
+        assert_eq!(
+            [0, 4_000_000, 9_000_000].map(total),
+            [30_000_000, 30_000_000, 35_000_000]
+        );
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //!   can use until nothing is left. The scheduler is asked again when a job arrives, ends,
 //!   leaves, or (aging) when it says that time alone changes its answer;
 //! - [`sharing::Sharing`]: `fair`, processor sharing, which no quantum reaches;
-//! - [`levels::Levels`]: `las`, which shares among the jobs of least service.
+//! - [`levels::Levels`]: `las`, which shares among the jobs of least service;
+//! - [`Gated`]: a backend behind the gate, which shares among those admitted.
 //!
 //! Nothing proceeds in steps of time. Time is in nanoseconds in `f64`, whose whole numbers
 //! are exact for 104 days; arrivals and work are whole nanoseconds, so with full servers and
@@ -28,6 +29,8 @@ pub(crate) use self::system::{End, Patience, System, SystemConfig};
 use self::levels::Levels;
 use self::ranked::Ranked;
 use self::sharing::Sharing;
+use crate::Backend;
+use crate::admission::Gated;
 
 /// A job as the servers see it.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,7 @@ pub(crate) enum Servers {
     Ranked(Box<Ranked>),
     Sharing(Sharing),
     Levels(Levels),
+    Gated(Box<Gated>),
 }
 
 impl Servers {
@@ -94,12 +98,28 @@ impl Servers {
         }
     }
 
+    /// An idle backend behind the gate.
+    pub(crate) fn behind_gate(
+        backend: Backend,
+        config: SchedulerConfig,
+        capacity: &Capacity,
+    ) -> Self {
+        Self::Gated(Box::new(Gated::new(
+            backend,
+            config.policy,
+            config.urgency,
+            capacity.servers,
+            config.jobs_max,
+        )))
+    }
+
     /// Adds a job at the time that was come to.
     pub(crate) fn submit(&mut self, job: &Work) {
         match self {
             Self::Ranked(servers) => servers.submit(job),
             Self::Sharing(servers) => servers.submit(job),
             Self::Levels(servers) => servers.submit(job),
+            Self::Gated(servers) => servers.submit(job),
         }
     }
 
@@ -109,6 +129,7 @@ impl Servers {
             Self::Ranked(servers) => servers.run_until(until_ns),
             Self::Sharing(servers) => servers.run_until(until_ns),
             Self::Levels(servers) => servers.run_until(until_ns),
+            Self::Gated(servers) => servers.run_until(until_ns),
         }
     }
 
@@ -118,6 +139,7 @@ impl Servers {
             Self::Ranked(servers) => servers.cancel(slot),
             Self::Sharing(servers) => servers.cancel(slot),
             Self::Levels(servers) => servers.cancel(slot),
+            Self::Gated(servers) => servers.cancel(slot),
         }
     }
 
@@ -127,6 +149,7 @@ impl Servers {
             Self::Ranked(servers) => servers.now_ns(),
             Self::Sharing(servers) => servers.now_ns(),
             Self::Levels(servers) => servers.now_ns(),
+            Self::Gated(servers) => servers.now_ns(),
         }
     }
 }

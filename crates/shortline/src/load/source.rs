@@ -88,7 +88,7 @@ pub(super) struct Source {
     /// Leave out requests that would start later than this [default: of a trace none, else
     /// after 100 s]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    seconds: Option<Duration>,
+    pub(super) seconds: Option<Duration>,
 
     /// Seed of what is made up [default: 1]. With a trace that has whole seconds only (logs,
     /// World Cup): spread the arrivals of a second at random, without it evenly
@@ -103,7 +103,7 @@ impl Source {
             return self.replayed(trace);
         }
         let site = self.site()?;
-        let seed = self.seed.unwrap_or(SEED_USUAL);
+        let seed = self.seed();
         if let Some(count) = self.users {
             let model = Arc::new(UserModel::new(site.site(), seed));
             return Ok(Work::Users { count, model });
@@ -124,6 +124,11 @@ impl Source {
         }
         tell(&requests, uplink, length);
         Ok(requests.into())
+    }
+
+    /// The seed of what is made up.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(SEED_USUAL)
     }
 
     /// Requests that start later are left out.

@@ -58,6 +58,8 @@ fn flags_become_options() {
 #[test]
 fn what_contradicts_itself_is_refused() {
     for line in [
+        "--target http://h --twin nasa --critical-rate --users 3",
+        "--target http://h --critical-rate --trace t",
         "--trace t",
         "--target ftp://x --trace t",
         "--target http://x --trace t --retries 2",

@@ -1,18 +1,18 @@
-//! The server's state as Prometheus text (exposition format 0.0.4).
-//!
-//! Times in seconds, amounts in bytes, counters end in `_total`, as Prometheus' naming rules want.
+//! The server's state as Prometheus text.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use shortline_link::LinkSnapshot;
+use shortline_web::proxy::upstream::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
 
-use super::admin::Status;
+use super::status::Status;
+use crate::admin::prometheus::Text;
 
 /// All metrics of one moment.
 pub fn render(status: &Status) -> String {
-    let mut page = Page::default();
+    let mut page = Text::default();
     page.gauge(
         "uptime_seconds",
         "Time since the start.",
@@ -31,10 +31,10 @@ pub fn render(status: &Status) -> String {
     link(&mut page, &status.link);
     server(&mut page, &status.server);
     responses(&mut page, &status.server.responses);
-    page.0
+    page.finish()
 }
 
-fn link(page: &mut Page, link: &LinkSnapshot) {
+fn link(page: &mut Text, link: &LinkSnapshot) {
     let (mode, policy) = (link.mode.to_string(), link.policy.as_str());
     page.gauge_of(
         "link_info",
@@ -99,7 +99,7 @@ fn link(page: &mut Page, link: &LinkSnapshot) {
     );
 }
 
-fn server(page: &mut Page, server: &ServerSnapshot) {
+fn server(page: &mut Text, server: &ServerSnapshot) {
     let connections = &server.connections;
     page.gauge_of(
         "connections",
@@ -108,6 +108,7 @@ fn server(page: &mut Page, server: &ServerSnapshot) {
             ([("stage", "idle")], connections.idle),
             ([("stage", "head")], connections.head),
             ([("stage", "response")], connections.response),
+            ([("stage", "tunnel")], connections.tunnel),
         ],
     );
     page.counter(
@@ -135,12 +136,52 @@ fn server(page: &mut Page, server: &ServerSnapshot) {
         "Responses that wait for the disk.",
         server.disk_jobs,
     );
+    backends(page, &server.backends);
 }
 
-fn responses(page: &mut Page, counts: &ResponseCounts) {
+fn backends(page: &mut Text, backends: &[BackendSnapshot]) {
+    fn of<'a, V: Display>(
+        backends: &'a [BackendSnapshot],
+        value: impl Fn(&BackendSnapshot) -> V + 'a,
+    ) -> impl Iterator<Item = ([(&'a str, &'a str); 1], V)> {
+        let label = |backend: &'a BackendSnapshot| [("backend", backend.address.as_str())];
+        backends
+            .iter()
+            .map(move |backend| (label(backend), value(backend)))
+    }
+    if backends.is_empty() {
+        return;
+    }
+    page.gauge_of(
+        "backend_up",
+        "Whether the server behind a route seems to be up.",
+        of(backends, |backend| u8::from(backend.up)),
+    );
+    page.gauge_of(
+        "backend_requests",
+        "Requests under way at it.",
+        of(backends, |backend| backend.outstanding),
+    );
+    page.gauge_of(
+        "backend_connections",
+        "Open connections to it.",
+        of(backends, |backend| backend.connections_open),
+    );
+    page.counter_of(
+        "backend_requests_total",
+        "Requests sent to it, tries included.",
+        of(backends, |backend| backend.requests_total),
+    );
+    page.counter_of(
+        "backend_failures_total",
+        "Of these, that it failed.",
+        of(backends, |backend| backend.failures_total),
+    );
+}
+
+fn responses(page: &mut Text, counts: &ResponseCounts) {
     const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-    page.labelled(
-        "counter",
+    page.counter_of(
         "requests_total",
         "Requests answered, by class of status.",
         CLASSES
@@ -167,7 +208,7 @@ fn responses(page: &mut Page, counts: &ResponseCounts) {
 }
 
 /// Prometheus counts each bucket with all below it.
-fn histogram(page: &mut Page, counts: &ResponseCounts) {
+fn histogram(page: &mut Text, counts: &ResponseCounts) {
     page.head(
         "histogram",
         "response_seconds",
@@ -182,66 +223,6 @@ fn histogram(page: &mut Page, counts: &ResponseCounts) {
     }
     page.sample("response_seconds_sum", &[], counts.response_seconds_total);
     page.sample("response_seconds_count", &[], total);
-}
-
-/// The text so far.
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.head("gauge", name, help);
-        self.sample(name, &[], value);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
-        self.head("counter", name, help);
-        self.sample(name, &[], value);
-    }
-
-    fn gauge_of<'a, const LABELS: usize, V: Display>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = ([(&'a str, &'a str); LABELS], V)>,
-    ) {
-        self.labelled("gauge", name, help, samples);
-    }
-
-    fn labelled<'a, const LABELS: usize, V: Display>(
-        &mut self,
-        kind: &str,
-        name: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = ([(&'a str, &'a str); LABELS], V)>,
-    ) {
-        self.head(kind, name, help);
-        for (labels, value) in samples {
-            self.sample(name, &labels, value);
-        }
-    }
-
-    fn head(&mut self, kind: &str, name: &str, help: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            self.0,
-            "# HELP shortline_{name} {help}\n# TYPE shortline_{name} {kind}"
-        );
-    }
-
-    /// Labels are our own words and need no escapes.
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let pairs: Vec<String> = labels
-            .iter()
-            .map(|(label, text)| format!("{label}=\"{text}\""))
-            .collect();
-        let labels = if pairs.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", pairs.join(","))
-        };
-        let _ = writeln!(self.0, "shortline_{name}{labels} {value}");
-    }
 }
 
 #[cfg(test)]
@@ -259,24 +240,13 @@ mod tests {
             response_seconds_total: 1.5,
             by_response_time: vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 2],
         };
-        let mut page = Page::default();
+        let mut page = Text::default();
         responses(&mut page, &counts);
-        assert!(
-            page.0
-                .contains("shortline_response_seconds_bucket{le=\"0.001\"} 1\n")
-        );
-        assert!(
-            page.0
-                .contains("shortline_response_seconds_bucket{le=\"10\"} 1\n")
-        );
-        assert!(
-            page.0
-                .contains("shortline_response_seconds_bucket{le=\"+Inf\"} 3\n")
-        );
-        assert!(page.0.contains("shortline_response_seconds_count 3\n"));
-        assert!(
-            page.0
-                .contains("shortline_requests_total{status=\"2xx\"} 3\n")
-        );
+        let text = page.finish();
+        assert!(text.contains("shortline_response_seconds_bucket{le=\"0.001\"} 1\n"));
+        assert!(text.contains("shortline_response_seconds_bucket{le=\"10\"} 1\n"));
+        assert!(text.contains("shortline_response_seconds_bucket{le=\"+Inf\"} 3\n"));
+        assert!(text.contains("shortline_response_seconds_count 3\n"));
+        assert!(text.contains("shortline_requests_total{status=\"2xx\"} 3\n"));
     }
 }

@@ -1,20 +1,21 @@
 //! `shortline serve`: from flags and configuration to a running server.
 
 mod access_log;
-mod admin;
 mod combined;
-mod file;
 mod metrics;
-mod options;
+pub mod options;
 mod ordering;
+pub mod routes;
 mod running;
 mod settings;
 mod sockets;
-mod tls;
+mod status;
+pub mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::daemon::{self, LogFormat};
 use crate::error::CommandError;
 use options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
 
@@ -72,36 +73,6 @@ responses finish, a second one stops at once.";
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
-    tell_to_stderr();
-    raise_open_files();
-    // Connections have threads of their own; this one wakes the pacer and answers the admin.
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::failure(format!("no runtime: {error}")))?
-        .block_on(running::run(args, settings))
-}
-
-/// Warnings of the rooms go where errors go.
-fn tell_to_stderr() {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(tracing::Level::INFO)
-        .with_ansi(false)
-        .with_target(false)
-        .init();
-}
-
-/// Every connection and open file takes a descriptor; the hard limit is what we may have.
-fn raise_open_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!("limit of open files stays as it is: {error}");
-    }
+    // Connections have threads of their own; the runtime's wakes the pacer and answers the admin.
+    daemon::run(LogFormat::Text, running::run(args, settings))
 }

@@ -3,16 +3,17 @@
 //!
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer};
 use shortline_link::LinkMode;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy};
+
+use super::super::keys::{Overlay, from_text, some_from_text};
 
 /// `[uplink]`: who sends next, and how fast.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -36,7 +37,7 @@ pub struct UplinkOptions {
     pub growing: Option<Growing>,
     /// How the kernel's queue is kept short: paced, slots or off; or ordered by the kernel: bands
     #[arg(long, value_name = "MODE", value_parser = link_mode)]
-    #[serde(deserialize_with = "link_mode_from_text")]
+    #[serde(deserialize_with = "some_from_text")]
     pub link_mode: Option<LinkMode>,
     /// Responses that may hold unacknowledged bytes in the kernel (slots) [default: 2]
     #[arg(long, value_name = "N")]
@@ -205,22 +206,6 @@ impl<'de> Deserialize<'de> for Uplink {
     }
 }
 
-/// One set of options laid over another: what the upper one leaves out, the lower one says.
-pub trait Overlay: Sized {
-    /// `self` over `under`.
-    fn over(self, under: Self) -> Self;
-}
-
-macro_rules! overlay {
-    ($type:ident { $($field:ident),* $(,)? }) => {
-        impl Overlay for $type {
-            fn over(self, under: Self) -> Self {
-                Self { $($field: self.$field.or(under.$field)),* }
-            }
-        }
-    };
-}
-
 overlay!(UplinkOptions {
     rate,
     policy,
@@ -266,18 +251,4 @@ overlay!(LimitOptions {
 
 fn link_mode(text: &str) -> Result<LinkMode, shortline_link::LinkError> {
     text.parse()
-}
-
-fn link_mode_from_text<'de, D: Deserializer<'de>>(source: D) -> Result<Option<LinkMode>, D::Error> {
-    from_text(source).map(Some)
-}
-
-fn from_text<'de, D, T>(source: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: fmt::Display>,
-{
-    String::deserialize(source)?
-        .parse()
-        .map_err(de::Error::custom)
 }

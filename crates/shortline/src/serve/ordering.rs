@@ -4,7 +4,7 @@
 use shortline_sched::{Needs, Policy, Urgency};
 
 use super::options::{Uplink, UplinkOptions};
-use super::settings::Place;
+use crate::file::Place;
 
 /// The urgency that waiting adds, once policy and urgency are found to suit the uplink.
 pub fn resolve(
@@ -37,12 +37,17 @@ pub fn resolve(
 pub fn has_bands(policy: &Policy) -> bool {
     matches!(
         policy,
-        Policy::Bands(_) | Policy::QuickFix { .. } | Policy::Srrt
+        Policy::Bands(_)
+            | Policy::QuickFix { .. }
+            | Policy::Srrt
+            | Policy::Stert
+            | Policy::Fcf
+            | Policy::Swift
     )
 }
 
 /// In link mode `bands` the kernel orders, at the rate of its qdisc: what else decides an order or a
-/// rate cannot be meant.
+/// rate cannot be meant. `swift` alone needs a rate: it says how long the link takes for a response.
 pub fn refuse_without_bands(
     flags: &UplinkOptions,
     merged: &UplinkOptions,
@@ -50,8 +55,8 @@ pub fn refuse_without_bands(
 ) -> Result<(), String> {
     if let Some(policy) = merged.policy.filter(|policy| !has_bands(policy)) {
         return Err(format!(
-            "{}: `{policy}` contradicts link mode bands, which has bands, quickfix and srrt: leave \
-             one of them out",
+            "{}: `{policy}` contradicts link mode bands, which has bands, quickfix, srrt, stert, \
+             fcf and swift: leave one of them out",
             place.of(flags.policy.is_some(), "policy", "policy")
         ));
     }
@@ -59,7 +64,7 @@ pub fn refuse_without_bands(
         "uplink",
         "rate",
         flags.rate.is_some(),
-        merged.rate.is_some(),
+        merged.rate.is_some() && merged.policy != Some(Policy::Swift),
     )];
     let given = [&rate[..], &about_order(flags, merged)].concat();
     refuse_given(

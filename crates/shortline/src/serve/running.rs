@@ -14,23 +14,26 @@ use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
+use shortline_web::proxy::routes::Routes;
 use shortline_web::server::{AccessLog, Listener, Server, Settings as WebSettings};
 use shortline_web::site::Site;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::Args;
 use super::access_log::LogWriter;
-use super::admin::{self, Status};
-use super::file::Listen;
 use super::options::LogOptions;
+use super::routes;
 use super::settings::{self, Settings};
 use super::sockets::{self, Bound};
+use super::status::{Status, StatusPages};
 use super::tls::{self, Certificate};
+use crate::admin;
+use crate::daemon::{Signals, Told, notify};
 use crate::error::CommandError;
+use crate::file::Listen;
+use crate::sockets::bind;
 
 const LOG_LINES_MAX: usize = 8192;
-const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// How often to look whether the last response of a replaced uplink is gone.
 const RETIRE_EVERY: Duration = Duration::from_secs(1);
 
@@ -39,7 +42,7 @@ const RETIRE_EVERY: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`CommandError::Failure`]: a file, certificate or address that cannot be had.
 pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
-    let mut signals = Signals::new().map_err(CommandError::failure)?;
+    let mut signals = Signals::new()?;
     let (mut running, listeners) = Running::start(args, settings)?;
     let server = Arc::clone(&running.server);
     let accepting = tokio::spawn(async move { server.run(listeners).await });
@@ -55,44 +58,6 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     match accepting.await {
         Ok(result) => result.map_err(CommandError::failure),
         Err(panic) => Err(CommandError::failure(panic)),
-    }
-}
-
-/// What a signal asks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Reload,
-    End,
-}
-
-struct Signals {
-    hangup: Signal,
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) -> Told {
-        tokio::select! {
-            _ = self.hangup.recv() => Told::Reload,
-            _ = self.terminate.recv() => Told::End,
-            _ = self.interrupt.recv() => Told::End,
-        }
-    }
-
-    async fn end(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }
 
@@ -119,6 +84,7 @@ struct Running {
     settings: Settings,
     server: Arc<Server>,
     link: RunningLink,
+    routes: Routes,
     log: LogInForce,
     ports: Vec<Port>,
 }
@@ -137,15 +103,18 @@ impl Running {
         // Before the addresses are told: who connects then must find the sockets as they will be.
         let link = start_link(&settings, &ports)?;
         let web = WebSettings {
-            site,
+            site: Some(site),
+            routes: routes::open(&settings.routes),
             limits: settings.limits.clone(),
             link: Arc::clone(&link.link),
         };
+        let routes = web.routes.clone();
         let running = Self {
             server: Server::new(web, as_access_log(log.as_ref())),
             args,
             settings,
             link,
+            routes,
             log: Arc::new(Mutex::new(log)),
             ports,
         };
@@ -158,11 +127,8 @@ impl Running {
         let Some(address) = self.settings.admin.address else {
             return Ok(());
         };
-        let socket = sockets::bind(address)?;
-        let address = socket.local_addr().map_err(CommandError::failure)?;
-        eprintln!("shortline: admin on {address}");
+        let socket = bind(address)?;
         let connections_max = self.settings.admin.connections_max;
-        let connections_max = connections_max.map_or(ADMIN_CONNECTIONS_MAX, NonZeroUsize::get);
         let server = Arc::clone(&self.server);
         let log = Arc::clone(&self.log);
         let started = Instant::now();
@@ -173,11 +139,8 @@ impl Running {
             server: server.snapshot(),
             access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
         };
-        tokio::spawn(async move {
-            let Err(error) = admin::run(socket, connections_max, Arc::new(status)).await;
-            tracing::error!("admin endpoint: {error}");
-        });
-        Ok(())
+        let pages = StatusPages(Box::new(status));
+        admin::start(socket, connections_max, pages).map_err(CommandError::failure)
     }
 
     fn reload(&mut self) {
@@ -207,8 +170,12 @@ impl Running {
         if let Some(link) = link {
             std::mem::replace(&mut self.link, link).retire();
         }
+        if settings.routes != self.settings.routes {
+            self.routes = routes::open(&settings.routes);
+        }
         self.server.replace(WebSettings {
-            site,
+            site: Some(site),
+            routes: self.routes.clone(),
             limits: settings.limits.clone(),
             link: Arc::clone(&self.link.link),
         });
@@ -377,12 +344,5 @@ fn load_key(listen: &Listen) -> Result<Option<CertifiedKey>, CommandError> {
             .map(Some)
             .map_err(CommandError::failure),
         _ => Ok(None),
-    }
-}
-
-/// Tells systemd, if it started us.
-fn notify(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!("systemd is not told: {error}");
     }
 }

@@ -16,12 +16,12 @@ use shortline_web::Limits;
 use shortline_web::site::SiteOptions;
 
 use super::Args;
-use super::file::{self, File, Listen, Source};
-use super::options::{
-    AdminOptions, LimitOptions, LogOptions, Overlay, SiteKeys, Uplink, UplinkOptions,
-};
+use super::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, Uplink, UplinkOptions};
 use super::ordering;
+use super::routes::{self, RouteSettings};
 use crate::error::CommandError;
+use crate::file::{self, File, Listen, Place, Source};
+use crate::keys::Overlay;
 
 const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
@@ -49,6 +49,8 @@ pub struct Settings {
     pub root: PathBuf,
     /// The site.
     pub site: SiteOptions,
+    /// What goes to application servers instead.
+    pub routes: Vec<RouteSettings>,
     /// The limits.
     pub limits: Limits,
     /// Time for responses under way after SIGTERM.
@@ -64,13 +66,8 @@ pub struct Settings {
 /// # Errors
 /// [`CommandError`]: the file, or values that do not fit together.
 pub fn read(args: &Args) -> Result<Settings, CommandError> {
-    let (file, source) = match &args.config {
-        Some(path) => file::read(path).map_err(|error| match error {
-            file::FileError::Unreadable { .. } => CommandError::failure(error),
-            _ => CommandError::usage(error),
-        })?,
-        None => <(File, Source)>::default(),
-    };
+    let (file, source) = file::read_if_named(args.config.as_deref())
+        .map_err(|error| CommandError::told(error.is_usage(), error))?;
     resolve(args, file, &source).map_err(CommandError::Usage)
 }
 
@@ -89,6 +86,7 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         link,
         root: site.root.clone().unwrap_or_else(|| PathBuf::from(".")),
         site: site_options(&site),
+        routes: routes::resolve(file.route)?,
         drain_time_max: limits.drain_time_max.map_or(DRAIN_DEFAULT, Span::duration),
         limits: resolve_limits(&args.limits, &limits, &place)?,
         admin: args.admin.clone().over(file.admin),
@@ -124,23 +122,6 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         tls_key: args.tls_key.clone(),
     });
     Ok(with_flags.collect())
-}
-
-/// Names where a value came from, for errors.
-pub struct Place<'a> {
-    source: &'a Source,
-    table: &'static str,
-}
-
-impl Place<'_> {
-    /// The flag, or the key's place in the file.
-    pub fn of(&self, by_flag: bool, flag: &str, key: &str) -> String {
-        if by_flag {
-            format!("--{flag}")
-        } else {
-            self.source.place(self.table, key)
-        }
-    }
 }
 
 fn resolve_uplink(
@@ -535,12 +516,25 @@ mod tests {
         assert_eq!(usual.mode, LinkMode::Bands);
         assert_eq!(usual.policy.name(), "bands");
         assert!(usual.control_band);
-        for policy in ["bands:6", "bands:2kB,9kB", "quickfix:1kB", "srrt"] {
+        let policies = [
+            "bands:6",
+            "bands:2kB,9kB",
+            "quickfix:1kB",
+            "srrt",
+            "stert",
+            "fcf",
+        ];
+        for policy in policies {
             let flags = format!("--link-mode bands --control-band=false --policy {policy}");
             let told = link(&flags, "");
             assert_eq!(told.policy.to_string(), policy);
             assert!(!told.control_band);
         }
+        let swift = link("--link-mode bands --policy swift --uplink 10mbit", "");
+        assert_eq!(
+            (swift.mode, swift.policy.name(), swift.rate.is_some()),
+            (LinkMode::Bands, "swift", true)
+        );
         let file = "[uplink]\nrate = \"10mbit\"\naging = 3.0\npolicy = \"las\"";
         assert_eq!(link("--link-mode bands", file).policy.name(), "bands");
         let bands = "[uplink]\nlink-mode = \"bands\"\ncontrol-band = false\n";
@@ -611,7 +605,7 @@ mod tests {
             (
                 "--link-mode bands --policy srpt",
                 "",
-                "--policy: `srpt` contradicts link mode bands, which has bands, quickfix and srrt",
+                "--policy: `srpt` contradicts link mode bands, which has bands, quickfix, srrt,",
             ),
             (
                 "--link-mode bands --uplink 1gbit",
@@ -653,6 +647,31 @@ mod tests {
                 "",
                 "[[listen]]\naddress = \"[::]:1\"\ntls-cert = \"a\"",
                 "listen [::]:1: tls-cert and",
+            ),
+            (
+                "",
+                "[[route]]\npath = \"api\"\nupstream = [\"a:1\"]",
+                "a.toml:2: route.path: `api` is no path",
+            ),
+            (
+                "",
+                "[[route]]\npath = \"/api\"\nupstream = [\"a:1\", \"b\"]",
+                "a.toml:3: route.upstream: upstream `b`: no host and port",
+            ),
+            (
+                "",
+                "[[route]]\npath = \"/api\"\nupstream = []",
+                "a.toml:3: route.upstream: no backend",
+            ),
+            (
+                "",
+                "[[route]]\npath = \"/\"\nupstream = [\"a:1\"]\nidle-time-max = \"0s\"",
+                "a.toml:4: route.idle-time-max: must be more than 0",
+            ),
+            (
+                "",
+                "[[route]]\npath = \"/a\"\nupstream = [\"a:1\"]\n[[route]]\npath = \"/a\"\nupstream = [\"b:1\"]",
+                "route /a: is there twice",
             ),
         ];
         for (flags, file, expected) in cases {

@@ -5,17 +5,17 @@ use std::fmt::Write;
 use shortline_sched::Policy;
 use shortline_sim::results::PolicyResult;
 
-/// A line per policy, of the first `asked` results; `srpt` is among all of them, and what
-/// means are related to.
+/// A line per policy, of the first `asked` results; the reference is among all of them, and what
+/// means are related to under the name beside it.
 pub(super) fn table(
     title: &str,
     results: &[PolicyResult],
     asked: usize,
-    srpt_is_optimum: bool,
+    (reference, related): (Policy, &str),
 ) -> String {
-    let srpt_mean = results
+    let reference_mean = results
         .iter()
-        .find(|result| result.policy == Policy::Srpt)
+        .find(|result| result.policy == reference)
         .map(|result| result.sojourn_mean);
     let requests = results.first().map_or(0, |result| result.requests);
     let mut text = format!("{title}: {requests} requests; times in the system in ms\n\n");
@@ -40,11 +40,7 @@ pub(super) fn table(
         "C2",
         "slowdown",
         "number",
-        if srpt_is_optimum {
-            "x optimum"
-        } else {
-            "x srpt"
-        }
+        related
     );
     for result in asked {
         let ms = |seconds: f64| seconds * 1e3;
@@ -62,7 +58,7 @@ pub(super) fn table(
             result.sojourn_c2,
             result.slowdown_mean,
             result.number_mean,
-            srpt_mean.map_or(f64::NAN, |srpt_mean| result.sojourn_mean / srpt_mean),
+            reference_mean.map_or(f64::NAN, |mean| result.sojourn_mean / mean),
         );
     }
     stretches(&mut text, asked, width);

@@ -54,7 +54,7 @@ fn the_table_relates_every_policy_to_the_optimum() {
         "--rate 8gbit --policy fair --no-stretch",
     )
     .unwrap();
-    let text = table::table("t", &results, 1, true);
+    let text = table::table("t", &results, 1, (Policy::Srpt, "x optimum"));
     // Both end at 40 ns, instead of at 20 and 40.
     assert!(text.lines().last().unwrap().ends_with("1.33"), "{text}");
 }
@@ -172,5 +172,28 @@ fn wrong_flags_are_refused() {
         "--dist exp:1 --load 0.5 --rate 10mbit --jobs 0",
     ] {
         assert!(args(flags).is_err(), "{flags}");
+    }
+}
+
+#[test]
+fn a_gate_in_front_of_servers_that_thrash() {
+    let flags = "--dist exp:1000 --load 0.9 --rate 8mbit --servers 4 --jobs 2000 --replications 1 \
+         --backend-capacity 40ms --backend-thrash 8:0.05 --policy";
+    let asked = args(&format!("{flags} fifo,sjf --aging 5")).unwrap();
+    let results = asked.results().unwrap();
+    let policies: Vec<_> = results.iter().map(|result| result.policy).collect();
+    // What the table relates the others to comes last.
+    assert_eq!(policies, [Policy::Fifo, Policy::Sjf, Policy::Fair]);
+    let error = args(&format!("{flags} srpt")).unwrap().results();
+    assert!(error.unwrap_err().to_string().contains("behind a gate"));
+    for wrong in [
+        "--backend-capacity 0s",
+        "--backend-capacity soon",
+        "--backend-thrash 8:0.1",
+        "--backend-capacity 1s --backend-thrash 0:0.1",
+        "--backend-capacity 1s --clients 1mbit/10ms*1",
+    ] {
+        let line = format!("--dist exp:1000 --load 0.9 --rate 8mbit --policy fifo {wrong}");
+        assert!(args(&line).is_err(), "{wrong}");
     }
 }

@@ -12,6 +12,7 @@ mod http2;
 mod malformed;
 mod order;
 mod process;
+mod routes;
 mod signals;
 mod systemd;
 mod tls;

@@ -6,9 +6,11 @@
 mod own;
 mod paper000;
 mod paper001;
+mod paper002;
 mod paper003;
 mod paper004;
 
+use super::bookstore;
 use super::claim::{Check, Figure, Plot};
 use super::point::Point;
 use crate::bed::Setup as Environment;
@@ -31,6 +33,8 @@ pub(super) enum Kind {
     Throughput,
     /// Resident memory with idle connections.
     Memory,
+    /// The bookstore before a database, with and without a gate between.
+    Bookstore(bookstore::Design),
 }
 
 /// What an experiment over an uplink runs.
@@ -50,6 +54,7 @@ pub fn all() -> Vec<Experiment> {
         own::all(),
         paper000::all(),
         paper001::all(),
+        paper002::all(),
         paper003::all(),
         paper004::all(),
     ];
@@ -102,7 +107,7 @@ mod tests {
     fn designs() -> Vec<(&'static str, Design)> {
         let design = |experiment: Experiment| match experiment.kind {
             Kind::Uplink(design) => Some((experiment.id, design)),
-            Kind::Throughput | Kind::Memory => None,
+            Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         };
         all().into_iter().filter_map(design).collect()
     }

@@ -8,7 +8,7 @@ use super::{Experiment, Kind, figure, uplink};
 use crate::experiment::claim::Plot::{
     BySize, Complementary, Connections, FirstByte, OverTime, Stretch,
 };
-use crate::experiment::claim::{Check, Figure, Measure, Plot, Want};
+use crate::experiment::claim::{Across, Check, Figure, Measure, Plot, Want};
 use crate::experiment::point::{Arrivals, Point, Setup};
 use crate::server::Speech;
 
@@ -102,6 +102,7 @@ pub fn all() -> Vec<Experiment> {
             1.8,
         ),
         aging(),
+        generators(),
         Experiment {
             id: "throughput",
             figures: vec![own(
@@ -221,6 +222,45 @@ fn aging() -> Experiment {
             "under a persistent load of 1.2, what aging gives to the largest requests and takes from the mean",
             shows,
             checks,
+        )],
+    )
+}
+
+/// 000, 2.5 had several client machines, so that none of them was the bottleneck. Here one process
+/// and two that share the same arrivals must come to the same: `srpt` to 5 %, nginx, whose losses are
+/// another matter in every run, to a quarter.
+fn generators() -> Experiment {
+    let point = |processes: u32| {
+        Point::new(
+            format!("processes-{processes}"),
+            Arrivals::table_one("w1"),
+            50,
+        )
+        .at(processes.into())
+        .with(|setup| setup.generators = processes)
+    };
+    let same = |server, other, most| {
+        Check::own_aim(Measure::OverOptimum, Want::AtMost(most))
+            .of(server, other)
+            .across(Across::HighestOverLowest)
+    };
+    let in_time =
+        |server, other| Check::own_aim(Measure::LateStarts, Want::AtMost(0.0)).of(server, other);
+    uplink(
+        "generators",
+        "processes of the generator",
+        &["srpt", "nginx"],
+        vec![point(1), point(2)],
+        vec![figure(
+            "",
+            "the generator is not what limits: no start is late, and two processes with half of W1's requests each come to the same as one",
+            &[Plot::Mean],
+            vec![
+                same("srpt", "nginx", 1.05),
+                same("nginx", "srpt", 1.25),
+                in_time("srpt", "nginx"),
+                in_time("nginx", "srpt"),
+            ],
         )],
     )
 }

@@ -3,6 +3,13 @@
 //!
 //! SURGE's user equivalents against the paper's own server with 35 writers of 32 KiB, its
 //! size-independent policy (`writers-fair`) and shortest connection first (`writers-srpt`), beside Apache.
+//!
+//! The users are those of 4.2: two client machines with half of them each, of which one was found
+//! afterwards to be behind a port that delivered a tenth of the rate. So half of the users here, every
+//! second one, are behind a path of a tenth of the uplink's rate, both ways, and it stays a tenth
+//! under `--rate`. The departures: the paper says nothing of that port's queue, which here holds
+//! 100 packets as our uplink's does; both halves share one generator, where the paper had a machine
+//! for each; and the uplink is the server's own 100 Mbit/s link, where the paper had a switch.
 
 use shortline_sched::units::Rate;
 
@@ -24,12 +31,9 @@ pub fn all() -> Vec<Experiment> {
     vec![load(), writers()]
 }
 
-/// The paper's bed: half of the clients were, unnoticed, behind a tenth of the rate; so they
-/// are here.
+/// Half of the users behind a tenth of the rate (4.2).
 fn point(label: String, users: u32, writers: u32, x: f64) -> Point {
-    let mut slow = ClientGroup::local();
-    slow.name = "slow".into();
-    slow.down.rate = Some(Rate::from_bps(RATE_BPS / 10));
+    let slow = ClientGroup::behind("slow", Rate::from_bps(RATE_BPS / 10));
     Point {
         rate: Rate::from_bps(RATE_BPS),
         ..Point::new(label, Arrivals::Users(users), SECONDS)
@@ -128,4 +132,25 @@ fn writers() -> Experiment {
             ),
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_users_are_behind_a_tenth_of_the_rate_whatever_it_is() {
+        let usual = point("users-0400".into(), 400, WRITERS, 400.0);
+        for (point, tenth_bps) in [
+            (usual.clone(), RATE_BPS / 10),
+            (usual.at_rate(Rate::from_bps(20_000_000)), 2_000_000),
+        ] {
+            let [fast, slow] = &point.setup.environment.groups[..] else {
+                panic!("two groups: {:?}", point.setup.environment.groups);
+            };
+            assert!(fast.is_local() && fast.share == slow.share);
+            let tenth = Some(Rate::from_bps(tenth_bps));
+            assert_eq!((slow.down.rate, slow.up.rate), (tenth, tenth));
+        }
+    }
 }

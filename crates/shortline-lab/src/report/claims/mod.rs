@@ -123,7 +123,7 @@ impl Paper {
                 absent.push(Absent {
                     name: figure.name,
                     experiment: experiment.id,
-                    needs: experiment.missing(),
+                    needs: experiment.needs(),
                 });
             } else {
                 let why = why.of(figure.name).to_vec();

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-use super::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::gate::options::GateOptions;
+use super::serve::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::serve::routes::RouteKeys;
 
 /// The most bytes a configuration file may have.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -23,12 +25,16 @@ pub struct File {
     pub uplink: UplinkOptions,
     /// `[site]`
     pub site: SiteKeys,
+    /// `[[route]]`, once per path.
+    pub route: Vec<RouteKeys>,
     /// `[limits]`
     pub limits: LimitOptions,
     /// `[admin]`
     pub admin: AdminOptions,
     /// `[log]`
     pub log: LogOptions,
+    /// `[gate]`
+    pub gate: GateOptions,
 }
 
 /// An address, and the certificate if it speaks TLS.
@@ -70,6 +76,13 @@ pub enum FileError {
     },
 }
 
+impl FileError {
+    /// Whether the file itself is wrong, rather than out of reach.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Unreadable { .. })
+    }
+}
+
 /// A file's content with its text, to name lines of it.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -95,6 +108,14 @@ pub fn read(path: &Path) -> Result<(File, Source), FileError> {
     parse(path, std::fs::read_to_string(path).map_err(unreadable)?)
 }
 
+/// Reads the file that `--config` names; nothing is said where it names none.
+///
+/// # Errors
+/// [`FileError`]
+pub fn read_if_named(path: Option<&Path>) -> Result<(File, Source), FileError> {
+    path.map_or_else(|| Ok(<(File, Source)>::default()), read)
+}
+
 /// Understands the text of a configuration file; the path is for messages.
 ///
 /// # Errors
@@ -106,6 +127,25 @@ pub fn parse(path: &Path, text: String) -> Result<(File, Source), FileError> {
     };
     let file = toml::from_str(&source.text).map_err(|error| source.content_error(&error))?;
     Ok((file, source))
+}
+
+/// Names where a value came from, for errors.
+pub struct Place<'a> {
+    /// The file.
+    pub source: &'a Source,
+    /// The table of the key.
+    pub table: &'static str,
+}
+
+impl Place<'_> {
+    /// The flag, or the key's place in the file.
+    pub fn of(&self, by_flag: bool, flag: &str, key: &str) -> String {
+        if by_flag {
+            format!("--{flag}")
+        } else {
+            self.source.place(self.table, key)
+        }
+    }
 }
 
 impl Source {

@@ -1,0 +1,300 @@
+//! The web application: HTTP/1.1 in front, a pool of database connections behind.
+//!
+//! Pages that change the database are asked for with POST (a form), the others with GET, pictures
+//! at `/images/BYTES/NUMBER.gif`. An interaction that has begun runs to its end, as a servlet does,
+//! also if its visitor went away: what nobody waits for any more still loads the database.
+//!
+//! | status | when |
+//! |---|---|
+//! | 200 | the page |
+//! | 400 | a field is missing or is not what it should be |
+//! | 403 | name and password do not belong together |
+//! | 404 | no such page, book, customer or picture |
+//! | 405 | GET for POST or the other way round |
+//! | 413 | a form over 16 KiB |
+//! | 500 | the database refused a statement, or its connection broke |
+//! | 503 | no connection became free in time |
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use maud::Markup;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::images;
+use crate::interaction::Interaction;
+use crate::interactions::{self, Visit};
+use crate::locks::{Locking, Mutexes};
+use crate::request::{Fields, PageError};
+use crate::store::{Database, Pool, StoreError, Work, WorkOptions, pool};
+
+/// The longest form, in bytes.
+const FORM_BYTES_MAX: usize = 16 * 1024;
+/// How long a visitor may take to send a request's head.
+const HEAD_WAIT_MAX: Duration = Duration::from_secs(3600);
+/// How long those under way have after the shop closes.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
+/// How the shop is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who keeps conflicting interactions apart (002, 4.2).
+    pub locking: Locking,
+    /// One transaction an interaction, else one a statement. With locking in the database it is
+    /// always one an interaction.
+    pub transactions: bool,
+    /// Whether statements carry SQLCommenter's `route`, as those of an ordinary framework may.
+    pub tags: bool,
+    /// Connections to the database at most; 002's servlets had one each.
+    pub database_connections_max: usize,
+    /// How long an interaction waits for one.
+    pub database_wait_max: Duration,
+    /// Connections of visitors at most; more wait in the kernel.
+    pub visitors_max: usize,
+    /// How many items were loaded.
+    pub items: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            locking: Locking::Application,
+            transactions: true,
+            tags: false,
+            database_connections_max: 400,
+            database_wait_max: Duration::from_secs(300),
+            visitors_max: 10_000,
+            items: 10_000,
+        }
+    }
+}
+
+/// A shop that can be opened.
+#[derive(Clone)]
+pub struct Application {
+    shop: Arc<Shop>,
+}
+
+struct Shop {
+    pool: Pool,
+    options: Options,
+    work: WorkOptions,
+}
+
+impl Application {
+    /// A shop over that database; it connects when the first visitor wants something.
+    ///
+    /// # Errors
+    /// If the pool of connections cannot be made.
+    pub fn new(database: Database, options: Options) -> Result<Self, StoreError> {
+        let pool = pool(
+            database,
+            options.database_connections_max,
+            options.database_wait_max,
+        )?;
+        let work = WorkOptions {
+            locking: options.locking,
+            transactions: options.transactions,
+            tags: options.tags,
+            mutexes: Mutexes::default(),
+        };
+        Ok(Self {
+            shop: Arc::new(Shop {
+                pool,
+                options,
+                work,
+            }),
+        })
+    }
+
+    /// Serves visitors until `closing` is done, and for at most 5 s after it those under way.
+    pub async fn serve(&self, listener: TcpListener, closing: impl Future<Output = ()>) {
+        let places = Arc::new(Semaphore::new(self.shop.options.visitors_max));
+        let mut visitors = JoinSet::new();
+        let (close, closed) = watch::channel(());
+        tokio::pin!(closing);
+        loop {
+            tokio::select! {
+                () = &mut closing => break,
+                next = accept(&listener, &places) => {
+                    let Some((stream, place)) = next else { continue };
+                    let (shop, closed) = (Arc::clone(&self.shop), closed.clone());
+                    visitors.spawn(async move {
+                        visitor(shop, stream, closed).await;
+                        drop(place);
+                    });
+                }
+                Some(_) = visitors.join_next() => {}
+            }
+        }
+        drop((listener, close));
+        let ended = async { while visitors.join_next().await.is_some() {} };
+        tokio::time::timeout(CLOSING_MAX, ended).await.ok();
+        self.shop.pool.close();
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            // Out of file descriptors, say: it passes when others go.
+            tracing::warn!(%error, "bookstore: cannot accept");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+/// Serves one visitor's connection until either side ends it; once `closed` has no sender any more,
+/// after the page under way.
+async fn visitor(shop: Arc<Shop>, stream: TcpStream, mut closed: watch::Receiver<()>) {
+    stream.set_nodelay(true).ok();
+    let service = service_fn(move |request| {
+        let shop = Arc::clone(&shop);
+        async move {
+            let answer = tokio::spawn(answer(shop, request));
+            let answer = answer.await;
+            Ok::<_, Infallible>(answer.unwrap_or_else(|_| {
+                text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the page could not be made",
+                )
+            }))
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WAIT_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    // Whatever ends it, the visitor sees it too.
+    tokio::select! {
+        _ = &mut connection => return,
+        _ = closed.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await.ok();
+}
+
+type Answer = Response<Full<Bytes>>;
+
+async fn answer(shop: Arc<Shop>, request: Request<Incoming>) -> Answer {
+    let path = request.uri().path();
+    if let Some(rest) = path.strip_prefix("/images/") {
+        return picture(request.method(), rest);
+    }
+    let name = path.strip_prefix('/').unwrap_or_default();
+    let name = if name.is_empty() { "home" } else { name };
+    let Ok(interaction) = name.parse::<Interaction>() else {
+        return text(StatusCode::NOT_FOUND, "there is no such page");
+    };
+    let wanted = if interaction.writes() {
+        Method::POST
+    } else {
+        Method::GET
+    };
+    if request.method() != wanted {
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "the page wants the other method",
+        );
+    }
+    let encoded = if interaction.writes() {
+        match Limited::new(request.into_body(), FORM_BYTES_MAX)
+            .collect()
+            .await
+        {
+            Ok(form) => form.to_bytes(),
+            Err(_) => {
+                return text(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "the form is cut or over 16 KiB",
+                );
+            }
+        }
+    } else {
+        Bytes::copy_from_slice(request.uri().query().unwrap_or_default().as_bytes())
+    };
+    match page(&shop, interaction, &encoded).await {
+        Ok(page) => html(page),
+        Err(error) => refused(interaction, &error),
+    }
+}
+
+async fn page(shop: &Shop, interaction: Interaction, encoded: &[u8]) -> Result<Markup, PageError> {
+    let fields = Fields::parse(encoded)?;
+    let session = fields.session()?;
+    if interaction == Interaction::CustomerRegistration {
+        return interactions::registration(&fields);
+    }
+    let mut work = Work::begin(&shop.pool, interaction, shop.work.clone()).await?;
+    let mut visit = Visit {
+        fields: &fields,
+        session,
+        items: shop.options.items,
+        work: &mut work,
+    };
+    let result = interactions::run(interaction, &mut visit).await;
+    work.finish(result).await
+}
+
+fn refused(interaction: Interaction, error: &PageError) -> Answer {
+    let status = match error {
+        PageError::Field { .. } | PageError::Fields => StatusCode::BAD_REQUEST,
+        PageError::Password => StatusCode::FORBIDDEN,
+        PageError::NotFound(_) => StatusCode::NOT_FOUND,
+        PageError::Store(StoreError::Busy { .. }) => StatusCode::SERVICE_UNAVAILABLE,
+        PageError::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    if status.is_server_error() {
+        tracing::warn!(%interaction, %error, "bookstore: no page");
+    }
+    text(status, &error.to_string())
+}
+
+/// `BYTES/NUMBER.gif`: all pictures of one size look alike.
+fn picture(method: &Method, rest: &str) -> Answer {
+    let bytes = rest
+        .split_once('/')
+        .and_then(|(bytes, _)| bytes.parse().ok());
+    match bytes.and_then(images::picture) {
+        Some(picture) if method == Method::GET => {
+            let mut answer = Response::new(Full::new(picture));
+            let headers = answer.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+            answer
+        }
+        _ => text(StatusCode::NOT_FOUND, "there is no such picture"),
+    }
+}
+
+fn html(page: Markup) -> Answer {
+    let mut answer = Response::new(Full::new(page.into_string().into()));
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, html);
+    answer
+}
+
+fn text(status: StatusCode, line: &str) -> Answer {
+    let mut answer = Response::new(Full::new(format!("{line}\n").into()));
+    *answer.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, plain);
+    answer
+}

@@ -1,0 +1,219 @@
+//! A private database server: in a directory of its own, on a port of its own, gone with whoever
+//! wanted it.
+//!
+//! A small shell process stands between: it starts the server in a session of its own, then reads
+//! from a pipe that only this process holds. When the pipe ends, because the bed was dropped or
+//! because this process died, however it died, the shell ends the server and removes the directory.
+//!
+//! As root the server runs as `postgres` or `mysql`, as neither database runs as root.
+//!
+//! A bed is for measuring: nothing is kept over a crash of the machine (`fsync` off), so that the
+//! bottleneck is the database's processor time and locks, as in 002 (5.1: the database fits in
+//! memory), and not a disk. [`Sizing::processor`] confines the server to one processor, for a
+//! machine that also runs the application and its visitors.
+
+mod commands;
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::store::{Connection, Database, Kind, StoreError};
+use commands::Commands;
+
+/// How long a server may take to initialise its directory and listen.
+const START_MAX: Duration = Duration::from_secs(120);
+/// How long it may take to end; it writes nothing back.
+const STOP_MAX: Duration = Duration::from_secs(20);
+/// Between two attempts to reach it.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// `$1` prepares and becomes the server, `$2` is the directory, `$3` the signal that ends it.
+const SUPERVISOR: &str = r#"
+trap '' HUP INT TERM
+setsid sh -c "$1" >"$2/log" 2>&1 </dev/null &
+server=$!
+echo "$server"
+exec >/dev/null
+read -r end
+kill -s "$3" -- "-$server" 2>/dev/null
+wait "$server" 2>/dev/null
+kill -s KILL -- "-$server" 2>/dev/null
+rm -rf -- "$2"
+"#;
+
+/// How large a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizing {
+    /// Memory for its pages (`shared_buffers`, `innodb_buffer_pool_size`), in MiB.
+    pub buffer_mib: u32,
+    /// Connections at most.
+    pub connections_max: u32,
+    /// The one processor it may use; none for all.
+    pub processor: Option<u32>,
+}
+
+impl Default for Sizing {
+    fn default() -> Self {
+        Self {
+            buffer_mib: 512,
+            connections_max: 500,
+            processor: None,
+        }
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Bed {
+    supervisor: Child,
+    database: Database,
+    pid: u32,
+    directory: PathBuf,
+}
+
+impl Bed {
+    /// Says what is missing for a bed of that kind.
+    ///
+    /// # Errors
+    /// [`BedError::Missing`], in a line.
+    pub fn available(kind: Kind) -> Result<(), BedError> {
+        Commands::find(kind).map(drop)
+    }
+
+    /// Starts a server with an empty database.
+    ///
+    /// # Errors
+    /// [`BedError`] if a program is missing, or the server does not come up.
+    pub async fn start(kind: Kind, sizing: Sizing) -> Result<Self, BedError> {
+        let commands = Commands::find(kind)?;
+        let directory = make_directory()?;
+        let port = free_port().map_err(BedError::System)?;
+        let (text, database) = commands.text(&directory, port, sizing)?;
+        let mut supervisor = Command::new("sh")
+            .args(["-c", SUPERVISOR, "bed", &text])
+            .arg(&directory)
+            .arg(commands.stop_signal())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(BedError::System)?;
+        let pid = read_pid(&mut supervisor).ok_or_else(|| BedError::Ended(log(&directory)))?;
+        let bed = Self {
+            supervisor,
+            database,
+            pid,
+            directory,
+        };
+        bed.wait_until_it_listens().await?;
+        Ok(bed)
+    }
+
+    /// Where it is and how to log in.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The server's process id (of PostgreSQL's postmaster).
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The directory it has for itself.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    async fn wait_until_it_listens(&self) -> Result<(), BedError> {
+        let begin = Instant::now();
+        loop {
+            let problem = match Connection::open(&self.database).await {
+                Ok(_) => return Ok(()),
+                Err(problem) => problem,
+            };
+            if !Path::new(&format!("/proc/{}", self.pid)).exists() {
+                return Err(BedError::Ended(log(&self.directory)));
+            }
+            if begin.elapsed() > START_MAX {
+                return Err(BedError::Silent(problem));
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        drop(self.supervisor.stdin.take());
+        let deadline = Instant::now() + STOP_MAX;
+        while let Ok(None) = self.supervisor.try_wait() {
+            if Instant::now() > deadline {
+                tracing::warn!(pid = self.pid, "the database is still ending");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Why there is no bed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BedError {
+    /// Something is not installed.
+    #[error("no {program}: install Debian's {package}")]
+    Missing {
+        /// What was looked for.
+        program: String,
+        /// What brings it.
+        package: &'static str,
+    },
+    /// The system refused something.
+    #[error("the database's bed: {0}")]
+    System(std::io::Error),
+    /// The server ended.
+    #[error("the database ended at once: {0}")]
+    Ended(String),
+    /// The server never let anybody in.
+    #[error("the database does not listen: {0}")]
+    Silent(StoreError),
+}
+
+fn make_directory() -> Result<PathBuf, BedError> {
+    let directory = tempfile::Builder::new()
+        .prefix("shortline-database-")
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()
+        .map_err(BedError::System)?;
+    // The supervisor removes it.
+    Ok(directory.keep())
+}
+
+/// A port that nobody listens at now.
+fn free_port() -> std::io::Result<u16> {
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn read_pid(supervisor: &mut Child) -> Option<u32> {
+    let mut line = String::new();
+    BufReader::new(supervisor.stdout.take()?)
+        .read_line(&mut line)
+        .ok()?;
+    line.trim().parse().ok()
+}
+
+/// The last lines of the server's log.
+fn log(directory: &Path) -> String {
+    let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().rev().take(3).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,99 @@
+//! TPC-W's remote browser emulator (clause 5.3; 002, 4.4).
+//!
+//! A visitor opens a session over a persistent connection, begins at home, reads the page with its
+//! pictures, thinks, and follows the transition table of the [`Mix`]. Each interaction becomes one
+//! [`RequestRecord`]: its path is that of the interaction, its response time runs from the click to
+//! the last byte of the last picture (TPC-W's WIRT), its size is what came.
+//!
+//! | loop | visitors | what ends a session |
+//! |---|---|---|
+//! | closed (002) | so many; whose session ends begins another | the clock |
+//! | open | sessions begin as a Poisson process, at rates that alternate | its thinking times add up |
+//!
+//! In the open loop a session makes the same clicks however slow the shop is, so that the load that
+//! is offered does not depend on who serves it; and the run goes on until all have their last page.
+//! 002 has only the closed one, where a slow shop is asked for less.
+
+mod client;
+mod mix;
+mod reading;
+mod results;
+mod run;
+mod session;
+mod times;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::Serialize;
+use shortline_load::RequestRecord;
+
+use crate::population::Scale;
+pub use mix::{Mix, UnknownMix};
+pub use results::{Estimate, Summary, TypeSummary};
+pub use run::run;
+pub use times::{CutExponential, Times};
+
+/// Who comes when.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many visitors all the time.
+    Closed {
+        /// How many.
+        browsers: usize,
+    },
+    /// Sessions that begin by themselves.
+    Open {
+        /// Rates that follow each other, over and over.
+        phases: Vec<Phase>,
+        /// More sessions at once than this are not begun, and counted.
+        sessions_max: usize,
+        /// How long after the last arrival the run waits for those still in the shop.
+        drain_max: Duration,
+    },
+}
+
+/// A time of steady load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// How long.
+    pub lasts: Duration,
+    /// Sessions that begin, per second.
+    pub sessions_per_s: f64,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The shop.
+    pub shop: SocketAddr,
+    /// Who comes.
+    pub arrivals: Arrivals,
+    /// What they are after.
+    pub mix: Mix,
+    /// How long they think and stay.
+    pub times: Times,
+    /// What the shop was filled with.
+    pub scale: Scale,
+    /// Whether they fetch pictures.
+    pub pictures: bool,
+    /// How long they wait for a page with its pictures.
+    pub patience: Duration,
+    /// How long visitors come.
+    pub lasts: Duration,
+    /// The same seed makes the same visitors.
+    pub seed: u64,
+}
+
+/// What a run brought.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Every interaction, in the order of their ends.
+    pub records: Vec<RequestRecord>,
+    /// Sessions that were begun.
+    pub sessions: u64,
+    /// Sessions that were not, as too many were in the shop.
+    pub turned_away: u64,
+    /// How long the run took, draining included.
+    pub took: Duration,
+}

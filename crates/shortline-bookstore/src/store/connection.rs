@@ -1,0 +1,165 @@
+//! One connection to either database, with what it has prepared.
+
+use std::collections::HashMap;
+
+use mysql_async::prelude::Queryable;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{NoTls, Statement};
+
+use super::{Database, Kind, Row, StoreError, Value};
+
+/// More statements than the application has, each once more for every route that uses it.
+const PREPARED_MAX: usize = 256;
+
+/// A connection.
+pub(crate) enum Connection {
+    Postgres {
+        client: tokio_postgres::Client,
+        /// By their text.
+        prepared: HashMap<String, Statement>,
+    },
+    MariaDb(Box<mysql_async::Conn>),
+}
+
+impl Connection {
+    /// Connects.
+    pub async fn open(database: &Database) -> Result<Self, StoreError> {
+        match database.kind {
+            Kind::Postgres => open_postgres(database).await,
+            Kind::MariaDb => open_mariadb(database).await,
+        }
+    }
+
+    /// Which database it is of.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Postgres { .. } => Kind::Postgres,
+            Self::MariaDb(_) => Kind::MariaDb,
+        }
+    }
+
+    /// Whether the other side is known to be gone.
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Self::Postgres { client, .. } => client.is_closed(),
+            // The driver learns it from the next statement only.
+            Self::MariaDb(_) => false,
+        }
+    }
+
+    /// Runs statements that have neither values nor results, separated by `;`.
+    pub async fn run(&mut self, statements: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres { client, .. } => client.batch_execute(statements).await?,
+            Self::MariaDb(conn) => conn.query_drop(statements).await?,
+        }
+        Ok(())
+    }
+
+    /// All rows of a prepared statement's result.
+    pub async fn rows(&mut self, text: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+        match self {
+            Self::Postgres { client, prepared } => {
+                let statement = prepare(client, prepared, text).await?;
+                let rows = client.query(&statement, &references(values)).await?;
+                rows.iter().map(postgres_row).collect()
+            }
+            Self::MariaDb(conn) => {
+                let rows: Vec<mysql_async::Row> = conn.exec(text, owned(values)).await?;
+                rows.into_iter().map(Row::try_from).collect()
+            }
+        }
+    }
+
+    /// Runs a prepared statement that changes rows, and says how many.
+    pub async fn change(&mut self, text: &str, values: &[Value]) -> Result<u64, StoreError> {
+        match self {
+            Self::Postgres { client, prepared } => {
+                let statement = prepare(client, prepared, text).await?;
+                Ok(client.execute(&statement, &references(values)).await?)
+            }
+            Self::MariaDb(conn) => {
+                conn.exec_drop(text, owned(values)).await?;
+                Ok(conn.affected_rows())
+            }
+        }
+    }
+
+    /// The number that the last insert made, where the driver has it.
+    pub fn inserted(&self) -> Option<i64> {
+        match self {
+            Self::Postgres { .. } => None,
+            Self::MariaDb(conn) => conn.last_insert_id().and_then(|id| id.try_into().ok()),
+        }
+    }
+}
+
+async fn open_postgres(database: &Database) -> Result<Connection, StoreError> {
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host(database.address.ip().to_string())
+        .port(database.address.port())
+        .user(&database.user)
+        .dbname(&database.name)
+        .application_name("bookstore");
+    if let Some(password) = &database.password {
+        config.password(password);
+    }
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(async move {
+        // The client sees every error too, and whoever uses it reports it.
+        connection.await.ok();
+    });
+    Ok(Connection::Postgres {
+        client,
+        prepared: HashMap::new(),
+    })
+}
+
+async fn open_mariadb(database: &Database) -> Result<Connection, StoreError> {
+    let options = mysql_async::OptsBuilder::default()
+        .ip_or_hostname(database.address.ip().to_string())
+        .tcp_port(database.address.port())
+        .user(Some(&database.user))
+        .pass(database.password.as_ref())
+        .db_name(Some(&database.name))
+        // Else the driver would leave the address it was given for the server's own socket.
+        .prefer_socket(false)
+        .tcp_nodelay(true)
+        .stmt_cache_size(PREPARED_MAX);
+    let conn = mysql_async::Conn::new(options).await?;
+    Ok(Connection::MariaDb(Box::new(conn)))
+}
+
+async fn prepare(
+    client: &tokio_postgres::Client,
+    prepared: &mut HashMap<String, Statement>,
+    text: &str,
+) -> Result<Statement, StoreError> {
+    if let Some(statement) = prepared.get(text) {
+        return Ok(statement.clone());
+    }
+    if prepared.len() >= PREPARED_MAX {
+        prepared.clear();
+    }
+    let statement = client.prepare(text).await?;
+    prepared.insert(text.to_owned(), statement.clone());
+    Ok(statement)
+}
+
+fn references(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|value| value as _).collect()
+}
+
+fn owned(values: &[Value]) -> mysql_async::Params {
+    if values.is_empty() {
+        return mysql_async::Params::Empty;
+    }
+    let values = values.iter().cloned().map(mysql_async::Value::from);
+    mysql_async::Params::Positional(values.collect())
+}
+
+fn postgres_row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+    let values = (0..row.len()).map(|column| row.try_get(column));
+    Ok(Row(values.collect::<Result<_, _>>()?))
+}

@@ -1,0 +1,114 @@
+//! The database behind the application: an ordinary pool of connections of an ordinary driver.
+//!
+//! One connection is checked out for an interaction and given back at its end (002, 3.1). The
+//! statements are written once, with `?` for a value, and prepared once a connection.
+
+mod connection;
+mod error;
+mod text;
+mod value;
+mod work;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, RecycleResult};
+
+pub(crate) use connection::Connection;
+pub use error::StoreError;
+pub(crate) use text::quoted;
+pub(crate) use value::{Row, Value};
+pub(crate) use work::{Work, WorkOptions};
+
+/// Which database it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// PostgreSQL.
+    Postgres,
+    /// MariaDB.
+    MariaDb,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Postgres, Self::MariaDb];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Postgres => "postgres",
+            Self::MariaDb => "mariadb",
+        })
+    }
+}
+
+impl FromStr for Kind {
+    type Err = StoreError;
+
+    fn from_str(name: &str) -> Result<Self, StoreError> {
+        match name {
+            "postgres" => Ok(Self::Postgres),
+            "mariadb" => Ok(Self::MariaDb),
+            _ => Err(StoreError::UnknownKind(name.to_owned())),
+        }
+    }
+}
+
+/// Where the database is (or a gate in front of it) and who asks.
+#[derive(Clone, Debug)]
+pub struct Database {
+    /// Which one.
+    pub kind: Kind,
+    /// Its address.
+    pub address: SocketAddr,
+    /// The user's name.
+    pub user: String,
+    /// The user's password; none where the server trusts this address.
+    pub password: Option<String>,
+    /// The database's name.
+    pub name: String,
+}
+
+/// Connections, made as they are wanted, at most so many.
+pub(crate) type Pool = managed::Pool<Connector>;
+
+/// Makes a pool of at most `connections_max`; whoever finds none free waits for `wait_max`.
+pub(crate) fn pool(
+    database: Database,
+    connections_max: usize,
+    wait_max: Duration,
+) -> Result<Pool, StoreError> {
+    Pool::builder(Connector { database })
+        .max_size(connections_max)
+        .wait_timeout(Some(wait_max))
+        .create_timeout(Some(wait_max))
+        .runtime(deadpool::Runtime::Tokio1)
+        .build()
+        .map_err(|_| StoreError::Pool)
+}
+
+/// Makes connections for the pool.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    database: Database,
+}
+
+impl managed::Manager for Connector {
+    type Type = Connection;
+    type Error = StoreError;
+
+    async fn create(&self) -> Result<Connection, StoreError> {
+        Connection::open(&self.database).await
+    }
+
+    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<StoreError> {
+        if connection.is_closed() {
+            return Err(StoreError::Closed.into());
+        }
+        Ok(())
+    }
+}

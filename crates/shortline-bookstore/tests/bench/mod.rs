@@ -1,0 +1,190 @@
+//! A private database, filled small, and a shop before it.
+#![allow(dead_code)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use shortline_bookstore::application::{Application, Options};
+use shortline_bookstore::bed::{Bed, Sizing};
+use shortline_bookstore::population::{Population, Scale, populate};
+use shortline_bookstore::{Database, Kind, Locking};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+
+pub const SCALE: Scale = Scale {
+    items: 200,
+    customers: 300,
+};
+
+/// Two servers at a time would only wait for each other.
+static ONE_AT_A_TIME: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
+
+/// Runs a test on each database.
+pub fn for_each_database(test: impl AsyncFn(Kind)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let _alone = ONE_AT_A_TIME.lock().await;
+        for kind in Kind::ALL {
+            test(kind).await;
+        }
+    });
+}
+
+/// A shop that is open.
+pub struct Bench {
+    pub shop: SocketAddr,
+    bed: Bed,
+}
+
+impl Bench {
+    /// Fills a new database and opens; none, with a line, where it is not installed.
+    pub async fn open(kind: Kind, locking: Locking) -> Option<Self> {
+        if let Err(missing) = Bed::available(kind) {
+            eprintln!("skipped: {missing}");
+            return None;
+        }
+        let sizing = Sizing {
+            buffer_mib: 64,
+            connections_max: 50,
+            ..Sizing::default()
+        };
+        let bed = Bed::start(kind, sizing).await.unwrap();
+        let population = Population {
+            scale: SCALE,
+            seed: 1,
+        };
+        populate(bed.database(), population).await.unwrap();
+        let options = Options {
+            locking,
+            database_connections_max: 20,
+            items: SCALE.items,
+            tags: locking == Locking::Database,
+            ..Options::default()
+        };
+        let application = Application::new(bed.database().clone(), options).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let shop = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            application.serve(listener, std::future::pending()).await;
+        });
+        Some(Self { shop, bed })
+    }
+
+    pub fn database(&self) -> &Database {
+        self.bed.database()
+    }
+
+    /// A page that must be there.
+    pub async fn get(&self, path: &str) -> String {
+        self.page("GET", path, "").await
+    }
+
+    /// The page that a form leads to, which must be there.
+    pub async fn post(&self, path: &str, form: &str) -> String {
+        self.page("POST", path, form).await
+    }
+
+    async fn page(&self, method: &str, path: &str, form: &str) -> String {
+        let (status, body) = self.exchange(method, path, form).await;
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert_eq!(status, 200, "{method} {path} {form}: {body}");
+        body
+    }
+
+    pub async fn status(&self, method: &str, path: &str, form: &str) -> u16 {
+        self.exchange(method, path, form).await.0
+    }
+
+    async fn exchange(&self, method: &str, path: &str, form: &str) -> (u16, Bytes) {
+        let stream = TcpStream::connect(self.shop).await.unwrap();
+        let (mut sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "shop")
+            .body(Full::new(Bytes::from(form.to_owned())))
+            .unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        let status = response.status().as_u16();
+        (
+            status,
+            response.into_body().collect().await.unwrap().to_bytes(),
+        )
+    }
+
+    /// Runs a statement past the shop.
+    pub async fn run(&self, statement: &str) {
+        match self.database().kind {
+            Kind::Postgres => {
+                self.postgres()
+                    .await
+                    .batch_execute(statement)
+                    .await
+                    .unwrap();
+            }
+            Kind::MariaDb => {
+                use mysql_async::prelude::Queryable;
+                self.mariadb().await.query_drop(statement).await.unwrap();
+            }
+        }
+    }
+
+    /// The one number that a statement brings.
+    pub async fn number(&self, statement: &str) -> i64 {
+        match self.database().kind {
+            Kind::Postgres => {
+                let row = self
+                    .postgres()
+                    .await
+                    .query_one(statement, &[])
+                    .await
+                    .unwrap();
+                let wide = row.try_get::<_, i64>(0);
+                wide.unwrap_or_else(|_| row.get::<_, i32>(0).into())
+            }
+            Kind::MariaDb => {
+                use mysql_async::prelude::Queryable;
+                self.mariadb()
+                    .await
+                    .query_first(statement)
+                    .await
+                    .unwrap()
+                    .unwrap()
+            }
+        }
+    }
+
+    async fn postgres(&self) -> tokio_postgres::Client {
+        let database = self.database();
+        let (client, connection) = tokio_postgres::Config::new()
+            .host(database.address.ip().to_string())
+            .port(database.address.port())
+            .user(&database.user)
+            .dbname(&database.name)
+            .connect(tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        client
+    }
+
+    async fn mariadb(&self) -> mysql_async::Conn {
+        let database = self.database();
+        let options = mysql_async::OptsBuilder::default()
+            .ip_or_hostname(database.address.ip().to_string())
+            .tcp_port(database.address.port())
+            .user(Some(&database.user))
+            .db_name(Some(&database.name))
+            .prefer_socket(false);
+        mysql_async::Conn::new(options).await.unwrap()
+    }
+}

@@ -1,0 +1,91 @@
+//! Emulated browsers in a real shop: both loops, all mixes; nothing fails, and what was bought is in
+//! the tables.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use std::time::Duration;
+
+use bench::{Bench, SCALE, for_each_database};
+use shortline_bookstore::browser::{self, Arrivals, Mix, Options, Phase, Summary, Times};
+use shortline_bookstore::{Interaction, Locking};
+
+#[test]
+fn a_closed_loop_fails_nowhere_and_what_was_bought_is_there() {
+    for_each_database(async |kind| {
+        for (locking, mix) in [
+            (Locking::Application, Mix::Ordering),
+            (Locking::Database, Mix::Shopping),
+        ] {
+            let Some(bench) = Bench::open(kind, locking).await else {
+                return;
+            };
+            let before = bench.number("SELECT COUNT(*) FROM orders").await;
+            let results = browser::run(Options {
+                arrivals: Arrivals::Closed { browsers: 12 },
+                ..options(&bench, mix)
+            })
+            .await;
+            let bought = bench.number("SELECT COUNT(*) FROM orders").await - before;
+            let summary = Summary::of(&results.records, Duration::ZERO, Duration::from_secs(60));
+            let all = summary.all.unwrap();
+            let unfinished = summary.failures.get("unfinished").copied().unwrap_or(0);
+            assert_eq!(all.failed, unfinished, "{:?}", summary.failures);
+            assert!(all.count > 50, "{}", all.count);
+            let confirmed = summary.types.get(&Interaction::BuyConfirm);
+            let confirmed = confirmed.map_or(0, |of| (of.count - of.failed) as i64);
+            // One that was cut off at the end may have gone through.
+            assert!(
+                (confirmed..=confirmed + 12).contains(&bought),
+                "{confirmed}, {bought}"
+            );
+        }
+    });
+}
+
+#[test]
+fn an_open_loop_is_drained_and_repeats() {
+    for_each_database(async |kind| {
+        let Some(bench) = Bench::open(kind, Locking::Application).await else {
+            return;
+        };
+        let run = async || {
+            browser::run(Options {
+                arrivals: Arrivals::Open {
+                    phases: [6.0, 2.0]
+                        .map(|sessions_per_s| Phase {
+                            lasts: Duration::from_millis(500),
+                            sessions_per_s,
+                        })
+                        .into(),
+                    sessions_max: 100,
+                    drain_max: Duration::from_secs(60),
+                },
+                pictures: true,
+                ..options(&bench, Mix::Browsing)
+            })
+            .await
+        };
+        let (one, other) = (run().await, run().await);
+        assert!(one.records.iter().all(|record| record.failure.is_none()));
+        assert_eq!(one.turned_away, 0);
+        assert!(one.sessions > 0);
+        assert_eq!(one.sessions, other.sessions);
+        // Each session makes as many clicks, whatever came of them.
+        assert_eq!(one.records.len(), other.records.len());
+    });
+}
+
+fn options(bench: &Bench, mix: Mix) -> Options {
+    Options {
+        shop: bench.shop,
+        arrivals: Arrivals::Closed { browsers: 1 },
+        mix,
+        times: Times::APPLICATION_LOCKING.scaled(0.005),
+        scale: SCALE,
+        pictures: false,
+        patience: Duration::from_secs(30),
+        lasts: Duration::from_secs(3),
+        seed: 1,
+    }
+}

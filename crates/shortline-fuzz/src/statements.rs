@@ -1,0 +1,53 @@
+//! What the gate tells types of requests by: a statement's fingerprint and tags, a request's route.
+
+use std::sync::LazyLock;
+
+use shortline_gate::classify::{
+    Classifier, ClassifierConfig, Client, Dialect, NAME_BYTES_MAX, Protocol, STATEMENT_BYTES_MAX,
+    Tagged, fingerprint,
+};
+
+static POSTGRES: LazyLock<Classifier> =
+    LazyLock::new(|| classifier(Protocol::Sql(Dialect::Postgres)));
+static MYSQL: LazyLock<Classifier> = LazyLock::new(|| classifier(Protocol::Sql(Dialect::MySql)));
+static HTTP: LazyLock<Classifier> = LazyLock::new(|| classifier(Protocol::Http));
+
+fn classifier(protocol: Protocol) -> Classifier {
+    Classifier::new(&ClassifierConfig::new(protocol))
+        .expect("invariant: without rules none is wrong")
+}
+
+/// A statement as either database lexes it, and its tags.
+pub fn statement(bytes: &[u8]) {
+    for dialect in [Dialect::Postgres, Dialect::MySql] {
+        let name = fingerprint(bytes, dialect);
+        assert_name(&name);
+        if bytes.len() < STATEMENT_BYTES_MAX {
+            let spaced = [b" \n", bytes].concat();
+            assert_eq!(fingerprint(&spaced, dialect), name);
+        }
+        let classifier = match dialect {
+            Dialect::Postgres => &POSTGRES,
+            Dialect::MySql => &MYSQL,
+        };
+        let first = classifier.statement(bytes, &Client::default());
+        assert_name(&first);
+        assert_eq!(classifier.statement(bytes, &Client::default()), first);
+    }
+    let tagged = Tagged::new(bytes);
+    assert!(tagged.statement.len() <= bytes.len());
+    let _ = tagged.tags.get("route");
+}
+
+/// The path of an HTTP request.
+pub fn route(bytes: &[u8]) {
+    let Ok(path) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    assert_name(&HTTP.request("GET", Some("a"), path));
+}
+
+fn assert_name(name: &str) {
+    assert!(name.len() <= NAME_BYTES_MAX, "{name:?}");
+    assert!(!name.contains(['\n', '\r']), "{name:?}");
+}

@@ -1,0 +1,379 @@
+//! Types of requests: what a request's service time is estimated by.
+//!
+//! In order: the first [rule](RuleText) of the configuration that matches; then the sources it
+//! names ([`Source`]), the first that knows something. By default these are SQLCommenter
+//! [tags](Tags) (the `route`, else `controller` and `action`) and then the statement's
+//! [fingerprint]; an HTTP request has its method and route template (module `route`).
+//!
+//! `application_name` is a source too, but not by default: drivers set it by themselves
+//! (`psql`, `PostgreSQL JDBC Driver`), and all statements of an application would be one type.
+//!
+//! A statement that was seen is looked up by a hash under a random key, in a bounded cache; what is
+//! looked up is the statement, the client's names and those tags that can decide. One that was not
+//! costs a pass over its bytes.
+
+mod fingerprint;
+mod lexer;
+mod route;
+mod rules;
+mod tags;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use quick_cache::sync::Cache;
+
+pub use fingerprint::{NAME_BYTES_MAX, STATEMENT_BYTES_MAX, fingerprint};
+pub use lexer::Dialect;
+pub use rules::{RULES_MAX, RuleError, RuleText};
+pub use tags::{Tagged, Tags};
+
+use rules::Rules;
+
+/// Statements that are remembered at most, each with 64 bytes and its type's name.
+const CACHE_STATEMENTS_MAX: usize = 8192;
+/// The type of what nothing is known about.
+pub const OTHER: &str = "other";
+
+/// What a gate relays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// A database's protocol.
+    Sql(Dialect),
+    /// HTTP.
+    Http,
+}
+
+/// What tells the type of a statement that no rule names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// SQLCommenter tags: the route, else controller and action.
+    Tag,
+    /// PostgreSQL's `application_name`, MySQL's `program_name`.
+    ApplicationName,
+    /// The statement's fingerprint.
+    Statement,
+}
+
+/// How types are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassifierConfig {
+    /// What is relayed.
+    pub protocol: Protocol,
+    /// The first that matches names the type.
+    pub rules: Vec<RuleText>,
+    /// For what no rule names, the first that knows something; if none does, [`OTHER`].
+    pub sources: Vec<Source>,
+}
+
+impl ClassifierConfig {
+    /// No rules; tags, then fingerprints.
+    pub fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            rules: Vec::new(),
+            sources: vec![Source::Tag, Source::Statement],
+        }
+    }
+}
+
+/// What is known of a connection's client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Client<'a> {
+    /// PostgreSQL's `application_name`, MySQL's connection attribute `program_name`.
+    pub application_name: Option<&'a str>,
+    /// The user it authenticates as.
+    pub user: Option<&'a str>,
+    /// The database it asked for.
+    pub database: Option<&'a str>,
+}
+
+/// The same, owned: what a relay keeps of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientNames {
+    /// PostgreSQL's `application_name`, MySQL's connection attribute `program_name`.
+    pub application_name: Option<Box<str>>,
+    /// The user it authenticates as.
+    pub user: Option<Box<str>>,
+    /// The database it asked for.
+    pub database: Option<Box<str>>,
+}
+
+impl ClientNames {
+    /// To be looked at.
+    pub fn client(&self) -> Client<'_> {
+        Client {
+            application_name: self.application_name.as_deref(),
+            user: self.user.as_deref(),
+            database: self.database.as_deref(),
+        }
+    }
+}
+
+/// Tells the types of requests. A handle: clones share rules and cache.
+#[derive(Clone)]
+pub struct Classifier(Arc<RwLock<Arc<Inner>>>);
+
+struct Inner {
+    protocol: Protocol,
+    rules: Rules,
+    sources: Vec<Source>,
+    /// Tags by which a statement's type can be told.
+    tag_keys: Vec<String>,
+    cache: Cache<u64, Arc<str>>,
+    hashes: RandomState,
+}
+
+impl Classifier {
+    /// A classifier by these rules.
+    ///
+    /// # Errors
+    /// [`RuleError`] names the rule that cannot be used.
+    pub fn new(config: &ClassifierConfig) -> Result<Self, RuleError> {
+        Ok(Self(Arc::new(RwLock::new(Arc::new(Inner::new(config)?)))))
+    }
+
+    /// Goes by other rules from now on; on an error all stays as it was.
+    ///
+    /// # Errors
+    /// [`RuleError`] names the rule that cannot be used.
+    pub fn replace(&self, config: &ClassifierConfig) -> Result<(), RuleError> {
+        let new = Arc::new(Inner::new(config)?);
+        *self.0.write() = new;
+        Ok(())
+    }
+
+    /// The type of a statement.
+    pub fn statement(&self, sql: &[u8], client: &Client<'_>) -> Arc<str> {
+        let inner = Arc::clone(&self.0.read());
+        inner.statement(sql, client)
+    }
+
+    /// The type of an HTTP request: `host` without a port, `path` with its query.
+    pub fn request(&self, method: &str, host: Option<&str>, path: &str) -> Arc<str> {
+        let inner = Arc::clone(&self.0.read());
+        match inner.rules.request(method, host, path) {
+            Some(name) => name.into(),
+            None => route_name(method, path).into(),
+        }
+    }
+}
+
+impl Inner {
+    fn new(config: &ClassifierConfig) -> Result<Self, RuleError> {
+        let rules = Rules::new(&config.rules, config.protocol)?;
+        let mut tag_keys: Vec<String> = rules.tag_keys().map(str::to_owned).collect();
+        if config.sources.contains(&Source::Tag) {
+            tag_keys.extend(["route", "controller", "action"].map(str::to_owned));
+        }
+        tag_keys.sort_unstable();
+        tag_keys.dedup();
+        Ok(Self {
+            protocol: config.protocol,
+            rules,
+            sources: config.sources.clone(),
+            tag_keys,
+            cache: Cache::new(CACHE_STATEMENTS_MAX),
+            hashes: RandomState::new(),
+        })
+    }
+
+    fn statement(&self, sql: &[u8], client: &Client<'_>) -> Arc<str> {
+        let tagged = Tagged::new(sql);
+        let length = tagged.statement.len().min(STATEMENT_BYTES_MAX);
+        let statement = &tagged.statement[..length];
+        let key = self.key(statement, &tagged.tags, client);
+        if let Some(name) = self.cache.get(&key) {
+            return name;
+        }
+        let name: Arc<str> = self.uncached(statement, &tagged.tags, client).into();
+        self.cache.insert(key, Arc::clone(&name));
+        name
+    }
+
+    fn key(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> u64 {
+        let mut hasher = self.hashes.build_hasher();
+        statement.hash(&mut hasher);
+        client.hash(&mut hasher);
+        if !tags.is_empty() {
+            for key in &self.tag_keys {
+                tags.get(key).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    fn uncached(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> String {
+        if let Some(name) = self.rules.statement(statement, tags, client) {
+            return name.to_owned();
+        }
+        let mut known = self.sources.iter().filter_map(|source| match source {
+            Source::Tag => tag_name(tags),
+            Source::ApplicationName => application_name(client),
+            Source::Statement => statement_name(statement, self.protocol),
+        });
+        known.next().unwrap_or_else(|| OTHER.to_owned())
+    }
+}
+
+fn tag_name(tags: &Tags<'_>) -> Option<String> {
+    if tags.is_empty() {
+        return None;
+    }
+    let text = match (
+        tags.get("route"),
+        tags.get("controller"),
+        tags.get("action"),
+    ) {
+        (Some(route), _, _) => {
+            let mut text = "route ".to_owned();
+            route::push_template(&mut text, &route);
+            text
+        }
+        (None, Some(controller), Some(action)) => format!("action {controller}#{action}"),
+        (None, Some(controller), None) => format!("controller {controller}"),
+        (None, None, Some(action)) => format!("action {action}"),
+        (None, None, None) => return None,
+    };
+    Some(in_one_line(&text))
+}
+
+fn application_name(client: &Client<'_>) -> Option<String> {
+    let name = client.application_name.filter(|name| !name.is_empty())?;
+    Some(in_one_line(&format!("application {name}")))
+}
+
+fn statement_name(statement: &[u8], protocol: Protocol) -> Option<String> {
+    let Protocol::Sql(dialect) = protocol else {
+        return None;
+    };
+    Some(fingerprint(statement, dialect)).filter(|name| !name.is_empty())
+}
+
+fn route_name(method: &str, path: &str) -> String {
+    let mut text = format!("{method} ");
+    route::push_template(&mut text, path);
+    in_one_line(&text)
+}
+
+/// A name that a table, a log and a label can have.
+fn in_one_line(text: &str) -> String {
+    fingerprint::name(&text.replace(char::is_control, "_"))
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sql(Dialect::Postgres) => "PostgreSQL",
+            Self::Sql(Dialect::MySql) => "MySQL",
+            Self::Http => "HTTP",
+        })
+    }
+}
+
+/// A word that names no [`Source`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` tells no types: choose from tag, application-name and statement")]
+pub struct UnknownSource(String);
+
+impl FromStr for Source {
+    type Err = UnknownSource;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSource> {
+        match text {
+            "tag" => Ok(Self::Tag),
+            "application-name" => Ok(Self::ApplicationName),
+            "statement" => Ok(Self::Statement),
+            _ => Err(UnknownSource(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const SQL: Protocol = Protocol::Sql(Dialect::Postgres);
+
+    fn classifier(rules: Vec<RuleText>, sources: &[Source]) -> Classifier {
+        let config = ClassifierConfig {
+            rules,
+            sources: sources.to_vec(),
+            ..ClassifierConfig::new(SQL)
+        };
+        Classifier::new(&config).unwrap()
+    }
+
+    #[test]
+    fn sources_are_asked_in_their_order() {
+        let usual = classifier(Vec::new(), &[Source::Tag, Source::Statement]);
+        let client = Client {
+            application_name: Some("shop"),
+            ..Client::default()
+        };
+        let name =
+            |classifier: &Classifier, sql: &str| classifier.statement(sql.as_bytes(), &client);
+        for (sql, expected) in [
+            ("select 1", "select ?"),
+            ("select 2", "select ?"),
+            (
+                "select 1 /*route='%2Fb%2F17',traceparent='x'*/",
+                "route /b/:id",
+            ),
+            (
+                "select 1 /*route='%2Fb%2F18',traceparent='y'*/",
+                "route /b/:id",
+            ),
+            (
+                "select 1 /*action='show',controller='books'*/",
+                "action books#show",
+            ),
+            ("select 1 /*traceparent='y'*/", "select ?"),
+            ("-- nothing", OTHER),
+        ] {
+            assert_eq!(&*name(&usual, sql), expected, "{sql}");
+            assert_eq!(&*name(&usual, sql), expected, "{sql}, remembered");
+        }
+        let by_application = classifier(Vec::new(), &[Source::ApplicationName]);
+        assert_eq!(&*name(&by_application, "select 1"), "application shop");
+        assert_eq!(
+            &*by_application.statement(b"select 1", &Client::default()),
+            OTHER
+        );
+    }
+
+    #[test]
+    fn rules_go_before_and_can_be_replaced() {
+        let rule = RuleText {
+            name: "reports".to_owned(),
+            statement: Some("from report".to_owned()),
+            ..RuleText::default()
+        };
+        let classifier = classifier(vec![rule], &[Source::Statement]);
+        let name = || classifier.statement(b"select * from report_7", &Client::default());
+        assert_eq!(&*name(), "reports");
+        let wrong = RuleText {
+            statement: Some("(".to_owned()),
+            ..RuleText::default()
+        };
+        let with = |rules| ClassifierConfig {
+            rules,
+            ..ClassifierConfig::new(SQL)
+        };
+        assert!(classifier.replace(&with(vec![wrong])).is_err());
+        assert_eq!(&*name(), "reports");
+        classifier.replace(&with(Vec::new())).unwrap();
+        assert_eq!(&*name(), "select * from report_7");
+    }
+
+    #[test]
+    fn a_request_is_its_method_and_route() {
+        let classifier = Classifier::new(&ClassifierConfig::new(Protocol::Http)).unwrap();
+        let name = classifier.request("GET", None, "/books/17?x=1");
+        assert_eq!(&*name, "GET /books/:id");
+    }
+}

@@ -1,0 +1,198 @@
+//! The gate in front of a web application: `shortline gate http`, and the routes of `serve`.
+//!
+//! The proxy itself is `shortline_web::proxy`. Here is what it asks when a request may go: the
+//! request's type is told by the [`Classifier`] (a rule, else method and route template), and the
+//! [`Gate`] decides. The unit is the request: from its admission until the last byte of its response
+//! has come from the backend. Time in which the backend waits for a slow client is no service.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shortline_link::{Link, LinkConfig, LinkError};
+use shortline_sched::admission::Outcome;
+use shortline_web::Limits;
+use shortline_web::proxy::admission::{Admission, Admitting, Asked, Permit, Refusal};
+use shortline_web::proxy::routes::{Route, Routes};
+use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};
+use shortline_web::server::{AccessLog, Listener, Server, ServerSnapshot, Settings};
+use tokio::net::TcpListener;
+
+use crate::classify::Classifier;
+use crate::gate::{Admitted, Gate, Refused};
+
+/// When a client that was refused may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What a gate in front of a web application is told.
+#[derive(Clone)]
+pub struct HttpConfig {
+    /// The backends.
+    pub upstream: UpstreamOptions,
+    /// How the types of requests are told.
+    pub classifier: Classifier,
+    /// The limits of clients.
+    pub limits: Limits,
+    /// The uplink that responses leave through.
+    pub link: LinkConfig,
+    /// The certificate and protocols, if clients speak TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Who is told of every response.
+    pub access_log: Option<Arc<dyn AccessLog>>,
+    /// Time for responses under way after the end was asked for.
+    pub drain_time_max: Duration,
+}
+
+/// Why the gate does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// The uplink cannot be had as configured.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// A socket or thread cannot be had.
+    #[error("gate http: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Relays what clients of `listener` ask to the backends, admitted through `gate`, until
+/// `shutdown`; then lets responses finish.
+///
+/// # Errors
+/// [`HttpError`]
+pub async fn run(
+    listener: TcpListener,
+    config: HttpConfig,
+    gate: Gate,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), HttpError> {
+    let relay = HttpRelay::new(config, gate)?;
+    relay.run(vec![listener], shutdown).await
+}
+
+/// A relay at any number of addresses, which can be looked at while it runs.
+pub struct HttpRelay {
+    server: Arc<Server>,
+    link: Arc<Link>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    drain_time_max: Duration,
+}
+
+/// Admits the requests of a proxy through a gate.
+pub struct GateAdmission {
+    gate: Gate,
+    classifier: Classifier,
+}
+
+impl HttpRelay {
+    /// A relay that does not listen yet. Call inside a runtime.
+    ///
+    /// # Errors
+    /// [`HttpError::Link`]
+    pub fn new(config: HttpConfig, gate: Gate) -> Result<Self, HttpError> {
+        let link = Link::new(config.link)?;
+        let settings = Settings {
+            site: None,
+            routes: Routes::new(vec![Route {
+                path: "/".to_owned(),
+                upstream: Upstream::open(config.upstream),
+                admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
+            }]),
+            limits: config.limits,
+            link: Arc::clone(&link),
+        };
+        Ok(Self {
+            server: Server::new(settings, config.access_log),
+            link,
+            tls: config.tls,
+            drain_time_max: config.drain_time_max,
+        })
+    }
+
+    /// Its connections, responses and backends now.
+    pub fn snapshot(&self) -> ServerSnapshot {
+        self.server.snapshot()
+    }
+
+    /// Relays until `shutdown`; then lets responses finish.
+    ///
+    /// # Errors
+    /// [`HttpError::Io`]
+    pub async fn run(
+        &self,
+        listeners: Vec<TcpListener>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), HttpError> {
+        let listeners = listeners.into_iter().map(|listener| self.prepare(listener));
+        let listeners = listeners.collect::<io::Result<Vec<_>>>()?;
+        let link = Arc::clone(&self.link);
+        let pacer = tokio::spawn(async move { link.run().await });
+        let drained = async {
+            shutdown.await;
+            let closed = self.server.drain(self.drain_time_max).await;
+            if closed > 0 {
+                tracing::warn!("closed {closed} connections with responses under way");
+            }
+        };
+        let (served, ()) = tokio::join!(self.server.run(listeners), drained);
+        pacer.abort();
+        Ok(served?)
+    }
+
+    fn prepare(&self, listener: TcpListener) -> io::Result<Listener> {
+        let socket = listener.into_std()?;
+        self.link.prepare_listener(&socket)?;
+        Ok(Listener {
+            socket,
+            tls: self.tls.clone(),
+        })
+    }
+}
+
+impl GateAdmission {
+    /// Types by `classifier`, leave by `gate`.
+    pub fn new(gate: Gate, classifier: Classifier) -> Self {
+        Self { gate, classifier }
+    }
+}
+
+impl Admission for GateAdmission {
+    fn admit<'a>(&'a self, asked: &'a Asked<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            let name = self
+                .classifier
+                .request(asked.method.as_str(), asked.host, asked.target);
+            let admitted = self.gate.admit(self.gate.type_of(&name)).await?;
+            Ok(Box::new(Permitted(admitted)) as Box<dyn Permit>)
+        })
+    }
+}
+
+struct Permitted(Admitted);
+
+impl Permit for Permitted {
+    fn pause(&mut self) {
+        self.0.pause();
+    }
+
+    fn resume(&mut self) {
+        self.0.resume();
+    }
+
+    fn finish(self: Box<Self>, completed: bool) {
+        self.0.finish(if completed {
+            Outcome::Completed
+        } else {
+            Outcome::Failed
+        });
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Self {
+            reason: refused.to_string(),
+            retry_after: RETRY_AFTER,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The admin database: a connection to it gets no backend, but answers of the gate itself to SHOW
+//! commands, as PgBouncer's users expect them (`psql -p 6432 shortline -c 'SHOW TYPES'`).
+//!
+//! There is no password, so that only clients of this machine are heard. Like PgBouncer's console
+//! it speaks the simple protocol, one command a message; every column is text.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::conversation::Status;
+use super::messages::query_text;
+use super::reply::{Complaint, message, ready_for_query};
+use crate::relay::{Handle, Order, Stream};
+
+/// The longest command, in bytes.
+const COMMAND_BYTES_MAX: u32 = 16 << 10;
+/// PostgreSQL's number of the type `text`.
+const TEXT: u32 = 25;
+
+/// What answers, under which name.
+#[derive(Clone)]
+pub struct AdminDatabase {
+    /// The database's name.
+    pub name: String,
+    /// Answers a command.
+    pub answer: Answers,
+}
+
+/// Answers a command with a table, or says in a line what is wrong with it.
+pub type Answers = Arc<dyn Fn(&str) -> Result<Table, String> + Send + Sync>;
+
+/// Rows of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The columns' names.
+    pub columns: Vec<&'static str>,
+    /// As many values as columns in each.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl fmt::Debug for AdminDatabase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AdminDatabase")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why nobody but clients of this machine is heard.
+pub fn refusal(peer: SocketAddr) -> Option<Complaint> {
+    let is_local = peer.ip().to_canonical().is_loopback();
+    (!is_local).then(|| {
+        Complaint::new(
+            "28000",
+            "the admin database answers clients of its own machine only",
+        )
+    })
+}
+
+/// Serves a client until it leaves or the gate ends.
+///
+/// # Errors
+/// Those of its socket.
+pub async fn serve(
+    mut client: Stream,
+    database: &AdminDatabase,
+    handle: &Handle,
+) -> io::Result<()> {
+    client.write_all(&greeting()).await?;
+    client.flush().await?;
+    let mut is_skipping = false;
+    loop {
+        let read = tokio::select! {
+            read = read(&mut client) => read,
+            () = ordered_to_end(handle) => {
+                let end = Complaint::new("57P01", "terminating connection: the gate shuts down");
+                client.write_all(&end.fatal()).await?;
+                return client.shutdown().await;
+            }
+        };
+        let Some((tag, body)) = read? else {
+            return Ok(());
+        };
+        let reply = match tag {
+            b'X' => return Ok(()),
+            b'Q' => answered(database, &String::from_utf8_lossy(query_text(&body))),
+            b'S' => {
+                is_skipping = false;
+                ready_for_query(Status::Idle).to_vec()
+            }
+            b'P' | b'B' | b'D' | b'E' | b'C' if !is_skipping => {
+                is_skipping = true;
+                let simple = "the admin database speaks the simple protocol only";
+                Complaint::new("0A000", simple).error()
+            }
+            _ => continue,
+        };
+        client.write_all(&reply).await?;
+        client.flush().await?;
+    }
+}
+
+async fn ordered_to_end(handle: &Handle) {
+    poll_fn(|context| {
+        handle.register(context.waker());
+        match handle.order() {
+            Order::None => Poll::Pending,
+            Order::Drain | Order::Close => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+/// AuthenticationOk, what clients want to know of a server, ReadyForQuery.
+fn greeting() -> Vec<u8> {
+    let mut greeting = message(b'R', &[&0_u32.to_be_bytes()]);
+    for (name, value) in [
+        (
+            "server_version",
+            concat!(env!("CARGO_PKG_VERSION"), "/shortline"),
+        ),
+        ("server_encoding", "UTF8"),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO"),
+        ("integer_datetimes", "on"),
+        ("standard_conforming_strings", "on"),
+    ] {
+        let parts = [name.as_bytes(), b"\0", value.as_bytes(), b"\0"];
+        greeting.extend(message(b'S', &parts));
+    }
+    greeting.extend(ready_for_query(Status::Idle));
+    greeting
+}
+
+/// The next message; None at the end.
+async fn read(client: &mut Stream) -> io::Result<Option<(u8, Vec<u8>)>> {
+    let tag = match client.read_u8().await {
+        Ok(tag) => tag,
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let length = client.read_u32().await?;
+    let Some(body) = length
+        .checked_sub(4)
+        .filter(|length| *length <= COMMAND_BYTES_MAX)
+    else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a message of {length} bytes to the admin database"),
+        ));
+    };
+    let mut bytes = vec![0; body as usize];
+    client.read_exact(&mut bytes).await?;
+    Ok(Some((tag, bytes)))
+}
+
+fn answered(database: &AdminDatabase, command: &str) -> Vec<u8> {
+    let command = command.trim().trim_end_matches(';').trim_end();
+    let mut reply = if command.is_empty() {
+        message(b'I', &[])
+    } else {
+        match (database.answer)(command) {
+            Ok(table) => table.messages(),
+            Err(problem) => Complaint::new("42601", problem).error(),
+        }
+    };
+    reply.extend(ready_for_query(Status::Idle));
+    reply
+}
+
+impl Table {
+    /// RowDescription, DataRows, CommandComplete.
+    fn messages(&self) -> Vec<u8> {
+        let mut description = Vec::new();
+        description.extend(count(self.columns.len()));
+        for column in &self.columns {
+            description.extend(column.bytes());
+            // No table, no column of one; the type, of any length, without a modifier; as text.
+            description.extend([0; 1 + 4 + 2]);
+            description.extend(TEXT.to_be_bytes());
+            description.extend((-1_i16).to_be_bytes());
+            description.extend((-1_i32).to_be_bytes());
+            description.extend([0; 2]);
+        }
+        let mut messages = message(b'T', &[&description]);
+        for row in &self.rows {
+            let mut values = Vec::new();
+            values.extend(count(row.len()));
+            for value in row {
+                let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
+                values.extend(length.to_be_bytes());
+                values.extend(value.bytes());
+            }
+            messages.extend(message(b'D', &[&values]));
+        }
+        messages.extend(message(b'C', &[b"SHOW\0"]));
+        messages
+    }
+}
+
+fn count(length: usize) -> [u8; 2] {
+    u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database() -> AdminDatabase {
+        AdminDatabase {
+            name: "shortline".to_owned(),
+            answer: Arc::new(|command| match command {
+                "SHOW A" => Ok(Table {
+                    columns: vec!["a"],
+                    rows: vec![vec!["x".to_owned()]],
+                }),
+                other => Err(format!("no {other}")),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_table_is_a_description_and_rows() {
+        let reply = answered(&database(), " SHOW A ; ");
+        let description = b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0";
+        let rest = b"D\0\0\0\x0b\0\x01\0\0\0\x01xC\0\0\0\x09SHOW\0Z\0\0\0\x05I";
+        assert_eq!(reply, [description.as_slice(), rest].concat());
+    }
+
+    #[test]
+    fn what_is_no_command_is_told() {
+        assert_eq!(answered(&database(), ";"), b"I\0\0\0\x04Z\0\0\0\x05I");
+        let reply = answered(&database(), "select 1");
+        assert_eq!(reply[0], b'E');
+        assert!(String::from_utf8_lossy(&reply).contains("no select 1"));
+    }
+
+    #[test]
+    fn strangers_are_refused() {
+        let refused = |peer: &str| peer.parse().is_ok_and(|peer| refusal(peer).is_some());
+        assert!(!refused("127.0.0.1:5") && !refused("[::1]:5") && !refused("[::ffff:127.0.0.1]:5"));
+        assert!(refused("192.0.2.1:5") && refused("[2001:db8::1]:5"));
+    }
+}

@@ -1,0 +1,139 @@
+//! What admission costs with 10,000 requests waiting.
+//!
+//! One operation ends a request that runs, which teaches its type's estimate, admits whoever may
+//! start because of it, and lets as many new ones come in as were admitted: what a request costs
+//! the gate in all. 200 types, 32 requests running at about one size, deadlines (aging) such that
+//! most are not overdue.
+//!
+//! It times batches of operations and prints the median over the batches, in nanoseconds per
+//! operation, with percentiles 5 and 95 and the slowest.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::Instant;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use shortline_sched::Aging;
+use shortline_sched::admission::{
+    Admission, AdmissionConfig, Capacity, Estimator, Order, Outcome, RequestId, TypeId,
+};
+
+const WAITING: usize = 10_000;
+const TYPES: usize = 200;
+const BATCHES: usize = 1_000;
+const OPERATIONS_PER_BATCH: usize = 64;
+const STEP_NS: u64 = 1_000_000;
+
+fn main() {
+    println!("{WAITING} requests waiting, {TYPES} types; finish + admit + arrive, ns");
+    println!(
+        "{:<28} {:>6} {:>6} {:>6} {:>7}",
+        "", "median", "p5", "p95", "slowest"
+    );
+    let aging = |factor| Order::SjfAging(Aging::new(factor).expect("invariant: above 0"));
+    let fixed: Capacity = "1s".parse().expect("invariant: a capacity");
+    let mean = Estimator::MovingAverage;
+    for (name, order, capacity, estimator) in [
+        ("fifo", Order::Fifo, fixed, mean),
+        ("sjf", Order::Sjf, fixed, mean),
+        (
+            "sjf, median of means",
+            Order::Sjf,
+            fixed,
+            Estimator::MedianOfMeans,
+        ),
+        ("sjf, aging 3, overdue", aging(3.0), fixed, mean),
+        ("sjf, aging 1000", aging(1000.0), fixed, mean),
+        ("sjf, auto", Order::Sjf, Capacity::Auto, mean),
+        ("sjf, aging 1000, auto", aging(1000.0), Capacity::Auto, mean),
+    ] {
+        let mut samples = measure(AdmissionConfig {
+            order,
+            capacity,
+            estimator,
+            queue_max: WAITING + 1,
+            ..AdmissionConfig::default()
+        });
+        samples.sort_by(f64::total_cmp);
+        let percentile = |share: f64| samples[((samples.len() - 1) as f64 * share) as usize];
+        println!(
+            "{:<28} {:>6.0} {:>6.0} {:>6.0} {:>7.0}",
+            name,
+            percentile(0.5),
+            percentile(0.05),
+            percentile(0.95),
+            percentile(1.0),
+        );
+    }
+}
+
+/// Nanoseconds per operation, one sample a batch.
+fn measure(config: AdmissionConfig) -> Vec<f64> {
+    let mut bench = Bench::filled(config);
+    let mut samples = Vec::with_capacity(BATCHES);
+    for batch in 0..BATCHES + BATCHES / 4 {
+        let kinds: Vec<usize> = (0..OPERATIONS_PER_BATCH)
+            .map(|_| bench.random.random_range(0..TYPES))
+            .collect();
+        let start = Instant::now();
+        for &kind in &kinds {
+            bench.operate(kind);
+        }
+        let elapsed = start.elapsed();
+        // The first quarter warms up.
+        if batch >= BATCHES / 4 {
+            samples.push(elapsed.as_nanos() as f64 / OPERATIONS_PER_BATCH as f64);
+        }
+    }
+    samples
+}
+
+struct Bench {
+    gate: Admission,
+    types: Vec<TypeId>,
+    running: VecDeque<RequestId>,
+    random: ChaCha8Rng,
+    now_ns: u64,
+}
+
+impl Bench {
+    fn filled(config: AdmissionConfig) -> Self {
+        let mut gate = Admission::new(config);
+        let names = (0..TYPES).map(|index| format!("type {index}"));
+        let types = names.map(|name| gate.type_of(&name)).collect();
+        let mut bench = Self {
+            gate,
+            types,
+            running: VecDeque::new(),
+            random: ChaCha8Rng::seed_from_u64(1),
+            now_ns: 0,
+        };
+        while bench.gate.waiting() < WAITING {
+            let kind = bench.random.random_range(0..TYPES);
+            bench.arrive(kind);
+        }
+        bench.admit(0);
+        bench
+    }
+
+    fn operate(&mut self, kind: usize) {
+        self.now_ns += STEP_NS;
+        if let Some(id) = self.running.pop_front() {
+            self.gate.finish(self.now_ns, id, Outcome::Completed);
+        }
+        self.admit(kind);
+    }
+
+    fn admit(&mut self, kind: usize) {
+        while let Some(id) = self.gate.admit_next(self.now_ns) {
+            self.running.push_back(black_box(id));
+            self.arrive((kind + self.running.len()) % TYPES);
+        }
+    }
+
+    fn arrive(&mut self, kind: usize) {
+        let arrived = self.gate.arrive(self.now_ns, self.types[kind]);
+        arrived.expect("invariant: there is room");
+    }
+}

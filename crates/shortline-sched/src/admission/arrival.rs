@@ -1,0 +1,88 @@
+//! A request comes in: whether it may start or wait, and where it waits.
+
+use super::aging::Expected;
+use super::{Admission, Order, RequestId, TypeId};
+
+/// A request that is not even queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// As many wait as may.
+    #[error("the queue is full: {limit} requests wait, the most allowed")]
+    QueueFull {
+        /// The most that may wait.
+        limit: usize,
+    },
+    /// It would probably wait for too long.
+    #[error("shed: expected to wait {wait_ns_expected} ns, more than {limit_ns} ns")]
+    Shed {
+        /// How long it would probably wait, in nanoseconds.
+        wait_ns_expected: u64,
+        /// The longest that is let in, in nanoseconds.
+        limit_ns: u64,
+    },
+}
+
+impl Admission {
+    /// A request comes in and waits; [`Self::admit_next`] says whether for longer than now.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it would have to wait and may not.
+    pub fn arrive(&mut self, now_ns: u64, request_type: TypeId) -> Result<RequestId, Refusal> {
+        let now_ns = self.tell_time(now_ns);
+        let kind = self.types.index(request_type);
+        self.refresh(kind);
+        if !self.starts_at_once(kind) {
+            self.may_wait(kind)?;
+        }
+        if self.queue.len() == 0 {
+            self.progress_ns = now_ns;
+        }
+        let id = self.requests.add(kind, now_ns);
+        let expected = Expected {
+            service_ns: self.types.service_ns(kind),
+            capacity_ns: self.moment().capacity_ns as u64,
+        };
+        self.queue
+            .push(&mut self.requests, &mut self.types, id, expected);
+        Ok(id)
+    }
+
+    /// Whether a new request of a type would surely start before all that wait.
+    fn starts_at_once(&self, kind: usize) -> bool {
+        let first = match self.order {
+            Order::Sjf => self.queue.is_shorter(&self.types, kind),
+            Order::Fifo | Order::SjfAging(_) => self.queue.len() == 0,
+        };
+        self.dry_run || first && self.fits(self.types.load_ns(kind))
+    }
+
+    /// Whether a request that does not start at once may wait.
+    fn may_wait(&mut self, kind: usize) -> Result<(), Refusal> {
+        let refusal = if self.queue.len() >= self.queue_max {
+            self.totals.refused_full += 1;
+            Refusal::QueueFull {
+                limit: self.queue_max,
+            }
+        } else if let Some(limit_ns) = self.shed_wait_ns
+            && let wait_ns_expected = self.wait_ns_expected(kind)
+            && wait_ns_expected > limit_ns
+        {
+            self.totals.refused_shed += 1;
+            Refusal::Shed {
+                wait_ns_expected,
+                limit_ns,
+            }
+        } else {
+            return Ok(());
+        };
+        self.types.get_mut(kind).counts.refused += 1;
+        Err(refusal)
+    }
+
+    /// How long a new request of a type would wait if nobody else came: until the work before it
+    /// is done.
+    fn wait_ns_expected(&self, kind: usize) -> u64 {
+        let ahead_ns = self.queue.ahead_ns(&self.types, self.order, kind);
+        (ahead_ns as f64 / self.rate.mean().max(1.0)) as u64
+    }
+}

@@ -1,0 +1,382 @@
+//! `auto`: the capacity at which the backend does most, found while it works and followed.
+//!
+//! The capacity stays for a *dwell* of a quarter of a second or more ([`super::dwell`]), in which
+//! the work completed per second is measured. Then it moves:
+//!
+//! - **Rising.** From one request at a time it doubles as long as more work is done than at any
+//!   smaller one, as TCP's slow start; then it goes back to the best.
+//! - **Tracking.** A parabola through what was measured nearby ([`super::curve`]) says where the
+//!   top is and how sure that is. The capacity goes there, by no more than a trust region allows,
+//!   and is probed above and below as far as that is uncertain, but never by less than 5 %: there
+//!   is no pause in which nothing but a probe runs.
+//! - **Changes.** What is measured is compared with what was expected. Deviations of one sign add
+//!   up (a CUSUM, Page 1954); if they cannot be chance, what was learnt is forgotten, and tracking
+//!   begins anew from where it is. Deviations of either sign widen the errors believed.
+//!
+//! While nobody waits, more capacity would change nothing and nothing is concluded.
+//!
+//! Work is counted in estimates divided by the slowdown common to all types
+//! ([`super::super::slowdown`]), so that neither a change of the mix nor the load itself looks like a
+//! change of the backend. From the published: throughput against what is in flight decides, not
+//! latency against a baseline (the covariance in Uber's Cinnamon auto-tuner, the correlations in
+//! failsafe-go's adaptive limiter); no probing of a minimum by pinning concurrency (Envoy #11579)
+//! and no one latency over mixed types (Netflix concurrency-limits #37, #165).
+
+use serde::Serialize;
+
+use super::Ended;
+use super::curve::{Curve, Fit, Point};
+use super::dwell::{Dwell, Measured};
+
+/// Where it begins, and its bounds, in nanoseconds.
+const CAPACITY_FIRST: f64 = 20e6;
+const CAPACITY_MIN: f64 = 1.0;
+const CAPACITY_MAX: f64 = 1e17;
+
+/// While rising: how far it goes at a time, as a logarithm, and how much of that must be gained.
+const RISE: f64 = 0.7;
+const RISE_GAIN: f64 = 0.1;
+/// So much less than the best is a fall.
+const FALL: f64 = 0.05;
+
+/// How far apart probes are, as logarithms.
+const PROBE_MIN: f64 = 0.05;
+const PROBE_MAX: f64 = 0.5;
+/// The order of probes: above, at, below, at.
+const PROBES: [f64; 4] = [1.0, 0.0, -1.0, 0.0];
+
+/// How far it goes at a time while tracking: at first, at least and at most.
+const TRUST: f64 = 0.3;
+const TRUST_MIN: f64 = 0.2;
+const TRUST_MAX: f64 = 0.7;
+
+/// The sum of deviations, in standard deviations, that is no chance.
+const SURPRISE_MAX: f64 = 6.0;
+/// No prediction is held to be more exact than this.
+const PREDICTION_ERROR: f64 = 0.02;
+
+/// Somebody must have waited for such a share of a dwell.
+const WAITED_MIN: f64 = 0.5;
+
+/// Of what ran at a change, this share must have ended before measuring begins,
+const FLUSHED: f64 = 0.8;
+/// or this much time must have passed, in nanoseconds; the load must fit the capacity anyway.
+const FLUSH_NS_MAX: u64 = 2_000_000_000;
+
+/// Why the capacity is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AutoReason {
+    /// Nothing has been measured yet.
+    Starting,
+    /// It doubles as long as that does more work.
+    Rising,
+    /// Nobody waits: another capacity would change nothing.
+    NobodyWaits,
+    /// More work is done at a larger one, surely.
+    MoreIsBetter,
+    /// More work is done at a smaller one, surely.
+    LessIsBetter,
+    /// Near the top, as far as can be told.
+    AtTheTop,
+    /// The backend is not what it was: learning anew.
+    BackendChanged,
+}
+
+/// What can be seen of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AutoView {
+    /// Why the capacity is what it is.
+    pub reason: AutoReason,
+    /// What it is probed around, in nanoseconds.
+    pub center_ns: u64,
+    /// Work completed per second when last measured, in seconds of load.
+    pub work_rate: f64,
+    /// By how many per cent that grows per per cent of capacity, as far as is known.
+    pub slope: f64,
+    /// The standard deviation of the slope.
+    pub slope_error: f64,
+    /// How many times it was measured.
+    pub measurements: u64,
+    /// How many times a change of the backend was noticed.
+    pub changes: u64,
+}
+
+#[derive(Debug)]
+pub(in crate::admission) struct Auto {
+    capacity: f64,
+    /// The logarithm of what is probed around.
+    center: f64,
+    /// Half of the distance between probes.
+    spread: f64,
+    phase: usize,
+    trust: f64,
+    /// Where the last step went.
+    direction: f64,
+    rising: Option<Rising>,
+    curve: Curve,
+    surprise: f64,
+    /// By how much errors are larger than service times alone make them.
+    inflation: f64,
+    /// The capacity below which requests run one at a time.
+    alone: f64,
+    stage: Stage,
+    last_ns: u64,
+    /// How many ran when last told.
+    active: usize,
+    dwell_last: f64,
+    view: AutoView,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Rising {
+    /// How many times in a row little was gained.
+    flat: u32,
+}
+
+/// What is done now.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Waiting for what ran at the change to end.
+    Flushing {
+        since_ns: u64,
+        left: f64,
+    },
+    Measuring(Dwell),
+}
+
+impl Default for Auto {
+    fn default() -> Self {
+        Self {
+            capacity: CAPACITY_FIRST,
+            center: CAPACITY_FIRST.ln(),
+            spread: PROBE_MAX,
+            phase: 0,
+            trust: TRUST,
+            direction: 0.0,
+            rising: Some(Rising::default()),
+            curve: Curve::default(),
+            surprise: 0.0,
+            inflation: 1.0,
+            alone: CAPACITY_MIN,
+            stage: Stage::Measuring(Dwell::default()),
+            last_ns: 0,
+            active: 0,
+            dwell_last: 0.0,
+            view: AutoView {
+                reason: AutoReason::Starting,
+                center_ns: CAPACITY_FIRST as u64,
+                work_rate: 0.0,
+                slope: 0.0,
+                slope_error: 0.0,
+                measurements: 0,
+                changes: 0,
+            },
+        }
+    }
+}
+
+impl Auto {
+    pub(super) fn capacity_ns(&self) -> u64 {
+        self.capacity as u64
+    }
+
+    pub(super) fn view(&self) -> AutoView {
+        self.view
+    }
+
+    /// Begins tracking at a capacity that was found before.
+    pub(super) fn restore(&mut self, capacity_ns: u64) {
+        self.rising = None;
+        self.center = (capacity_ns as f64).clamp(CAPACITY_MIN, CAPACITY_MAX).ln();
+        self.move_to(self.center);
+    }
+
+    pub(super) fn pass(&mut self, now_ns: u64, active: usize, load_ns: u64, waits: bool) {
+        let span_ns = now_ns.saturating_sub(self.last_ns);
+        self.last_ns = now_ns;
+        self.active = active;
+        match &mut self.stage {
+            Stage::Measuring(dwell) => dwell.pass(span_ns as f64, active, load_ns, waits),
+            Stage::Flushing { since_ns, left } => {
+                // A load above the capacity ends only with what runs; one request is always let in.
+                let drained = load_ns as f64 <= self.capacity || active <= 1;
+                let flushed = *left <= 0.0 || now_ns.saturating_sub(*since_ns) > FLUSH_NS_MAX;
+                if drained && flushed {
+                    self.stage = Stage::Measuring(Dwell::default());
+                }
+            }
+        }
+    }
+
+    pub(super) fn completed(&mut self, now_ns: u64, ended: Ended) {
+        match &mut self.stage {
+            Stage::Flushing { since_ns, left } => {
+                if now_ns.saturating_sub(ended.service_ns) < *since_ns {
+                    *left -= 1.0;
+                }
+            }
+            Stage::Measuring(dwell) => {
+                dwell.completed(ended);
+                if let Some(measured) = dwell.measured(self.dwell_last) {
+                    self.decide(now_ns, measured);
+                }
+            }
+        }
+    }
+
+    fn decide(&mut self, now_ns: u64, measured: Measured) {
+        self.dwell_last = measured.span;
+        self.alone = measured.alone_ns.max(CAPACITY_MIN);
+        self.stage = Stage::Measuring(Dwell::default());
+        if measured.waited < WAITED_MIN {
+            self.hardly_waited(measured);
+            return;
+        }
+        self.view.work_rate = measured.work_rate;
+        self.view.measurements += 1;
+        let point = Point {
+            at_s: now_ns as f64 / 1e9,
+            x: self.capacity.ln(),
+            y: measured.work_rate.ln(),
+            variance: measured.variance * self.inflation,
+        };
+        match self.rising {
+            Some(rising) => self.rise(now_ns, rising, point),
+            None => self.track(now_ns, point),
+        }
+        self.stage = Stage::Flushing {
+            since_ns: now_ns,
+            left: FLUSHED * self.active as f64,
+        };
+    }
+
+    /// Nobody waited for most of the time. If some did before anything was found, they need not
+    /// have: the load follows demand, and the capacity may be larger than that.
+    fn hardly_waited(&mut self, measured: Measured) {
+        let limits = measured.waited > 0.0 && measured.load_max as f64 >= 0.5 * self.capacity;
+        if self.rising.is_some() && limits {
+            self.center += RISE;
+            self.move_to(self.center);
+            self.view.reason = AutoReason::Rising;
+        } else {
+            self.view.reason = AutoReason::NobodyWaits;
+        }
+    }
+
+    fn rise(&mut self, now_ns: u64, rising: Rising, point: Point) {
+        self.view.reason = AutoReason::Rising;
+        if self.capacity < self.alone {
+            // One at a time so far: there is nothing to compare with.
+            self.center = self.alone.ln();
+            self.move_to(self.center);
+            return;
+        }
+        let best = self
+            .curve
+            .points()
+            .iter()
+            .map(|point| point.y - point.variance.sqrt())
+            .reduce(f64::max);
+        self.curve.add(point);
+        let flat = match best {
+            Some(best) if point.y < best + RISE_GAIN => rising.flat + 1,
+            _ => 0,
+        };
+        let fell = best.is_some_and(|best| point.y + 3.0 * point.variance.sqrt() < best - FALL);
+        if flat < 2 && !fell {
+            self.rising = Some(Rising { flat });
+            self.center += RISE;
+            self.move_to(self.center);
+            return;
+        }
+        self.rising = None;
+        if let Some(best) = self.curve.best() {
+            self.center = best.x;
+        }
+        self.move_to(self.center);
+        self.show(&self.fit(now_ns, self.spread));
+    }
+
+    fn track(&mut self, now_ns: u64, point: Point) {
+        let changed = self.is_surprised(now_ns, point);
+        if changed {
+            self.curve.clear();
+            self.surprise = 0.0;
+            self.spread = PROBE_MAX;
+            self.view.changes += 1;
+        }
+        self.curve.add(point);
+        let fit = self.fit(now_ns, self.spread);
+        let limited = self.step(fit.step());
+        self.spread = (fit.step_error() / 2.0).clamp(PROBE_MIN, PROBE_MAX);
+        self.phase = (self.phase + 1) % PROBES.len();
+        let probe = if limited { 0.0 } else { PROBES[self.phase] };
+        self.center = self.center.max(self.alone.ln());
+        self.move_to(self.center + probe * self.spread);
+        self.show(&fit);
+        if changed {
+            self.view.reason = AutoReason::BackendChanged;
+        }
+    }
+
+    /// Goes as far as trusted; whether that is less far than wished.
+    fn step(&mut self, step: f64) -> bool {
+        let onwards = step * self.direction;
+        if step.abs() > self.trust {
+            if onwards > 0.0 {
+                self.trust = (self.trust * 1.5).min(TRUST_MAX);
+            }
+        } else {
+            self.trust = (self.trust * 0.8).max(TRUST_MIN);
+        }
+        if onwards < 0.0 {
+            self.trust = (self.trust * 0.7).max(TRUST_MIN);
+        }
+        self.direction = step.signum();
+        self.center += step.clamp(-self.trust, self.trust);
+        step.abs() >= self.trust
+    }
+
+    /// Whether what was measured cannot be by chance where so much else is known.
+    fn is_surprised(&mut self, now_ns: u64, point: Point) -> bool {
+        if self.curve.points().len() < 3 || (point.x - self.center).abs() >= PROBE_MAX {
+            return false;
+        }
+        let (expected, variance) = self.fit(now_ns, self.spread.max(0.1)).height(point.x);
+        let error = (variance + point.variance + PREDICTION_ERROR * PREDICTION_ERROR).sqrt();
+        let deviation = (point.y - expected) / error;
+        let excess = (deviation * deviation).min(9.0) - 1.0;
+        self.inflation = (self.inflation * (1.0 + 0.1 * excess)).clamp(1.0, 16.0);
+        let deviation = deviation.clamp(-4.0, 4.0);
+        self.surprise = if deviation * self.surprise > 0.0 {
+            self.surprise + deviation
+        } else {
+            deviation
+        };
+        self.surprise.abs() > SURPRISE_MAX
+    }
+
+    fn fit(&self, now_ns: u64, spread: f64) -> Fit {
+        let reach = (3.0 * spread).max(0.2);
+        self.curve.fit(now_ns as f64 / 1e9, self.center, reach)
+    }
+
+    fn show(&mut self, fit: &Fit) {
+        let (slope, error) = (fit.slope(), fit.slope_error());
+        self.view.slope = slope;
+        self.view.slope_error = error;
+        self.view.reason = match slope {
+            _ if slope > 1.64 * error => AutoReason::MoreIsBetter,
+            _ if slope < -1.64 * error => AutoReason::LessIsBetter,
+            _ => AutoReason::AtTheTop,
+        };
+    }
+
+    fn move_to(&mut self, x: f64) {
+        let bounded = |x: f64| x.exp().clamp(self.alone.max(CAPACITY_MIN), CAPACITY_MAX);
+        self.capacity = bounded(x);
+        self.view.center_ns = bounded(self.center) as u64;
+        self.center = self.center.min(CAPACITY_MAX.ln());
+    }
+}

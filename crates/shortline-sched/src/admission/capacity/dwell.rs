@@ -1,0 +1,183 @@
+//! What the backend does while the capacity stays: the work completed per second.
+//!
+//! Counting completed work is noisy, for it depends on which requests happen to end. So it is
+//! taken by Little's law from the number that ran and from how long those that ended took:
+//!
+//! ```text
+//! work per second = mean number running / slowdown
+//! slowdown        = sum of service times / sum of what they added to the load
+//! ```
+//!
+//! which differs from the count by the noise of the mix alone. Both lag when the backend gets
+//! slower: those that have not ended are missing. The share of the time in service that belongs
+//! to requests that have ended, *settled*, says by how much; a dwell lasts until it is large, and
+//! where that takes too long, the count stands in.
+//!
+//! A request that was admitted before the dwell counts with the share of its service in it, and
+//! not at all for the slowdown if that is less than half: its time is mostly that of another
+//! capacity (Envoy's issue #11579: samples of an earlier epoch make a limit drift).
+
+use super::Ended;
+
+/// Lasts at least so long, in nanoseconds.
+const SPAN_NS_MIN: f64 = 250e6;
+/// Lasts at most so long,
+const SPAN_NS_MAX: f64 = 6e9;
+/// and at most so many times as long as the last one, once that is more than
+const SPAN_GROWTH_MAX: f64 = 4.0;
+/// this.
+const SPAN_NS_MAX_LEAST: f64 = 1.5e9;
+/// So many requests are enough.
+const REQUESTS_ENOUGH: f64 = 50.0;
+/// So large a share of the time in service must be of requests that ended.
+const SETTLED_ENOUGH: f64 = 0.75;
+/// The count is not raised by more than one over this for requests that have not ended.
+const SETTLED_LEAST: f64 = 0.7;
+/// No measurement is held to be more exact than this, relatively.
+const ERROR_MIN: f64 = 0.01;
+
+/// A dwell that goes on. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Dwell {
+    span: f64,
+    /// How long somebody waited.
+    waited: f64,
+    /// The time in service of all requests.
+    in_service: f64,
+    load_max: u64,
+    requests: f64,
+    /// Of all that ended: their share of time in service, and of work.
+    served_any: f64,
+    work_any: f64,
+    /// The same, of those that were here for half of their service, with the sums of squares.
+    served: f64,
+    work: f64,
+    served_squares: f64,
+    products: f64,
+    work_squares: f64,
+}
+
+/// What a dwell has shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// How long it lasted, in nanoseconds.
+    pub(super) span: f64,
+    /// The share of it during which somebody waited.
+    pub(super) waited: f64,
+    /// The largest load, in nanoseconds.
+    pub(super) load_max: u64,
+    /// Work completed per second, in seconds of load.
+    pub(super) work_rate: f64,
+    /// The variance of its logarithm, from how service times spread about their estimates.
+    pub(super) variance: f64,
+    /// The mean load if requests ran one at a time, in nanoseconds: no smaller capacity differs.
+    pub(super) alone_ns: f64,
+}
+
+impl Dwell {
+    /// So many have run, with so much load, for so long.
+    pub(super) fn pass(&mut self, span: f64, active: usize, load_ns: u64, waits: bool) {
+        self.span += span;
+        self.in_service += span * active as f64;
+        self.load_max = self.load_max.max(load_ns);
+        if waits {
+            self.waited += span;
+        }
+    }
+
+    /// A request was completed.
+    pub(super) fn completed(&mut self, ended: Ended) {
+        let (service, work) = (ended.service_ns as f64, ended.load_ns as f64);
+        let share = if service > self.span {
+            self.span / service
+        } else {
+            1.0
+        };
+        self.requests += share;
+        self.served_any += share * service;
+        self.work_any += share * work;
+        if share < 0.5 {
+            return;
+        }
+        self.served += share * service;
+        self.work += share * work;
+        self.served_squares += (share * service).powi(2);
+        self.products += share * share * service * work;
+        self.work_squares += (share * work).powi(2);
+    }
+
+    /// What it has shown, once it has lasted long enough; the last dwell lasted for `last` ns.
+    pub(super) fn measured(&self, last: f64) -> Option<Measured> {
+        if self.work <= 0.0 || self.in_service <= 0.0 {
+            return None;
+        }
+        let settled = (self.served_any / self.in_service).min(1.0);
+        let enough = self.span >= SPAN_NS_MIN
+            && self.requests >= REQUESTS_ENOUGH
+            && settled >= SETTLED_ENOUGH;
+        let span_max = (SPAN_GROWTH_MAX * last).clamp(SPAN_NS_MAX_LEAST, SPAN_NS_MAX);
+        if !enough && self.span < span_max {
+            return None;
+        }
+        let slowdown = self.served / self.work;
+        let by_little = self.in_service / self.span / slowdown;
+        let by_count = self.work_any / self.span / settled.max(SETTLED_LEAST);
+        Some(Measured {
+            span: self.span,
+            waited: self.waited / self.span,
+            load_max: self.load_max,
+            work_rate: by_little.min(by_count),
+            variance: self.variance(slowdown),
+            alone_ns: self.work_squares / self.work,
+        })
+    }
+
+    /// The variance of the logarithm of a ratio of sums, by the delta method.
+    fn variance(&self, slowdown: f64) -> f64 {
+        let residuals = self.served_squares - 2.0 * slowdown * self.products
+            + slowdown * slowdown * self.work_squares;
+        let relative = residuals.max(0.0) / (self.served * self.served);
+        relative.max(ERROR_MIN * ERROR_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn work_per_second_is_what_runs_over_the_slowdown() {
+        let mut dwell = Dwell::default();
+        // Four run at once, each takes 40 ms for 10 ms of work: 100 a second, one second of work.
+        for _ in 0..100 {
+            dwell.pass(10e6, 4, 40_000_000, true);
+            dwell.completed(Ended {
+                service_ns: 40_000_000,
+                load_ns: 10_000_000,
+            });
+        }
+        let measured = dwell.measured(1e9).unwrap();
+        assert!((measured.work_rate - 1.0).abs() < 1e-9, "{measured:?}");
+        assert_eq!(measured.waited, 1.0);
+        assert!((measured.alone_ns - 10e6).abs() < 1e5);
+        assert_eq!(measured.variance, ERROR_MIN * ERROR_MIN);
+    }
+
+    #[test]
+    fn what_has_not_ended_is_waited_for_and_then_left_to_the_count() {
+        let mut dwell = Dwell::default();
+        for _ in 0..100 {
+            // Hundreds have begun, only short ones end.
+            dwell.pass(10e6, 200, 2_000_000_000, true);
+            dwell.completed(Ended {
+                service_ns: 10_000_000,
+                load_ns: 10_000_000,
+            });
+        }
+        assert!(dwell.measured(1e9).is_none());
+        dwell.pass(5e9, 200, 2_000_000_000, true);
+        let measured = dwell.measured(2e9).unwrap();
+        assert!(measured.work_rate < 0.5, "{measured:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! A type of requests: what is known of it, who of it waits, and what happened to it.
+
+use super::Outcome;
+use super::estimate::Window;
+use super::requests::RequestId;
+use crate::JobId;
+
+/// What is known of a type, and who of it waits.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) generation: u32,
+    /// Whether it was used since the hand passed.
+    pub(super) used: bool,
+    /// Service times in the unit of [`super::slowdown`].
+    pub(super) window: Window,
+    /// The estimate in that unit; 0 before the first request came.
+    pub(super) estimate_ns: u64,
+    /// What keeps the scale where estimates are divided by the slowdown.
+    pub(super) anchor: Anchor,
+    /// Since when requests of it have run although none has ended.
+    pub(super) unknown_since_ns: Option<u64>,
+    /// The first and the last that wait.
+    pub(super) ends: Option<(RequestId, RequestId)>,
+    /// Its place in the order of types; `None` while nobody waits.
+    pub(super) place: Option<JobId>,
+    pub(super) waiting: usize,
+    pub(super) running: usize,
+    pub(super) counts: Counts,
+}
+
+/// What happened to requests of a type.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) admitted: u64,
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) refused: u64,
+    pub(super) withdrawn: u64,
+    pub(super) would_wait: u64,
+    pub(super) waited_ns_sum: u64,
+    pub(super) waited_ns_max: u64,
+}
+
+impl Kind {
+    pub(super) fn new(name: &str, generation: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            generation,
+            used: false,
+            window: Window::default(),
+            estimate_ns: 0,
+            anchor: Anchor::default(),
+            unknown_since_ns: None,
+            ends: None,
+            place: None,
+            waiting: 0,
+            running: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The estimate by which types are ordered, at least 1, in a unit common to all.
+    pub(super) fn estimate_ns(&self) -> u64 {
+        self.estimate_ns.max(1)
+    }
+
+    /// One of it starts.
+    pub(super) fn start(&mut self, now_ns: u64, waited_ns: u64) {
+        self.running += 1;
+        if self.window.len() == 0 {
+            self.unknown_since_ns.get_or_insert(now_ns);
+        }
+        let counts = &mut self.counts;
+        counts.admitted += 1;
+        counts.waited_ns_sum = counts.waited_ns_sum.saturating_add(waited_ns);
+        counts.waited_ns_max = counts.waited_ns_max.max(waited_ns);
+    }
+
+    /// One of it ends, after longer than expected or not; whether that teaches anything. Of a
+    /// request that failed it is only known that its service is at least as long, which is news
+    /// if that is more than was expected.
+    pub(super) fn end(&mut self, longer: bool, outcome: Outcome) -> bool {
+        self.running -= 1;
+        if self.running == 0 {
+            self.unknown_since_ns = None;
+        }
+        match outcome {
+            Outcome::Completed => {
+                self.counts.completed += 1;
+                true
+            }
+            Outcome::Failed => {
+                self.counts.failed += 1;
+                longer
+            }
+        }
+    }
+
+    /// Whether any of it has ended.
+    pub(super) fn is_known(&self) -> bool {
+        self.window.len() > 0
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting == 0 && self.running == 0
+    }
+}
+
+/// What is kept of a type for the slowdown ([`super::slowdown`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Anchor {
+    /// How many of the last requests were of it, fading.
+    pub(super) recent: f64,
+    /// What it added to the load when it was first known well.
+    pub(super) load_ns: Option<f64>,
+}

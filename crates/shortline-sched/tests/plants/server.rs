@@ -1,0 +1,156 @@
+//! A plant behind the gate, always overloaded: processor sharing at the rate of its curve.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use shortline_sched::admission::{
+    Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
+};
+use shortline_sched::units::Span;
+
+use crate::plant::Plant;
+
+/// No more requests are inside at once: a capacity that ran away would eat the memory.
+const INSIDE_MAX: usize = 3000;
+
+pub struct Server {
+    plant: Plant,
+    gate: Admission,
+    types: Vec<TypeId>,
+    now_s: f64,
+    /// How much service each request inside has had since the beginning, in seconds.
+    attained_s: f64,
+    /// The requests inside by the attained service at which they end, in nanoseconds.
+    inside: BinaryHeap<Reverse<(u64, RequestId)>>,
+    /// Of each by slot: the mean work of its type.
+    inside_s: f64,
+    kinds: std::collections::HashMap<RequestId, usize>,
+    waiting: Option<RequestId>,
+    work_done: f64,
+    rng: ChaCha8Rng,
+}
+
+/// A fixed capacity and the work done per second at it.
+pub struct Best {
+    pub work_rate: f64,
+}
+
+impl Server {
+    pub fn new(plant: &Plant, capacity: Capacity, seed: u64) -> Self {
+        let mut gate = Admission::new(AdmissionConfig {
+            order: Order::Fifo,
+            capacity,
+            stall_ns: None,
+            ..AdmissionConfig::default()
+        });
+        let names = (0..plant.shares.len()).map(|index| index.to_string());
+        let types = names.map(|name| gate.type_of(&name)).collect();
+        Self {
+            plant: plant.clone(),
+            gate,
+            types,
+            now_s: 0.0,
+            attained_s: 0.0,
+            inside: BinaryHeap::new(),
+            inside_s: 0.0,
+            kinds: std::collections::HashMap::new(),
+            waiting: None,
+            work_done: 0.0,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    pub fn set_plant(&mut self, plant: &Plant) {
+        self.plant = plant.clone();
+    }
+
+    /// Seconds of service so far.
+    pub fn work_done(&self) -> f64 {
+        self.work_done
+    }
+
+    pub fn run(&mut self, until_s: f64) {
+        loop {
+            self.fill();
+            let Some(&Reverse((end_ns, id))) = self.inside.peek() else {
+                return;
+            };
+            let work_rate = self.plant.work_rate(self.inside.len(), self.inside_s);
+            let each_rate = work_rate / self.inside.len() as f64;
+            let left_s = (end_ns as f64 / 1e9 - self.attained_s).max(0.0) / each_rate;
+            let span_s = left_s.min(until_s - self.now_s);
+            self.now_s += span_s;
+            self.attained_s += span_s * each_rate;
+            self.work_done += span_s * work_rate;
+            if self.now_s >= until_s {
+                return;
+            }
+            self.inside.pop();
+            let kind = self.kinds.remove(&id).expect("it is inside");
+            self.inside_s -= self.plant.service_s[kind];
+            self.gate.finish(self.now_ns(), id, Outcome::Completed);
+        }
+    }
+
+    /// Somebody waits always.
+    fn fill(&mut self) {
+        let now_ns = self.now_ns();
+        loop {
+            if self.waiting.is_none() {
+                let kind = self.plant.draw_type(&mut self.rng);
+                let id = self
+                    .gate
+                    .arrive(now_ns, self.types[kind])
+                    .expect("one waits");
+                self.kinds.insert(id, kind);
+                self.waiting = Some(id);
+            }
+            if self.inside.len() >= INSIDE_MAX {
+                return;
+            }
+            let Some(id) = self.gate.admit_next(now_ns) else {
+                return;
+            };
+            self.waiting = None;
+            let kind = self.kinds[&id];
+            let work_s = self.plant.draw_work(kind, &mut self.rng);
+            self.inside_s += self.plant.service_s[kind];
+            let end_ns = ((self.attained_s + work_s) * 1e9) as u64;
+            self.inside.push(Reverse((end_ns, id)));
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        (self.now_s * 1e9) as u64
+    }
+}
+
+/// The best fixed capacity by rising search, its estimates exact for one request alone.
+pub fn best_fixed(plant: &Plant) -> Best {
+    const WARM_UP_S: f64 = 2.0;
+    const SECONDS: f64 = 20.0;
+    let mut best = Best { work_rate: 0.0 };
+    let mut capacity_s = plant.mean_s() * 0.8;
+    let mut worse = 0;
+    while worse < 10 && capacity_s < 20_000.0 * plant.mean_s() {
+        let mut server = Server::new(plant, fixed(capacity_s), 1);
+        server.run(WARM_UP_S);
+        let before = server.work_done();
+        server.run(WARM_UP_S + SECONDS);
+        let work_rate = (server.work_done() - before) / SECONDS;
+        worse += 1;
+        if work_rate > best.work_rate {
+            best.work_rate = work_rate;
+            worse = 0;
+        }
+        capacity_s *= 1.15;
+    }
+    best
+}
+
+fn fixed(capacity_s: f64) -> Capacity {
+    let span = Span::from_duration(std::time::Duration::from_secs_f64(capacity_s));
+    Capacity::fixed(span).expect("above 0")
+}

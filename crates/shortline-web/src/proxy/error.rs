@@ -1,0 +1,93 @@
+//! Why a proxied request has no response from a backend, and what the client is told.
+
+use std::io;
+use std::time::Duration;
+
+use http::header::{HeaderValue, RETRY_AFTER};
+use http::{Method, StatusCode};
+
+use super::admission::Refusal;
+use super::head::Ambiguous;
+use super::upload::UploadError;
+use crate::site::Plan;
+
+/// When a client may try again where nobody knows better.
+const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
+
+/// Why there is no response.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The request can be read in two ways, and a backend might take the other.
+    #[error(transparent)]
+    Ambiguous(#[from] Ambiguous),
+    /// The gate refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No backend is up, as far as is known.
+    #[error("no backend is up")]
+    NoneUp,
+    /// All connections that the backend may have are in use.
+    #[error("all connections to {backend} are in use")]
+    Busy {
+        /// Its address.
+        backend: String,
+    },
+    /// The backend takes no connection.
+    #[error("cannot connect to {backend}: {source}")]
+    Connect {
+        /// Its address.
+        backend: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The backend did not answer in time.
+    #[error("no answer from {backend} in time")]
+    Late {
+        /// Its address.
+        backend: String,
+    },
+    /// The backend closed its connection or sent what is no response.
+    #[error("broken exchange with the backend: {0}")]
+    Broken(#[source] hyper::Error),
+    /// The backend switched protocols unasked.
+    #[error("the backend switched protocols unasked")]
+    UpgradeUnasked,
+    /// The request's body ended the exchange.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
+}
+
+impl ProxyError {
+    /// What the client is told.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Ambiguous(_) => StatusCode::BAD_REQUEST,
+            Self::Refused(_) | Self::NoneUp | Self::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Connect { .. } | Self::Broken(_) | Self::UpgradeUnasked => {
+                StatusCode::BAD_GATEWAY
+            }
+            Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::Upload(UploadError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Upload(UploadError::Stalled) => StatusCode::REQUEST_TIMEOUT,
+            Self::Upload(UploadError::Abandoned | UploadError::Client(_)) => {
+                StatusCode::BAD_REQUEST
+            }
+        }
+    }
+
+    /// The response.
+    pub fn plan(&self, method: &Method) -> Plan {
+        let mut plan = Plan::text(self.status(), method);
+        let retry_after = match self {
+            Self::Refused(refusal) => Some(refusal.retry_after),
+            Self::NoneUp | Self::Busy { .. } => Some(RETRY_AFTER_DEFAULT),
+            _ => None,
+        };
+        if let Some(retry_after) = retry_after {
+            let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+            let seconds = HeaderValue::from(seconds.max(1));
+            plan.headers.insert(RETRY_AFTER, seconds);
+        }
+        plan
+    }
+}

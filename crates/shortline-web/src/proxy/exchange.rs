@@ -1,0 +1,198 @@
+//! One request and the head of its response: on which connection, how often it is tried.
+//!
+//! | what happened | the request is |
+//! |---|---|
+//! | no connection to a backend | sent to the next; each is tried once |
+//! | the connection was found closed before anything of the request was written | sent on a new one |
+//! | a connection that had carried others was closed before a byte of the response came | sent on a new one, if its method is idempotent (RFC 9110 9.2.2) and it has no body |
+//! | anything else | not sent again: 502, or 504 where the backend was silent |
+//!
+//! Dropping the future closes the connection: so the backend hears that nobody waits any more.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use super::error::ProxyError;
+use super::pool::{Backend, Lease, Outstanding};
+use super::upload::{RequestBody, Upload, UploadError, Wait};
+use super::upstream::Upstream;
+
+/// The head of a response, and what its end needs.
+pub struct Answer {
+    /// Head, and body to come.
+    pub response: Response<Incoming>,
+    /// What is to be done when the body has come.
+    pub ending: Ending,
+}
+
+/// An exchange under way.
+pub struct Ending {
+    /// The group of backends.
+    pub upstream: Arc<Upstream>,
+    outstanding: Outstanding,
+    lease: Lease,
+    upload: Arc<Upload>,
+}
+
+/// Sends `request` to one of `upstream`'s backends and waits for the response's head.
+///
+/// # Errors
+/// [`ProxyError`], when no backend has answered.
+pub async fn exchange(
+    upstream: &Arc<Upstream>,
+    worker: usize,
+    mut request: Request<RequestBody>,
+) -> Result<Answer, ProxyError> {
+    let upload = Arc::clone(request.body().upload());
+    let continues = Arc::clone(&upload);
+    hyper::ext::on_informational(&mut request, move |response| {
+        if response.status() == http::StatusCode::CONTINUE {
+            continues.go_on();
+        }
+    });
+    let mut tried = Vec::new();
+    let mut failure = ProxyError::NoneUp;
+    while let Some(backend) = upstream.pick(&tried) {
+        let outstanding = backend.begin();
+        match connection(backend, worker).await {
+            Ok(lease) => {
+                let attempt = Attempt {
+                    upstream: Arc::clone(upstream),
+                    outstanding,
+                    upload,
+                    worker,
+                };
+                return attempt.send(lease, request).await;
+            }
+            Err(error) => {
+                if !matches!(error, ProxyError::Busy { .. }) {
+                    backend.failed();
+                }
+                tried.push(Arc::clone(backend));
+                failure = error;
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// A request at its backend.
+struct Attempt {
+    upstream: Arc<Upstream>,
+    outstanding: Outstanding,
+    upload: Arc<Upload>,
+    worker: usize,
+}
+
+impl Attempt {
+    /// Sends it on `lease`, and where that is safe once more on a new connection.
+    async fn send(
+        self,
+        mut lease: Lease,
+        mut request: Request<RequestBody>,
+    ) -> Result<Answer, ProxyError> {
+        let backend = Arc::clone(self.outstanding.backend());
+        loop {
+            let again = (lease.reused && may_be_sent_again(&request)).then(|| copy(&request));
+            let sent = lease.sender.try_send_request(request);
+            let mut error = match self.upload.awaiting(&self.upstream.options, sent).await {
+                Ok(Ok(response)) => {
+                    backend.succeeded();
+                    return Ok(self.answered(lease, response));
+                }
+                Ok(Err(error)) => error,
+                Err(wait) => return Err(given_up(&backend, &self.upload, wait)),
+            };
+            let unsent = error.take_message();
+            if let Some(failure) = self.upload.failure() {
+                return Err(failure.into());
+            }
+            request = match unsent.or(again.filter(|_| !lease.has_received())) {
+                // A fresh connection that fails has no excuse.
+                Some(request) if lease.reused => request,
+                _ => {
+                    backend.failed();
+                    return Err(ProxyError::Broken(error.into_error()));
+                }
+            };
+            lease = backend
+                .connect(self.worker)
+                .await
+                .inspect_err(|_| backend.failed())?;
+        }
+    }
+
+    fn answered(self, lease: Lease, response: Response<Incoming>) -> Answer {
+        Answer {
+            response,
+            ending: Ending {
+                upstream: self.upstream,
+                outstanding: self.outstanding,
+                lease,
+                upload: self.upload,
+            },
+        }
+    }
+}
+
+async fn connection(backend: &Backend, worker: usize) -> Result<Lease, ProxyError> {
+    match backend.idle_connection(worker) {
+        Some(lease) => Ok(lease),
+        None => backend.connect(worker).await,
+    }
+}
+
+fn given_up(backend: &Backend, upload: &Upload, wait: Wait) -> ProxyError {
+    if wait == Wait::ClientStalled {
+        upload.abandon(UploadError::Stalled);
+        return UploadError::Stalled.into();
+    }
+    backend.failed();
+    upload.abandon(UploadError::Abandoned);
+    ProxyError::Late {
+        backend: backend.address().to_string(),
+    }
+}
+
+fn may_be_sent_again(request: &Request<RequestBody>) -> bool {
+    let idempotent = [
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::PUT,
+        Method::DELETE,
+        Method::TRACE,
+    ];
+    request.body().is_end_stream() && idempotent.contains(request.method())
+}
+
+/// The request once more; it has no body.
+fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
+    let mut copy = Request::new(RequestBody::none());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}
+
+impl Ending {
+    /// The response's last byte has come, or (`complete` is false) never will.
+    pub fn over(&self, complete: bool) {
+        // A client that breaks off its own request may have been the reason.
+        if !complete && self.upload.failure().is_none() {
+            self.outstanding.backend().failed();
+        }
+        // A backend that has answered in full does not want the rest.
+        self.upload.abandon(UploadError::Abandoned);
+    }
+
+    /// Keeps the connection, once it is ready, for the next exchange.
+    pub async fn keep_connection(self) {
+        let backend = Arc::clone(self.outstanding.backend());
+        drop(self.outstanding);
+        backend.keep(self.lease).await;
+    }
+}

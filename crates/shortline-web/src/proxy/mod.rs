@@ -1,0 +1,143 @@
+//! The reverse proxy: requests of certain paths go to an application server, and its responses
+//! leave through the same uplink as files.
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`routes`] | which requests are proxied, and where to |
+//! | [`admission`] | when a request may go to its backend: a trait, which the gate implements |
+//! | [`upstream`] | which of several backends, and which of them are up |
+//! | `pool` | connections to one backend, kept alive |
+//! | [`head`] | header fields, both ways: hop by hop, `Forwarded`, `Host` |
+//! | `upload` | the request's body on its way to the backend |
+//! | `exchange` | one request and its response: tries, times, what may be tried again |
+//! | `relay` | the response's body, between the backend and the uplink |
+//! | `tunnel` | what follows `101 Switching Protocols` |
+//!
+//! HTTP/1.1 behind, on `hyper`'s connections with a pool of our own: `hyper-util`'s pool does not
+//! tell whether a connection was used before, on which it depends whether a request may be sent
+//! again, and bounds idle connections only.
+//!
+//! Where this departs: no `Via` (RFC 9110 7.6.3), which makes common servers leave out
+//! compression; informational responses other than 100 and 101 are not passed on.
+
+mod address;
+pub mod admission;
+mod error;
+mod exchange;
+pub mod head;
+mod pool;
+mod relay;
+pub mod routes;
+mod tunnel;
+mod upload;
+pub mod upstream;
+
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body::Body;
+use hyper::upgrade::Upgraded;
+
+pub use address::{AddressError, UpstreamAddress};
+pub use relay::Relayed;
+pub use tunnel::tunnel;
+pub use upload::{ContinueWanted, Received};
+
+use crate::connection::Connection;
+use admission::{Asked, Held};
+use error::ProxyError;
+use head::Forwarding;
+use routes::Route;
+use upload::RequestBody;
+
+/// A response from a backend, of which the head is here.
+pub struct Proxied {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its header fields, without those of its connection.
+    pub headers: HeaderMap,
+    /// Its body; `None` if it has none.
+    pub body: Option<Relayed>,
+    /// The backend's connection after `101 Switching Protocols`.
+    pub upgraded: Option<Upgraded>,
+}
+
+/// Asks the backend of `route`.
+///
+/// # Errors
+/// [`ProxyError`]: what the client is told.
+pub async fn ask(
+    connection: &Connection,
+    route: &Route,
+    head: Parts,
+    body: Received,
+) -> Result<Proxied, ProxyError> {
+    head::refuse_ambiguous(&head)?;
+    let held = Held::new(match &route.admission {
+        Some(admission) => Some(
+            admission
+                .admit(&Asked {
+                    route: &route.path,
+                    method: &head.method,
+                    host: head::host_name(&head),
+                    target: head.uri.path_and_query().map_or("/", |path| path.as_str()),
+                })
+                .await?,
+        ),
+        None => None,
+    });
+    let upstream = &route.upstream;
+    let forwarding = Forwarding {
+        peer: connection.peer,
+        secure: connection.secure,
+        trust: upstream.options.trust_forwarded,
+    };
+    let method = head.method.clone();
+    let upgrade = head::upgrade_asked(&head);
+    let body = RequestBody::new(body, &head, &held, &upstream.options)?;
+    let body_bytes = body.size_hint().exact();
+    let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
+    let request = Request::from_parts(head, body);
+    let answer = exchange::exchange(upstream, connection.worker, request).await?;
+    proxied(answer, &method, upgrade, held).await
+}
+
+async fn proxied(
+    answer: exchange::Answer,
+    method: &Method,
+    upgrade: Option<HeaderValue>,
+    held: Held,
+) -> Result<Proxied, ProxyError> {
+    let exchange::Answer { response, ending } = answer;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let mut headers = response.headers().clone();
+        head::strip(&mut headers);
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        let upgrade = upgrade.ok_or(ProxyError::UpgradeUnasked)?;
+        let chosen = response.headers().get(header::UPGRADE).cloned();
+        headers.insert(header::UPGRADE, chosen.unwrap_or(upgrade));
+        let upgraded = hyper::upgrade::on(response)
+            .await
+            .map_err(ProxyError::Broken)?;
+        // What follows is no unit of work: it may last for days.
+        held.finish(true);
+        return Ok(Proxied {
+            status: StatusCode::SWITCHING_PROTOCOLS,
+            headers,
+            body: None,
+            upgraded: Some(upgraded),
+        });
+    }
+    let (parts, body) = response.into_parts();
+    let headers = head::to_client(parts.headers, &body, method, parts.status);
+    let body = relay::begin(body, ending, held);
+    if let Some(body) = &body {
+        body.settle().await;
+    }
+    Ok(Proxied {
+        status: parts.status,
+        headers,
+        body,
+        upgraded: None,
+    })
+}

@@ -1,0 +1,350 @@
+//! One backend: the connections to it, kept alive between requests, and whether it seems to be up.
+//!
+//! A connection that is idle is offered to requests of the worker that used it last first: so its
+//! task wakes on the same thread. At most `connections_max` are open at a time, idle and upgraded
+//! ones included; a place is given back when the socket is closed.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use shortline_link::clock::now_ns;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::address::UpstreamAddress;
+use super::error::ProxyError;
+use super::upload::RequestBody;
+use super::upstream::{BackendSnapshot, UpstreamOptions};
+
+/// How long a connection may take to become ready again after a response.
+const READY_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A backend; see the module's text.
+pub struct Backend {
+    address: UpstreamAddress,
+    options: Arc<UpstreamOptions>,
+    idle: Mutex<Vec<Idle>>,
+    places: Arc<Semaphore>,
+    outstanding: AtomicUsize,
+    failures_in_a_row: AtomicU32,
+    down_until_ns: AtomicU64,
+    probe_failed: AtomicBool,
+    connections_total: AtomicU64,
+    requests_total: AtomicU64,
+    failures_total: AtomicU64,
+}
+
+/// How far a backend can be trusted to answer, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// As far as is known.
+    Up,
+    /// Its last requests failed; it is asked if no other is left.
+    Doubtful,
+    /// Its health check fails: it is not asked.
+    Down,
+}
+
+struct Idle {
+    lease: Lease,
+    since_ns: u64,
+}
+
+/// A connection to a backend.
+pub struct Lease {
+    /// Where requests are given to it.
+    pub sender: SendRequest<RequestBody>,
+    /// Whether it has carried another request.
+    pub reused: bool,
+    received: Arc<AtomicU64>,
+    received_before: u64,
+    worker: usize,
+}
+
+/// A request that a backend has under way, for as long as this is held.
+pub struct Outstanding(Arc<Backend>);
+
+impl Backend {
+    /// The backend at `address`.
+    pub fn new(address: UpstreamAddress, options: &Arc<UpstreamOptions>) -> Arc<Self> {
+        Arc::new(Self {
+            address,
+            options: Arc::clone(options),
+            idle: Mutex::default(),
+            places: Arc::new(Semaphore::new(options.connections_max)),
+            outstanding: AtomicUsize::new(0),
+            failures_in_a_row: AtomicU32::new(0),
+            down_until_ns: AtomicU64::new(0),
+            probe_failed: AtomicBool::new(false),
+            connections_total: AtomicU64::new(0),
+            requests_total: AtomicU64::new(0),
+            failures_total: AtomicU64::new(0),
+        })
+    }
+
+    /// An idle connection, if there is one that seems to be open.
+    pub fn idle_connection(&self, worker: usize) -> Option<Lease> {
+        let oldest_ns = self.idle_since_ns_min();
+        let mut idle = self.idle.lock();
+        loop {
+            let own = idle.iter().rposition(|idle| idle.lease.worker == worker);
+            let index = own.or(idle.len().checked_sub(1))?;
+            let Idle { lease, since_ns } = idle.remove(index);
+            if since_ns >= oldest_ns && lease.sender.is_ready() {
+                return Some(Lease {
+                    reused: true,
+                    received_before: lease.received.load(Ordering::Relaxed),
+                    worker,
+                    ..lease
+                });
+            }
+        }
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// [`ProxyError::Busy`], [`ProxyError::Connect`]
+    pub async fn connect(&self, worker: usize) -> Result<Lease, ProxyError> {
+        let time_max = self.options.connect_time_max;
+        let place = Arc::clone(&self.places).acquire_owned();
+        let Ok(Ok(place)) = tokio::time::timeout(time_max, place).await else {
+            return Err(ProxyError::Busy {
+                backend: self.address.to_string(),
+            });
+        };
+        let connected = tokio::time::timeout(time_max, open(&self.address)).await;
+        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let received = Arc::new(AtomicU64::new(0));
+        let stream = connected.map_err(|source| ProxyError::Connect {
+            backend: self.address.to_string(),
+            source,
+        })?;
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+        let socket = Socket {
+            stream,
+            received: Arc::clone(&received),
+            _place: place,
+        };
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(self.options.response_head_bytes_max)
+            .max_headers(self.options.response_fields_max)
+            .handshake(TokioIo::new(socket))
+            .await
+            .map_err(ProxyError::Broken)?;
+        tokio::spawn(async move {
+            // Errors are told to whoever waits for the response.
+            let _ = connection.with_upgrades().await;
+        });
+        Ok(Lease {
+            sender,
+            reused: false,
+            received,
+            received_before: 0,
+            worker,
+        })
+    }
+
+    /// Keeps a connection for the next request once its last exchange is over.
+    pub async fn keep(&self, mut lease: Lease) {
+        let ready = tokio::time::timeout(READY_TIME_MAX, lease.sender.ready()).await;
+        if !matches!(ready, Ok(Ok(()))) {
+            return;
+        }
+        let mut idle = self.idle.lock();
+        if idle.len() >= self.options.idle_connections_max {
+            // The one that waits longest goes: it is the likeliest to be closed from behind.
+            if idle.is_empty() {
+                return;
+            }
+            idle.remove(0);
+        }
+        idle.push(Idle {
+            lease,
+            since_ns: now_ns(),
+        });
+    }
+
+    /// Closes connections that were idle for too long.
+    pub fn close_idle(&self) {
+        let oldest_ns = self.idle_since_ns_min();
+        self.idle
+            .lock()
+            .retain(|idle| idle.since_ns >= oldest_ns && !idle.lease.sender.is_closed());
+    }
+
+    fn idle_since_ns_min(&self) -> u64 {
+        let kept_ns = self.options.idle_connection_time_max.as_nanos() as u64;
+        now_ns().saturating_sub(kept_ns)
+    }
+
+    /// Counts a request that it gets.
+    pub fn begin(self: &Arc<Self>) -> Outstanding {
+        self.outstanding.fetch_add(1, Ordering::AcqRel);
+        self.requests_total.fetch_add(1, Ordering::Relaxed);
+        Outstanding(Arc::clone(self))
+    }
+
+    /// Requests under way.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::Acquire)
+    }
+
+    /// Its address, for messages.
+    pub fn address(&self) -> &UpstreamAddress {
+        &self.address
+    }
+
+    /// It has answered.
+    pub fn succeeded(&self) {
+        if self.failures_in_a_row.load(Ordering::Relaxed) > 0 {
+            self.failures_in_a_row.store(0, Ordering::Relaxed);
+            self.down_until_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// It has not answered, and it was not the client's fault.
+    pub fn failed(&self) {
+        self.failures_total.fetch_add(1, Ordering::Relaxed);
+        let failures = self.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+        if failures >= self.options.failures_max {
+            let down_ns = self.options.down_time.as_nanos() as u64;
+            let before = self
+                .down_until_ns
+                .swap(now_ns() + down_ns, Ordering::Relaxed);
+            if before == 0 {
+                tracing::warn!("{}: {failures} requests in a row failed", self.address);
+            }
+        }
+    }
+
+    /// What its health check said.
+    pub fn probed(&self, healthy: bool) {
+        if self.probe_failed.swap(!healthy, Ordering::Relaxed) == healthy {
+            let state = if healthy { "up again" } else { "down" };
+            tracing::warn!("{}: {state}, says its health check", self.address);
+        }
+        if healthy {
+            self.succeeded();
+        }
+    }
+
+    /// How far it can be trusted now.
+    pub fn standing(&self) -> Standing {
+        if self.probe_failed.load(Ordering::Relaxed) {
+            Standing::Down
+        } else if self.down_until_ns.load(Ordering::Relaxed) > now_ns() {
+            Standing::Doubtful
+        } else {
+            Standing::Up
+        }
+    }
+
+    /// Its state now.
+    pub fn snapshot(&self) -> BackendSnapshot {
+        BackendSnapshot {
+            address: self.address.to_string(),
+            up: self.standing() == Standing::Up,
+            outstanding: self.outstanding(),
+            connections_open: self.options.connections_max - self.places.available_permits(),
+            connections_idle: self.idle.lock().len(),
+            connections_total: self.connections_total.load(Ordering::Relaxed),
+            requests_total: self.requests_total.load(Ordering::Relaxed),
+            failures_total: self.failures_total.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Lease {
+    /// Whether anything came from the backend since the last exchange was over.
+    pub fn has_received(&self) -> bool {
+        self.received.load(Ordering::Relaxed) != self.received_before
+    }
+}
+
+impl Outstanding {
+    /// The backend.
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.0
+    }
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        self.0.outstanding.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+async fn open(address: &UpstreamAddress) -> io::Result<Box<dyn Stream>> {
+    Ok(match address {
+        UpstreamAddress::Tcp { host, port } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            Box::new(stream)
+        }
+        UpstreamAddress::Unix(path) => Box::new(UnixStream::connect(path).await?),
+    })
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A backend's socket; it holds a place of the pool and counts what comes.
+struct Socket {
+    stream: Box<dyn Stream>,
+    received: Arc<AtomicU64>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let bytes = buffer.filled().len() - before;
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,357 @@
+//! A response's body between its backend and the uplink: a bounded buffer, filled by a task as fast
+//! as the backend gives, emptied as the response gets grants.
+//!
+//! The task, and not the client's pace, decides when the backend is done: a response that fits the
+//! buffer frees its backend at once, however slow its client is. Of a larger one the backend has to
+//! wait while the buffer is full; meanwhile its permit is paused (`admission`).
+//!
+//! A body that ends before its end is an error here, however it came: the client's connection is
+//! then reset, so that no truncated response looks complete.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+
+use super::admission::{Held, Side};
+use super::exchange::Ending;
+
+/// How often others may go first while a body's first bytes are on their way: they then leave with
+/// the head instead of in a packet of their own.
+const SETTLE_TURNS: usize = 3;
+
+/// The end of the buffer that the client's response reads from.
+pub struct Relayed {
+    buffer: Arc<Buffer>,
+    /// Body bytes not yet taken, if the head told.
+    remaining_bytes: Option<u64>,
+    pump: AbortHandle,
+}
+
+struct Buffer {
+    state: Mutex<State>,
+    bytes_max: usize,
+    /// Of all responses of the upstream.
+    all_bytes: Arc<AtomicUsize>,
+    all_bytes_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    chunks: VecDeque<Bytes>,
+    bytes: usize,
+    trailers: Option<HeaderMap>,
+    /// How the body ended, once it has.
+    end: Option<Result<(), io::ErrorKind>>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// Begins to read `body`; `None` if there is nothing to read.
+pub fn begin(body: Incoming, ending: Ending, held: Held) -> Option<Relayed> {
+    if body.is_end_stream() {
+        held.finish(true);
+        ending.over(true);
+        tokio::spawn(ending.keep_connection());
+        return None;
+    }
+    let options = &ending.upstream.options;
+    let buffer = Arc::new(Buffer {
+        state: Mutex::default(),
+        bytes_max: options.buffer_bytes_max,
+        all_bytes: Arc::clone(ending.upstream.buffered_bytes()),
+        all_bytes_max: options.buffers_bytes_max,
+    });
+    let remaining_bytes = body.size_hint().exact();
+    let pump = tokio::spawn(pump(body, Arc::clone(&buffer), ending, held));
+    Some(Relayed {
+        buffer,
+        remaining_bytes,
+        pump: pump.abort_handle(),
+    })
+}
+
+/// Reads the body to its end.
+async fn pump(body: Incoming, buffer: Arc<Buffer>, ending: Ending, held: Held) {
+    let idle_time_max = ending.upstream.options.idle_time_max;
+    let end = fill(body, &buffer, &held, idle_time_max).await;
+    let complete = end.is_ok();
+    held.finish(complete);
+    ending.over(complete);
+    buffer.end(end);
+    if complete {
+        ending.keep_connection().await;
+    }
+}
+
+async fn fill(
+    mut body: Incoming,
+    buffer: &Buffer,
+    held: &Held,
+    idle_time_max: Duration,
+) -> Result<(), io::ErrorKind> {
+    loop {
+        if buffer.is_full() {
+            held.waits(Side::Download, true);
+            std::future::poll_fn(|context| buffer.poll_space(context)).await;
+            held.waits(Side::Download, false);
+        }
+        match tokio::time::timeout(idle_time_max, body.frame()).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(Ok(frame))) => {
+                buffer.push(frame);
+                if body.is_end_stream() {
+                    return Ok(());
+                }
+            }
+            Ok(Some(Err(error))) => {
+                tracing::debug!("a backend's response broke off: {error}");
+                return Err(io::ErrorKind::UnexpectedEof);
+            }
+            Err(_elapsed) => return Err(io::ErrorKind::TimedOut),
+        }
+    }
+}
+
+impl Buffer {
+    fn is_full(&self) -> bool {
+        let bytes = self.state.lock().bytes;
+        self.is_full_with(bytes)
+    }
+
+    fn is_full_with(&self, bytes: usize) -> bool {
+        let all_full = self.all_bytes.load(Ordering::Relaxed) >= self.all_bytes_max;
+        bytes >= self.bytes_max || (all_full && bytes > 0)
+    }
+
+    fn poll_space(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if self.is_full_with(state.bytes) {
+            state.writer = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    fn push(&self, frame: http_body::Frame<Bytes>) {
+        let mut state = self.state.lock();
+        match frame.into_data() {
+            Ok(data) if data.is_empty() => return,
+            Ok(data) => {
+                self.all_bytes.fetch_add(data.len(), Ordering::Relaxed);
+                state.bytes += data.len();
+                state.chunks.push_back(data);
+            }
+            Err(frame) => {
+                state.trailers = frame.into_trailers().ok();
+                return;
+            }
+        }
+        state.reader.take().into_iter().for_each(Waker::wake);
+    }
+
+    fn end(&self, end: Result<(), io::ErrorKind>) {
+        let mut state = self.state.lock();
+        state.end = Some(end);
+        state.reader.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Up to `bytes_max` bytes from the front; empty if there are none.
+    fn take(&self, bytes_max: usize) -> Bytes {
+        let mut state = self.state.lock();
+        let wanted = bytes_max.min(state.bytes);
+        let taken = state.take(wanted);
+        self.all_bytes.fetch_sub(taken.len(), Ordering::Relaxed);
+        if !self.is_full_with(state.bytes) {
+            state.writer.take().into_iter().for_each(Waker::wake);
+        }
+        taken
+    }
+}
+
+impl State {
+    fn take(&mut self, wanted: usize) -> Bytes {
+        self.bytes -= wanted;
+        match self.chunks.front_mut() {
+            None => return Bytes::new(),
+            Some(front) if front.len() > wanted => return front.split_to(wanted),
+            Some(front) if front.len() == wanted => {
+                return self.chunks.pop_front().unwrap_or_default();
+            }
+            Some(_) => {}
+        }
+        // Backends that write little at a time would make a packet of each piece.
+        let mut taken = BytesMut::with_capacity(wanted);
+        while taken.len() < wanted
+            && let Some(front) = self.chunks.front_mut()
+        {
+            let piece = front.split_to(front.len().min(wanted - taken.len()));
+            taken.extend_from_slice(&piece);
+            if front.is_empty() {
+                self.chunks.pop_front();
+            }
+        }
+        taken.freeze()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = self.state.get_mut().bytes;
+        self.all_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Relayed {
+    /// Body bytes not yet taken, if the head told.
+    pub fn remaining_bytes(&self) -> Option<u64> {
+        self.remaining_bytes
+    }
+
+    /// Ready with the bytes that are here, or `None` at the body's end.
+    pub fn poll_at_hand(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
+        let mut state = self.buffer.state.lock();
+        if state.bytes > 0 {
+            return Poll::Ready(Ok(Some(state.bytes)));
+        }
+        match state.end {
+            Some(Ok(())) => Poll::Ready(Ok(None)),
+            Some(Err(kind)) => Poll::Ready(Err(kind.into())),
+            None => {
+                state.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Bytes that are here.
+    pub fn at_hand(&self) -> usize {
+        self.buffer.state.lock().bytes
+    }
+
+    /// Whether all of it was taken, and there are no trailers.
+    pub fn has_ended(&self) -> bool {
+        let state = self.buffer.state.lock();
+        state.bytes == 0 && state.end == Some(Ok(())) && state.trailers.is_none()
+    }
+
+    /// Takes up to `bytes_max` bytes of those at hand.
+    pub fn take(&mut self, bytes_max: usize) -> Bytes {
+        let taken = self.buffer.take(bytes_max);
+        if let Some(remaining) = &mut self.remaining_bytes {
+            *remaining = remaining.saturating_sub(taken.len() as u64);
+        }
+        taken
+    }
+
+    /// Takes the trailers, which came after the body's last byte.
+    pub fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.buffer.state.lock().trailers.take()
+    }
+
+    /// Gives a body that is on its way the time to come.
+    pub async fn settle(&self) {
+        for _ in 0..SETTLE_TURNS {
+            let arrived = {
+                let state = self.buffer.state.lock();
+                state.bytes > 0 || state.end.is_some()
+            };
+            if arrived {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        // Still reading: nobody wants the rest, and the backend hears of it.
+        let unread = self.remaining_bytes != Some(0);
+        if unread && self.buffer.state.lock().end.is_none() {
+            self.pump.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Frame;
+    use proptest::prelude::*;
+
+    fn buffer(bytes_max: usize, all_bytes_max: usize) -> Buffer {
+        Buffer {
+            state: Mutex::default(),
+            bytes_max,
+            all_bytes: Arc::default(),
+            all_bytes_max,
+        }
+    }
+
+    fn data(bytes: &[u8]) -> Frame<Bytes> {
+        Frame::data(Bytes::copy_from_slice(bytes))
+    }
+
+    #[test]
+    fn a_buffer_is_full_by_itself_or_with_all_others() {
+        let alone = buffer(4, 100);
+        alone.push(data(b"abc"));
+        assert!(!alone.is_full());
+        alone.push(data(b"d"));
+        assert!(alone.is_full());
+        assert_eq!(alone.take(1), "a");
+        assert!(!alone.is_full());
+
+        let crowded = buffer(4, 10);
+        crowded.all_bytes.store(10, Ordering::Relaxed);
+        assert!(!crowded.is_full(), "one chunk is always let in");
+        crowded.push(data(b"a"));
+        assert!(crowded.is_full());
+    }
+
+    #[test]
+    fn what_is_dropped_unread_no_longer_counts() {
+        let buffer = buffer(10, 10);
+        let all = Arc::clone(&buffer.all_bytes);
+        buffer.push(data(b"abc"));
+        assert_eq!(all.load(Ordering::Relaxed), 3);
+        drop(buffer);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..20),
+            steps in prop::collection::vec(1_usize..30, 1..40),
+        ) {
+            let buffer = buffer(1000, 1000);
+            for chunk in &chunks {
+                buffer.push(data(chunk));
+            }
+            let whole = chunks.concat();
+            let mut taken = Vec::new();
+            for step in steps.into_iter().cycle() {
+                let piece = buffer.take(step);
+                prop_assert_eq!(piece.len(), step.min(whole.len() - taken.len()));
+                if piece.is_empty() {
+                    break;
+                }
+                taken.extend_from_slice(&piece);
+            }
+            prop_assert_eq!(taken, whole);
+            prop_assert_eq!(buffer.all_bytes.load(Ordering::Relaxed), 0);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Several backends that can answer the same requests: which one gets the next.
+//!
+//! The one with the fewest requests under way, in turns where several have as few. A backend whose
+//! last requests failed is passed over for a while (passive check); one whose health check fails is
+//! not asked at all until it succeeds again (active check, if a path for it is given).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use http::header::{self, HeaderValue};
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderMap, Request};
+use serde::Serialize;
+
+use super::address::UpstreamAddress;
+use super::pool::{Backend, Standing};
+use super::upload::RequestBody;
+
+/// How often idle connections are looked through.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Backends and the limits of exchanges with them, with sound defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamOptions {
+    /// Where they are.
+    pub backends: Vec<UpstreamAddress>,
+    /// Time for a connection, and for a place among `connections_max`. Default 5 s.
+    pub connect_time_max: Duration,
+    /// Time from a request's last byte to the response's head. Default 60 s.
+    pub first_byte_time_max: Duration,
+    /// Time a backend may be silent in the middle of a response. Default 60 s.
+    pub idle_time_max: Duration,
+    /// Time a client may be silent in the middle of its request's body. Default 30 s.
+    pub upload_time_max: Duration,
+    /// Time a tunnel (after `101 Switching Protocols`) may be silent. Default 10 min.
+    pub tunnel_idle_time_max: Duration,
+    /// Open connections to one backend. Default 256.
+    pub connections_max: usize,
+    /// Of these, connections kept open without a request. Default 32.
+    pub idle_connections_max: usize,
+    /// Time a connection is kept open without a request. Default 30 s.
+    pub idle_connection_time_max: Duration,
+    /// Bytes of a request's body. Default 1 GiB: it is never held as a whole.
+    pub request_bytes_max: u64,
+    /// Bytes of a response's head; at least 8192. Default 64 KiB.
+    pub response_head_bytes_max: usize,
+    /// Header fields of a response. Default 100.
+    pub response_fields_max: usize,
+    /// Bytes of one response that wait for the client. Default 256 KiB.
+    pub buffer_bytes_max: usize,
+    /// The same of all responses together; beyond it each holds what was read at once.
+    /// Default 64 MiB.
+    pub buffers_bytes_max: usize,
+    /// So many failures in a row make a backend doubtful. Default 3.
+    pub failures_max: u32,
+    /// For so long. Default 10 s.
+    pub down_time: Duration,
+    /// Asked regularly, if given: any answer but 2xx or 3xx takes the backend out.
+    pub health_path: Option<PathAndQuery>,
+    /// How often. Default 5 s; an answer must come within this time.
+    pub health_every: Duration,
+    /// Whether what a request says in `Forwarded` and `X-Forwarded-*` is kept. Default: no.
+    pub trust_forwarded: bool,
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> Self {
+        Self {
+            backends: Vec::new(),
+            connect_time_max: Duration::from_secs(5),
+            first_byte_time_max: Duration::from_secs(60),
+            idle_time_max: Duration::from_secs(60),
+            upload_time_max: Duration::from_secs(30),
+            tunnel_idle_time_max: Duration::from_secs(600),
+            connections_max: 256,
+            idle_connections_max: 32,
+            idle_connection_time_max: Duration::from_secs(30),
+            request_bytes_max: 1 << 30,
+            response_head_bytes_max: 64 * 1024,
+            response_fields_max: 100,
+            buffer_bytes_max: 256 * 1024,
+            buffers_bytes_max: 64 * 1024 * 1024,
+            failures_max: 3,
+            down_time: Duration::from_secs(10),
+            health_path: None,
+            health_every: Duration::from_secs(5),
+            trust_forwarded: false,
+        }
+    }
+}
+
+/// A backend at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct BackendSnapshot {
+    /// Where it is.
+    pub address: String,
+    /// Whether it seems to be up.
+    pub up: bool,
+    /// Requests under way.
+    pub outstanding: usize,
+    /// Open connections.
+    pub connections_open: usize,
+    /// Of these, without a request.
+    pub connections_idle: usize,
+    /// Connections opened since the start.
+    pub connections_total: u64,
+    /// Requests sent to it, tries included.
+    pub requests_total: u64,
+    /// Of these, that it failed.
+    pub failures_total: u64,
+}
+
+/// Several backends; see the module's text.
+pub struct Upstream {
+    /// The limits.
+    pub options: Arc<UpstreamOptions>,
+    backends: Vec<Arc<Backend>>,
+    turn: AtomicUsize,
+    buffered_bytes: Arc<AtomicUsize>,
+}
+
+impl Upstream {
+    /// The backends of `options`. Call inside a runtime: there it looks after its connections and
+    /// their health, until it is dropped.
+    pub fn open(options: UpstreamOptions) -> Arc<Self> {
+        let upstream = Self::new(options);
+        tokio::spawn(keep(Arc::downgrade(&upstream)));
+        upstream
+    }
+
+    fn new(options: UpstreamOptions) -> Arc<Self> {
+        let options = Arc::new(options);
+        let backends = options.backends.iter().cloned();
+        Arc::new(Self {
+            backends: backends
+                .map(|address| Backend::new(address, &options))
+                .collect(),
+            options,
+            turn: AtomicUsize::new(0),
+            buffered_bytes: Arc::default(),
+        })
+    }
+
+    /// The backend for the next try, which is none of `tried`.
+    pub fn pick(&self, tried: &[Arc<Backend>]) -> Option<&Arc<Backend>> {
+        let count = self.backends.len();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        (0..count)
+            .map(|at| &self.backends[turn.wrapping_add(at) % count])
+            .filter(|backend| !tried.iter().any(|known| Arc::ptr_eq(known, backend)))
+            .map(|backend| ((backend.standing(), backend.outstanding()), backend))
+            .filter(|((standing, _), _)| *standing < Standing::Down)
+            .min_by_key(|(rank, _)| *rank)
+            .map(|(_, backend)| backend)
+    }
+
+    /// Bytes of all its responses that wait for clients.
+    pub fn buffered_bytes(&self) -> &Arc<AtomicUsize> {
+        &self.buffered_bytes
+    }
+
+    /// Its backends now.
+    pub fn snapshot(&self) -> Vec<BackendSnapshot> {
+        self.backends
+            .iter()
+            .map(|backend| backend.snapshot())
+            .collect()
+    }
+}
+
+/// Closes idle connections in time and asks for health, until the upstream is gone.
+async fn keep(upstream: Weak<Upstream>) {
+    let mut ticks = tokio::time::interval(KEEP_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    if let Some(upstream) = upstream.upgrade()
+        && let Some(path) = &upstream.options.health_path
+    {
+        for backend in &upstream.backends {
+            let every = upstream.options.health_every;
+            tokio::spawn(probe(Arc::downgrade(backend), path.clone(), every));
+        }
+    }
+    loop {
+        ticks.tick().await;
+        let Some(upstream) = upstream.upgrade() else {
+            return;
+        };
+        upstream.backends.iter().for_each(|backend| {
+            backend.close_idle();
+        });
+    }
+}
+
+/// Asks a backend for its health, until it is gone.
+async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(backend) = backend.upgrade() else {
+            return;
+        };
+        let healthy = tokio::time::timeout(every, is_healthy(&backend, &path)).await;
+        backend.probed(healthy.unwrap_or(false));
+    }
+}
+
+async fn is_healthy(backend: &Backend, path: &PathAndQuery) -> bool {
+    let Ok(mut lease) = backend.connect(usize::MAX).await else {
+        return false;
+    };
+    let host = HeaderValue::try_from(backend.address().to_string());
+    let host = host.unwrap_or(HeaderValue::from_static("localhost"));
+    let mut request = Request::new(RequestBody::none());
+    *request.uri_mut() = Uri::from(path.clone());
+    *request.headers_mut() = HeaderMap::from_iter([
+        (header::HOST, host),
+        (header::CONNECTION, HeaderValue::from_static("close")),
+    ]);
+    match lease.sender.send_request(request).await {
+        Ok(response) => response.status().is_success() || response.status().is_redirection(),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn upstream(count: u16) -> Arc<Upstream> {
+        let address = |port| UpstreamAddress::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port,
+        };
+        Upstream::new(UpstreamOptions {
+            backends: (1..=count).map(address).collect(),
+            failures_max: 1,
+            ..UpstreamOptions::default()
+        })
+    }
+
+    fn picked(upstream: &Upstream) -> usize {
+        let backend = upstream.pick(&[]).unwrap();
+        let is_it = |known: &Arc<Backend>| Arc::ptr_eq(known, backend);
+        upstream.backends.iter().position(is_it).unwrap()
+    }
+
+    #[test]
+    fn the_fewest_outstanding_then_turns() {
+        let upstream = upstream(3);
+        assert_eq!(
+            [picked(&upstream), picked(&upstream), picked(&upstream)],
+            [0, 1, 2]
+        );
+        let _first = upstream.backends[0].begin();
+        let second = upstream.backends[1].begin();
+        assert_eq!([picked(&upstream), picked(&upstream)], [2, 2]);
+        drop(second);
+        let _third = upstream.backends[2].begin();
+        assert_eq!(picked(&upstream), 1);
+    }
+
+    #[test]
+    fn a_doubtful_backend_is_asked_last_and_a_down_one_never() {
+        let upstream = upstream(2);
+        upstream.backends[0].failed();
+        assert_eq!([picked(&upstream), picked(&upstream)], [1, 1]);
+        upstream.backends[1].probed(false);
+        assert_eq!(picked(&upstream), 0);
+        let tried = [Arc::clone(&upstream.backends[0])];
+        assert!(upstream.pick(&tried).is_none());
+        upstream.backends[0].succeeded();
+        upstream.backends[1].probed(true);
+        let mut both = [picked(&upstream), picked(&upstream)];
+        both.sort_unstable();
+        assert_eq!(both, [0, 1]);
+    }
+}

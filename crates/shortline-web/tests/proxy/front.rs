@@ -1,0 +1,92 @@
+//! A server under test, in this process, that proxies everything to some backends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shortline_link::{Link, LinkConfig, LinkMode};
+use shortline_web::Limits;
+use shortline_web::proxy::UpstreamAddress;
+use shortline_web::proxy::routes::{Route, Routes};
+use shortline_web::proxy::upstream::{BackendSnapshot, Upstream, UpstreamOptions};
+use shortline_web::server::{Listener, Server, Settings};
+use tokio::runtime::Runtime;
+
+/// A running server; it ends when the test lets go of it.
+pub struct Front {
+    runtime: Option<Runtime>,
+    server: Arc<Server>,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Front {
+    /// Everything goes to these backends.
+    pub fn start(backends: &[SocketAddr]) -> Self {
+        Self::with(backends, |_| ())
+    }
+
+    /// The same with other options.
+    pub fn with(backends: &[SocketAddr], change: impl FnOnce(&mut UpstreamOptions)) -> Self {
+        let mut options = UpstreamOptions {
+            backends: backends
+                .iter()
+                .map(|address| UpstreamAddress::Tcp {
+                    host: address.ip().to_string(),
+                    port: address.port(),
+                })
+                .collect(),
+            ..UpstreamOptions::default()
+        };
+        change(&mut options);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let inside = runtime.enter();
+        let link = Link::new(LinkConfig {
+            mode: LinkMode::Off,
+            ..LinkConfig::default()
+        });
+        let route = Route {
+            path: "/".to_owned(),
+            upstream: Upstream::open(options),
+            admission: None,
+        };
+        let settings = Settings {
+            site: None,
+            routes: Routes::new(vec![route]),
+            limits: Limits::default(),
+            link: link.unwrap(),
+        };
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let server = Server::new(settings, None);
+        let running = Arc::clone(&server);
+        runtime.spawn(async move {
+            let listener = Listener { socket, tls: None };
+            running.run(vec![listener]).await.unwrap();
+        });
+        drop(inside);
+        Self {
+            runtime: Some(runtime),
+            server,
+            address,
+        }
+    }
+
+    /// Its first backend as it sees it.
+    pub fn backend(&self) -> BackendSnapshot {
+        self.server.snapshot().backends.remove(0)
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(self.server.drain(Duration::ZERO));
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The admin endpoint of the commands that run until they are told to end.
+//!
+//! It has a listener of its own and is never scheduled, so that it answers when the uplink or the
+//! backend is busiest. It tells how the server does to whoever can reach it: keep it private.
+
+pub mod prometheus;
+
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+const CONNECTIONS_MAX_DEFAULT: usize = 64;
+/// Time for a request's head, and for all of a connection: scrapes are short.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(300);
+/// How long to wait where the machine lets no further connection in.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// What an endpoint has beside `/healthz`.
+pub trait Pages: Send + Sync + 'static {
+    /// The paths there are, for whoever asks for another.
+    const PATHS: &'static str;
+
+    /// The page at a path.
+    fn page(&self, path: &str) -> Option<Page>;
+}
+
+/// A page as it is now.
+#[derive(Debug)]
+pub struct Page {
+    content_type: &'static str,
+    body: String,
+}
+
+impl Page {
+    /// Prometheus text, exposition format 0.0.4.
+    pub fn metrics(body: String) -> Self {
+        Self {
+            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            body,
+        }
+    }
+
+    /// A page of HTML.
+    pub fn html(body: String) -> Self {
+        Self {
+            content_type: "text/html; charset=utf-8",
+            body,
+        }
+    }
+
+    /// A value as JSON.
+    pub fn json(value: &impl Serialize) -> Self {
+        let body = serde_json::to_string_pretty(value);
+        Self {
+            content_type: "application/json",
+            // Our own values have no map with keys that are no text.
+            body: body.unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n",
+        }
+    }
+}
+
+/// Answers on `socket` from now on, at most `connections_max` (64) connections at once, and says
+/// the address.
+///
+/// # Errors
+/// When the socket cannot be put on the runtime's poller.
+pub fn start(
+    socket: TcpListener,
+    connections_max: Option<NonZeroUsize>,
+    pages: impl Pages,
+) -> std::io::Result<()> {
+    let address = socket.local_addr()?;
+    socket.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(socket)?;
+    eprintln!("shortline: admin on {address}");
+    let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
+    tokio::spawn(run(listener, connections_max, Arc::new(pages)));
+    Ok(())
+}
+
+async fn run(
+    listener: tokio::net::TcpListener,
+    connections_max: usize,
+    pages: Arc<impl Pages>,
+) -> Infallible {
+    let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
+    loop {
+        let permit = Arc::clone(&permits)
+            .acquire_owned()
+            .await
+            .expect("invariant: the semaphore is never closed");
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        let pages = Arc::clone(&pages);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let response = answer(&request, &*pages);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIME_MAX)
+                .serve_connection(TokioIo::new(stream), service);
+            // How a scraper's connection ends is its own affair.
+            let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
+            drop(permit);
+        });
+    }
+}
+
+fn answer<P: Pages>(request: &Request<Incoming>, pages: &P) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n".to_owned());
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(header::ALLOW, allowed);
+        return response;
+    }
+    match request.uri().path() {
+        "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
+        path => match pages.page(path) {
+            Some(page) => response(StatusCode::OK, page),
+            None => text(StatusCode::NOT_FOUND, format!("try {}\n", P::PATHS)),
+        },
+    }
+}
+
+fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    let content_type = "text/plain; charset=utf-8";
+    response(status, Page { content_type, body })
+}
+
+fn response(status: StatusCode, page: Page) -> Response<Full<Bytes>> {
+    /// Nothing is fetched from elsewhere, and no other page may frame or script this one.
+    const HEADERS: [(HeaderName, &str); 4] = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; \
+             style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
+        ),
+    ];
+    let mut response = Response::new(Full::from(page.body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(page.content_type),
+    );
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

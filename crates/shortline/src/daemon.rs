@@ -1,0 +1,119 @@
+//! What the commands that run until they are told to end have in common: signals, systemd, the
+//! log of the process, the limit of open files, the runtime.
+
+use std::future::Future;
+
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::CommandError;
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object a line.
+    Json,
+}
+
+/// Runs `main` on a runtime of one thread beside the current one, with the log on standard error
+/// and as many open files as the hard limit allows.
+///
+/// # Errors
+/// Those of `main`, or [`CommandError::Failure`] without a runtime.
+pub fn run(
+    log_format: LogFormat,
+    main: impl Future<Output = Result<(), CommandError>>,
+) -> Result<(), CommandError> {
+    tell_to_stderr(log_format);
+    raise_open_files();
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::failure(format!("no runtime: {error}")))?
+        .block_on(main)
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// SIGHUP: read the configuration again.
+    Reload,
+    /// SIGTERM or SIGINT.
+    End,
+}
+
+/// The signals that a server obeys.
+#[derive(Debug)]
+pub struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on these signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    /// [`CommandError::Failure`] if the kernel refuses.
+    pub fn new() -> Result<Self, CommandError> {
+        let signals = || {
+            Ok(Self {
+                hangup: signal(SignalKind::hangup())?,
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+            })
+        };
+        signals().map_err(|error: std::io::Error| CommandError::failure(error))
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.hangup.recv() => Told::Reload,
+            _ = self.terminate.recv() => Told::End,
+            _ = self.interrupt.recv() => Told::End,
+        }
+    }
+
+    /// Waits for one that asks for the end.
+    pub async fn end(&mut self) {
+        while self.next().await != Told::End {}
+    }
+}
+
+/// Tells systemd, if it started us.
+pub fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("systemd is not told: {error}");
+    }
+}
+
+/// Warnings of the rooms go where errors go.
+fn tell_to_stderr(format: LogFormat) {
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .with_target(false);
+    match format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+}
+
+/// Every connection and open file takes a descriptor; the hard limit is what we may have.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!("limit of open files stays as it is: {error}");
+    }
+}

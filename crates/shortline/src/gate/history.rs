@@ -1,0 +1,104 @@
+//! Load, capacity and queue over the last minutes, for the live page: a sample a second.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use shortline_gate::{Gate, GateSnapshot};
+
+/// How often a sample is taken.
+const EVERY: Duration = Duration::from_secs(1);
+/// Samples kept: five minutes.
+const SAMPLES_MAX: usize = 300;
+
+/// What was seen at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Time since the start, in seconds.
+    pub at_seconds: f64,
+    /// The sum of the estimates of what ran, in nanoseconds.
+    pub load_ns: u64,
+    /// How much of that was admitted at most, in nanoseconds.
+    pub capacity_ns: Option<u64>,
+    /// Requests that waited.
+    pub waiting: usize,
+    /// Requests that ran.
+    pub running: usize,
+    /// Requests that had ended well so far.
+    pub completed: u64,
+}
+
+/// The last minutes. A handle: clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct History(Arc<Mutex<VecDeque<Sample>>>);
+
+impl History {
+    /// Takes a sample of the gate every second from now on, as long as the runtime lives.
+    pub fn start(gate: Gate, started: Instant) -> Self {
+        let history = Self::default();
+        let kept = history.clone();
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(EVERY);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+            loop {
+                ticks.tick().await;
+                kept.add(Sample::new(started.elapsed(), &gate.snapshot()));
+            }
+        });
+        history
+    }
+
+    /// The samples, the oldest first.
+    pub fn samples(&self) -> Vec<Sample> {
+        self.0.lock().iter().copied().collect()
+    }
+
+    fn add(&self, sample: Sample) {
+        let mut samples = self.0.lock();
+        if samples.len() == SAMPLES_MAX {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+}
+
+impl Sample {
+    /// What a snapshot shows.
+    pub fn new(at: Duration, snapshot: &GateSnapshot) -> Self {
+        Self {
+            at_seconds: at.as_secs_f64(),
+            load_ns: snapshot.load_ns,
+            capacity_ns: snapshot.capacity_ns,
+            waiting: snapshot.waiting,
+            running: snapshot.running,
+            completed: snapshot.totals.completed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_go_first() {
+        let history = History::default();
+        let sample = |waiting| Sample {
+            at_seconds: 0.0,
+            load_ns: 0,
+            capacity_ns: None,
+            waiting,
+            running: 0,
+            completed: 0,
+        };
+        for waiting in 0..SAMPLES_MAX + 2 {
+            history.add(sample(waiting));
+        }
+        let samples = history.samples();
+        assert_eq!(samples.len(), SAMPLES_MAX);
+        assert_eq!(samples[0], sample(2));
+        assert_eq!(samples[SAMPLES_MAX - 1], sample(SAMPLES_MAX + 1));
+    }
+}

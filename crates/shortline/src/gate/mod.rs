@@ -1,0 +1,77 @@
+//! `shortline gate`: from flags and configuration to a running gate in front of a backend.
+
+mod estimates;
+mod history;
+mod metrics;
+pub mod options;
+mod page;
+mod relays;
+mod running;
+mod settings;
+mod show;
+mod status;
+
+use std::path::PathBuf;
+
+use crate::daemon;
+use crate::error::CommandError;
+use options::GateOptions;
+
+/// Flags of `shortline gate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What the backend speaks
+    #[arg(value_name = "KIND")]
+    kind: Kind,
+    #[command(flatten)]
+    options: GateOptions,
+    /// Read options from this TOML file's table [gate]; flags override it
+    #[arg(long, value_name = "FILE", help_heading = "Addresses")]
+    config: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  shortline gate postgres --listen 127.0.0.1:6432 --upstream 127.0.0.1:5432
+  shortline gate postgres --config /etc/shortline.toml --admin 127.0.0.1:9181
+
+Times read 500ms or 2s, sizes 64KiB or 2MB. docs/gate.md tells what each option does.
+SIGHUP reads again what tells the types of requests; SIGTERM lets transactions finish, a second one
+stops at once.";
+
+/// What the backend speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// An application or a web server
+    Http,
+    /// PostgreSQL, and what speaks its protocol
+    Postgres,
+    /// MySQL or MariaDB
+    Mysql,
+}
+
+impl Kind {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`CommandError`], one line.
+pub fn run(args: Args) -> Result<(), CommandError> {
+    let settings = settings::read(&args)?;
+    // Connections have threads of their own; the runtime's answers the admin.
+    let log_format = match settings.log_format {
+        options::LogFormat::Text => daemon::LogFormat::Text,
+        options::LogFormat::Json => daemon::LogFormat::Json,
+    };
+    daemon::run(log_format, running::run(args, settings))
+}

@@ -1,0 +1,238 @@
+//! Every option of `shortline gate`, each defined once: as a flag and as a key of the table `[gate]`
+//! of the configuration file (`--wait-max 60s` is `wait-max = "60s"`).
+//!
+//! What is left out is `None` here; the defaults are those of the rooms that use the values.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use shortline_gate::classify::{RuleText, Source};
+use shortline_sched::Aging;
+use shortline_sched::admission::{Capacity, Estimator};
+use shortline_sched::units::{Size, Span};
+
+use super::super::keys::{Overlay, some_from_text};
+
+/// `[gate]`: what is relayed where, and who waits.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Addresses")]
+pub struct GateOptions {
+    /// Take clients' connections at this address; may be given again
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<Vec<SocketAddr>>,
+    /// Where the backend takes them
+    #[arg(long, value_name = "HOST:PORT")]
+    pub upstream: Option<String>,
+    /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Turn clients without TLS away [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub tls_required: Option<bool>,
+    /// Whether the backend is spoken to with TLS, and how far its certificate is checked:
+    /// disable, prefer, require, or verify-full by --upstream-ca [default: prefer]
+    #[arg(long, value_name = "HOW")]
+    pub upstream_tls: Option<UpstreamTlsMode>,
+    /// The authorities that sign the backend's certificate (PEM), for verify-full
+    #[arg(long, value_name = "FILE")]
+    pub upstream_ca: Option<PathBuf>,
+
+    /// Who goes first of those that wait: fifo or sjf, shortest estimate first [default: sjf]
+    #[arg(long, value_name = "NAME", help_heading = "Admission")]
+    pub policy: Option<PolicyName>,
+    /// Let a shorter request pass others only if that pushes none of them beyond X times its
+    /// expected service (sjf)
+    #[arg(long, value_name = "X", help_heading = "Admission")]
+    pub aging: Option<Aging>,
+    /// How much may run at once: a sum of estimated service times, such as 400ms; auto, what lets
+    /// the backend do most; or off, for everything [default: auto]
+    #[arg(long, value_name = "TIME|auto|off", help_heading = "Admission")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub capacity: Option<Capacity>,
+    /// Requests that may wait at once; one more is refused [default: 10000]
+    #[arg(long, value_name = "N", help_heading = "Admission")]
+    pub queue_max: Option<NonZeroUsize>,
+    /// Time a request may wait before it is refused [default: 2min]
+    #[arg(long, value_name = "TIME", help_heading = "Admission")]
+    pub wait_max: Option<Span>,
+    /// Refuse a request at once that is expected to wait for longer [default: wait nevertheless]
+    #[arg(long, value_name = "TIME", help_heading = "Admission")]
+    pub shed: Option<Span>,
+    /// Let the next request in if nothing has started or ended for so long, for what runs may
+    /// wait for it; 0s for never [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = "Admission")]
+    pub stall_max: Option<Span>,
+    /// Admit everything at once, and only count what would have waited [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Admission")]
+    pub dry_run: Option<bool>,
+
+    /// What tells the type of a statement that no rule names, the first that knows something:
+    /// tag, application-name, statement [default: tag,statement]
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        value_delimiter = ',',
+        help_heading = "Types of requests"
+    )]
+    #[serde(deserialize_with = "sources_from_text")]
+    pub types_from: Option<Vec<Source>>,
+    /// Types told apart; the rare share one [default: 1000]
+    #[arg(long, value_name = "N", help_heading = "Types of requests")]
+    pub types_max: Option<NonZeroUsize>,
+    /// How a type's service time comes from its last requests: moving-average, or median-of-means,
+    /// which outliers move less [default: moving-average]
+    #[arg(long, value_name = "NAME", help_heading = "Types of requests")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub estimator: Option<Estimator>,
+    /// Keep what was learnt in this file, over restarts
+    #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
+    pub estimates: Option<PathBuf>,
+    /// Rules that name types, the first that matches (`[[gate.rule]]` of the file only)
+    #[arg(skip)]
+    pub rule: Option<Vec<RuleText>>,
+
+    /// Tell a page, /metrics and /status at this address; never queued, keep it private
+    #[arg(long, value_name = "ADDR", help_heading = "Admin and log")]
+    pub admin: Option<SocketAddr>,
+    /// Open connections to it [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Admin and log")]
+    pub admin_connections_max: Option<NonZeroUsize>,
+    /// The database whose connections get SHOW commands of the gate instead of the backend, from
+    /// clients of this machine; empty for none (postgres) [default: shortline]
+    #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
+    pub admin_database: Option<String>,
+    /// Log each request that has waited for longer, and tell its client in a notice
+    #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
+    pub slow_wait: Option<Span>,
+    /// How the log is written: text or json [default: text]
+    #[arg(long, value_name = "FORMAT", help_heading = "Admin and log")]
+    pub log_format: Option<LogFormat>,
+
+    /// Open connections of clients; one more is told so and closed [default: 10000]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub connections_max: Option<NonZeroUsize>,
+    /// Time from a connection's acceptance to the end of its authentication [default: 60s]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    pub authentication_time_max: Option<Span>,
+    /// Time to connect to the backend [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    pub connect_time_max: Option<Span>,
+    /// A message of the protocol [default: 1GiB less 2 bytes]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    pub message_size_max: Option<Size>,
+    /// What is kept of a client whose request waits; the rest stays in its socket [default: 16KiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    pub held_size_max: Option<Size>,
+    /// Answers a client may be owed before no more is taken from it [default: 1024]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub pipelined_max: Option<NonZeroUsize>,
+    /// Prepared statements of a connection whose type is remembered [default: 512]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub statements_max: Option<NonZeroUsize>,
+    /// Threads that relay [default: one a processor]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub threads: Option<NonZeroUsize>,
+    /// Time that transactions under way have left after SIGTERM [default: 30s]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    pub drain: Option<Span>,
+}
+
+/// How the backend is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpstreamTlsMode {
+    /// Without TLS.
+    Disable,
+    /// With TLS if the backend has it; its certificate is not checked.
+    Prefer,
+    /// With TLS or not at all; its certificate is not checked.
+    Require,
+    /// With TLS, a certificate that the authorities signed, and the name of the backend in it.
+    VerifyFull,
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyName {
+    /// In order of arrival.
+    Fifo,
+    /// Shortest estimate first.
+    Sjf,
+}
+
+impl PolicyName {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Sjf => "sjf",
+        }
+    }
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object a line.
+    Json,
+}
+
+fn sources_from_text<'de, D>(source: D) -> Result<Option<Vec<Source>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let words: Vec<String> = Vec::deserialize(source)?;
+    let sources = words.iter().map(|word| word.parse());
+    sources
+        .collect::<Result<_, _>>()
+        .map(Some)
+        .map_err(serde::de::Error::custom)
+}
+
+overlay!(GateOptions {
+    listen,
+    upstream,
+    tls_cert,
+    tls_key,
+    tls_required,
+    upstream_tls,
+    upstream_ca,
+    policy,
+    aging,
+    capacity,
+    queue_max,
+    wait_max,
+    shed,
+    stall_max,
+    dry_run,
+    types_from,
+    types_max,
+    estimator,
+    estimates,
+    rule,
+    admin,
+    admin_connections_max,
+    admin_database,
+    slow_wait,
+    log_format,
+    connections_max,
+    authentication_time_max,
+    connect_time_max,
+    message_size_max,
+    held_size_max,
+    pipelined_max,
+    statements_max,
+    threads,
+    drain,
+});

@@ -1,0 +1,168 @@
+//! A running gate: started, told by signals, ended.
+//!
+//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, or
+//! keeps everything as it is and says why. All else changes at a restart: a change of it is refused
+//! rather than passed over in silence.
+
+use std::sync::Arc;
+
+use sd_notify::NotifyState;
+use shortline_gate::Gate;
+use shortline_gate::classify::Classifier;
+use shortline_gate::relay::Registry;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+
+use super::estimates::Keeper;
+use super::options::GateOptions;
+use super::relays::{self, Starting};
+use super::settings::{self, Settings};
+use super::status::View;
+use super::{Args, Kind};
+use crate::admin;
+use crate::daemon::{Signals, Told, notify};
+use crate::error::CommandError;
+use crate::keys::Overlay;
+use crate::sockets::bind;
+
+/// Relays until a signal ends it.
+///
+/// # Errors
+/// [`CommandError`]: a certificate, an address or a kind of gate that cannot be had.
+pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
+    let mut signals = Signals::new()?;
+    let mut running = Running::start(args, settings)?;
+    notify(&[NotifyState::Ready]);
+    loop {
+        tokio::select! {
+            told = signals.next() => match told {
+                Told::Reload => running.reload(),
+                Told::End => break,
+            },
+            ended = running.relays.join_next() => return Err(why(ended)),
+        }
+    }
+    notify(&[NotifyState::Stopping]);
+    running.drain(&mut signals).await
+}
+
+/// A relay never ends by itself unless something is wrong.
+fn why(ended: Option<Result<Result<(), CommandError>, JoinError>>) -> CommandError {
+    match ended {
+        Some(Ok(Err(error))) => error,
+        Some(Err(panic)) => CommandError::failure(format!("relay: {panic}")),
+        Some(Ok(Ok(()))) | None => CommandError::failure("the relay ended by itself"),
+    }
+}
+
+/// The gate with all that a reload exchanges.
+struct Running {
+    args: Args,
+    settings: Settings,
+    classifier: Classifier,
+    view: View,
+    keeper: Option<Keeper>,
+    /// One relay an address.
+    relays: JoinSet<Result<(), CommandError>>,
+    /// Tells the relays to end.
+    ending: watch::Sender<bool>,
+}
+
+impl Running {
+    fn start(args: Args, settings: Settings) -> Result<Self, CommandError> {
+        let classifier = Classifier::new(&settings.classifier).map_err(CommandError::usage)?;
+        let gate = Gate::new(settings.gate.clone());
+        let keeper = settings.estimates.as_deref();
+        let keeper = keeper.map(|path| Keeper::open(path, settings.kind.name(), &gate));
+        let keeper = keeper.transpose()?;
+        let registry: Arc<Registry> = Arc::default();
+        let counted = Arc::clone(&registry);
+        // The web server of gate http counts its connections itself, and does not tell us.
+        let is_counted = settings.kind != Kind::Http;
+        let connections = move || is_counted.then(|| counted.counts().into());
+        let mut running = Self {
+            view: View::new(gate.clone(), connections, &settings),
+            args,
+            classifier,
+            keeper,
+            relays: JoinSet::new(),
+            ending: watch::Sender::new(false),
+            settings,
+        };
+        let sockets = relays::open_sockets(&running.settings)?;
+        if let Some(address) = running.settings.admin {
+            let connections_max = running.settings.admin_connections_max;
+            admin::start(bind(address)?, connections_max, running.view.clone())
+                .map_err(CommandError::failure)?;
+        }
+        let starting = Starting {
+            settings: &running.settings,
+            classifier: &running.classifier,
+            gate: &gate,
+            view: &running.view,
+            registry: &registry,
+            ending: &running.ending,
+        };
+        starting.relay(sockets, &mut running.relays)?;
+        if let Some(keeper) = &running.keeper {
+            keeper.start();
+        }
+        Ok(running)
+    }
+
+    fn reload(&mut self) {
+        match self.try_reload() {
+            Ok(()) => tracing::info!("reloaded"),
+            Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
+        }
+    }
+
+    /// First everything that can fail, then everything that cannot.
+    fn try_reload(&mut self) -> Result<(), CommandError> {
+        let settings = settings::read(&self.args)?;
+        refuse_fixed(&self.settings, &settings)?;
+        self.classifier
+            .replace(&settings.classifier)
+            .map_err(CommandError::usage)?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Lets transactions finish up to the deadline or the next signal.
+    async fn drain(mut self, signals: &mut Signals) -> Result<(), CommandError> {
+        self.ending.send_replace(true);
+        let drained = async {
+            let mut result = Ok(());
+            while let Some(ended) = self.relays.join_next().await {
+                if !matches!(ended, Ok(Ok(()))) {
+                    result = Err(why(Some(ended)));
+                }
+            }
+            result
+        };
+        let result = tokio::select! {
+            result = drained => result,
+            () = signals.end() => Ok(()),
+        };
+        if let Some(keeper) = &self.keeper {
+            keeper.save();
+        }
+        result
+    }
+}
+
+/// What a reload cannot change: everything but what tells types.
+fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
+    let fixed = |settings: &Settings| GateOptions {
+        rule: None,
+        types_from: None,
+        ..settings.options.clone()
+    };
+    match fixed(old).difference(&fixed(new)) {
+        None => Ok(()),
+        Some(field) => Err(CommandError::usage(format!(
+            "gate.{}: changes at a restart only",
+            field.replace('_', "-")
+        ))),
+    }
+}

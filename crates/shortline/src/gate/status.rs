@@ -1,0 +1,152 @@
+//! What `shortline gate` tells at its admin endpoint: a live page, `/status`, `/history`,
+//! `/metrics`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use shortline_gate::relay::ConnectionCounts;
+use shortline_gate::{Gate, GateSnapshot};
+
+use super::history::{History, Sample};
+use super::settings::Settings;
+use super::{metrics, page};
+use crate::admin::{Page, Pages};
+
+/// Everything the endpoint tells but the past.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: &'static str,
+    /// Time since the start.
+    pub uptime_seconds: f64,
+    /// What was asked for.
+    pub settings: Told,
+    /// The queue, the load against the capacity, and the types.
+    pub admission: GateSnapshot,
+    /// Clients' connections, where the relay tells of them.
+    pub connections: Option<Connections>,
+}
+
+/// Clients' connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    /// Open now.
+    pub open: usize,
+    /// Accepted since the start.
+    pub total: u64,
+    /// Turned away because there were too many.
+    pub refused_total: u64,
+    /// Ended by an error.
+    pub failed_total: u64,
+}
+
+/// The settings as far as they are told, as one would write them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    /// What is relayed: `postgres`.
+    pub kind: &'static str,
+    /// Where clients connect.
+    pub listen: Vec<String>,
+    /// Where the backend listens.
+    pub upstream: String,
+    /// `fifo` or `sjf`.
+    pub policy: &'static str,
+    /// The bound of waiting, in times of the expected service.
+    pub aging: Option<String>,
+    /// `off`, `auto` or a time.
+    pub capacity: String,
+    /// Whether everything is admitted, and what would have waited only counted.
+    pub dry_run: bool,
+    /// Requests that may wait at once.
+    pub queue_max: usize,
+    /// Time a request may wait, in seconds.
+    pub wait_max_seconds: f64,
+}
+
+/// What can be seen of a running gate. A handle: clones show the same.
+#[derive(Clone)]
+pub struct View {
+    gate: Gate,
+    connections: Arc<dyn Fn() -> Option<Connections> + Send + Sync>,
+    history: History,
+    started: Instant,
+    told: Arc<Told>,
+}
+
+impl View {
+    /// A gate that starts now.
+    pub fn new(
+        gate: Gate,
+        connections: impl Fn() -> Option<Connections> + Send + Sync + 'static,
+        settings: &Settings,
+    ) -> Self {
+        let started = Instant::now();
+        Self {
+            history: History::start(gate.clone(), started),
+            gate,
+            connections: Arc::new(connections),
+            started,
+            told: Arc::new(Told::new(settings)),
+        }
+    }
+
+    /// The state now.
+    pub fn status(&self) -> Status {
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            settings: Told::clone(&self.told),
+            admission: self.gate.snapshot(),
+            connections: (self.connections)(),
+        }
+    }
+
+    /// The last minutes, a sample a second, and the state now as the last one.
+    fn samples(&self) -> Vec<Sample> {
+        let mut samples = self.history.samples();
+        samples.push(Sample::new(self.started.elapsed(), &self.gate.snapshot()));
+        samples
+    }
+}
+
+impl From<ConnectionCounts> for Connections {
+    fn from(counts: ConnectionCounts) -> Self {
+        Self {
+            open: counts.open,
+            total: counts.total,
+            refused_total: counts.refused_total,
+            failed_total: counts.failed_total,
+        }
+    }
+}
+
+impl Pages for View {
+    const PATHS: &'static str = "/, /status, /history, /metrics or /healthz";
+
+    fn page(&self, path: &str) -> Option<Page> {
+        match path {
+            "/" => Some(Page::html(page::html())),
+            "/status" => Some(Page::json(&self.status())),
+            "/history" => Some(Page::json(&self.samples())),
+            "/metrics" => Some(Page::metrics(metrics::render(&self.status()))),
+            _ => None,
+        }
+    }
+}
+
+impl Told {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            kind: settings.kind.name(),
+            listen: settings.listen.iter().map(ToString::to_string).collect(),
+            upstream: settings.upstream.clone(),
+            policy: settings.policy.name(),
+            aging: settings.aging.map(|aging| aging.to_string()),
+            capacity: settings.gate.admission.capacity.to_string(),
+            dry_run: settings.gate.admission.dry_run,
+            queue_max: settings.gate.admission.queue_max,
+            wait_max_seconds: settings.gate.wait_max.as_secs_f64(),
+        }
+    }
+}

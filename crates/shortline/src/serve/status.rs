@@ -1,0 +1,38 @@
+//! What `shortline serve` tells at its admin endpoint: `/metrics` and `/status`.
+
+use serde::Serialize;
+use shortline_link::LinkSnapshot;
+use shortline_web::server::ServerSnapshot;
+
+use super::metrics;
+use crate::admin::{Page, Pages};
+
+/// Everything the endpoint tells.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: &'static str,
+    /// Time since the start.
+    pub uptime_seconds: f64,
+    /// The uplink.
+    pub link: LinkSnapshot,
+    /// The server.
+    pub server: ServerSnapshot,
+    /// Access log lines lost.
+    pub access_log_dropped_total: u64,
+}
+
+/// Tells the state now.
+pub struct StatusPages(pub Box<dyn Fn() -> Status + Send + Sync>);
+
+impl Pages for StatusPages {
+    const PATHS: &'static str = "/metrics, /status or /healthz";
+
+    fn page(&self, path: &str) -> Option<Page> {
+        match path {
+            "/metrics" => Some(Page::metrics(metrics::render(&self.0()))),
+            "/status" => Some(Page::json(&self.0())),
+            _ => None,
+        }
+    }
+}

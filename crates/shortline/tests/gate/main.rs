@@ -1,0 +1,16 @@
+//! `shortline gate` as its users run it: the program itself, real sockets, real signals, a real
+//! PostgreSQL behind it, a real browser in front of its page.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod admin;
+#[path = "../serve/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod command_line;
+mod page;
+mod postgres;
+#[path = "../serve/process.rs"]
+#[allow(dead_code)]
+mod process;
+mod relayed;

@@ -164,7 +164,7 @@ async fn a_backend_that_is_killed_is_found_again() {
         socket: TcpStream::connect(gated.address).await.unwrap(),
     };
     assert_eq!(code(&refused.read().await.1), Some(1429));
-    server.run(false);
+    server.run();
     let mut conn = gated.connect().await;
     let answer: Option<u8> = conn.query_first("SELECT 1").await.unwrap();
     assert_eq!(answer, Some(1));

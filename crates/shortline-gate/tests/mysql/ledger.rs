@@ -122,7 +122,7 @@ async fn play(kills: u64, seed: u64, kills_backend: bool) {
             hear(writers, &mut committed, &mut failed).await;
             gated.until_empty().await;
             assert!(gated.end().await);
-            server.run(false);
+            server.run();
         } else {
             let mut process = Process::start(address).await;
             let writers = start(process.address, &table, first);

@@ -1,6 +1,6 @@
 //! A real MariaDB of Debian's in a folder of its own, stopped and removed however the tests end.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 const SERVER: &str = "/usr/sbin/mariadbd";
 const INSTALL: &str = "/usr/bin/mariadb-install-db";
-/// Runs a server until its own standard input ends, which is when the tests do; then removes the
-/// folder if it is told to.
-const KEEPER: &str = r#"remove=$1; shift; "$@" </dev/null & server=$!; cat >/dev/null; kill -9 $server; wait $server; [ -z "$remove" ] || rm -rf "$remove""#;
+/// Runs a server until it is told something, or its standard input ends, which is when the tests do,
+/// however they do; then it removes the folder too.
+const KEEPER: &str = r#"folder=$1; shift; "$@" </dev/null & server=$!; read word; kill -9 $server; wait $server; [ "$word" = keep ] || rm -rf "$folder""#;
 
 /// Statements that make what the tests need.
 const SETUP: &str = "
@@ -38,16 +38,12 @@ pub struct Server {
 /// The server that tests share which leave it as it is. None without MariaDB: the test is skipped.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
-    SHARED.get_or_init(|| Server::start(true)).as_ref()
+    SHARED.get_or_init(Server::own).as_ref()
 }
 
 impl Server {
     /// A server of the test's own. None without MariaDB: the test is skipped.
     pub fn own() -> Option<Self> {
-        Self::start(false)
-    }
-
-    fn start(is_shared: bool) -> Option<Self> {
         if !Path::new(SERVER).exists() || !Path::new(INSTALL).exists() {
             eprintln!("skipped: no MariaDB here; scripts/setup installs mariadb-server");
             return None;
@@ -71,7 +67,7 @@ impl Server {
             keeper: None,
         };
         server.install();
-        server.run(is_shared);
+        server.run();
         server.query(SETUP);
         Some(server)
     }
@@ -99,17 +95,12 @@ impl Server {
     }
 
     /// Starts it, again.
-    pub fn run(&mut self, removes: bool) {
+    pub fn run(&mut self) {
         let folder = &self.folder;
-        let remove = if removes {
-            folder.as_os_str()
-        } else {
-            "".as_ref()
-        };
         let log = std::fs::File::create(folder.join("log")).unwrap();
         let keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
-            .arg(remove)
+            .arg(folder)
             .arg(SERVER)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", folder.join("data").display()))
@@ -161,7 +152,9 @@ impl Server {
     /// Kills it as `kill -9` does.
     pub fn kill(&mut self) {
         if let Some(mut keeper) = self.keeper.take() {
-            drop(keeper.stdin.take());
+            if let Some(mut told) = keeper.stdin.take() {
+                told.write_all(b"keep\n").unwrap();
+            }
             keeper.wait().unwrap();
         }
     }

@@ -26,7 +26,7 @@ pub struct Args {
     kind: Kind,
     #[command(flatten)]
     options: GateOptions,
-    /// Read options from this TOML file's table [gate]; flags override it
+    /// Read options from the table gate of this TOML file; flags override it
     #[arg(long, value_name = "FILE", help_heading = "Addresses")]
     config: Option<PathBuf>,
 }

@@ -65,7 +65,7 @@ pub struct Proxied {
 /// Asks the backend of `route`.
 ///
 /// # Errors
-/// [`ProxyError`]: what the client is told.
+/// `ProxyError`: what the client is told.
 pub async fn ask(
     connection: &Connection,
     route: &Route,

@@ -8,6 +8,7 @@ mod admin;
 #[allow(dead_code)]
 mod client;
 mod command_line;
+mod kinds;
 mod page;
 mod postgres;
 #[path = "../serve/process.rs"]

@@ -1,0 +1,88 @@
+//! The other kinds of gate, before a real MariaDB and before an application of ours: what asks is
+//! answered, and each request is told by its type.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
+
+use serde_json::Value;
+use shortline_bookstore::Kind;
+use shortline_bookstore::bed::{Bed, Sizing};
+
+use crate::client::get;
+use crate::process::{PROGRAM, Server, wait_for};
+use crate::relayed::status;
+
+fn gate(kind: &str, upstream: SocketAddr) -> Server {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["gate", kind, "--listen", "127.0.0.1:0", "--capacity", "1s"])
+        .args(["--admin", "127.0.0.1:0"])
+        .args(["--upstream", &upstream.to_string()]);
+    Server::spawn(&mut command)
+}
+
+/// Waits until so many requests of a type have been completed.
+fn wait_for_type(server: &Server, name: &str, completed: u64) {
+    wait_for("the type to be counted", || {
+        let told = status(server.admin.unwrap());
+        let types = told["admission"]["types"].as_array()?.clone();
+        let is_told = |told: &Value| told["name"] == name && told["completed"] == completed;
+        types.iter().any(is_told).then_some(())
+    });
+}
+
+#[test]
+fn statements_to_mariadb_are_answered_and_told_by_type() {
+    if let Err(missing) = Bed::available(Kind::MariaDb) {
+        eprintln!("skipped: {missing}");
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let bed = runtime
+        .block_on(Bed::start(Kind::MariaDb, Sizing::default()))
+        .unwrap();
+    let database = bed.database();
+    let server = gate("mysql", database.address);
+    let answer = Command::new("mariadb")
+        .args([
+            "--no-defaults",
+            "-h",
+            "127.0.0.1",
+            "--skip-column-names",
+            "--comments",
+        ])
+        .args(["-P", &server.address().port().to_string()])
+        .arg(format!("--user={}", database.user))
+        .arg(format!(
+            "--password={}",
+            database.password.as_deref().unwrap_or_default()
+        ))
+        .args(["-e", "select 6 * 7; select 'a' /*route='books'*/"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&answer.stderr).into_owned();
+    assert!(answer.status.success(), "{told}");
+    assert_eq!(String::from_utf8_lossy(&answer.stdout), "42\na\n");
+    wait_for_type(&server, "route /books", 1);
+}
+
+#[test]
+fn requests_to_an_application_are_answered_and_told_by_route() {
+    let application = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = gate("http", application.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for socket in application.incoming() {
+            let Ok(mut socket) = socket else { return };
+            let mut head = [0; 4096];
+            let _ = socket.read(&mut head);
+            let _ = socket
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nyes");
+        }
+    });
+    for number in [17, 18] {
+        let got = get(server.address(), &format!("/books/{number}"));
+        assert_eq!((got.status, &got.body[..]), (200, &b"yes"[..]));
+    }
+    wait_for_type(&server, "GET /books/:id", 2);
+}

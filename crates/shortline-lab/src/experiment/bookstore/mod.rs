@@ -1,6 +1,8 @@
 //! 002's experiments: the bookstore on a private database, with and without a gate before it.
 //!
-//!     browsers, application, gate: one processor      database: the other
+//! ```text
+//! browsers, application, gate: one processor      database: the other
+//! ```
 //!
 //! So the database is the bottleneck (002, 5), on a machine with two processors at least; the shares
 //! of both are in each result. The database is filled once for all runs with it: what they order is

@@ -27,9 +27,9 @@ use super::packet::{Found, HEADER_BYTES, Header, Renumbering, Scanner};
 use super::reply::{Follower, Shape};
 use super::side::Side;
 use super::statements::{Prepared, Statements};
-use super::unit::{Admission, Unit};
+use super::unit::Unit;
 use crate::classify::ClientNames;
-use crate::relay::{Handle, Order, SCRATCH_BYTES, with_scratch};
+use crate::relay::{Admission, Handle, Order, Running, SCRATCH_BYTES, with_scratch};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
 /// statement that only produces rows does not go on for nobody.
@@ -552,11 +552,11 @@ impl Session {
         let request_type = self.shared.gate.type_of(type_name);
         let mut admission = Admission::ask(&self.shared.gate, request_type);
         match admission.poll(context) {
-            Poll::Ready(Ok(running)) => {
-                self.unit = Unit::Running(running);
+            Poll::Ready(Ok(admitted)) => {
+                self.unit = Unit::Running(Running::new(admitted));
                 self.go(Some(Shape::Results));
             }
-            Poll::Ready(Err(complaint)) => self.turn = Turn::Dropping(complaint),
+            Poll::Ready(Err(refused)) => self.turn = Turn::Dropping(Complaint::from(&refused)),
             Poll::Pending => {
                 self.handle.begin_waiting();
                 self.unit = Unit::Waiting(admission);
@@ -575,12 +575,12 @@ impl Session {
             _ if is_cancelled => Err(Complaint::interrupted()),
             Poll::Pending => return false,
             Poll::Ready(_) if !self.handle.end_waiting() => Err(Complaint::interrupted()),
-            Poll::Ready(answer) => answer,
+            Poll::Ready(answer) => answer.map_err(|refused| Complaint::from(&refused)),
         };
         self.unit = Unit::None;
         match answer {
-            Ok(running) => {
-                self.unit = Unit::Running(running);
+            Ok(admitted) => {
+                self.unit = Unit::Running(Running::new(admitted));
                 self.go(Some(Shape::Results));
             }
             Err(complaint) => self.turn = Turn::Dropping(complaint),

@@ -2,6 +2,7 @@
 //! documentation, 55.7 and 55.8).
 
 use super::conversation::Status;
+use crate::Refused;
 
 /// An error with its code, of those in PostgreSQL's documentation, appendix A.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,19 @@ impl Complaint {
     /// As an ErrorResponse that ends the connection.
     pub fn fatal(&self) -> Vec<u8> {
         report(b'E', "FATAL", self.sqlstate, &self.message)
+    }
+}
+
+/// What the client is told of a refusal. 53300 (too many connections) is what poolers and the
+/// backend itself say when there is no room, and drivers know to try it again later; 57014 (query
+/// canceled) is what a statement's timeout gives.
+impl From<&Refused> for Complaint {
+    fn from(refused: &Refused) -> Self {
+        let sqlstate = match refused {
+            Refused::WaitedTooLong { .. } => "57014",
+            _ => "53300",
+        };
+        Self::new(sqlstate, refused.to_string())
     }
 }
 

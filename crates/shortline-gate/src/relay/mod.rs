@@ -10,6 +10,7 @@
 //! | [`tls`] | certificates towards clients, checks of the backend's |
 //! | [`Upstream`] | connects to the backend within a limit of time |
 //! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
+//! | [`Admission`], [`Running`] | a transaction that asks the gate, and one that runs |
 //! | [`Registry`], [`Handle`] | the open connections, and what they are told from outside |
 //!
 //! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
@@ -20,6 +21,7 @@ mod outbox;
 mod registry;
 mod stream;
 pub mod tls;
+mod unit;
 mod upstream;
 
 pub use limits::Limits;
@@ -27,4 +29,5 @@ pub use listener::serve;
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
 pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
 pub use stream::Stream;
+pub use unit::{Admission, Running};
 pub use upstream::{ConnectError, Upstream};

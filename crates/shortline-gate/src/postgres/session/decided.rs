@@ -7,7 +7,8 @@ use super::{Dropping, Fault, Session};
 use crate::postgres::conversation::Status;
 use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::reply::{Complaint, notice, query, ready_for_query};
-use crate::postgres::unit::{FAILING_STATEMENT, Failing, Running, Unit};
+use crate::postgres::unit::{FAILING_STATEMENT, Failing, Unit};
+use crate::relay::Running;
 
 /// What a backend may send in answer to [`FAILING_STATEMENT`].
 const FAILING_BYTES_MAX: u32 = 64 * 1024;
@@ -26,7 +27,7 @@ impl Session {
                 };
                 self.unit = match answer {
                     _ if !self.handle.end_waiting() => Unit::Refused(cancelled()),
-                    Err(complaint) => Unit::Refused(complaint),
+                    Err(refused) => Unit::Refused(Complaint::from(&refused)),
                     Ok(admitted) => {
                         self.tell_wait(context, admitted.waited());
                         Unit::Running(Running::new(admitted))

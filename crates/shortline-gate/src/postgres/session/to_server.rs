@@ -7,10 +7,10 @@ use super::{Dropping, Fault, Session};
 use crate::postgres::conversation::Status;
 use crate::postgres::messages::{Parse, closed_statement};
 use crate::postgres::opening::{Opening, Reader, Work};
-use crate::postgres::reply::ready_for_query;
-use crate::postgres::unit::{Admission, Running, Unit};
+use crate::postgres::reply::{Complaint, ready_for_query};
+use crate::postgres::unit::Unit;
 use crate::postgres::{PREPARATION, UNKNOWN};
-use crate::relay::{SCRATCH_BYTES, with_scratch};
+use crate::relay::{Admission, Running, SCRATCH_BYTES, with_scratch};
 
 /// A Close's kind and name, with a name of the longest that is kept.
 const NAME_BYTES: usize = 65;
@@ -141,7 +141,7 @@ impl Session {
         let mut admission = Admission::ask(&self.shared.gate, request_type);
         self.unit = match admission.poll(context) {
             Poll::Ready(Ok(admitted)) => Unit::Running(Running::new(admitted)),
-            Poll::Ready(Err(complaint)) => Unit::Refused(complaint),
+            Poll::Ready(Err(refused)) => Unit::Refused(Complaint::from(&refused)),
             Poll::Pending => {
                 self.handle.begin_waiting();
                 Unit::Waiting(admission)

@@ -25,6 +25,9 @@ pub struct UplinkConfig {
     pub window_ns_max: u64,
     /// The round-trip time assumed where none is known. Default: 100 ms.
     pub rtt_ns_assumed: u64,
+    /// The delay that is observed is a moving average over so many packets of each path, as
+    /// `tcpi_rtt` is; 0 where it is fresh. Default: 16 (an eighth of each acknowledgement of two).
+    pub rtt_packets: u32,
     /// Two observations further apart than this do not belong together. Default: 1 s.
     pub gap_ns_max: u64,
     /// Bytes are sent and no delay is known for this long: blind. Default: 2 s.
@@ -46,6 +49,7 @@ impl Default for UplinkConfig {
             window_ns_min: 100 * MS,
             window_ns_max: 1500 * MS,
             rtt_ns_assumed: 100 * MS,
+            rtt_packets: 16,
             gap_ns_max: 1000 * MS,
             blind_ns: 2000 * MS,
             open_ns: 3000 * MS,

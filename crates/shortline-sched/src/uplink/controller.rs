@@ -2,7 +2,7 @@
 
 use super::config::UplinkConfig;
 use super::decision::{Decision, State};
-use super::estimate::{Estimate, measured_bps};
+use super::estimate::{Delivery, Estimate};
 use super::local::Local;
 use super::meter::{Meter, Reading};
 use super::observation::{Limit, Observation};
@@ -15,6 +15,10 @@ const CONFIDENT: f64 = 0.7;
 const SMOOTHING_NS: f64 = 20e6;
 /// What the sampling itself adds to a round trip before a change shows.
 const SAMPLING_NS: u64 = 20_000_000;
+/// A full packet on the wire, in bits.
+const PACKET_BITS: f64 = 1514.0 * 8.0;
+/// An observed delay is not taken for older than this.
+const AGE_NS_MAX: f64 = 1e9;
 /// A known delay is good for this long.
 const DELAY_AGE_NS_MAX: u64 = 500_000_000;
 /// Nothing is believed of a round trip longer than this.
@@ -28,11 +32,13 @@ pub struct Controller {
     meter: Meter,
     delay_ns: Option<f64>,
     delay_age_ns: u64,
+    paths: u32,
     rtt_ns: f64,
     unseen_ns: u64,
     queueless_ns: u64,
     local: Local,
     mode: Mode,
+    delivery: Delivery,
     estimate: Option<Estimate>,
     /// None: nothing is held back.
     rate_bps: Option<f64>,
@@ -61,11 +67,13 @@ impl Controller {
             meter: Meter::default(),
             delay_ns: None,
             delay_age_ns: 0,
+            paths: 0,
             rtt_ns: config.rtt_ns_assumed as f64,
             unseen_ns: 0,
             queueless_ns: 0,
             local: Local::default(),
             mode: Mode::Free,
+            delivery: Delivery::new(),
             estimate: None,
             rate_bps: None,
             decision,
@@ -88,6 +96,21 @@ impl Controller {
     /// What was decided last.
     pub fn decision(&self) -> Decision {
         self.decision
+    }
+
+    /// The queueing delay that all paths share, in nanoseconds, as it should be by now: the one
+    /// observed + its age (sent / delivered - 1), the two rates over that age.
+    pub fn delay_ns(&self) -> Option<u64> {
+        let delay_ns = self.delay_ns?;
+        let age_ns = self.age_ns();
+        let flight_ns = (self.rtt_ns - delay_ns).max(0.0) as u64;
+        let delivered = self.meter.last(age_ns, 0);
+        let sent = self.meter.before(flight_ns, age_ns, 0);
+        let excess = match (sent, delivered) {
+            (Some(sent), Some(delivered)) => self.delivery.excess(&sent, &delivered),
+            _ => 0.0,
+        };
+        Some((delay_ns + age_ns as f64 * excess).max(0.0) as u64)
     }
 
     /// The time since the observation before; None where the two do not belong together.
@@ -127,9 +150,19 @@ impl Controller {
             sent_bytes: observation.sent_wire_bytes,
             delivered_bytes: observation.delivered_wire_bytes,
             lost_bytes: observation.lost_wire_bytes,
-            delay_ns: self.delay_ns.map(|delay| delay as u64),
+            delay_ns: self.delay_ns(),
             backlogged: observation.limited_by != Limit::Application,
         });
+    }
+
+    /// How old the observed delay is beyond a round trip: the kernel's round-trip times are
+    /// moving averages, and the older the more paths share the rate.
+    fn age_ns(&self) -> u64 {
+        let recent = self.meter.last(self.config.window_ns_min, 0);
+        let rate_bps = recent.map_or(0.0, |window| window.delivered_bps());
+        let averaged_bits =
+            f64::from(self.paths) * f64::from(self.config.rtt_packets) * PACKET_BITS;
+        (averaged_bits * 1e9 / rate_bps.max(1.0)).min(AGE_NS_MAX) as u64
     }
 
     fn take_in_delay(&mut self, observation: &Observation, span_ns: u64) {
@@ -147,6 +180,7 @@ impl Controller {
             return;
         };
         self.delay_age_ns = 0;
+        self.paths = observation.paths;
         self.unseen_ns = 0;
         let delay_ns = self.local.beyond_ns(shared_ns, observation.local) as f64;
         let weight = span_ns as f64 / (span_ns as f64 + SMOOTHING_NS);
@@ -158,16 +192,19 @@ impl Controller {
 
     /// Asks the state; while no delay is known, all stays as it is.
     fn step(&mut self, observation: &Observation, span_ns: u64) {
-        let Some(delay_ns) = self.delay_ns.map(|delay_ns| delay_ns as u64) else {
+        let (Some(delay_ns), Some(observed_ns)) = (self.delay_ns(), self.delay_ns) else {
             return;
         };
         let sight = Sight {
             config: &self.config,
             meter: &self.meter,
+            delivery: &self.delivery,
             now_ns: observation.now_ns,
             span_ns,
             sent_bytes: observation.sent_wire_bytes,
             delay_ns,
+            observed_ns: observed_ns as u64,
+            age_ns: self.age_ns(),
             lag_ns: self.rtt_ns as u64 + SAMPLING_NS,
             paths: observation.paths,
             limited_by: observation.limited_by,
@@ -177,6 +214,9 @@ impl Controller {
             Mode::Paced(paced) => pace(&sight, paced, self.estimate),
             Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
         };
+        if matches!(mode, Mode::Paced(paced) if paced.is_steady()) {
+            self.delivery.learn(&self.meter, &self.config, span_ns);
+        }
         self.mode = mode;
         self.estimate = estimate.map(|estimate| estimate.within(&self.config));
         self.rate_bps = rate_bps;
@@ -239,7 +279,7 @@ fn start(sight: &Sight<'_>, estimate: Option<Estimate>, queueless_ns: &mut u64) 
     }
     let window = sight.window(sight.config.delay_start_ns);
     let measured = window.filter(|window| queue && window.is_busy() && window.is_backlogged());
-    let Some(bps) = measured.as_ref().and_then(measured_bps) else {
+    let Some(bps) = measured.and_then(|window| sight.delivered_bps(&window)) else {
         return (Mode::Free, estimate, None);
     };
     pace(sight, Paced::new(sight), Some(Estimate::new(bps)))

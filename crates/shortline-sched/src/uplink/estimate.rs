@@ -2,15 +2,15 @@
 //!
 //! cake-autorate's rule: the throughput achieved while delay shows is the capacity. Such
 //! measurements are averaged as long as they agree within [`AGREE`], and replace the average
-//! when they do not. Measurements of what was delivered are believed inside what the sent
-//! bytes and the change of the delay allow ([`Window::drained_bps`]): a client that acknowledges
-//! what it never got, or never acknowledges, moves nothing else.
+//! when they do not. What clients acknowledge falsely, or never, is taken out first ([`Delivery`]).
 
 use super::config::UplinkConfig;
-use super::meter::Window;
+use super::meter::{Meter, Window};
 
 /// Measurements this close to the estimate, relatively, confirm it.
 const AGREE: f64 = 0.08;
+/// Without a measurement, the estimate falls no further than this below the last.
+const SCALED_DOWN_MAX: f64 = 0.03;
 /// The weight of a new measurement that agrees.
 const WEIGHT: f64 = 0.2;
 
@@ -18,6 +18,7 @@ const WEIGHT: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub bps: f64,
+    measured_bps: f64,
     /// Moving average of the relative distance of measurements.
     error: f64,
     /// Measurements that agreed since one did not, up to a few.
@@ -28,6 +29,7 @@ impl Estimate {
     pub fn new(bps: f64) -> Self {
         Self {
             bps,
+            measured_bps: bps,
             error: 0.05,
             agreed: 1,
         }
@@ -44,6 +46,7 @@ impl Estimate {
             return;
         }
         self.bps += WEIGHT * (bps - self.bps);
+        self.measured_bps = self.bps;
         self.error += WEIGHT * (distance - self.error);
         self.agreed = (self.agreed + 1).min(4);
     }
@@ -57,9 +60,10 @@ impl Estimate {
         }
     }
 
-    /// Moves the estimate by a factor without a measurement.
+    /// Moves the estimate by a factor without a measurement; down, hardly below the last one.
     pub fn scale(&mut self, factor: f64) {
-        self.bps *= factor;
+        let lowest = self.bps.min((1.0 - SCALED_DOWN_MAX) * self.measured_bps);
+        self.bps = (self.bps * factor).max(lowest);
     }
 
     /// The same inside the limits of the configuration.
@@ -79,12 +83,62 @@ impl Estimate {
     }
 }
 
-/// What the bottleneck drained in a busy window, in bits per second; None if nothing was.
-pub(super) fn measured_bps(window: &Window) -> Option<f64> {
-    let delivered = window.delivered_bps();
-    let bps = match window.drained_bps() {
-        Some(drained) => delivered.clamp(0.7 * drained, 1.2 * drained),
-        None => delivered,
-    };
-    (bps > 0.0 && bps.is_finite()).then_some(bps)
+/// How much of what is sent is seen to be delivered, in the long run: not 1 where clients
+/// acknowledge falsely or never, where packets get lost behind the bottleneck, or where the
+/// scaling to bytes on the wire is a little wrong. In steady pacing nothing piles up, so the
+/// ratio is only that; what is delivered is divided by it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Delivery {
+    ratio: f64,
+    since_ns: u64,
+}
+
+impl Delivery {
+    pub fn new() -> Self {
+        Self {
+            ratio: 1.0,
+            since_ns: 0,
+        }
+    }
+
+    /// While paced without much of a queue: one ratio each longest window.
+    pub fn learn(&mut self, meter: &Meter, config: &UplinkConfig, span_ns: u64) {
+        self.since_ns += span_ns;
+        if self.since_ns < config.window_ns_max {
+            return;
+        }
+        let Some(window) = meter.last(config.window_ns_max, 0) else {
+            return;
+        };
+        self.since_ns = 0;
+        if window.sent_bytes > 0 {
+            let ratio = window.delivered_bytes as f64 / window.sent_bytes as f64;
+            self.ratio += 0.2 * (ratio.clamp(0.5, 1.5) - self.ratio);
+        }
+    }
+
+    /// What was delivered, in the bytes in which we send; never much more than was sent.
+    pub fn delivered_bps(
+        &self,
+        meter: &Meter,
+        config: &UplinkConfig,
+        window: &Window,
+    ) -> Option<f64> {
+        let sent_bps = meter
+            .last(config.window_ns_max, 0)
+            .map_or(f64::INFINITY, |longest| longest.sent_bps());
+        let bps = (window.delivered_bps() / self.ratio).min(1.2 * sent_bps.max(window.sent_bps()));
+        (bps > 0.0 && bps.is_finite()).then_some(bps)
+    }
+
+    /// By how much more was sent than delivered, as a share of what was delivered; in two
+    /// windows of the same length, one a flight's time before the other.
+    pub fn excess(&self, sent: &Window, delivered: &Window) -> f64 {
+        let (sent_bps, delivered_bps) = (sent.sent_bps() * self.ratio, delivered.delivered_bps());
+        if delivered_bps > 0.0 {
+            (sent_bps / delivered_bps - 1.0).clamp(-1.0, 1.0)
+        } else {
+            0.0
+        }
+    }
 }

@@ -43,9 +43,6 @@ pub(super) struct Window {
     pub busy_ns: u64,
     /// How long more could have been sent.
     pub backlogged_ns: u64,
-    /// The first and the last known delay.
-    pub delay_first_ns: Option<u64>,
-    pub delay_last_ns: Option<u64>,
 }
 
 impl Meter {
@@ -71,8 +68,18 @@ impl Meter {
     /// The last `span_ns`; None if there is not that much. `busy_delay_ns` is the delay from
     /// which a cell counts as busy.
     pub fn last(&self, span_ns: u64, busy_delay_ns: u64) -> Option<Window> {
+        self.before(0, span_ns, busy_delay_ns)
+    }
+
+    /// `span_ns` of time that ended `ago_ns` ago, likewise.
+    pub fn before(&self, ago_ns: u64, span_ns: u64, busy_delay_ns: u64) -> Option<Window> {
         let mut window = Window::default();
+        let mut skipped_ns = 0;
         for cell in self.cells.iter().rev() {
+            if skipped_ns < ago_ns {
+                skipped_ns += cell.span_ns;
+                continue;
+            }
             window.include(cell, busy_delay_ns);
             if window.span_ns >= span_ns {
                 return Some(window);
@@ -114,16 +121,6 @@ impl Window {
         self.backlogged_ns * 2 >= self.span_ns
     }
 
-    /// The rate at which the bottleneck drained what was sent, from the sent bytes and the
-    /// change of the delay alone: of S bits in T seconds, C * change stayed in the queue, so
-    /// C = S / (T + change). What was sent again was dropped before and does not count.
-    pub fn drained_bps(&self) -> Option<f64> {
-        let change_ns = self.delay_last_ns? as f64 - self.delay_first_ns? as f64;
-        let span_ns = (self.span_ns as f64 + change_ns).max(self.span_ns as f64 / 4.0);
-        let kept = self.sent_bytes.saturating_sub(self.lost_bytes);
-        Some(kept as f64 * 8e9 / span_ns)
-    }
-
     fn include(&mut self, cell: &Reading, busy_delay_ns: u64) {
         self.span_ns += cell.span_ns;
         self.sent_bytes = self.sent_bytes.saturating_add(cell.sent_bytes);
@@ -135,8 +132,6 @@ impl Window {
         if cell.backlogged {
             self.backlogged_ns += cell.span_ns;
         }
-        self.delay_first_ns = cell.delay_ns.or(self.delay_first_ns);
-        self.delay_last_ns = self.delay_last_ns.or(cell.delay_ns);
     }
 }
 

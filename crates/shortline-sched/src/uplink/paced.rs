@@ -11,10 +11,10 @@
 //!   quarter, as long as something waits for the pacer.
 
 use super::config::{MS, UplinkConfig};
-use super::estimate::{Estimate, measured_bps};
+use super::estimate::{Delivery, Estimate};
 use super::meter::{Meter, Window};
 use super::observation::Limit;
-use super::trial::{Trial, Verdict};
+use super::trial::{Effect, Trial, Verdict};
 
 /// Two full packets on the wire, in bits.
 const TWO_PACKETS_BITS: f64 = 2.0 * 1514.0 * 8.0;
@@ -23,6 +23,8 @@ const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
+/// The queue is ours if this share of what should go in a trial goes.
+const TRIAL_SHARE: f64 = 0.4;
 /// A delay above the target for this long is worth a trial.
 const ABOVE_TARGET_NS: u64 = 2000 * MS;
 
@@ -31,10 +33,15 @@ const ABOVE_TARGET_NS: u64 = 2000 * MS;
 pub(super) struct Sight<'a> {
     pub config: &'a UplinkConfig,
     pub meter: &'a Meter,
+    pub delivery: &'a Delivery,
     pub now_ns: u64,
     pub span_ns: u64,
     pub sent_bytes: u64,
+    /// The delay as it should be by now.
     pub delay_ns: u64,
+    /// The delay as it is observed, and how much older than a round trip that is.
+    pub observed_ns: u64,
+    pub age_ns: u64,
     pub lag_ns: u64,
     pub paths: u32,
     pub limited_by: Limit,
@@ -66,7 +73,7 @@ impl Paced {
     /// Begins with a queue that stands, seen on so many paths, and a trial of whose it is.
     pub fn new(sight: &Sight<'_>) -> Self {
         Self {
-            trial: Some(sight.trial()),
+            trial: Some(sight.trial(TRIAL_SHARE)),
             ..Self::drained(sight.paths)
         }
     }
@@ -81,6 +88,11 @@ impl Paced {
             above_target_ns: 0,
             paths,
         }
+    }
+
+    /// Whether no trial runs and the rate does not grow in strides.
+    pub fn is_steady(&self) -> bool {
+        self.trial.is_none() && self.growth <= 2.0 * GROWTH_FIRST
     }
 
     /// After a pause: nothing of the moment holds, only how many paths there were.
@@ -122,7 +134,7 @@ impl Paced {
         if self.since_measured_ns < window.span_ns || !window.is_busy() || !window.is_backlogged() {
             return;
         }
-        let Some(bps) = measured_bps(&window) else {
+        let Some(bps) = sight.delivered_bps(&window) else {
             return;
         };
         self.since_measured_ns = 0;
@@ -148,19 +160,11 @@ impl Paced {
                 ABOVE_TARGET_NS
             };
             if self.above_target_ns > patience_ns {
-                self.trial = Some(sight.trial());
+                self.trial = Some(sight.trial(TRIAL_SHARE));
             }
             return None;
         };
-        let share = sight.sent_bytes as f64 * 8e9 / sight.span_ns as f64 / estimate.bps;
-        let verdict = trial.step(
-            sight.now_ns,
-            sight.span_ns,
-            share,
-            sight.delay_ns,
-            target_ns * 3 / 2,
-            sight.lag_ns,
-        );
+        let verdict = trial.step(sight.effect(estimate.bps));
         match verdict {
             Verdict::Pending => return None,
             Verdict::Ours => self.trial = None,
@@ -217,7 +221,25 @@ impl Sight<'_> {
         self.meter.last(self.config.window_ns_max, busy_delay_ns)
     }
 
-    fn trial(&self) -> Trial {
-        Trial::new(self.now_ns, self.delay_ns, 0.4)
+    /// What was delivered in a window.
+    pub fn delivered_bps(&self, window: &Window) -> Option<f64> {
+        self.delivery.delivered_bps(self.meter, self.config, window)
+    }
+
+    /// A trial that begins now.
+    pub fn trial(&self, share_wanted: f64) -> Trial {
+        Trial::new(self.now_ns, self.observed_ns, share_wanted)
+    }
+
+    /// What a trial sees now.
+    pub fn effect(&self, capacity_bps: f64) -> Effect {
+        Effect {
+            now_ns: self.now_ns,
+            span_ns: self.span_ns,
+            sent_share: self.sent_bytes as f64 * 8e9 / self.span_ns as f64 / capacity_bps,
+            delay_ns: self.observed_ns,
+            gone_below_ns: self.target_ns(capacity_bps) * 3 / 2,
+            lag_ns: self.lag_ns + 3 * self.age_ns,
+        }
     }
 }

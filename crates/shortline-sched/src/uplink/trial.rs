@@ -8,21 +8,47 @@
 //! not depend on us), sending at a share f of the capacity for a time T takes (1 - f) T of
 //! delay away. Elastic cross traffic takes the room instead, and the delay stays.
 
+use super::config::MS;
+
+/// A trial that came to nothing in this time is decided as it stands.
+const LONGEST_NS: u64 = 2500 * MS;
+/// A delay that has not been lower than before by this share of where it began, for a round
+/// trip, falls no longer.
+const FALLS: f64 = 0.03;
+/// The least that has to be held back before anything can be said.
+const EXPECTED_NS_MIN: f64 = 10e6;
+
 /// One trial: how much delay should have gone, and by when that must show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trial {
     started_ns: u64,
-    delay_before_ns: u64,
+    delay_before_ns: f64,
+    share_wanted: f64,
     expected_ns: f64,
     /// When enough was held back; its effect is seen a round trip later.
     enough_at_ns: Option<u64>,
-    share_wanted: f64,
+    lowest_ns: f64,
+    lowest_at_ns: u64,
+}
+
+/// One observation of a trial.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effect {
+    pub now_ns: u64,
+    pub span_ns: u64,
+    /// What was sent, as a share of the capacity.
+    pub sent_share: f64,
+    /// The delay as it is observed, late as that may be, and at or below which it has gone.
+    pub delay_ns: u64,
+    pub gone_below_ns: u64,
+    /// How late.
+    pub lag_ns: u64,
 }
 
 /// What a trial has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Not enough has been held back yet.
+    /// Not enough has been held back yet, or the delay still falls.
     Pending,
     /// The delay went away: the queue is ours.
     Ours,
@@ -30,51 +56,62 @@ pub(super) enum Verdict {
     Theirs,
 }
 
-/// A trial that came to nothing in this time is decided as it stands.
-const LONGEST_NS: u64 = 2_500_000_000;
-
 impl Trial {
-    /// Begins to hold back, at `now_ns`, with the delay that there is. The queue is ours if
+    /// Begins to hold back, at `now_ns`, with the delay that is observed. The queue is ours if
     /// more than `share_wanted` of what should go has gone.
     pub fn new(now_ns: u64, delay_ns: u64, share_wanted: f64) -> Self {
         Self {
             started_ns: now_ns,
-            delay_before_ns: delay_ns,
+            delay_before_ns: delay_ns as f64,
+            share_wanted,
             expected_ns: 0.0,
             enough_at_ns: None,
-            share_wanted,
+            lowest_ns: delay_ns as f64,
+            lowest_at_ns: now_ns,
         }
     }
 
-    /// One observation later: `sent_share` of the capacity was sent for `span_ns`, and the
-    /// delay is `delay_ns` now. Below `delay_done_ns` the queue has gone.
-    pub fn step(
-        &mut self,
-        now_ns: u64,
-        span_ns: u64,
-        sent_share: f64,
-        delay_ns: u64,
-        delay_done_ns: u64,
-        lag_ns: u64,
-    ) -> Verdict {
-        if delay_ns <= delay_done_ns {
+    /// One observation later.
+    pub fn step(&mut self, effect: Effect) -> Verdict {
+        if effect.delay_ns <= effect.gone_below_ns {
             return Verdict::Ours;
         }
-        self.expected_ns += (1.0 - sent_share).max(0.0) * span_ns as f64;
-        let excess_ns = self.delay_before_ns.saturating_sub(delay_done_ns) as f64;
-        if self.enough_at_ns.is_none() && self.expected_ns >= (0.4 * excess_ns).max(10e6) {
-            self.enough_at_ns = Some(now_ns);
-            self.expected_ns = self.expected_ns.min(excess_ns);
+        let delay_ns = effect.delay_ns as f64;
+        let early = effect.now_ns.saturating_sub(self.started_ns) < effect.lag_ns;
+        if early && delay_ns > self.delay_before_ns {
+            // What is observed is late, and may still rise before it falls.
+            self.delay_before_ns = delay_ns;
+            self.lowest_ns = delay_ns;
         }
-        let ready = self
-            .enough_at_ns
-            .is_some_and(|at| now_ns >= at.saturating_add(lag_ns));
-        if !ready && now_ns.saturating_sub(self.started_ns) < LONGEST_NS {
+        if delay_ns < self.lowest_ns - FALLS * self.delay_before_ns {
+            self.lowest_ns = delay_ns;
+            self.lowest_at_ns = effect.now_ns;
+        }
+        let excess_ns = self.delay_before_ns - effect.gone_below_ns as f64;
+        self.expected_ns += (1.0 - effect.sent_share).max(0.0) * effect.span_ns as f64;
+        if self.enough_at_ns.is_none() && self.expected_ns >= (0.4 * excess_ns).max(EXPECTED_NS_MIN)
+        {
+            self.enough_at_ns = Some(effect.now_ns);
+        }
+        self.judge(effect, self.expected_ns.min(excess_ns))
+    }
+
+    fn judge(&self, effect: Effect, expected_ns: f64) -> Verdict {
+        let since = |at_ns: u64| effect.now_ns.saturating_sub(at_ns);
+        let late = since(self.started_ns) > LONGEST_NS;
+        if !late
+            && !self
+                .enough_at_ns
+                .is_some_and(|at_ns| since(at_ns) >= effect.lag_ns)
+        {
             return Verdict::Pending;
         }
-        let gone_ns = self.delay_before_ns as f64 - delay_ns as f64;
-        if gone_ns > self.share_wanted * self.expected_ns.min(excess_ns) {
-            Verdict::Ours
+        if self.delay_before_ns - effect.delay_ns as f64 > self.share_wanted * expected_ns {
+            return Verdict::Ours;
+        }
+        let falls = since(self.lowest_at_ns) < effect.lag_ns;
+        if falls && !late {
+            Verdict::Pending
         } else {
             Verdict::Theirs
         }

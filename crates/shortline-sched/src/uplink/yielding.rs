@@ -6,7 +6,7 @@
 //! milliseconds. It ends at once where the queue goes away by itself.
 
 use super::config::MS;
-use super::estimate::{Estimate, measured_bps};
+use super::estimate::Estimate;
 use super::paced::{Paced, Sight};
 use super::trial::{Trial, Verdict};
 
@@ -52,7 +52,7 @@ impl Yielding {
     /// One observation later.
     pub fn step(&mut self, sight: &Sight<'_>) -> After {
         let window = sight.window(sight.config.delay_start_ns);
-        let got_bps = window.as_ref().and_then(measured_bps);
+        let got_bps = window.and_then(|window| sight.delivered_bps(&window));
         self.queueless_ns = if sight.delay_ns < sight.config.delay_start_ns / 2 {
             self.queueless_ns + sight.span_ns
         } else {
@@ -68,7 +68,7 @@ impl Yielding {
         if let Some(bps) = got_bps
             && self.is_due(sight, bps)
         {
-            self.trial = Some((Trial::new(sight.now_ns, sight.delay_ns, 0.6), bps));
+            self.trial = Some((sight.trial(0.6), bps));
             return After::Yield(Some(TRIAL_SHARE * bps));
         }
         After::Yield(None)
@@ -85,16 +85,7 @@ impl Yielding {
     }
 
     fn try_on(&mut self, sight: &Sight<'_>, mut trial: Trial, bps: f64) -> After {
-        let share = sight.sent_bytes as f64 * 8e9 / sight.span_ns as f64 / bps;
-        let done_ns = sight.target_ns(bps) * 3 / 2;
-        match trial.step(
-            sight.now_ns,
-            sight.span_ns,
-            share,
-            sight.delay_ns,
-            done_ns,
-            sight.lag_ns,
-        ) {
+        match trial.step(sight.effect(bps)) {
             Verdict::Pending => {
                 self.trial = Some((trial, bps));
                 After::Yield(Some(TRIAL_SHARE * bps))

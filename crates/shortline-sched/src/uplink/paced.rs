@@ -239,7 +239,8 @@ impl Sight<'_> {
             sent_share: self.sent_bytes as f64 * 8e9 / self.span_ns as f64 / capacity_bps,
             delay_ns: self.observed_ns,
             gone_below_ns: self.target_ns(capacity_bps) * 3 / 2,
-            lag_ns: self.lag_ns + 3 * self.age_ns,
+            lag_ns: self.lag_ns,
+            age_ns: self.age_ns,
         }
     }
 }

@@ -15,6 +15,8 @@ const LONGEST_NS: u64 = 2500 * MS;
 /// A delay that has not been lower than before by this share of where it began, for a round
 /// trip, falls no longer.
 const FALLS: f64 = 0.03;
+/// A delay that after that is still higher than ever by this factor is not ours.
+const RISES: f64 = 1.05;
 /// The least that has to be held back before anything can be said.
 const EXPECTED_NS_MIN: f64 = 10e6;
 
@@ -41,8 +43,9 @@ pub(super) struct Effect {
     /// The delay as it is observed, late as that may be, and at or below which it has gone.
     pub delay_ns: u64,
     pub gone_below_ns: u64,
-    /// How late.
+    /// How late that is: a round trip, and the age of the average on top.
     pub lag_ns: u64,
+    pub age_ns: u64,
 }
 
 /// What a trial has shown.
@@ -71,14 +74,22 @@ impl Trial {
         }
     }
 
+    /// Whether enough has been held back, and only the effect is awaited.
+    pub fn is_enough(&self) -> bool {
+        self.enough_at_ns.is_some()
+    }
+
     /// One observation later.
     pub fn step(&mut self, effect: Effect) -> Verdict {
         if effect.delay_ns <= effect.gone_below_ns {
             return Verdict::Ours;
         }
         let delay_ns = effect.delay_ns as f64;
-        let early = effect.now_ns.saturating_sub(self.started_ns) < effect.lag_ns;
-        if early && delay_ns > self.delay_before_ns {
+        if delay_ns > self.delay_before_ns {
+            let rises = delay_ns > RISES * self.delay_before_ns;
+            if rises && self.is_seen(effect) {
+                return Verdict::Theirs;
+            }
             // What is observed is late, and may still rise before it falls.
             self.delay_before_ns = delay_ns;
             self.lowest_ns = delay_ns;
@@ -99,21 +110,24 @@ impl Trial {
     fn judge(&self, effect: Effect, expected_ns: f64) -> Verdict {
         let since = |at_ns: u64| effect.now_ns.saturating_sub(at_ns);
         let late = since(self.started_ns) > LONGEST_NS;
-        if !late
-            && !self
-                .enough_at_ns
-                .is_some_and(|at_ns| since(at_ns) >= effect.lag_ns)
-        {
+        if !late && !self.is_seen(effect) {
             return Verdict::Pending;
         }
         if self.delay_before_ns - effect.delay_ns as f64 > self.share_wanted * expected_ns {
             return Verdict::Ours;
         }
-        let falls = since(self.lowest_at_ns) < effect.lag_ns;
+        let falls = since(self.lowest_at_ns) < effect.lag_ns + 2 * effect.age_ns;
         if falls && !late {
             Verdict::Pending
         } else {
             Verdict::Theirs
         }
+    }
+
+    /// Whether enough was held back and there was time to see it.
+    fn is_seen(&self, effect: Effect) -> bool {
+        let wait_ns = effect.lag_ns + 2 * effect.age_ns;
+        self.enough_at_ns
+            .is_some_and(|at_ns| effect.now_ns.saturating_sub(at_ns) >= wait_ns)
     }
 }

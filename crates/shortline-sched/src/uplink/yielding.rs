@@ -16,6 +16,9 @@ const SETTLE_NS: u64 = 1500 * MS;
 const RISE: f64 = 1.25;
 /// What is sent in a trial, as a share of what we got before.
 const TRIAL_SHARE: f64 = 0.7;
+/// The queue is ours if this share of what should go in a trial goes: with one of ours and one of
+/// theirs it is about half.
+const SHARE_WANTED: f64 = 0.75;
 /// Without a queue for this long the others have gone, and so have we.
 const QUEUELESS_NS: u64 = 500 * MS;
 
@@ -68,7 +71,7 @@ impl Yielding {
         if let Some(bps) = got_bps
             && self.is_due(sight, bps)
         {
-            self.trial = Some((sight.trial(0.6), bps));
+            self.trial = Some((sight.trial(SHARE_WANTED), bps));
             return After::Yield(Some(TRIAL_SHARE * bps));
         }
         After::Yield(None)
@@ -88,7 +91,9 @@ impl Yielding {
         match trial.step(sight.effect(bps)) {
             Verdict::Pending => {
                 self.trial = Some((trial, bps));
-                After::Yield(Some(TRIAL_SHARE * bps))
+                // What has gone by then is kept away, and no more is given up.
+                let share = if trial.is_enough() { 1.0 } else { TRIAL_SHARE };
+                After::Yield(Some(share * bps))
             }
             Verdict::Ours => After::Pace(Paced::drained(sight.paths), Estimate::new(bps)),
             Verdict::Theirs => {

@@ -119,7 +119,8 @@ pub fn device_sent(pid: i32, device: &str) -> Option<(u64, u64)> {
     )
 }
 
-fn parse_device_sent(text: &str, device: &str) -> Option<(u64, u64)> {
+/// The same in the text of `/proc/net/dev`.
+pub fn parse_device_sent(text: &str, device: &str) -> Option<(u64, u64)> {
     let counters = text
         .lines()
         .find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;

@@ -28,6 +28,8 @@ const KERNEL: &str = "kernel-";
 const KERNEL_MIXED: &str = "kernel-mixed-";
 /// What the name of nginx behind another queue begins with.
 const NGINX: &str = "nginx-";
+/// What the name of ours begins with where it finds out the rate.
+const AUTO: &str = "auto-";
 /// And with the writers of 001.
 const WRITERS: &str = "writers-";
 /// Processes of Apache that share a given number of workers; 350 are 50 each.
@@ -55,6 +57,8 @@ pub enum OursMode {
     PacedAging(Policy, Aging),
     /// At most a few responses in the kernel, no rate given.
     Slots(Policy),
+    /// Paced at a rate that it finds out.
+    Auto(Policy),
     /// With the writers of paper 001.
     Writers(Policy),
     /// Ordered by the kernel in priority bands, over a qdisc that has some.
@@ -72,6 +76,8 @@ impl fmt::Display for Server {
             Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
             Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
             Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
+            Self::Ours(OursMode::Auto(Policy::Srpt)) => f.write_str("auto"),
+            Self::Ours(OursMode::Auto(policy)) => write!(f, "{AUTO}{policy}"),
             Self::Ours(OursMode::Writers(policy)) => write!(f, "writers-{policy}"),
             Self::Ours(OursMode::Kernel(policy)) => write!(f, "{KERNEL}{policy}"),
             Self::Ours(OursMode::KernelMixed(policy)) => write!(f, "{KERNEL_MIXED}{policy}"),
@@ -99,6 +105,8 @@ impl FromStr for Server {
             "apache" => Self::Apache,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
+            "auto" => Self::Ours(OursMode::Auto(Policy::Srpt)),
+            _ if name.starts_with(AUTO) => Self::Ours(OursMode::Auto(policy(&name[AUTO.len()..])?)),
             _ if name.starts_with(NGINX) => {
                 let unknown = |()| LabError::UnknownQueue(name.into());
                 Self::NginxBehind(name[NGINX.len()..].parse().map_err(unknown)?)
@@ -281,6 +289,10 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
         OursMode::Paced(policy) | OursMode::PacedAging(policy, _) => {
             let rate = setup.rate.map(|rate| rate.to_string());
             add("--uplink", rate.unwrap_or_else(|| "1gbit".into()));
+            add("--policy", policy.to_string());
+        }
+        OursMode::Auto(policy) => {
+            add("--uplink", "auto".into());
             add("--policy", policy.to_string());
         }
         OursMode::Slots(policy) => {

@@ -15,6 +15,8 @@ use crate::qdisc::QdiscError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkMode {
+    /// `slots` until the uplink's rate has been found out, then `paced` by it.
+    Auto,
     /// Grants follow the uplink's known rate.
     Paced,
     /// At most N quanta hold unacknowledged bytes; the rate need not be known.
@@ -30,6 +32,7 @@ pub enum LinkMode {
 impl fmt::Display for LinkMode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
+            Self::Auto => "auto",
             Self::Paced => "paced",
             Self::Slots => "slots",
             Self::Writers => "writers",
@@ -44,6 +47,7 @@ impl FromStr for LinkMode {
 
     fn from_str(text: &str) -> Result<Self, LinkError> {
         match text {
+            "auto" => Ok(Self::Auto),
             "paced" => Ok(Self::Paced),
             "slots" => Ok(Self::Slots),
             "off" => Ok(Self::Off),
@@ -116,7 +120,7 @@ pub enum LinkError {
     )]
     PolicyWithoutBands(String),
     /// Not a link mode.
-    #[error("unknown link mode '{0}': use paced, slots, bands or off")]
+    #[error("unknown link mode '{0}': use auto, paced, slots, bands or off")]
     UnknownMode(String),
     /// A limit of nothing.
     #[error("{0} is 0: at least 1 is needed")]

@@ -11,6 +11,7 @@
 //! | `writers` | when one of N has written its block to a socket (001; for the lab) | [`writers`] |
 //! | `bands` | at once; the kernel's qdisc orders the packets | [`qdisc`] |
 //! | `off` | at once | |
+//! | `auto` | as in `off`, `paced` or `slots`, by what is found out of the uplink | `discovery` |
 //!
 //! A job whose connection cannot send is passed over and not charged.
 //! This room knows sockets and interfaces, but neither HTTP nor files.
@@ -19,6 +20,7 @@ mod bands;
 pub mod clock;
 mod config;
 pub mod device;
+mod discovery;
 mod link;
 mod network;
 pub mod pacer;
@@ -32,6 +34,7 @@ mod transport;
 pub mod writers;
 
 pub use config::{LinkConfig, LinkError, LinkMode};
+pub use discovery::Discovered;
 pub use link::{Grant, JobHandle, Link};
 pub use queue::Length;
 pub use snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};

@@ -11,7 +11,7 @@
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -19,12 +19,16 @@ use parking_lot::{Mutex, MutexGuard};
 use shortline_sched::{Aging, Growing, JobId, Needs, PathView, Policy, QueueFull};
 use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
+use tokio::time::MissedTickBehavior;
 
 use crate::bands::BandMap;
 use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::Device;
-use crate::queue::{Gate, Length, Queue};
+use crate::discovery::{Discovery, Facts, LOOK_NS};
+use crate::pacer::Reading;
+use crate::qdisc::shaper_of;
+use crate::queue::{Gate, Length, Pacing, Queue};
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 use crate::timer::Alarm;
 use crate::transport::Transport;
@@ -43,6 +47,8 @@ const UNSENT_BYTES_UNMARKED: u32 = 0;
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// The device's counters are read at most this often.
 const READING_NS_MIN: u64 = 1_000_000;
+/// What the kernel states of the device is asked again after this time: people change it.
+const STATED_NS: u64 = 5_000_000_000;
 
 /// Leave to hand over up to so many payload bytes, framing and head included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +64,10 @@ pub struct Link {
     bands: Option<Arc<BandMap>>,
     queue: Mutex<Queue>,
     device: Mutex<DeviceState>,
+    /// In mode `auto`.
+    discovery: Option<Mutex<Discovery>>,
+    /// Whether a pacer waits to hear what is written: always in mode `paced`, at times in `auto`.
+    paces: AtomicBool,
     alarm: Alarm,
     /// When the alarm goes off; in the past: it is not set. 0 once [`Link::run`] has seen it.
     armed_ns: AtomicU64,
@@ -78,7 +88,11 @@ impl Link {
         config.check()?;
         let bands = match config.mode {
             LinkMode::Bands => Some(Arc::new(BandMap::open(&config)?)),
-            LinkMode::Paced | LinkMode::Slots | LinkMode::Writers | LinkMode::Off => None,
+            LinkMode::Auto
+            | LinkMode::Paced
+            | LinkMode::Slots
+            | LinkMode::Writers
+            | LinkMode::Off => None,
         };
         let banded_device = bands.as_ref().map(|bands| &bands.device);
         let device = match config.device.as_ref().or(banded_device) {
@@ -89,6 +103,8 @@ impl Link {
             queue: Mutex::new(Queue::new(&config, bands.clone(), now_ns())),
             bands,
             device: Mutex::new(device),
+            discovery: (config.mode == LinkMode::Auto).then(|| Mutex::new(Discovery::new())),
+            paces: AtomicBool::new(config.mode == LinkMode::Paced),
             alarm: Alarm::new().map_err(LinkError::Timer)?,
             armed_ns: AtomicU64::new(0),
             config,
@@ -101,7 +117,7 @@ impl Link {
     /// And what they do not inherit, but its SYN-ACKs have: the priority.
     pub fn prepare_listener(&self, socket: impl AsFd) -> std::io::Result<()> {
         let unsent_bytes_max = match self.config.mode {
-            LinkMode::Paced => PACED_UNSENT_BYTES_MAX,
+            LinkMode::Paced | LinkMode::Auto => PACED_UNSENT_BYTES_MAX,
             LinkMode::Bands => BANDS_UNSENT_BYTES_MAX,
             LinkMode::Writers => UNSENT_BYTES_UNMARKED,
             LinkMode::Slots | LinkMode::Off => UNSENT_BYTES_MAX,
@@ -130,11 +146,18 @@ impl Link {
         let loopback = peer.to_canonical().is_loopback();
         let scheduled =
             self.config.mode != LinkMode::Off && (!loopback || self.config.schedule_loopback);
-        if scheduled && !loopback && self.config.mode == LinkMode::Paced {
+        let follows_device = matches!(self.config.mode, LinkMode::Paced | LinkMode::Auto);
+        if scheduled && !loopback && follows_device {
             self.find_device(local);
         }
         let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
-        let transport = Transport::new(socket, Arc::clone(self), scheduled, packet_overhead_bytes);
+        let transport = Transport::new(
+            socket,
+            Arc::clone(self),
+            scheduled,
+            peer,
+            packet_overhead_bytes,
+        );
         if let Some(bands) = &self.bands
             && scheduled
             && bands.tell_new
@@ -173,12 +196,68 @@ impl Link {
         (self.config.policy.needs() == Needs::Path).then(|| transport.path(has_sent))
     }
 
-    /// Makes the grants that have to wait, until the process ends.
+    /// Makes the grants that have to wait, and in mode `auto` looks at the uplink, until the process
+    /// ends.
     pub async fn run(self: Arc<Self>) -> std::io::Result<()> {
+        match &self.discovery {
+            None => self.grant_when_due().await,
+            Some(discovery) => tokio::select! {
+                failed = self.grant_when_due() => failed,
+                () = self.discover(discovery) => Ok(()),
+            },
+        }
+    }
+
+    async fn discover(&self, discovery: &Mutex<Discovery>) {
+        let mut looks = tokio::time::interval(Duration::from_nanos(LOOK_NS));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut stated_ns, mut grants_total) = (0, 0);
+        loop {
+            looks.tick().await;
+            let now_ns = now_ns();
+            if now_ns.saturating_sub(stated_ns) >= STATED_NS && self.read_shaper(discovery) {
+                stated_ns = now_ns;
+            }
+            let facts = {
+                let mut queue = self.queue.lock();
+                // Nothing was sent and nothing waits to be: nothing can be seen.
+                let idle = queue.grants_total == grants_total && queue.scheduler.is_empty();
+                grants_total = queue.grants_total;
+                if idle {
+                    continue;
+                }
+                queue.facts(now_ns)
+            };
+            let reading = self.read_device();
+            let pacing = discovery.lock().look(Facts { reading, ..facts });
+            self.paces
+                .store(matches!(pacing, Pacing::Rate(_)), Ordering::Release);
+            self.with_queue(now_ns, |queue| queue.pace(pacing, now_ns));
+        }
+    }
+
+    /// Asks what the kernel states of the device, if it is known by now.
+    fn read_shaper(&self, discovery: &Mutex<Discovery>) -> bool {
+        let name = match &*self.device.lock() {
+            DeviceState::Known { device, .. } => device.name().to_owned(),
+            DeviceState::Unknown | DeviceState::None => return false,
+        };
+        discovery.lock().set_shaper(shaper_of(&name));
+        true
+    }
+
+    fn read_device(&self) -> Option<Reading> {
+        match &mut *self.device.lock() {
+            DeviceState::Known { device, .. } => device.read().ok(),
+            DeviceState::Unknown | DeviceState::None => None,
+        }
+    }
+
+    async fn grant_when_due(&self) -> std::io::Result<()> {
         let mut read_ns = 0;
         loop {
             self.alarm.wait().await?;
-            if now_ns().saturating_sub(read_ns) >= READING_NS_MIN {
+            if self.counts_segments() && now_ns().saturating_sub(read_ns) >= READING_NS_MIN {
                 read_ns = now_ns();
                 self.observe_device();
             }
@@ -235,7 +314,11 @@ impl Link {
             aging: self.config.urgency.aging().map(Aging::factor),
             growing: self.config.urgency.growing().map(Growing::factor),
             cutoffs_bytes: queue.scheduler.cutoffs().map(<[u64]>::to_vec),
-            rate_bps: self.config.rate.map(|rate| rate.bps()),
+            rate_bps: queue.rate().map(|rate| rate.bps()),
+            discovered: self
+                .discovery
+                .as_ref()
+                .map(|found| found.lock().discovered()),
             device,
             jobs,
             jobs_waiting,
@@ -265,7 +348,7 @@ impl Link {
     }
 
     pub(crate) fn counts_segments(&self) -> bool {
-        self.config.mode == LinkMode::Paced
+        self.paces.load(Ordering::Acquire)
     }
 
     pub(crate) fn transport_drained(&self, transport: &Arc<Transport>) {

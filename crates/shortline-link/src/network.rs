@@ -40,6 +40,8 @@ mod tests {
         rtt_us: 30_000,
         cwnd_segments: 10,
         delivered_bytes_per_s: 50_000,
+        resent_bytes: 0,
+        acked_bytes: 0,
     };
 
     #[test]

@@ -67,6 +67,14 @@ impl Pacer {
         }
     }
 
+    /// The uplink's rate is `rate` from `now_ns` on.
+    pub fn set_rate(&mut self, rate: Rate, now_ns: u64) {
+        self.advance(now_ns);
+        self.bytes_per_ns = rate.bps() as f64 / 8e9;
+        self.credit_bytes = self.bytes_per_ns * CREDIT_NS as f64;
+        self.floor();
+    }
+
     /// Whether a grant is due at `now_ns`.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         self.advance(now_ns);
@@ -179,6 +187,16 @@ mod tests {
         assert!(!pacer.is_due(MS - 1));
         assert_eq!(pacer.due_ns(), MS);
         assert!(pacer.is_due(MS));
+    }
+
+    #[test]
+    fn a_new_rate_holds_from_then_on() {
+        let mut pacer = pacer();
+        pacer.charge(2000);
+        pacer.set_rate(Rate::from_bps(4_000_000), MS);
+        assert_eq!(pacer.queue_bytes(MS), 1400);
+        // Of 1400 bytes 200 may be left, 400 us; the others take 2.4 ms.
+        assert_eq!(pacer.due_ns(), MS + 2_400_000);
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use shortline_sched::units::Rate;
+use shortline_sched::uplink::Limit;
 use shortline_sched::{Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig};
 
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
+use crate::discovery::{Facts, Recent};
 use crate::pacer::Pacer;
 use crate::slots::{LOOK_AGAIN_NS, Slots};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
@@ -21,6 +23,9 @@ const SLOT_QUANTUM_BYTES: u32 = 14_480;
 const WRITER_BLOCK_BYTES: u32 = 32 * 1024;
 /// Payload bytes of a quantum in mode `bands`: so often its band is looked at (004 3.2).
 const BANDS_QUANTUM_BYTES: u32 = 8192;
+/// Payload bytes of a quantum in mode `auto` while nothing is held back: large enough to cost nothing,
+/// small enough that soon after a rate is found all responses wait for grants.
+const FREE_QUANTUM_BYTES: u32 = 64 * 1024;
 /// A paced quantum as time on the link, in whole segments, at least one: a small response waits
 /// so long behind a large one, and the pacer wakes up as often.
 const PACED_QUANTUM_NS: f64 = 350_000.0;
@@ -37,6 +42,17 @@ pub(crate) enum Gate {
     /// At once: the kernel keeps the order.
     Bands(Arc<BandMap>),
     Off,
+}
+
+/// How grants follow what was found out of the uplink (mode `auto`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// As the uplink drains them.
+    Rate(Rate),
+    /// As many as slots say: nothing can be found out.
+    Slots,
+    /// At once: there is no bottleneck, or it is not known yet, or not ours to order.
+    Free,
 }
 
 /// What is known of how much a response sends: payload bytes, its head and framing included.
@@ -80,12 +96,16 @@ pub(crate) struct Queue {
     pub gate: Gate,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
+    quantum_bytes_asked: Option<u32>,
+    slots_max: usize,
     rate: Option<Rate>,
     pub to_wake: Vec<Waker>,
     pub grants_total: u64,
     pub refunds_total: u64,
     /// Times that a connection was moved to another band.
     pub band_changes_total: u64,
+    /// The connections that discovery asks next, in mode `auto`.
+    pub recent: Option<Recent>,
     /// Wire bytes charged, corrections by `TCP_INFO` included.
     pub charged_total: u64,
 }
@@ -106,15 +126,13 @@ impl Queue {
             (LinkMode::Bands, _) => bands.map_or(Gate::Off, Gate::Bands),
             (LinkMode::Paced, Some(rate)) => Gate::Paced(Pacer::new(rate, now_ns)),
             (LinkMode::Writers, _) => Gate::Writers(Writers::new(config.slots_max)),
-            (LinkMode::Slots, _) => Gate::Slots(Slots::new(
-                config.slots_max,
-                config.quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES),
-            )),
-            (LinkMode::Paced | LinkMode::Off, _) => Gate::Off,
+            (LinkMode::Slots, _) => slots(config.slots_max, config.quantum_bytes),
+            (LinkMode::Paced | LinkMode::Off | LinkMode::Auto, _) => Gate::Off,
         };
         let quantum_bytes = config.quantum_bytes.or_else(|| match config.mode {
             LinkMode::Bands => Some(BANDS_QUANTUM_BYTES),
             LinkMode::Writers => Some(WRITER_BLOCK_BYTES),
+            LinkMode::Auto => Some(FREE_QUANTUM_BYTES),
             _ => config.rate.map(paced_quantum_bytes),
         });
         Self {
@@ -126,12 +144,65 @@ impl Queue {
             gate,
             jobs: Vec::new(),
             quantum_bytes,
+            quantum_bytes_asked: config.quantum_bytes,
+            slots_max: config.slots_max,
             rate: config.rate,
+            recent: (config.mode == LinkMode::Auto).then(Recent::default),
             to_wake: Vec::new(),
             grants_total: 0,
             refunds_total: 0,
             band_changes_total: 0,
             charged_total: 0,
+        }
+    }
+
+    /// Grants are due as `pacing` says from now on (mode `auto`). What was granted before stays
+    /// granted; what of it is unwritten a new pacer does not know, and it forgets no more than it was
+    /// charged.
+    pub fn pace(&mut self, pacing: Pacing, now_ns: u64) {
+        match (pacing, &mut self.gate) {
+            (Pacing::Rate(rate), Gate::Paced(pacer)) => pacer.set_rate(rate, now_ns),
+            (Pacing::Rate(rate), _) => self.gate = Gate::Paced(Pacer::new(rate, now_ns)),
+            (Pacing::Slots, Gate::Slots(_)) | (Pacing::Free, Gate::Off) => {}
+            (Pacing::Slots, _) => self.gate = slots(self.slots_max, self.quantum_bytes_asked),
+            (Pacing::Free, _) => self.gate = Gate::Off,
+        }
+        self.rate = match pacing {
+            Pacing::Rate(rate) => Some(rate),
+            Pacing::Slots | Pacing::Free => None,
+        };
+        self.quantum_bytes = self
+            .quantum_bytes_asked
+            .or(self.rate.map(paced_quantum_bytes))
+            .or((pacing == Pacing::Free).then_some(FREE_QUANTUM_BYTES));
+    }
+
+    /// The rate that grants follow.
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// What discovery goes by, but for the device's counters; the list of recent connections begins
+    /// anew.
+    pub fn facts(&mut self, now_ns: u64) -> Facts {
+        Facts {
+            now_ns,
+            charged_bytes_total: self.charged_total,
+            limited_by: self.limited_by(),
+            recent: self.recent.as_mut().map(Recent::take).unwrap_or_default(),
+            reading: None,
+        }
+    }
+
+    /// What keeps more from being sent now: work that waits for the pacer, connections that take no
+    /// more, or nothing to send.
+    fn limited_by(&self) -> Limit {
+        if self.scheduler.waiting() > 0 {
+            Limit::Pacing
+        } else if self.blocked() > 0 {
+            Limit::Network
+        } else {
+            Limit::Application
         }
     }
 
@@ -348,6 +419,9 @@ impl Queue {
         job.wanting = false;
         let transport = Arc::clone(&job.transport);
         self.grants_total += 1;
+        if let Some(recent) = &mut self.recent {
+            recent.note(&transport);
+        }
         if let Gate::Bands(map) = &self.gate {
             // Nothing is charged: the qdisc has the rate. Others of this connection may hold a
             // grant, too, and not have used it yet.
@@ -462,6 +536,11 @@ impl Queue {
             Gate::Bands(_) | Gate::Off => {}
         }
     }
+}
+
+fn slots(slots_max: usize, quantum_bytes: Option<u32>) -> Gate {
+    let quantum_bytes = quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES);
+    Gate::Slots(Slots::new(slots_max, quantum_bytes))
 }
 
 fn paced_quantum_bytes(rate: Rate) -> u32 {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::config::LinkMode;
+use crate::discovery::Discovered;
 
 /// Upper bounds (inclusive) and names of the size classes of the status page, in bytes of the
 /// whole response: 1, 10 and 100 KB, 1 MB, and above.
@@ -39,8 +40,10 @@ pub struct LinkSnapshot {
     /// The sizes that part the bands at present, in bytes, learnt ones included; `None` for
     /// policies without bands.
     pub cutoffs_bytes: Option<Vec<u64>>,
-    /// The uplink's rate in bits per second, if one was given.
+    /// The rate that grants follow now, in bits per second: the one given, or the one found out.
     pub rate_bps: Option<u64>,
+    /// What was found out of the uplink (`auto`).
+    pub discovered: Option<Discovered>,
     /// The interface whose counters correct the pacer, if any.
     pub device: Option<String>,
     /// Jobs on the link, in every stage.

@@ -15,6 +15,10 @@ pub struct TcpInfo {
     pub segment_bytes: u32,
     /// Payload bytes handed to IP, retransmissions included.
     pub sent_bytes: u64,
+    /// Payload bytes of these that were sent again.
+    pub resent_bytes: u64,
+    /// Payload bytes that the peer has acknowledged.
+    pub acked_bytes: u64,
     /// Segments handed to IP: data, acknowledgements, SYN-ACK and FIN.
     pub sent_segments: u32,
     /// Smallest round trip seen, in microseconds; 0 when the kernel has no sample.
@@ -65,6 +69,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         cwnd_segments: u32_at(&info, 80),
         delivered_bytes_per_s: u64_at(&info, 160),
         sent_bytes: u64_at(&info, 200),
+        resent_bytes: u64_at(&info, 208),
+        acked_bytes: u64_at(&info, 120),
     })
 }
 
@@ -104,6 +110,9 @@ mod tests {
         client.read_exact(&mut [0; 1000]).unwrap();
         let info = tcp_info(&server).unwrap();
         assert_eq!(info.sent_bytes, 1000);
+        assert_eq!(info.resent_bytes, 0);
+        // The byte that the handshake counts is not the payload's, and the acknowledgement may come late.
+        assert!(info.acked_bytes <= 1000);
         assert!(info.sent_segments >= 1);
         assert!(info.segment_bytes > 500);
         assert!(info.rtt_us > 0 && info.rtt_us_min > 0);

@@ -3,6 +3,7 @@
 //! other transports fit behind the same calls.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -13,10 +14,11 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::bands::JobsBands;
+use crate::discovery::Counted;
 use crate::link::Link;
 use crate::network;
 use crate::slots::Holder;
-use crate::sys;
+use crate::sys::{self, TcpInfo};
 
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
 pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
@@ -29,6 +31,7 @@ pub struct Transport {
     socket: OwnedWriteHalf,
     link: Arc<Link>,
     scheduled: bool,
+    client: IpAddr,
     /// Asked of the socket when first needed; 0 until then.
     segment_bytes: AtomicU32,
     packet_overhead_bytes: u32,
@@ -44,6 +47,10 @@ pub struct Transport {
     /// Jobs on this connection.
     pub(crate) jobs: AtomicU32,
     pub(crate) ledger: Ledger,
+    /// Its counters when discovery asked for them last.
+    counted: Mutex<Counted>,
+    /// It is on the list of connections to ask next.
+    recent: AtomicBool,
     /// Jobs passed over while the connection could not send. Changed under the link's lock only.
     pub(crate) parked: Mutex<Vec<JobId>>,
     pub(crate) has_parked: AtomicBool,
@@ -78,12 +85,14 @@ impl Transport {
         socket: OwnedWriteHalf,
         link: Arc<Link>,
         scheduled: bool,
+        client: IpAddr,
         per_packet: u32,
     ) -> Self {
         Self {
             socket,
             link,
             scheduled,
+            client,
             segment_bytes: AtomicU32::new(0),
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
@@ -92,6 +101,8 @@ impl Transport {
             jobs_bands: Mutex::default(),
             jobs: AtomicU32::new(0),
             ledger: Ledger::default(),
+            counted: Mutex::default(),
+            recent: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
             has_parked: AtomicBool::new(false),
         }
@@ -216,6 +227,31 @@ impl Transport {
     pub(crate) fn path(&self, has_sent: bool) -> PathView {
         sys::tcp_info(self.socket())
             .map_or(PathView::UNKNOWN, |info| network::view(&info, has_sent))
+    }
+
+    /// The client's address.
+    pub(crate) fn client(&self) -> IpAddr {
+        self.client
+    }
+
+    /// What the kernel says of the connection: one system call.
+    pub(crate) fn ask(&self) -> io::Result<TcpInfo> {
+        sys::tcp_info(self.socket())
+    }
+
+    /// Changes the counters that discovery keeps of the connection.
+    pub(crate) fn count<T>(&self, change: impl FnOnce(&mut Counted) -> T) -> T {
+        change(&mut self.counted.lock())
+    }
+
+    /// Puts the connection on the list of those to ask next; whether it was not there.
+    pub(crate) fn set_recent(&self) -> bool {
+        !self.recent.swap(true, Ordering::AcqRel)
+    }
+
+    /// Takes the connection off that list.
+    pub(crate) fn clear_recent(&self) {
+        self.recent.store(false, Ordering::Release);
     }
 
     /// What the connection has put on the wire so far, by the kernel's count.

@@ -6,7 +6,8 @@
 //!                       10.91.0.1                               10.91.0.2
 //! ```
 //! Where the setup has networks to emulate, a third namespace between them does that
-//! (`router`), and the clients of each group have an address of their own.
+//! (`router`), and the clients of each group have an address of their own. Where it says so, the
+//! uplink is narrow not at the server's end but one hop away (`hop`).
 //!
 //! Segmentation offload is off: the rate and the FIFO are to see the packets that a wire
 //! would see (`gso_max_segs 1`, which `ip` can set, so that ethtool is not needed; a veth
@@ -23,11 +24,12 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use shortline_sched::units::Rate;
+use shortline_sched::units::{Rate, Span};
 
+use super::hop::{self, Hop};
 use super::netns::Namespace;
 use super::router::{CLIENTS, Router, client_address};
-use super::setup::{Setup, System};
+use super::setup::{Bottleneck, Setup, System};
 use super::{FairQueue, Place};
 use crate::command;
 use crate::instruments::Subject;
@@ -87,6 +89,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct NativeBed {
     router: Option<Router>,
+    hop: Option<Hop>,
     server: Namespace,
     client: Namespace,
     device: String,
@@ -115,9 +118,14 @@ impl NativeBed {
             .has_wan()
             .then(|| Router::namespace(lab))
             .transpose()?;
+        let hop = match setup.bottleneck {
+            Bottleneck::Server => None,
+            Bottleneck::Hop { .. } => Some(Hop::make(lab)?),
+        };
         let mut bed = Self {
             device: format!("slu{}", lab.run_id()),
             router: None,
+            hop,
             clients: clients_of(setup),
             notes: notes_on(setup, sets_initial_rto()),
             server,
@@ -127,8 +135,6 @@ impl NativeBed {
         let far_device = format!("slc{}", lab.run_id());
         bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
         if let Some(router) = router {
-            bed.server
-                .ip(&["route", "add", CLIENTS, "via", &FAR_ADDRESS.to_string()])?;
             let router = Router::start(lab, router, far_device, &bed.client, setup, config.seed)?;
             bed.router = Some(router);
         }
@@ -225,18 +231,24 @@ impl NativeBed {
         }
     }
 
-    /// The uplink's device in the server's namespace.
-    pub fn device(&self) -> &str {
-        &self.device
-    }
-
     /// What the instruments are to look at.
     pub fn subject(&self, server_pid: i32, generator_pids: Vec<i32>) -> Subject {
+        let (narrow, device) = self.narrow();
         Subject {
             namespace: self.server.name().into(),
-            device: self.device.clone(),
+            queue_namespace: narrow.name().into(),
+            device: device.into(),
             server_pid,
             generator_pids,
+        }
+    }
+
+    /// Bytes and packets that have left the uplink where it is narrow; `pid` is any process in the
+    /// server's namespace.
+    pub fn sent(&self, pid: i32) -> Option<(u64, u64)> {
+        match &self.hop {
+            None => proc_fs::device_sent(pid, &self.device),
+            Some(hop) => hop.sent(),
         }
     }
 
@@ -245,9 +257,10 @@ impl NativeBed {
     /// # Errors
     /// If `tc` fails or the process has ended.
     pub fn counters(&self, pid: i32) -> Result<Counters, LabError> {
-        let (bytes, packets) = proc_fs::device_sent(pid, &self.device).unwrap_or_default();
-        let arguments = ["-s", "-j", "qdisc", "show", "dev", &self.device];
-        let text = self.server.tc(&arguments)?;
+        let (bytes, packets) = self.sent(pid).unwrap_or_default();
+        let (namespace, device) = self.narrow();
+        let arguments = ["-s", "-j", "qdisc", "show", "dev", device];
+        let text = namespace.tc(&arguments)?;
         let (drops, backlog_packets) = parse_fifo(&text).ok_or_else(|| LabError::Command {
             command: format!("tc {}", arguments.join(" ")),
             problem: "printed no pfifo".into(),
@@ -280,51 +293,58 @@ impl NativeBed {
         Ok(())
     }
 
+    /// Joins the server to `far`, through the hop if there is one.
     fn join(&self, far: &Namespace, far_device: &str, setup: &Setup) -> Result<(), LabError> {
-        let device = self.device.as_str();
-        let mtu = setup.packet_bytes.to_string();
-        let whole_packets = ["mtu", &mtu, "gso_max_segs", "1", "netns"];
-        let add = ["link", "add", "name", device];
-        let veth = ["type", "veth", "peer", "name", far_device];
-        let pair = [
-            &add[..],
-            &whole_packets,
-            &[self.server.name()],
-            &veth,
-            &whole_packets,
-            &[far.name()],
-        ];
-        command::run("ip", &pair.concat())?;
-        let ends = [
-            (&self.server, device, SERVER_ADDRESS.to_owned()),
-            (far, far_device, FAR_ADDRESS.to_string()),
-        ];
-        for (namespace, device, address) in ends {
-            namespace.ip(&["address", "add", &format!("{address}/30"), "dev", device])?;
-            namespace.ip(&["link", "set", "dev", device, "up"])?;
+        let server_address = SERVER_ADDRESS.parse().map_err(LabError::workload)?;
+        let server = (&self.server, self.device.as_str(), server_address);
+        let next = match &self.hop {
+            None => (far, far_device, FAR_ADDRESS),
+            Some(hop) => (&hop.namespace, hop.near_device.as_str(), hop::NEAR_ADDRESS),
+        };
+        hop::join_by_veth([server, next], setup.packet_bytes)?;
+        if let Some(hop) = &self.hop {
+            hop.join(far, far_device, setup.packet_bytes, setup.has_wan())?;
         }
-        Ok(())
+        let ways = match (&self.hop, setup.has_wan()) {
+            (None, false) => return Ok(()),
+            (None, true) => CLIENTS,
+            (Some(_), _) => "default",
+        };
+        let via = next.2.to_string();
+        self.server
+            .ip(&["route", "add", ways, "via", &via])
+            .map(drop)
+    }
+
+    /// Where the uplink is narrow.
+    fn narrow(&self) -> (&Namespace, &str) {
+        match &self.hop {
+            None => (&self.server, &self.device),
+            Some(hop) => (&hop.namespace, &hop.device),
+        }
     }
 
     fn limit(&self, config: &BedConfig) -> Result<(), LabError> {
-        let device = self.device.as_str();
+        let (namespace, device) = self.narrow();
         let rate = format!("{}bit", config.rate.bps());
         let burst = format!("{}b", burst_bytes(config.rate));
-        let limit = config.queue_packets.to_string();
+        let (fifo, limit) = match config.setup.bottleneck {
+            Bottleneck::Server => ("pfifo", config.queue_packets.to_string()),
+            Bottleneck::Hop { queue } => ("bfifo", bytes_in(config.rate, queue).to_string()),
+        };
         let qdisc = ["qdisc", "add", "dev", device];
         let root = [
             &qdisc[..],
             &["root", "handle", "1:", "htb", "default", "10"],
         ];
-        self.server.tc(&root.concat())?;
+        namespace.tc(&root.concat())?;
         let class = [
             "class", "add", "dev", device, "parent", "1:", "classid", "1:10",
         ];
         let htb = ["htb", "rate", &rate, "burst", &burst, "cburst", &burst];
-        self.server
-            .tc(&[&class[..], &htb, &["quantum", "1514"]].concat())?;
-        let leaf = ["parent", "1:10", "handle", "10:", "pfifo", "limit", &limit];
-        self.server.tc(&[&qdisc[..], &leaf].concat())?;
+        namespace.tc(&[&class[..], &htb, &["quantum", "1514"]].concat())?;
+        let leaf = ["parent", "1:10", "handle", "10:", fifo, "limit", &limit];
+        namespace.tc(&[&qdisc[..], &leaf].concat())?;
         Ok(())
     }
 }
@@ -371,7 +391,11 @@ fn server_parameters(setup: &Setup) -> Vec<(&'static str, String)> {
 
 fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
     if !setup.has_wan() {
-        return vec![(FAR_ADDRESS, 1.0)];
+        let only = match setup.bottleneck {
+            Bottleneck::Server => FAR_ADDRESS,
+            Bottleneck::Hop { .. } => hop::BEYOND_ADDRESS,
+        };
+        return vec![(only, 1.0)];
     }
     let sum: f64 = setup.groups.iter().map(|group| group.share).sum();
     let groups = setup.groups.iter().enumerate();
@@ -398,6 +422,11 @@ fn burst_bytes(rate: Rate) -> u64 {
     PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000)
 }
 
+/// What a link of that rate carries in that time.
+fn bytes_in(rate: Rate, time: Span) -> u64 {
+    (rate.bps() as f64 / 8.0 * time.duration().as_secs_f64()) as u64
+}
+
 fn allow_congestion_control(lab: &Lab) -> Result<(), LabError> {
     let path = Path::new(ALLOWED);
     let allowed = fs::read_to_string(path).map_err(LabError::file(path))?;
@@ -418,7 +447,7 @@ fn parse_fifo(text: &str) -> Option<(u64, u64)> {
     let fifo = qdiscs
         .as_array()?
         .iter()
-        .find(|qdisc| qdisc["kind"] == "pfifo")
+        .find(|qdisc| qdisc["kind"] == "pfifo" || qdisc["kind"] == "bfifo")
         .or_else(|| {
             qdiscs
                 .as_array()?

@@ -47,6 +47,29 @@ pub struct Setup {
     pub abort: Option<Abort>,
     /// The server's system.
     pub system: System,
+    /// Where the uplink is narrow.
+    #[serde(default, skip_serializing_if = "Bottleneck::is_server")]
+    pub bottleneck: Bottleneck,
+}
+
+/// Where the uplink is narrow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bottleneck {
+    /// At the server's own interface, behind the FIFO that the bed has.
+    #[default]
+    Server,
+    /// One hop away, behind a FIFO that holds what the link carries in so much time.
+    Hop {
+        /// How long its last packet waits when it is full.
+        queue: Span,
+    },
+}
+
+impl Bottleneck {
+    fn is_server(&self) -> bool {
+        *self == Self::Server
+    }
 }
 
 /// Clients in one network.
@@ -211,6 +234,7 @@ impl Setup {
             requests_per_connection: Some(1),
             abort: None,
             system: System::today(),
+            bottleneck: Bottleneck::Server,
         }
     }
 
@@ -226,6 +250,12 @@ impl Setup {
     /// All clients in one network.
     pub fn with_network(mut self, rtt: Span, loss: f64) -> Self {
         self.groups = vec![ClientGroup::symmetric("all", rtt, loss)];
+        self
+    }
+
+    /// The same with an uplink that is narrow one hop away, behind a FIFO of so much time.
+    pub fn with_hop(mut self, queue: Span) -> Self {
+        self.bottleneck = Bottleneck::Hop { queue };
         self
     }
 

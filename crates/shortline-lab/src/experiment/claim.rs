@@ -58,6 +58,8 @@ pub enum Plot {
     Stretch,
     /// Connections over time.
     Connections,
+    /// How long a packet waits before the narrow link, over time.
+    Queue,
     /// SYNs dropped, in all, over time.
     Drops,
 }

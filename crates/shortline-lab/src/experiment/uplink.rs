@@ -30,7 +30,7 @@ use crate::lab::Lab;
 use crate::load::{self, LoadSetup, Work};
 use crate::server::{self, OursMode, Running, Server, ServerSetup};
 use crate::wan::report::WanReport;
-use crate::{LabError, proc_fs};
+use crate::LabError;
 
 /// The FIFO before the uplink, as in the papers' FAIR.
 const QUEUE_PACKETS: u32 = 100;
@@ -348,9 +348,7 @@ impl Meter {
 
     fn bytes(&self, server_pid: i32) -> Option<u64> {
         match self {
-            Self::Bed(bed) => {
-                proc_fs::device_sent(server_pid, bed.device()).map(|(bytes, _)| bytes)
-            }
+            Self::Bed(bed) => bed.sent(server_pid).map(|(bytes, _)| bytes),
             Self::Admin(port) => wire_bytes_of(*port).ok(),
         }
     }

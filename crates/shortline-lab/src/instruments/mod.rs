@@ -53,7 +53,9 @@ const SAMPLES_MAX: usize = 1_000_000;
 pub struct Subject {
     /// The server's network namespace.
     pub namespace: String,
-    /// The uplink's device in it.
+    /// The namespace where the uplink is narrow: the server's, or a hop's.
+    pub queue_namespace: String,
+    /// The uplink's device there.
     pub device: String,
     /// The server.
     pub server_pid: i32,
@@ -96,15 +98,22 @@ impl Instruments {
     /// # Errors
     /// If the namespace is not there.
     pub fn start(subject: Subject) -> Result<Self, LabError> {
-        let path = Path::new("/run/netns").join(&subject.namespace);
-        let namespace = File::open(&path).map_err(LabError::file(&path))?;
+        let open = |name: &str| {
+            let path = Path::new("/run/netns").join(name);
+            File::open(&path).map_err(LabError::file(&path))
+        };
+        let namespace = open(&subject.namespace)?;
+        let queue_namespace = open(&subject.queue_namespace)?;
         let ended = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
             // This thread alone, which ends there.
             let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(queue_namespace.as_fd(), network)?;
+            // It goes on asking there, wherever the thread is.
+            let queue = Queue::open(&subject.device)?;
             move_into_link_name_space(namespace.as_fd(), network)?;
-            look_until(&told, &subject)
+            look_until(&told, &subject, queue)
         });
         Ok(Self {
             ended,
@@ -139,9 +148,8 @@ impl Drop for Instruments {
     }
 }
 
-fn look_until(ended: &AtomicBool, subject: &Subject) -> io::Result<Seen> {
+fn look_until(ended: &AtomicBool, subject: &Subject, mut queue: Queue) -> io::Result<Seen> {
     let mut sockets = Sockets::open()?;
-    let mut queue = Queue::open(&subject.device)?;
     let mut server = Watched::new(subject.server_pid);
     let generators = subject.generator_pids.iter().copied();
     let mut generators: Vec<Watched> = generators.map(Watched::new).collect();
@@ -199,6 +207,7 @@ mod tests {
     fn a_namespace_that_is_not_there_is_named() {
         let subject = Subject {
             namespace: "no-such-namespace".into(),
+            queue_namespace: "no-such-namespace".into(),
             device: "lo".into(),
             server_pid: 1,
             generator_pids: vec![1],
@@ -216,12 +225,13 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let subject = Subject {
             namespace: String::new(),
+            queue_namespace: String::new(),
             device: "lo".into(),
             server_pid: own,
             generator_pids: vec![own],
         };
         let seen = std::thread::scope(|scope| {
-            let looking = scope.spawn(|| look_until(&ended, &subject));
+            let looking = scope.spawn(|| look_until(&ended, &subject, Queue::open("lo")?));
             std::thread::sleep(3 * INTERVAL);
             ended.store(true, Ordering::Relaxed);
             looking.join().unwrap().unwrap()

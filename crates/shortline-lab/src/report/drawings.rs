@@ -4,6 +4,8 @@ use shortline_load::record::RequestRecord;
 
 use super::series::{self, FLUID_PS, OPTIMUM, Series};
 use super::{Results, by_group};
+use shortline_sched::units::Rate;
+
 use crate::drawing::{self, Axis, Frame, Line, Points};
 use crate::experiment::claim::{Plot, fair_of};
 use crate::experiment::figures::{PointFigures, RunFigures};
@@ -15,7 +17,7 @@ use crate::table::{bytes, time_on_axis};
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);
 /// Plots that are drawn for each point, in this order.
-const OF_POINT: [Plot; 9] = [
+const OF_POINT: [Plot; 10] = [
     Plot::OverTime,
     Plot::FirstByte,
     Plot::Complementary,
@@ -24,6 +26,7 @@ const OF_POINT: [Plot; 9] = [
     Plot::Variance,
     Plot::Stretch,
     Plot::Connections,
+    Plot::Queue,
     Plot::Drops,
 ];
 /// Plots over all points.
@@ -117,6 +120,7 @@ pub fn name(plot: Plot) -> &'static str {
         Plot::Variance => "variance",
         Plot::Stretch => "stretch",
         Plot::Connections => "connections",
+        Plot::Queue => "queue",
         Plot::Drops => "drops",
     }
 }
@@ -131,7 +135,7 @@ fn scales(plot: Plot) -> ((bool, bool), (Format, Format)) {
             ((false, true), (plain, time_on_axis))
         }
         Plot::Slowdown | Plot::Variance => ((false, true), (plain, plain)),
-        Plot::Requests | Plot::GainByGroup | Plot::Connections | Plot::Drops => {
+        Plot::Requests | Plot::GainByGroup | Plot::Connections | Plot::Queue | Plot::Drops => {
             ((false, false), (plain, plain))
         }
         Plot::Bytes => ((false, false), (plain, bytes)),
@@ -257,11 +261,14 @@ pub fn of_point(results: &Results<'_>, point: &Point, series: &[Series]) -> Vec<
 fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
     let over_time = matches!(
         plot,
-        Plot::OverTime | Plot::FirstByte | Plot::Connections | Plot::Drops
+        Plot::OverTime | Plot::FirstByte | Plot::Connections | Plot::Queue | Plot::Drops
     );
     let lines = match plot {
         Plot::Stretch => stretch_lines(series),
         Plot::Connections => lines(series, connections),
+        Plot::Queue => lines(series, |series| {
+            waits_ms(&series.seen("queue_bytes"), point.rate)
+        }),
         Plot::Drops => lines(series, |series| series.seen("listen_drops")),
         Plot::FirstByte => pooled(series, points::first_byte_over_time),
         Plot::Complementary => pooled(series, points::complementary),
@@ -322,9 +329,23 @@ fn words(plot: Plot) -> (&'static str, &'static str, &'static str) {
             "share",
         ),
         Plot::Connections => ("connections over time", "time (s)", "connections"),
+        Plot::Queue => (
+            "how long a packet waits before the narrow link",
+            "time (s)",
+            "ms",
+        ),
         Plot::Drops => ("SYNs dropped, in all, over time", "time (s)", "SYNs"),
         _ => ("mean response time over time", "arrival (s)", ""),
     }
+}
+
+/// How long the link needs for what waits before it.
+fn waits_ms(queue_bytes: &Points, rate: Rate) -> Points {
+    let wait_ms = |bytes: f64| bytes * 8e3 / rate.bps() as f64;
+    queue_bytes
+        .iter()
+        .map(|&(at_s, bytes)| (at_s, wait_ms(bytes)))
+        .collect()
 }
 
 /// As the server's machine saw them; of a fluid bound and on loopback, requests under way.

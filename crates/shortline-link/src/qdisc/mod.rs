@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`bands`] | reads the bands of a device, highest first, with what `SO_PRIORITY` means each |
 //! | [`install()`], [`remove()`] | put a qdisc with bands at a device's root, and what was there back |
+//! | [`shaper_of`] | the rate that the kernel states for a device |
 //! | `options` | the kernel's structures, as bytes |
 //! | `tree`, `netlink` | all qdiscs and classes of a device, and the messages that carry them |
 
@@ -18,6 +19,7 @@ mod install;
 mod netlink;
 mod options;
 mod remembered;
+mod shaper;
 mod tree;
 
 use std::fmt;
@@ -27,6 +29,7 @@ use thiserror::Error;
 
 pub use bands::{Band, DeviceBands, Traffic};
 pub use install::{Installation, Installed, install, remove};
+pub use shaper::{Shaper, shaper_of};
 
 /// A qdisc that has bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,6 +30,12 @@ const TBF_BURST: u16 = 6;
 /// What a `tbf` itself may hold: the bands inside it have limits of their own.
 const TBF_LIMIT_BYTES: u32 = 64 << 20;
 
+/// `struct tc_ratespec`, and where it has the rate.
+const RATE_SPEC_BYTES: usize = 12;
+const RATE_AT: usize = 8;
+
+const CAKE_BASE_RATE64: u16 = 2;
+
 const FQ_PRIOMAP: u16 = 16;
 const FQ_WEIGHTS: u16 = 17;
 /// As steep as may be: from 256 MiB in turn, far below where 32 bits end, to the least that the
@@ -174,6 +180,37 @@ fn rate_spec(rate: Rate) -> Vec<u8> {
     let bytes_per_s = u32::try_from(rate.bps() / 8).unwrap_or(u32::MAX);
     bytes.extend(bytes_per_s.to_ne_bytes());
     bytes
+}
+
+/// The rate of a `tbf`.
+pub fn tbf_bytes_per_s(options: &[u8]) -> Option<u64> {
+    let parms = attribute(options, TBF_PARMS)?;
+    told_bytes_per_s(options, TBF_RATE64, u32_at(&parms, RATE_AT)?)
+}
+
+/// What an `htb` class may have at most.
+pub fn htb_class_ceil_bytes_per_s(options: &[u8]) -> Option<u64> {
+    let parms = attribute(options, HTB_PARMS)?;
+    told_bytes_per_s(
+        options,
+        HTB_CEIL64,
+        u32_at(&parms, RATE_SPEC_BYTES + RATE_AT)?,
+    )
+}
+
+/// The bandwidth of a `cake`, unless it is unlimited.
+pub fn cake_bytes_per_s(options: &[u8]) -> Option<u64> {
+    let bytes = attribute(options, CAKE_BASE_RATE64)?;
+    let bytes_per_s = u64::from_ne_bytes(bytes.try_into().ok()?);
+    (bytes_per_s > 0).then_some(bytes_per_s)
+}
+
+/// A rate told in the older field, and in the attribute `kind_64` where it does not fit there.
+fn told_bytes_per_s(options: &[u8], kind_64: u16, bytes_per_s: u32) -> Option<u64> {
+    let Some(bytes) = attribute(options, kind_64) else {
+        return Some(u64::from(bytes_per_s));
+    };
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
 /// The rate again, where it does not fit the older field.

@@ -110,7 +110,15 @@ impl Controller {
             (Some(sent), Some(delivered)) => self.delivery.excess(&sent, &delivered),
             _ => 0.0,
         };
-        Some((delay_ns + age_ns as f64 * excess).max(0.0) as u64)
+        let expected_ns = (delay_ns + age_ns as f64 * excess).max(0.0);
+        // Where no queue shows, what was sent and not yet seen to arrive is on its way: clients are
+        // not all equally far.
+        let shows = delay_ns >= self.config.delay_target_ns as f64 / 2.0;
+        Some(if shows {
+            expected_ns
+        } else {
+            delay_ns.min(expected_ns)
+        } as u64)
     }
 
     /// The time since the observation before; None where the two do not belong together.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use shortline_link::LinkSnapshot;
+use shortline_link::{Discovered, LinkSnapshot};
 use shortline_web::proxy::upstream::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
@@ -44,9 +44,12 @@ fn link(page: &mut Text, link: &LinkSnapshot) {
     if let Some(rate_bps) = link.rate_bps {
         page.gauge(
             "link_rate_bits_per_second",
-            "The uplink's rate as given.",
+            "The rate that grants follow: the one given, or found out.",
             rate_bps,
         );
+    }
+    if let Some(found) = &link.discovered {
+        discovered(page, found);
     }
     page.counter(
         "link_wire_bytes_total",
@@ -97,6 +100,39 @@ fn link(page: &mut Text, link: &LinkSnapshot) {
             .iter()
             .map(|class| ([("size", class.name)], class.remaining_bytes)),
     );
+}
+
+/// What is absent is not known.
+fn discovered(page: &mut Text, found: &Discovered) {
+    page.gauge_of(
+        "uplink_state",
+        "What the uplink is taken for (auto); always 1.",
+        [([("state", found.state.name())], 1)],
+    );
+    page.gauge(
+        "uplink_confidence",
+        "How sure the rate found is, from 0 to 1 (auto).",
+        found.confidence,
+    );
+    page.counter(
+        "uplink_state_changes_total",
+        "Times that the uplink was taken for something else (auto).",
+        found.changes_total,
+    );
+    if let Some(estimate_bps) = found.estimate_bps {
+        page.gauge(
+            "uplink_estimate_bits_per_second",
+            "The uplink's rate as found out (auto).",
+            estimate_bps,
+        );
+    }
+    if let Some(delay_ms) = found.shared_delay_ms {
+        page.gauge(
+            "uplink_shared_delay_seconds",
+            "How long packets of most clients wait somewhere on the way (auto).",
+            delay_ms / 1e3,
+        );
+    }
 }
 
 fn server(page: &mut Text, server: &ServerSnapshot) {

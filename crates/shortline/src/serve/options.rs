@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 use shortline_link::LinkMode;
-use shortline_sched::units::{Rate, Size, Span};
+use shortline_sched::units::{Rate, Size, Span, UnitError};
 use shortline_sched::{Aging, Growing, Policy};
 
 use super::super::keys::{Overlay, from_text, some_from_text};
@@ -35,7 +35,8 @@ pub struct UplinkOptions {
     /// the service it needs; in place of --aging
     #[arg(long, value_name = "X")]
     pub growing: Option<Growing>,
-    /// How the kernel's queue is kept short: paced, slots or off; or ordered by the kernel: bands
+    /// How the kernel's queue is kept short: auto, paced, slots or off; or ordered by the kernel:
+    /// bands
     #[arg(long, value_name = "MODE", value_parser = link_mode)]
     #[serde(deserialize_with = "some_from_text")]
     pub link_mode: Option<LinkMode>,
@@ -171,29 +172,18 @@ pub struct LogOptions {
 pub enum Uplink {
     /// The rate; link mode `paced`.
     Rate(Rate),
+    /// Found out; link mode `auto`.
+    Auto,
     /// Not scheduled; link mode `off`.
     Off,
 }
 
-/// An uplink that is none.
-#[derive(Debug, thiserror::Error)]
-pub enum UplinkError {
-    /// A later release.
-    #[error(
-        "uplink `auto` comes in a later release: give the rate, such as 100mbit, or leave it out"
-    )]
-    AutoNotYet,
-    /// No rate either.
-    #[error(transparent)]
-    Rate(#[from] shortline_sched::units::UnitError),
-}
-
 impl FromStr for Uplink {
-    type Err = UplinkError;
+    type Err = UnitError;
 
-    fn from_str(text: &str) -> Result<Self, UplinkError> {
+    fn from_str(text: &str) -> Result<Self, UnitError> {
         match text {
-            "auto" => Err(UplinkError::AutoNotYet),
+            "auto" => Ok(Self::Auto),
             "off" => Ok(Self::Off),
             rate => Ok(Self::Rate(rate.parse()?)),
         }

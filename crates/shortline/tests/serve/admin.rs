@@ -30,6 +30,27 @@ fn status_tells_the_cutoffs_that_were_learnt() {
 }
 
 #[test]
+fn what_is_found_out_of_the_uplink_is_told() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "auto", "--uplink-loopback"]);
+    assert_eq!(get(server.address(), "/large.bin").body.len(), 1_000_000);
+    let link = &status(&server)["link"];
+    assert_eq!(link["mode"], "auto");
+    let found = &link["discovered"];
+    // Nothing is narrow on loopback: no rate is ever measured there.
+    assert!(found["estimate_bps"].is_null(), "{found}");
+    let states = ["starting", "open", "blind"];
+    assert!(
+        states.contains(&found["state"].as_str().unwrap()),
+        "{found}"
+    );
+    let metrics = get(server.admin.unwrap(), "/metrics");
+    let text = String::from_utf8(metrics.body).unwrap();
+    assert!(text.contains("shortline_uplink_state{state=\""), "{text}");
+    assert!(text.contains("shortline_uplink_confidence 0"), "{text}");
+}
+
+#[test]
 fn status_and_metrics_tell_the_queue_while_it_is_there() {
     let site = Site::new();
     let server = Server::start(&site, &["--uplink", "1mbit", "--uplink-loopback"]);

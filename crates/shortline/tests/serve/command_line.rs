@@ -103,12 +103,15 @@ fn contradictions_exit_2() {
 }
 
 #[test]
-fn what_comes_later_says_so() {
-    refused(
-        &["serve", "--uplink", "auto"],
-        2,
-        &["auto", "later release"],
-    );
+fn what_contradicts_auto_is_refused() {
+    for others in [
+        &["--uplink", "auto", "--link-mode", "slots"][..],
+        &["--uplink", "auto", "--slots", "3"],
+        &["--uplink", "10mbit", "--link-mode", "auto"],
+        &["--uplink", "auto", "--control-band"],
+    ] {
+        refused(&[&["serve"], others].concat(), 2, &["auto", "leave"]);
+    }
 }
 
 #[test]

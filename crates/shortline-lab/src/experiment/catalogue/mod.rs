@@ -3,6 +3,7 @@
 //! One experiment may be behind several figures of a paper: its runs are the same, and what is
 //! drawn and claimed differs.
 
+mod auto;
 mod own;
 mod paper000;
 mod paper001;
@@ -52,6 +53,7 @@ pub(super) struct Design {
 pub fn all() -> Vec<Experiment> {
     let groups = [
         own::all(),
+        auto::all(),
         paper000::all(),
         paper001::all(),
         paper002::all(),

@@ -16,6 +16,8 @@ const SETTLE_NS: u64 = 1500 * MS;
 const RISE: f64 = 1.25;
 /// What is sent in a trial, as a share of what we got before.
 const TRIAL_SHARE: f64 = 0.7;
+/// What is sent when enough has been held back and the effect is awaited.
+const WAITING_SHARE: f64 = 0.95;
 /// The queue is ours if this share of what should go in a trial goes: with one of ours and one of
 /// theirs it is about half.
 const SHARE_WANTED: f64 = 0.75;
@@ -92,7 +94,11 @@ impl Yielding {
             Verdict::Pending => {
                 self.trial = Some((trial, bps));
                 // What has gone by then is kept away, and no more is given up.
-                let share = if trial.is_enough() { 1.0 } else { TRIAL_SHARE };
+                let share = if trial.is_enough() {
+                    WAITING_SHARE
+                } else {
+                    TRIAL_SHARE
+                };
                 After::Yield(Some(share * bps))
             }
             Verdict::Ours => After::Pace(Paced::drained(sight.paths), Estimate::new(bps)),

@@ -225,6 +225,7 @@ impl Controller {
             Mode::Paced(paced) => pace(&sight, paced, self.estimate),
             Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
         };
+        // What was measured in other bytes than we send in is measured again.
         let strange = matches!(mode, Mode::Paced(_))
             && self.delivery.learn(&self.meter, &self.config, span_ns);
         let (mode, estimate, rate_bps) = if strange {
@@ -314,10 +315,11 @@ fn pace(sight: &Sight<'_>, mut paced: Paced, estimate: Option<Estimate>) -> Step
 fn give_way(sight: &Sight<'_>, mut yielding: Yielding, estimate: Option<Estimate>) -> Step {
     match yielding.step(sight) {
         After::Yield(bps) => (Mode::Yielding(yielding), estimate, bps),
-        After::Pace(paced, estimate) => {
-            let bps = estimate.bps;
-            (Mode::Paced(paced), Some(estimate), Some(bps))
-        }
+        After::Pace(estimate) => (
+            Mode::Paced(Paced::drained(sight.paths)),
+            Some(estimate),
+            Some(estimate.bps),
+        ),
         After::Restart => (Mode::Free, None, None),
     }
 }

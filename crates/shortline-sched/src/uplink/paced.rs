@@ -3,12 +3,16 @@
 //! rate = C (1 - (d - d*) / (2 L)), Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1)
 //! without its cross traffic term: C the estimate, d the delay, d* its target, L how long a
 //! change takes to show. At most half of C is held back. C itself follows
-//! - what was delivered, while a queue stands and either more than C came out, or less than
-//!   went in (of a queue that stands while as much comes out as goes in, nothing follows for C:
-//!   else a delay that is not ours would drive the rate to nothing);
+//! - what was delivered, while a queue stands and more or less came out than went in a flight's
+//!   time before. Where both are the same nothing follows for C: else a delay that is not ours
+//!   would drive the rate to nothing;
+//! - a trial that has shown that the queue was ours: what was delivered then is the capacity;
 //! - the integral of the same error, near the target;
 //! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
 //!   quarter, as long as something waits for the pacer.
+//!
+//! A delay that stands above the target begins a trial. Held back for long, for a delay that does
+//! not go, it is given up: the averages that round-trip times are hardly move at a low rate.
 
 use super::config::{MS, UplinkConfig};
 use super::estimate::{Delivery, Estimate};

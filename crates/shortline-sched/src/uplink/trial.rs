@@ -3,7 +3,7 @@
 //! Nimbus (Goyal et al., SIGCOMM 2022, section 3) modulates the rate with pulses and looks for
 //! their echo in the rate of the cross traffic, by an FFT over 5 s. That needs what was sent
 //! and received of the very same packets, which a server without a box at the other end does
-//! not have, and takes longer than the 5 s. But a queue has to be emptied anyway, and
+//! not have, and takes its 5 s. But a queue has to be emptied anyway, and
 //! doing that answers the same question: if all of the queue is ours (or the others' rate does
 //! not depend on us), sending at a share f of the capacity for a time T takes (1 - f) T of
 //! delay away. Elastic cross traffic takes the room instead, and the delay stays.

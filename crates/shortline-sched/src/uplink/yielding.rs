@@ -2,12 +2,12 @@
 //!
 //! Nothing is held back, so that every connection competes as it would behind a plain server
 //! (Bundler, 5.2). Whether the others have gone shows in what we get: when that rises by a
-//! quarter, and every few seconds anyway, a trial holds back three tenths of it for some tens of
-//! milliseconds. It ends at once where the queue goes away by itself.
+//! quarter, and every few seconds anyway, a trial holds back three tenths of it until a part of the queue should
+//! have gone, and little until that shows. It ends at once where the queue goes away by itself.
 
 use super::config::MS;
 use super::estimate::Estimate;
-use super::paced::{Paced, Sight};
+use super::paced::Sight;
 use super::trial::{Trial, Verdict};
 
 /// What we get settles for this long first.
@@ -38,8 +38,8 @@ pub(super) struct Yielding {
 pub(super) enum After {
     /// Go on, at this rate; None: hold nothing back.
     Yield(Option<f64>),
-    /// The queue is ours again.
-    Pace(Paced, Estimate),
+    /// The queue is ours again, and this is what goes through it.
+    Pace(Estimate),
     /// There is no queue.
     Restart,
 }
@@ -101,7 +101,7 @@ impl Yielding {
                 };
                 After::Yield(Some(share * bps))
             }
-            Verdict::Ours => After::Pace(Paced::drained(sight.paths), Estimate::new(bps)),
+            Verdict::Ours => After::Pace(Estimate::new(bps)),
             Verdict::Theirs => {
                 *self = Self::new();
                 After::Yield(None)

@@ -169,7 +169,7 @@ impl<'a> Plant<'a> {
 
     /// Every flow sends what it may, the others' and ours in turns of who is first.
     fn send(&mut self, step: u32, now_s: f64) {
-        let ours_first = self.rng.next_u32() % 2 == 0;
+        let ours_first = self.rng.next_u32().is_multiple_of(2);
         if ours_first {
             self.send_ours(step);
         }

@@ -161,7 +161,7 @@ impl Demand {
                 high,
                 low,
                 period_s,
-            } => Some(if (now_s / period_s) as u64 % 2 == 0 {
+            } => Some(if ((now_s / period_s) as u64).is_multiple_of(2) {
                 high
             } else {
                 low

@@ -24,7 +24,7 @@ impl Draw {
     }
 
     pub fn one_in(&mut self, count: u32) -> bool {
-        self.0.next_u32() % count == 0
+        self.0.next_u32().is_multiple_of(count)
     }
 
     /// A link of 3 to 300 Mbit/s with a FIFO of 50 to 200 ms, up to 24 paths of 5 to 200 ms with

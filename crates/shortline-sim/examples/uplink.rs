@@ -1,7 +1,7 @@
 //! Shows the uplink's controller at work on a link in virtual time: a line every tenth of a
 //! second with the rate, the queue and the state.
 //!
-//!     cargo run -p shortline-sim --example uplink -- start|steps|cross|cross10|w1|loss|route
+//!     cargo run -p shortline-sim --example uplink -- start|steps|cross|cross10|w1|lab|wan|loss|route
 
 use shortline_sched::uplink::{Controller, UplinkConfig};
 use shortline_sim::uplink::{Cross, Demand, Path, Plan, run};
@@ -12,7 +12,7 @@ fn main() {
         .unwrap_or_else(|| "steps".to_owned());
     let Some(plan) = plan(&name) else {
         eprintln!(
-            "uplink: no scene called {name:?}; there are start, steps, cross, cross10, w1, loss and route"
+            "uplink: no scene called {name:?}; there are start, steps, cross, cross10, w1, lab, wan, loss and route"
         );
         std::process::exit(2);
     };
@@ -66,6 +66,18 @@ fn plan(name: &str) -> Option<Plan> {
                 low: 0.6,
                 period_s: 5.0,
             }
+        }
+        "lab" => {
+            plan.demand = Demand::Responses {
+                high: 1.4,
+                low: 0.6,
+                period_s: 5.0,
+            };
+            plan.paths = vec![Path {
+                rtt_ms: 1.0,
+                noise_ms: 0.05,
+                ..Path::default()
+            }];
         }
         "loss" => plan.loss = 0.03,
         "route" => plan.rtt_rise = Some((8.0, 40.0)),

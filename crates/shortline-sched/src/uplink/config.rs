@@ -18,7 +18,7 @@ pub struct UplinkConfig {
     pub delay_target_ns: u64,
     /// Without an estimate, this much delay is a queue. Default: 8 ms.
     pub delay_start_ns: u64,
-    /// The shortest time over which a rate is measured. Default: 100 ms.
+    /// The shortest time over which a rate is measured. Default: 200 ms.
     pub window_ns_min: u64,
     /// The longest; on slow uplinks a measurement waits for 24 packets, but no longer than
     /// this. Default: 1.5 s.
@@ -46,7 +46,7 @@ impl Default for UplinkConfig {
             rate_bps_max: 100_000_000_000,
             delay_target_ns: 3 * MS,
             delay_start_ns: 8 * MS,
-            window_ns_min: 100 * MS,
+            window_ns_min: 200 * MS,
             window_ns_max: 1500 * MS,
             rtt_ns_assumed: 100 * MS,
             rtt_packets: 16,

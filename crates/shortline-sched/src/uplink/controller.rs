@@ -19,6 +19,8 @@ const SAMPLING_NS: u64 = 20_000_000;
 const PACKET_BITS: f64 = 1514.0 * 8.0;
 /// An observed delay is not taken for older than this.
 const AGE_NS_MAX: f64 = 1e9;
+/// An observed delay is not corrected to more than so many times itself, and the target.
+const CORRECTED_MAX: f64 = 2.0;
 /// A known delay is good for this long.
 const DELAY_AGE_NS_MAX: u64 = 500_000_000;
 /// Nothing is believed of a round trip longer than this.
@@ -103,22 +105,16 @@ impl Controller {
     pub fn delay_ns(&self) -> Option<u64> {
         let delay_ns = self.delay_ns?;
         let age_ns = self.age_ns();
-        let flight_ns = (self.rtt_ns - delay_ns).max(0.0) as u64;
+        let flight_ns = self.flight_ns();
         let delivered = self.meter.last(age_ns, 0);
         let sent = self.meter.before(flight_ns, age_ns, 0);
         let excess = match (sent, delivered) {
             (Some(sent), Some(delivered)) => self.delivery.excess(&sent, &delivered),
             _ => 0.0,
         };
-        let expected_ns = (delay_ns + age_ns as f64 * excess).max(0.0);
-        // Where no queue shows, what was sent and not yet seen to arrive is on its way: clients are
-        // not all equally far.
-        let shows = delay_ns >= self.config.delay_target_ns as f64 / 2.0;
-        Some(if shows {
-            expected_ns
-        } else {
-            delay_ns.min(expected_ns)
-        } as u64)
+        // Where nothing is observed yet, flights of different lengths look like a queue.
+        let highest_ns = CORRECTED_MAX * delay_ns + self.config.delay_target_ns as f64;
+        Some((delay_ns + age_ns as f64 * excess).clamp(0.0, highest_ns) as u64)
     }
 
     /// The time since the observation before; None where the two do not belong together.
@@ -158,7 +154,7 @@ impl Controller {
             sent_bytes: observation.sent_wire_bytes,
             delivered_bytes: observation.delivered_wire_bytes,
             lost_bytes: observation.lost_wire_bytes,
-            delay_ns: self.delay_ns(),
+            delay_ns: self.delay_ns.map(|delay_ns| delay_ns as u64),
             backlogged: observation.limited_by != Limit::Application,
         });
     }
@@ -171,6 +167,11 @@ impl Controller {
         let averaged_bits =
             f64::from(self.paths) * f64::from(self.config.rtt_packets) * PACKET_BITS;
         (averaged_bits * 1e9 / rate_bps.max(1.0)).min(AGE_NS_MAX) as u64
+    }
+
+    /// A round trip without the queue.
+    fn flight_ns(&self) -> u64 {
+        (self.rtt_ns - self.delay_ns.unwrap_or(0.0)).max(0.0) as u64
     }
 
     fn take_in_delay(&mut self, observation: &Observation, span_ns: u64) {
@@ -212,6 +213,8 @@ impl Controller {
             sent_bytes: observation.sent_wire_bytes,
             delay_ns,
             observed_ns: observed_ns as u64,
+            rtt_ns: self.rtt_ns as u64,
+            flight_ns: self.flight_ns(),
             age_ns: self.age_ns(),
             lag_ns: self.rtt_ns as u64 + SAMPLING_NS,
             paths: observation.paths,
@@ -222,9 +225,14 @@ impl Controller {
             Mode::Paced(paced) => pace(&sight, paced, self.estimate),
             Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
         };
-        if matches!(mode, Mode::Paced(paced) if paced.is_steady()) {
-            self.delivery.learn(&self.meter, &self.config, span_ns);
-        }
+        // What was measured in other bytes than we send in is measured again.
+        let strange = matches!(mode, Mode::Paced(_))
+            && self.delivery.learn(&self.meter, &self.config, span_ns);
+        let (mode, estimate, rate_bps) = if strange {
+            (Mode::Free, None, None)
+        } else {
+            (mode, estimate, rate_bps)
+        };
         self.mode = mode;
         self.estimate = estimate.map(|estimate| estimate.within(&self.config));
         self.rate_bps = rate_bps;
@@ -290,7 +298,7 @@ fn start(sight: &Sight<'_>, estimate: Option<Estimate>, queueless_ns: &mut u64) 
     let Some(bps) = measured.and_then(|window| sight.delivered_bps(&window)) else {
         return (Mode::Free, estimate, None);
     };
-    pace(sight, Paced::new(sight), Some(Estimate::new(bps)))
+    pace(sight, Paced::new(sight, bps), Some(Estimate::new(bps)))
 }
 
 fn pace(sight: &Sight<'_>, mut paced: Paced, estimate: Option<Estimate>) -> Step {
@@ -307,10 +315,11 @@ fn pace(sight: &Sight<'_>, mut paced: Paced, estimate: Option<Estimate>) -> Step
 fn give_way(sight: &Sight<'_>, mut yielding: Yielding, estimate: Option<Estimate>) -> Step {
     match yielding.step(sight) {
         After::Yield(bps) => (Mode::Yielding(yielding), estimate, bps),
-        After::Pace(paced, estimate) => {
-            let bps = estimate.bps;
-            (Mode::Paced(paced), Some(estimate), Some(bps))
-        }
+        After::Pace(estimate) => (
+            Mode::Paced(Paced::drained(sight.paths)),
+            Some(estimate),
+            Some(estimate.bps),
+        ),
         After::Restart => (Mode::Free, None, None),
     }
 }

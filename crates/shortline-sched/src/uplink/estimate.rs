@@ -9,8 +9,11 @@ use super::meter::{Meter, Window};
 
 /// Measurements this close to the estimate, relatively, confirm it.
 const AGREE: f64 = 0.08;
+/// Of what is sent, no less and no more than this is taken to be seen as delivered.
+const RATIO_MIN: f64 = 0.5;
+const RATIO_MAX: f64 = 1.5;
 /// Without a measurement, the estimate falls no further than this below the last.
-const SCALED_DOWN_MAX: f64 = 0.03;
+const SCALED_DOWN_MAX: f64 = 0.05;
 /// The weight of a new measurement that agrees.
 const WEIGHT: f64 = 0.2;
 
@@ -101,20 +104,25 @@ impl Delivery {
         }
     }
 
-    /// While paced without much of a queue: one ratio each longest window.
-    pub fn learn(&mut self, meter: &Meter, config: &UplinkConfig, span_ns: u64) {
+    /// While paced: one ratio each longest window. True if what was measured so far was in quite
+    /// other bytes, and has to be measured again.
+    pub fn learn(&mut self, meter: &Meter, config: &UplinkConfig, span_ns: u64) -> bool {
         self.since_ns += span_ns;
         if self.since_ns < config.window_ns_max {
-            return;
+            return false;
         }
         let Some(window) = meter.last(config.window_ns_max, 0) else {
-            return;
+            return false;
         };
         self.since_ns = 0;
-        if window.sent_bytes > 0 {
-            let ratio = window.delivered_bytes as f64 / window.sent_bytes as f64;
-            self.ratio += 0.2 * (ratio.clamp(0.5, 1.5) - self.ratio);
+        if window.sent_bytes == 0 {
+            return false;
         }
+        let seen = window.delivered_bytes as f64 / window.sent_bytes as f64;
+        let distance = seen.clamp(RATIO_MIN, RATIO_MAX) - self.ratio;
+        let stranger = distance.abs() > 0.2;
+        self.ratio += if stranger { 0.8 } else { 0.4 } * distance;
+        stranger
     }
 
     /// What was delivered, in the bytes in which we send; never much more than was sent.

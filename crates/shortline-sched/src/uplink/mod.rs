@@ -13,6 +13,7 @@
 //! | `estimate` | what was delivered *while a queue stood* is the capacity; how well such measurements agree is the confidence | cake-autorate |
 //! | `paced` | the rate follows the estimate, less what empties the queue in about two round trips; without a queue it grows, slowly first | Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1) |
 //! | `trial` | send less than the estimate: a queue of our own goes away as predicted, one that others fill does not | in the place of Nimbus' pulses and FFT (ibid. 3), see there |
+//! | `sweep` | a little less now and then, so that no queue is taken for the ground | BBR's ProbeRTT |
 //! | `local` | the bottleneck is our own interface and the kernel states its rate: nothing to search | |
 //!
 //! ```text
@@ -38,6 +39,7 @@ mod local;
 mod meter;
 mod observation;
 mod paced;
+mod sweep;
 mod trial;
 mod yielding;
 

@@ -3,30 +3,48 @@
 //! rate = C (1 - (d - d*) / (2 L)), Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1)
 //! without its cross traffic term: C the estimate, d the delay, d* its target, L how long a
 //! change takes to show. At most half of C is held back. C itself follows
-//! - what was delivered, while a queue stands and either more than C came out, or less than
-//!   went in (of a queue that stands while as much comes out as goes in, nothing follows for C:
-//!   else a delay that is not ours would drive the rate to nothing);
+//! - what was delivered, while a queue stands and more or less came out than went in a flight's
+//!   time before. Where both are the same nothing follows for C: else a delay that is not ours
+//!   would drive the rate to nothing;
+//! - a trial that has shown that the queue was ours: what was delivered then is the capacity;
 //! - the integral of the same error, near the target;
 //! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
 //!   quarter, as long as something waits for the pacer.
+//!
+//! A delay that stands above the target begins a trial. Held back for long, for a delay that does
+//! not go, it is given up: the averages that round-trip times are hardly move at a low rate.
 
 use super::config::{MS, UplinkConfig};
 use super::estimate::{Delivery, Estimate};
 use super::meter::{Meter, Window};
 use super::observation::Limit;
+use super::sweep::Sweep;
 use super::trial::{Effect, Trial, Verdict};
 
 /// Two full packets on the wire, in bits.
 const TWO_PACKETS_BITS: f64 = 2.0 * 1514.0 * 8.0;
+/// Rates that differ by this share are not the same.
+const DIFFERS: f64 = 0.05;
+/// A trial is begun anew no more often than this.
+const RESTARTS_MAX: u32 = 2;
 /// The most that is held back, as a share of the estimate.
 const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
 /// The queue is ours if this share of what should go in a trial goes.
-const TRIAL_SHARE: f64 = 0.4;
+const SHARE_WANTED: f64 = 0.4;
+/// What is sent in a trial at most, as a share of what was delivered when it began.
+const TRIAL_RATE: f64 = 0.85;
+/// Less than this share of what was delivered lately, for this long, is stuck.
+const STUCK: f64 = 0.6;
+const STUCK_NS: u64 = 1500 * MS;
+/// What was delivered lately is forgotten over this time, in nanoseconds.
+const FORGETS_NS: f64 = 20e9;
+/// A delay below this share of what it was lately falls.
+const FALLS: f64 = 0.95;
 /// A delay above the target for this long is worth a trial.
-const ABOVE_TARGET_NS: u64 = 2000 * MS;
+const ABOVE_TARGET_NS: u64 = 1000 * MS;
 
 /// What is seen at one observation.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +57,9 @@ pub(super) struct Sight<'a> {
     pub sent_bytes: u64,
     /// The delay as it should be by now.
     pub delay_ns: u64,
+    pub rtt_ns: u64,
+    /// A round trip without the queue.
+    pub flight_ns: u64,
     /// The delay as it is observed, and how much older than a round trip that is.
     pub observed_ns: u64,
     pub age_ns: u64,
@@ -61,19 +82,28 @@ pub(super) enum Next {
 /// Where the pacing stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paced {
-    trial: Option<Trial>,
+    /// A trial, and what was delivered when it began, in bits per second.
+    trial: Option<(Trial, f64)>,
     growth: f64,
     round_ns: u64,
     since_measured_ns: u64,
     above_target_ns: u64,
+    /// How often this trial was begun anew, for another capacity.
+    restarts: u32,
+    usual_delay_ns: f64,
+    best_bps: f64,
+    stuck_ns: u64,
+    sweep: Sweep,
+    /// No trial has ended yet.
+    unswept: bool,
     paths: u32,
 }
 
 impl Paced {
     /// Begins with a queue that stands, seen on so many paths, and a trial of whose it is.
-    pub fn new(sight: &Sight<'_>) -> Self {
+    pub fn new(sight: &Sight<'_>, bps: f64) -> Self {
         Self {
-            trial: Some(sight.trial(TRIAL_SHARE)),
+            trial: Some((sight.trial(SHARE_WANTED), bps)),
             ..Self::drained(sight.paths)
         }
     }
@@ -86,13 +116,14 @@ impl Paced {
             round_ns: 0,
             since_measured_ns: 0,
             above_target_ns: 0,
+            restarts: 0,
+            usual_delay_ns: 0.0,
+            best_bps: 0.0,
+            stuck_ns: 0,
+            sweep: Sweep::new(),
+            unswept: true,
             paths,
         }
-    }
-
-    /// Whether no trial runs and the rate does not grow in strides.
-    pub fn is_steady(&self) -> bool {
-        self.trial.is_none() && self.growth <= 2.0 * GROWTH_FIRST
     }
 
     /// After a pause: nothing of the moment holds, only how many paths there were.
@@ -122,7 +153,12 @@ impl Paced {
             estimate.scale(1.0 + error_ns / lag_ns * sight.span_ns as f64 / lag_ns / 8.0);
         }
         let excess = (sight.delay_ns as f64 - target_ns as f64) / (2.0 * sight.lag_ns as f64);
-        Next::Pace(estimate.bps * (1.0 - excess.min(HELD_BACK_MAX)))
+        let held_back = self.sweep.held_back(sight).max(excess);
+        let bps = (estimate.bps * (1.0 - held_back.min(HELD_BACK_MAX))).min(self.trial_bps());
+        if self.is_stuck(sight, bps, target_ns * 3 / 2) {
+            return Next::Yield;
+        }
+        Next::Pace(bps)
     }
 
     /// Takes a measurement each window, where one says anything.
@@ -138,39 +174,111 @@ impl Paced {
             return;
         };
         self.since_measured_ns = 0;
-        if bps > estimate.bps || bps < 0.95 * window.sent_bps() {
-            estimate.measure(bps);
-        } else {
+        // What came out against what went in a flight's time before.
+        let sent = sight.meter.before(sight.flight_ns, window.span_ns, 0);
+        let sent_bps = sent.map_or(bps, |sent| sent.sent_bps());
+        if (bps - sent_bps).abs() <= DIFFERS * sent_bps {
             estimate.confirm(bps);
+            return;
         }
+        if (bps - estimate.bps).abs() > 2.0 * DIFFERS * estimate.bps && self.restarts < RESTARTS_MAX
+        {
+            // What the trial expected came from the wrong capacity.
+            self.restarts += 1;
+            self.trial = self.trial.map(|_| (sight.trial(SHARE_WANTED), bps));
+        }
+        estimate.measure(bps);
     }
 
     /// Begins a trial where the delay asks for one, and goes on with the one that runs.
-    fn judge(&mut self, sight: &Sight<'_>, estimate: &Estimate, target_ns: u64) -> Option<Verdict> {
+    fn judge(
+        &mut self,
+        sight: &Sight<'_>,
+        estimate: &mut Estimate,
+        target_ns: u64,
+    ) -> Option<Verdict> {
         let high_ns = sight.high_ns(estimate.bps);
-        self.above_target_ns = if sight.delay_ns > target_ns * 3 / 2 {
+        let standing = sight.delay_ns > target_ns * 3 / 2 && !self.falls(sight);
+        self.above_target_ns = if standing {
             self.above_target_ns + sight.span_ns
         } else {
             0
         };
-        let Some(trial) = &mut self.trial else {
+        let Some((trial, capacity_bps)) = &mut self.trial else {
             let patience_ns = if sight.delay_ns > high_ns {
                 sight.lag_ns
             } else {
                 ABOVE_TARGET_NS
             };
             if self.above_target_ns > patience_ns {
-                self.trial = Some(sight.trial(TRIAL_SHARE));
+                self.restarts = 0;
+                let delivered = sight
+                    .window(0)
+                    .and_then(|window| sight.delivered_bps(&window));
+                let capacity_bps = delivered.unwrap_or(estimate.bps).min(estimate.bps);
+                self.trial = Some((sight.trial(SHARE_WANTED), capacity_bps));
             }
             return None;
         };
-        let verdict = trial.step(sight.effect(estimate.bps));
+        let verdict = trial.step(sight.effect(*capacity_bps));
         match verdict {
             Verdict::Pending => return None,
-            Verdict::Ours => self.trial = None,
-            Verdict::Theirs => {}
+            Verdict::Ours => {
+                // The queue was ours, so what was delivered is what the bottleneck can.
+                estimate.measure(*capacity_bps);
+                self.trial = None;
+                if std::mem::take(&mut self.unswept) {
+                    self.sweep.begin();
+                }
+            }
+            Verdict::Theirs => {
+                let delivered = sight
+                    .window(0)
+                    .and_then(|window| sight.delivered_bps(&window));
+                let delivered_bps = delivered.unwrap_or(*capacity_bps);
+                if delivered_bps < 0.9 * *capacity_bps && self.restarts < RESTARTS_MAX {
+                    // Too little was held back, for a capacity that is not there any more.
+                    self.restarts += 1;
+                    self.trial = Some((sight.trial(SHARE_WANTED), delivered_bps));
+                    return None;
+                }
+            }
         }
         Some(verdict)
+    }
+
+    /// Whether the observed delay is on its way down already.
+    fn falls(&mut self, sight: &Sight<'_>) -> bool {
+        let observed_ns = sight.observed_ns as f64;
+        let over_ns = (sight.age_ns + sight.lag_ns) as f64;
+        self.usual_delay_ns +=
+            (sight.span_ns as f64 / over_ns).min(1.0) * (observed_ns - self.usual_delay_ns);
+        observed_ns < FALLS * self.usual_delay_ns
+    }
+
+    /// No more than this, while a trial runs: a little less than was delivered when it began,
+    /// and when enough has been held back, just that.
+    fn trial_bps(&self) -> f64 {
+        match &self.trial {
+            Some((trial, bps)) if trial.is_enough() => *bps,
+            Some((_, bps)) => TRIAL_RATE * bps,
+            None => f64::INFINITY,
+        }
+    }
+
+    /// Whether much less than was delivered lately has been sent for long, for the sake of a delay
+    /// that does not go: round-trip times may be averages that hardly move at such a rate.
+    fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64, gone_below_ns: u64) -> bool {
+        let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
+        let forgets = (sight.span_ns as f64 / FORGETS_NS).min(1.0);
+        self.best_bps = (self.best_bps * (1.0 - forgets)).max(delivered);
+        let held = bps < STUCK * self.best_bps && sight.observed_ns > gone_below_ns;
+        self.stuck_ns = if held {
+            self.stuck_ns + sight.span_ns
+        } else {
+            0
+        };
+        self.stuck_ns > STUCK_NS
     }
 
     /// Without a queue and with something waiting, more is tried.
@@ -211,7 +319,7 @@ impl Sight<'_> {
 
     /// The window to measure a rate over: longer where there are few packets.
     pub fn window(&self, busy_delay_ns: u64) -> Option<Window> {
-        let shortest_ns = self.config.window_ns_min.max(self.lag_ns / 2);
+        let shortest_ns = self.config.window_ns_min.max(self.lag_ns);
         let window = self
             .meter
             .last(shortest_ns.min(self.config.window_ns_max), busy_delay_ns)?;

@@ -3,7 +3,7 @@
 //! Nimbus (Goyal et al., SIGCOMM 2022, section 3) modulates the rate with pulses and looks for
 //! their echo in the rate of the cross traffic, by an FFT over 5 s. That needs what was sent
 //! and received of the very same packets, which a server without a box at the other end does
-//! not have, and takes longer than the 5 s. But a queue has to be emptied anyway, and
+//! not have, and takes its 5 s. But a queue has to be emptied anyway, and
 //! doing that answers the same question: if all of the queue is ours (or the others' rate does
 //! not depend on us), sending at a share f of the capacity for a time T takes (1 - f) T of
 //! delay away. Elastic cross traffic takes the room instead, and the delay stays.
@@ -86,13 +86,13 @@ impl Trial {
         }
         let delay_ns = effect.delay_ns as f64;
         if delay_ns > self.delay_before_ns {
-            let rises = delay_ns > RISES * self.delay_before_ns;
-            if rises && self.is_seen(effect) {
+            if delay_ns > RISES * self.delay_before_ns && self.is_seen(effect) {
                 return Verdict::Theirs;
             }
             // What is observed is late, and may still rise before it falls.
             self.delay_before_ns = delay_ns;
             self.lowest_ns = delay_ns;
+            self.lowest_at_ns = effect.now_ns;
         }
         if delay_ns < self.lowest_ns - FALLS * self.delay_before_ns {
             self.lowest_ns = delay_ns;
@@ -100,9 +100,10 @@ impl Trial {
         }
         let excess_ns = self.delay_before_ns - effect.gone_below_ns as f64;
         self.expected_ns += (1.0 - effect.sent_share).max(0.0) * effect.span_ns as f64;
-        if self.enough_at_ns.is_none() && self.expected_ns >= (0.4 * excess_ns).max(EXPECTED_NS_MIN)
-        {
-            self.enough_at_ns = Some(effect.now_ns);
+        if self.expected_ns < (0.4 * excess_ns).max(EXPECTED_NS_MIN) {
+            self.enough_at_ns = None;
+        } else {
+            self.enough_at_ns.get_or_insert(effect.now_ns);
         }
         self.judge(effect, self.expected_ns.min(excess_ns))
     }

@@ -2,12 +2,12 @@
 //!
 //! Nothing is held back, so that every connection competes as it would behind a plain server
 //! (Bundler, 5.2). Whether the others have gone shows in what we get: when that rises by a
-//! quarter, and every few seconds anyway, a trial holds back three tenths of it for some tens of
-//! milliseconds. It ends at once where the queue goes away by itself.
+//! quarter, and every few seconds anyway, a trial holds back three tenths of it until a part of the queue should
+//! have gone, and little until that shows. It ends at once where the queue goes away by itself.
 
 use super::config::MS;
 use super::estimate::Estimate;
-use super::paced::{Paced, Sight};
+use super::paced::Sight;
 use super::trial::{Trial, Verdict};
 
 /// What we get settles for this long first.
@@ -16,6 +16,8 @@ const SETTLE_NS: u64 = 1500 * MS;
 const RISE: f64 = 1.25;
 /// What is sent in a trial, as a share of what we got before.
 const TRIAL_SHARE: f64 = 0.7;
+/// What is sent when enough has been held back and the effect is awaited.
+const WAITING_SHARE: f64 = 0.95;
 /// The queue is ours if this share of what should go in a trial goes: with one of ours and one of
 /// theirs it is about half.
 const SHARE_WANTED: f64 = 0.75;
@@ -36,8 +38,8 @@ pub(super) struct Yielding {
 pub(super) enum After {
     /// Go on, at this rate; None: hold nothing back.
     Yield(Option<f64>),
-    /// The queue is ours again.
-    Pace(Paced, Estimate),
+    /// The queue is ours again, and this is what goes through it.
+    Pace(Estimate),
     /// There is no queue.
     Restart,
 }
@@ -92,10 +94,14 @@ impl Yielding {
             Verdict::Pending => {
                 self.trial = Some((trial, bps));
                 // What has gone by then is kept away, and no more is given up.
-                let share = if trial.is_enough() { 1.0 } else { TRIAL_SHARE };
+                let share = if trial.is_enough() {
+                    WAITING_SHARE
+                } else {
+                    TRIAL_SHARE
+                };
                 After::Yield(Some(share * bps))
             }
-            Verdict::Ours => After::Pace(Paced::drained(sight.paths), Estimate::new(bps)),
+            Verdict::Ours => After::Pace(Estimate::new(bps)),
             Verdict::Theirs => {
                 *self = Self::new();
                 After::Yield(None)

@@ -48,11 +48,11 @@ fn nothing_is_held_back_until_a_queue_has_been_measured() {
 #[test]
 fn a_queue_gives_an_estimate_of_what_goes_through_it() {
     let mut controller = Controller::new(UplinkConfig::default());
-    let decision = queued(&mut controller, 0, 15);
-    let estimate = decision.estimate_bps.expect("a queue stood for 150 ms") as f64;
+    let decision = queued(&mut controller, 0, 25);
+    let estimate = decision.estimate_bps.expect("a queue stood for 250 ms") as f64;
     assert!((estimate / 10e6 - 1.0).abs() < 0.05, "{decision:?}");
     assert!(
-        decision.pacing_rate_bps.expect("it is paced") < 8_000_000,
+        decision.pacing_rate_bps.expect("it is paced") < 9_000_000,
         "{decision:?}"
     );
 }
@@ -124,8 +124,8 @@ fn without_any_delay_the_link_uses_slots_and_comes_back_when_there_is_one() {
 #[test]
 fn an_estimate_outlives_a_clock_that_jumps() {
     let mut controller = Controller::new(UplinkConfig::default());
-    let before = queued(&mut controller, 0, 15).estimate_bps;
-    for now_ns in [3_600_000 * MS, 5 * MS, 5 * MS, u64::MAX, 0] {
+    let before = queued(&mut controller, 0, 25).estimate_bps;
+    for now_ns in [3_600_000 * MS, 6 * MS, 6 * MS, u64::MAX, 0] {
         let after = controller.observe(&quiet(now_ns));
         assert_eq!(after.estimate_bps, before);
     }

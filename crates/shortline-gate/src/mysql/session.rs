@@ -29,7 +29,7 @@ use super::side::Side;
 use super::statements::{Prepared, Statements};
 use super::unit::Unit;
 use crate::classify::ClientNames;
-use crate::relay::{Admission, Handle, Order, Running, SCRATCH_BYTES, with_scratch};
+use crate::relay::{Admission, Answer, Handle, Order, Running, SCRATCH_BYTES, with_scratch};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
 /// statement that only produces rows does not go on for nobody.
@@ -550,18 +550,17 @@ impl Session {
     /// The command is work, which goes to the server when it is admitted.
     fn work(&mut self, context: &mut Context<'_>, type_name: &str) {
         let request_type = self.shared.gate.type_of(type_name);
-        let mut admission = Admission::ask(&self.shared.gate, request_type);
-        match admission.poll(context) {
-            Poll::Ready(Ok(admitted)) => {
-                self.unit = Unit::Running(Running::new(admitted));
+        match Admission::ask(&self.shared.gate, request_type, context) {
+            Ok(Answer::Runs(running)) => {
+                self.unit = Unit::Running(running);
                 self.go(Some(Shape::Results));
             }
-            Poll::Ready(Err(refused)) => self.turn = Turn::Dropping(Complaint::from(&refused)),
-            Poll::Pending => {
+            Ok(Answer::Waits(admission)) => {
                 self.handle.begin_waiting();
                 self.unit = Unit::Waiting(admission);
                 self.turn = Turn::Waiting;
             }
+            Err(refused) => self.turn = Turn::Dropping(Complaint::from(&refused)),
         }
     }
 

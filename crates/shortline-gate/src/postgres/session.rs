@@ -73,6 +73,24 @@ enum Dropping {
     UntilSync,
 }
 
+/// In which directions something may be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Directions {
+    to_client: bool,
+    to_server: bool,
+}
+
+impl Directions {
+    const NONE: Self = Self {
+        to_client: false,
+        to_server: false,
+    };
+    const BOTH: Self = Self {
+        to_client: true,
+        to_server: true,
+    };
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub struct Session {
@@ -166,32 +184,37 @@ impl Session {
     /// Relays until the session ends.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         self.handle.register(context.waker());
-        loop {
-            let moved = match self.turn(context) {
-                Ok(moved) => moved,
+        let mut next = Directions::BOTH;
+        while next != Directions::NONE {
+            next = match self.turn(context, next) {
+                Ok(next) => next,
                 Err(end) => return Poll::Ready(end),
             };
             if let Some(end) = self.end(context) {
                 return Poll::Ready(end);
-            }
-            if !moved {
-                break;
             }
         }
         self.mind_pause();
         Poll::Pending
     }
 
-    /// Moves what can be moved now, once in each direction. False if nothing could.
-    fn turn(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
-        let from_server = self
-            .relay_to_client(context)
-            .map_err(|fault| server_fault(&fault))?;
+    /// Moves what can be moved now, once in each of these directions. Returns those in which more
+    /// may be moved at once: what comes from the backend may let the client go on, but not the
+    /// other way round, since an answer takes longer than this.
+    fn turn(&mut self, context: &mut Context<'_>, now: Directions) -> Result<Directions, End> {
+        let from_server = now.to_client
+            && self
+                .relay_to_client(context)
+                .map_err(|fault| server_fault(&fault))?;
         let decided = self.advance_unit(context);
-        let from_client = self
-            .relay_to_server(context)
-            .map_err(|fault| client_fault(&fault))?;
-        Ok(from_server | decided | from_client)
+        let from_client = (now.to_server || from_server || decided)
+            && self
+                .relay_to_server(context)
+                .map_err(|fault| client_fault(&fault))?;
+        Ok(Directions {
+            to_client: from_server || decided,
+            to_server: from_client || decided,
+        })
     }
 
     /// Whether it is over, and how.

@@ -22,10 +22,9 @@ use super::complaint::Complaint;
 use super::greeting::{self, Answer, Greeting};
 use super::packet::{HEADER_BYTES, Header, packet};
 use super::reply::{Status, status_of_ok};
-use super::side::{LINGER_TIME_MAX, hear_out};
 use crate::classify::ClientNames;
-use crate::relay::Stream;
 use crate::relay::tls::UpstreamTls;
+use crate::relay::{LINGER_TIME_MAX, Stream, hear_out};
 
 /// The longest packet before the end of authentication, in bytes. Connection attributes have up to
 /// 64 KiB, tickets of Kerberos too.

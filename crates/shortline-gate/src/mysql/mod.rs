@@ -10,9 +10,8 @@
 //! | `command`, `control` | what a command asks for; which statements are no work |
 //! | `reply` | where a response ends and whether a transaction is open then |
 //! | `unit` | the transaction that waits or runs |
-//! | `compress` | the compressed protocol, which ends here |
+//! | `compress`, `frames` | the compressed protocol, which ends here |
 //! | `statements`, `waits` | what prepared statements are; whose wait KILL ends |
-//! | `side` | a socket and what it has not taken |
 //! | `complaint` | errors of the gate's own |
 //! | `packet`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
@@ -32,12 +31,12 @@ pub mod command;
 mod complaint;
 pub mod compress;
 pub mod control;
+mod frames;
 pub mod greeting;
 mod handshake;
 pub mod packet;
 pub mod reply;
 mod session;
-mod side;
 mod statements;
 mod unit;
 mod value;

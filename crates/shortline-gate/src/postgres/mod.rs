@@ -40,7 +40,6 @@ pub mod messages;
 pub mod opening;
 pub mod reply;
 mod session;
-mod side;
 pub mod startup;
 pub mod statements;
 mod unit;

@@ -19,14 +19,13 @@ use std::task::{Context, Poll};
 
 use super::Shared;
 use super::conversation::{Conversation, CopyError};
-use super::frame::FrameError;
+use super::frame::{FrameError, Scanner};
 use super::opening::OpeningError;
 use super::reply::Complaint;
-use super::side::Side;
 use super::statements::Statements;
 use super::unit::Unit;
 use crate::classify::ClientNames;
-use crate::relay::{Handle, Order, Stream};
+use crate::relay::{Handle, Order, Side, Stream};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
 /// statement that only produces rows does not go on for nobody.
@@ -101,6 +100,9 @@ pub struct Session {
     is_gated: bool,
     client: Side,
     server: Side,
+    /// Where in the messages of each of them what comes is.
+    from_client: Scanner,
+    from_server: Scanner,
     conversation: Conversation,
     statements: Statements,
     unit: Unit,
@@ -137,8 +139,10 @@ impl Session {
             handle: Arc::clone(handle),
             names,
             is_gated,
-            client: Side::new(client, limits.message_bytes_max),
-            server: Side::new(server, limits.message_bytes_max),
+            client: Side::new(client),
+            server: Side::new(server),
+            from_client: Scanner::new(limits.message_bytes_max),
+            from_server: Scanner::new(limits.message_bytes_max),
             conversation: Conversation::new(limits.pipelined_max),
             statements: Statements::new(limits.statements_max),
             unit: Unit::None,
@@ -177,7 +181,7 @@ impl Session {
     pub fn into_client(self) -> Option<Stream> {
         let is_listening = !self.client.is_broken
             && self.client.has_taken_all()
-            && self.server.scanner.is_between_messages();
+            && self.from_server.is_between_messages();
         is_listening.then(|| self.client.into_stream())
     }
 
@@ -256,7 +260,7 @@ impl Session {
             && self.held.is_empty()
             && self.passing == 0
             && self.conversation.is_over()
-            && self.server.scanner.is_between_messages()
+            && self.from_server.is_between_messages()
     }
 
     /// The unit is paused while the backend waits for the client: between two statements of a

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`serve`] | accepts on several threads, counts connections, ends them |
 //! | [`Stream`] | a socket, with TLS or without |
+//! | [`Side`] | one of the two of a session, with what it has not taken yet |
 //! | [`tls`] | certificates towards clients, checks of the backend's |
 //! | [`Upstream`] | connects to the backend within a limit of time |
 //! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
@@ -19,6 +20,7 @@ mod limits;
 mod listener;
 mod outbox;
 mod registry;
+mod side;
 mod stream;
 pub mod tls;
 mod unit;
@@ -28,6 +30,7 @@ pub use limits::Limits;
 pub use listener::serve;
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
 pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
+pub use side::{LINGER_TIME_MAX, Side, hear_out};
 pub use stream::Stream;
 pub use unit::{Admission, Answer, Running};
 pub use upstream::{ConnectError, Upstream};

@@ -174,13 +174,13 @@ impl Session {
             _ => 0,
         };
         loop {
-            self.client.scanner.skip_body(bytes, at);
+            self.from_client.skip_body(bytes, at);
             self.is_throttled |= self.conversation.is_full();
-            if self.is_throttled && self.client.scanner.is_between_messages() {
+            if self.is_throttled && self.from_client.is_between_messages() {
                 return Ok(());
             }
-            let Some(message) = self.client.scanner.next(bytes, at, wanted)? else {
-                self.client.scanner.forget();
+            let Some(message) = self.from_client.next(bytes, at, wanted)? else {
+                self.from_client.forget();
                 return Ok(());
             };
             self.conversation.sent(message.tag)?;
@@ -208,12 +208,12 @@ impl Session {
         bytes: &[u8],
         at: &mut usize,
     ) -> Result<(), Fault> {
-        while self.client.scanner.skip_body(bytes, at) {
+        while self.from_client.skip_body(bytes, at) {
             if self.dropping == Dropping::Rest {
                 self.dropping = Dropping::Nothing;
                 return Ok(());
             }
-            let Some(message) = self.client.scanner.next(bytes, at, |_| 0)? else {
+            let Some(message) = self.from_client.next(bytes, at, |_| 0)? else {
                 return Ok(());
             };
             match (self.dropping, message.tag) {

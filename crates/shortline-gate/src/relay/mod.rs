@@ -12,6 +12,7 @@
 //! | [`Upstream`] | connects to the backend within a limit of time |
 //! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
 //! | [`Admission`], [`Running`] | a transaction that waits for admission, and one that runs |
+//! | [`Waits`] | whose wait a cancel request or a KILL ends |
 //! | [`Registry`], [`Handle`] | the open connections, and what they are told from outside |
 //!
 //! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
@@ -25,6 +26,7 @@ mod stream;
 pub mod tls;
 mod unit;
 mod upstream;
+mod waits;
 
 pub use limits::Limits;
 pub use listener::serve;
@@ -34,3 +36,4 @@ pub use side::{LINGER_TIME_MAX, Side, hear_out};
 pub use stream::Stream;
 pub use unit::{Admission, Answer, Running};
 pub use upstream::{ConnectError, Upstream};
+pub use waits::{Entry, Waits};

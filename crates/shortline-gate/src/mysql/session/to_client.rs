@@ -60,7 +60,9 @@ impl Session {
             self.statements.clear();
         }
         if let (Some(thread_id), false) = (kills, has_failed) {
-            self.shared.waits.cancel(thread_id);
+            // The backend lets the client do this. Of a statement that still waits here it knows
+            // nothing. (A connection that it kills it closes, which ends a wait, too.)
+            self.shared.waits.cancel(&thread_id);
         }
         if let Unit::Running(running) = &mut self.unit {
             if has_failed {

@@ -4,7 +4,8 @@
 #   make test       all checks and tests, the fuzz targets on their corpus too; what CI runs
 #   make test-long  the tests that take long: 2,000 hostile clients, the simulator against
 #                   closed forms at loads up to 0.95, W1 in user-mode kernels (one is built),
-#                   minutes of fuzzing
+#                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests
+#                   through the gate
 #   make bench      the measurements of docs/results (as root: namespaces)
 #   make lint       format, clippy, docs, licences
 #   make setup      what the others need on a Debian machine
@@ -31,10 +32,14 @@ test: setup h2spec
 
 test-long: setup h2spec
 	scripts/setup kernel
+	scripts/setup suites
 	cargo build --release --locked -p shortline
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
 	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --release -- --include-ignored
 	scripts/fuzz 60
+	scripts/suites/postgres
+	scripts/suites/psycopg
+	scripts/suites/go-mysql
 
 bench: setup
 	cargo build --release --locked -p shortline

@@ -12,6 +12,8 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +46,18 @@ struct State {
     /// Whether a task looks after those that wait when nothing else happens.
     watched: bool,
 }
+
+/// What a gate says to a request.
+pub enum Asked {
+    /// It may run.
+    Admitted(Admitted),
+    /// It waits until this is ready.
+    Waits(Wait),
+}
+
+/// A request that waits, until it is admitted or has waited for too long. Dropping it leaves the
+/// queue.
+pub type Wait = Pin<Box<dyn Future<Output = Result<Admitted, Refused>> + Send>>;
 
 /// A request that may run, or runs. Dropping it gives its load back as [`Outcome::Failed`].
 #[derive(Debug)]
@@ -83,17 +97,33 @@ impl Gate {
     /// # Errors
     /// [`Refused`] if it may not wait, or has waited for as long as it may.
     pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refused> {
-        let arrival = Instant::now();
-        let waiting = match self.arrive(arrival, request_type)? {
-            Arrival::Admitted(admitted) => return Ok(admitted),
-            Arrival::Waits(waiting) => waiting,
-        };
-        let answer = waiting.admitted_within(self.0.wait_max).await;
-        let waited = arrival.elapsed();
-        if self.0.slow_wait.is_some_and(|slow| waited >= slow) {
-            self.tell_slow_wait(request_type, waited, answer.is_ok());
+        match self.ask(request_type)? {
+            Asked::Admitted(admitted) => Ok(admitted),
+            Asked::Waits(wait) => wait.await,
         }
-        answer
+    }
+
+    /// Admits a request of that type if it may run at once; else says how to wait. Nearly every
+    /// request of a backend without overload is admitted at once, and needs no future for it.
+    ///
+    /// # Errors
+    /// [`Refused`] if it may not even wait.
+    pub fn ask(&self, request_type: TypeId) -> Result<Asked, Refused> {
+        let arrival = Instant::now();
+        Ok(match self.arrive(arrival, request_type)? {
+            Arrival::Admitted(admitted) => Asked::Admitted(admitted),
+            Arrival::Waits(waiting) => {
+                let gate = self.clone();
+                Asked::Waits(Box::pin(async move {
+                    let answer = waiting.admitted_within(gate.0.wait_max).await;
+                    let waited = arrival.elapsed();
+                    if gate.0.slow_wait.is_some_and(|slow| waited >= slow) {
+                        gate.tell_slow_wait(request_type, waited, answer.is_ok());
+                    }
+                    answer
+                }))
+            }
+        })
     }
 
     /// Logs a long wait, unless too many are logged already.

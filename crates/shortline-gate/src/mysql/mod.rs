@@ -10,9 +10,8 @@
 //! | `command`, `control` | what a command asks for; which statements are no work |
 //! | `reply` | where a response ends and whether a transaction is open then |
 //! | `unit` | the transaction that waits or runs |
-//! | `compress` | the compressed protocol, which ends here |
-//! | `statements`, `waits` | what prepared statements are; whose wait KILL ends |
-//! | `side` | a socket and what it has not taken |
+//! | `compress`, `frames` | the compressed protocol, which ends here |
+//! | `statements` | what prepared statements are |
 //! | `complaint` | errors of the gate's own |
 //! | `packet`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
@@ -32,16 +31,15 @@ pub mod command;
 mod complaint;
 pub mod compress;
 pub mod control;
+mod frames;
 pub mod greeting;
 mod handshake;
 pub mod packet;
 pub mod reply;
 mod session;
-mod side;
 mod statements;
 mod unit;
 mod value;
-mod waits;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -53,12 +51,11 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::Gate;
 use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Registration, Registry, Upstream};
+use crate::relay::{self, Limits, Registration, Registry, Upstream, Waits};
 
 use complaint::Complaint;
 use handshake::HandshakeError;
 use session::{End, Session};
-use waits::Waits;
 
 /// How the relay works.
 #[derive(Clone)]
@@ -110,7 +107,8 @@ struct Shared {
     gate: Gate,
     /// The type of prepared statements that are not known.
     unknown: Arc<str>,
-    waits: Arc<Waits>,
+    /// By the numbers that KILL names connections by.
+    waits: Arc<Waits<u32>>,
 }
 
 /// Relays each connection to `listener` until `shutdown` is ready; then lets transactions end

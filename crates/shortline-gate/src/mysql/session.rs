@@ -14,22 +14,24 @@
 //! A client that sends further commands before it has its response has them read no further than
 //! fits ([`crate::relay::Limits::held_bytes_max`]), and sent when it is their turn.
 
+mod commands;
+mod to_client;
+mod to_server;
+
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Shared;
 use super::capability::{COMPRESS, QUERY_ATTRIBUTES};
-use super::command::{Command, wanted_bytes};
 use super::complaint::Complaint;
-use super::control::{self, Control};
+use super::frames::Frames;
 use super::handshake::Authenticated;
-use super::packet::{Found, HEADER_BYTES, Header, Renumbering, Scanner};
-use super::reply::{Follower, Shape};
-use super::side::Side;
+use super::packet::{Renumbering, Scanner};
+use super::reply::Follower;
 use super::statements::{Prepared, Statements};
 use super::unit::Unit;
 use crate::classify::ClientNames;
-use crate::relay::{Admission, Handle, Order, Running, SCRATCH_BYTES, with_scratch};
+use crate::relay::{Handle, Order, Side};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
 /// statement that only produces rows does not go on for nobody.
@@ -89,6 +91,8 @@ pub struct Session {
     handle: Arc<Handle>,
     names: ClientNames,
     client: Side,
+    /// The client compresses.
+    frames: Option<Box<Frames>>,
     server: Side,
     scanner: Scanner,
     renumbering: Renumbering,
@@ -111,17 +115,18 @@ impl Session {
     pub fn new(shared: &Arc<Shared>, handle: &Arc<Handle>, authenticated: Authenticated) -> Self {
         let capabilities = authenticated.capabilities;
         let is_compressed = capabilities & COMPRESS != 0;
-        let mut client = Side::new(authenticated.client, is_compressed);
+        let mut frames = is_compressed.then(Box::<Frames>::default);
         let mut held = authenticated.ahead;
-        if is_compressed {
-            client.take_frames(&std::mem::take(&mut held));
+        if let Some(frames) = &mut frames {
+            frames.take(&std::mem::take(&mut held));
         }
         Self {
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
             names: authenticated.names,
-            client,
-            server: Side::new(authenticated.server, false),
+            client: Side::new(authenticated.client),
+            frames,
+            server: Side::new(authenticated.server),
             scanner: Scanner::default(),
             renumbering: Renumbering::default(),
             reply: Follower::new(capabilities, authenticated.status),
@@ -144,7 +149,7 @@ impl Session {
                 Ok(moved) => moved,
                 Err(complaint) => {
                     let sequence = self.scanner.sequence().wrapping_add(1);
-                    self.client.send(context, &complaint.packet(sequence));
+                    self.send_to_client(context, &complaint.packet(sequence));
                     return Poll::Ready(End::Refused(complaint));
                 }
             };
@@ -225,366 +230,5 @@ impl Session {
         if let Unit::Running(running) = &mut self.unit {
             running.set_paused(waits_for_client);
         }
-    }
-
-    // From the backend to the client.
-
-    fn relay_to_client(&mut self, context: &mut Context<'_>) -> bool {
-        if self.client.poll_flush(context).is_pending() || self.server.is_ended {
-            return false;
-        }
-        with_scratch(|scratch| match self.server.poll_read(context, scratch) {
-            Poll::Pending => false,
-            Poll::Ready(read) => {
-                self.pass_to_client(context, &scratch[..read]);
-                true
-            }
-        })
-    }
-
-    fn pass_to_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
-        if self.client.is_ended || self.client.is_broken {
-            self.unread_bytes += bytes.len();
-        }
-        if self.turn != Turn::Stream {
-            self.reply.follow(bytes);
-            if self.reply.take_file_wanted() && self.turn == Turn::Replying {
-                self.turn = Turn::File { is_empty: false };
-                self.renumbering
-                    .begin(self.reply.sequence().wrapping_add(1));
-            }
-            if self.turn == Turn::Authentication {
-                self.renumbering
-                    .begin(self.reply.sequence().wrapping_add(1));
-            }
-        }
-        self.client.send(context, bytes);
-        self.mind_reply();
-    }
-
-    /// Minds that the response may have come whole.
-    fn mind_reply(&mut self) {
-        if !matches!(self.turn, Turn::Replying | Turn::Authentication) || !self.reply.is_done() {
-            return;
-        }
-        self.turn = Turn::Command;
-        let has_failed = self.reply.has_failed();
-        let Afterwards {
-            prepares,
-            resets,
-            kills,
-        } = std::mem::take(&mut self.afterwards);
-        if let (Some(statement), Some(prepared)) = (self.reply.prepared(), prepares) {
-            self.statements.prepared(statement, prepared);
-        }
-        if resets && !has_failed {
-            self.statements.clear();
-        }
-        if let (Some(thread_id), false) = (kills, has_failed) {
-            self.shared.waits.cancel(thread_id);
-        }
-        if let Unit::Running(running) = &mut self.unit {
-            if has_failed {
-                running.fail();
-            }
-            if !self.reply.status().is_in_transaction()
-                && let Unit::Running(running) = std::mem::take(&mut self.unit)
-            {
-                running.finish();
-            }
-        }
-    }
-
-    // From the client to the backend.
-
-    fn relay_to_server(&mut self, context: &mut Context<'_>) -> Result<bool, Complaint> {
-        if self.server.poll_flush(context).is_pending() {
-            return Ok(false);
-        }
-        if !self.held.is_empty() && self.take_held(context)? {
-            return Ok(true);
-        }
-        let room = self.room();
-        if room == 0 {
-            return Ok(false);
-        }
-        if self.client.is_compressed() {
-            let plain_bytes_max = self.held.len() + room;
-            let polled = self
-                .client
-                .poll_decode(context, &mut self.held, plain_bytes_max);
-            return match polled {
-                Poll::Pending => Ok(false),
-                Poll::Ready(decoded) => decoded.map(|()| true).map_err(Complaint::malformed),
-            };
-        }
-        if self.client.is_ended {
-            return Ok(false);
-        }
-        with_scratch(
-            |scratch| match self.client.poll_read(context, &mut scratch[..room]) {
-                Poll::Pending => Ok(false),
-                Poll::Ready(read) if self.held.is_empty() => {
-                    let taken = self.pass_to_server(context, &mut scratch[..read])?;
-                    self.held.extend_from_slice(&scratch[taken..read]);
-                    Ok(true)
-                }
-                Poll::Ready(read) => {
-                    self.held.extend_from_slice(&scratch[..read]);
-                    Ok(true)
-                }
-            },
-        )
-    }
-
-    /// How much more is taken from the client, in bytes.
-    fn room(&self) -> usize {
-        let goes_through = match self.turn {
-            Turn::Command => self.unit.is_running() && self.held.is_empty(),
-            Turn::Waiting | Turn::Replying | Turn::Authentication => false,
-            _ => true,
-        };
-        if goes_through {
-            return SCRATCH_BYTES;
-        }
-        // A statement is read with its header and the byte that says that it is one.
-        let held_bytes_max = self.shared.config.limits.held_bytes_max + HEADER_BYTES + 1;
-        held_bytes_max
-            .saturating_sub(self.held.len())
-            .min(SCRATCH_BYTES)
-    }
-
-    /// Sends of what is held what may go on. False if nothing may.
-    fn take_held(&mut self, context: &mut Context<'_>) -> Result<bool, Complaint> {
-        let mut held = std::mem::take(&mut self.held);
-        let before = std::mem::discriminant(&self.turn);
-        let taken = self.pass_to_server(context, &mut held)?;
-        self.held = held;
-        if taken == self.held.len() {
-            // Not only emptied: an idle session keeps no memory.
-            self.held = Vec::new();
-        } else if taken > 0 {
-            self.held.drain(..taken);
-        }
-        Ok(taken > 0 || before != std::mem::discriminant(&self.turn))
-    }
-
-    /// Deals with the client's next bytes and returns how many of them are done with; the rest is
-    /// to be held.
-    fn pass_to_server(
-        &mut self,
-        context: &mut Context<'_>,
-        bytes: &mut [u8],
-    ) -> Result<usize, Complaint> {
-        let (mut sent, mut at) = (0, 0);
-        while at < bytes.len() {
-            match &self.turn {
-                Turn::Command => {
-                    // Renumbering begins anew with each command.
-                    if self.client.is_compressed() {
-                        self.send(context, &mut bytes[sent..at]);
-                        sent = at;
-                    }
-                    self.begin(context, &bytes[at..])?;
-                    if matches!(self.turn, Turn::Command) {
-                        break;
-                    }
-                }
-                // A number of 0 begins a command, which has to wait for the server's verdict.
-                Turn::Authentication
-                    if self.scanner.is_between_messages()
-                        && Header::first_of(&bytes[at..]).is_none_or(|next| next.sequence == 0) =>
-                {
-                    break;
-                }
-                Turn::Sending { .. } | Turn::File { .. } | Turn::Authentication => {
-                    self.forward(bytes, &mut at)?;
-                }
-                Turn::Dropping(_) => {
-                    self.send(context, &mut bytes[sent..at]);
-                    self.drop_command(context, bytes, &mut at);
-                    sent = at;
-                }
-                Turn::Stream => at = bytes.len(),
-                Turn::Waiting | Turn::Replying => break,
-            }
-        }
-        self.send(context, &mut bytes[sent..at]);
-        self.mind_reply();
-        Ok(at)
-    }
-
-    fn send(&mut self, context: &mut Context<'_>, bytes: &mut [u8]) {
-        if self.client.is_compressed() && self.turn != Turn::Stream {
-            self.renumbering.apply(bytes);
-        }
-        self.server.send(context, bytes);
-    }
-
-    /// Moves `at` over what goes on to the backend, up to the end of a message at most.
-    fn forward(&mut self, bytes: &[u8], at: &mut usize) -> Result<(), Complaint> {
-        let message_bytes_max = u64::from(self.shared.config.limits.message_bytes_max);
-        let is_end = loop {
-            match self.scanner.next(bytes, at) {
-                None => break false,
-                Some(Found::End) => break true,
-                Some(Found::Start { payload_bytes, .. }) => {
-                    if let Turn::File { is_empty } = &mut self.turn {
-                        *is_empty = payload_bytes == 0;
-                    }
-                }
-            }
-        };
-        if self.scanner.message_bytes() > message_bytes_max {
-            return Err(Complaint::too_long(message_bytes_max));
-        }
-        if is_end {
-            self.turn = match std::mem::replace(&mut self.turn, Turn::Replying) {
-                Turn::Sending { has_response: true } if self.reply.is_authentication() => {
-                    Turn::Authentication
-                }
-                Turn::Sending {
-                    has_response: false,
-                } => Turn::Command,
-                Turn::Sending { .. } | Turn::File { is_empty: true } => Turn::Replying,
-                other => other,
-            };
-        }
-        Ok(())
-    }
-
-    /// Drops the rest of a refused command, and says why when it has come whole.
-    fn drop_command(&mut self, context: &mut Context<'_>, bytes: &[u8], at: &mut usize) {
-        while let Some(found) = self.scanner.next(bytes, at) {
-            if found != Found::End {
-                continue;
-            }
-            if let Turn::Dropping(complaint) = std::mem::replace(&mut self.turn, Turn::Command) {
-                let sequence = self.scanner.sequence().wrapping_add(1);
-                self.client.send(context, &complaint.packet(sequence));
-            }
-            return;
-        }
-    }
-
-    // Commands.
-
-    /// Reads the command at the front of `bytes` and decides what becomes of it. Nothing, if it has
-    /// not come as far as is needed for that.
-    fn begin(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<(), Complaint> {
-        let Some(header) = Header::first_of(bytes) else {
-            return Ok(());
-        };
-        let limits = &self.shared.config.limits;
-        if header.payload_bytes > limits.message_bytes_max {
-            return Err(Complaint::too_long(limits.message_bytes_max.into()));
-        }
-        let payload_bytes = header.payload_bytes as usize;
-        let body = &bytes[HEADER_BYTES..];
-        let start = match body.first() {
-            None if payload_bytes > 0 => return Ok(()),
-            None => body,
-            Some(_) if payload_bytes == 0 => &[],
-            Some(&command) => {
-                let wanted = wanted_bytes(command, limits.held_bytes_max).min(payload_bytes);
-                match body.get(..wanted) {
-                    Some(start) => start,
-                    None => return Ok(()),
-                }
-            }
-        };
-        match Command::read(start, self.has_query_attributes) {
-            Command::Query(_) | Command::Execute(_) if self.unit.is_running() => {
-                self.go(Some(Shape::Results));
-            }
-            Command::Query(text) => {
-                let name = self.shared.name_of(text, &self.names.client());
-                self.work(context, &name);
-            }
-            Command::Execute(statement) => match self.statements.get(statement) {
-                Some(Prepared::Control) => self.go(Some(Shape::Results)),
-                Some(Prepared::Work(name)) => self.work(context, &name),
-                None => {
-                    let name = Arc::clone(&self.shared.unknown);
-                    self.work(context, &name);
-                }
-            },
-            Command::Prepare(text) => {
-                self.afterwards.prepares = Some(match control::read(text) {
-                    Control::Transaction => Prepared::Control,
-                    _ => Prepared::Work(self.shared.name_of(text, &self.names.client())),
-                });
-                self.go(Some(Shape::Prepare));
-            }
-            Command::Kill { thread_id, shape } => {
-                self.afterwards.kills = Some(thread_id);
-                self.go(Some(shape));
-            }
-            Command::Reset(shape) => {
-                self.afterwards.resets = true;
-                self.go(Some(shape));
-            }
-            Command::Close(statement) => {
-                self.statements.close(statement);
-                self.go(None);
-            }
-            Command::Control => self.go(Some(Shape::Results)),
-            Command::Other(shape) => self.go(Some(shape)),
-            Command::Unanswered => self.go(None),
-            Command::Stream => self.turn = Turn::Stream,
-        }
-        Ok(())
-    }
-
-    /// The command goes to the server.
-    fn go(&mut self, shape: Option<Shape>) {
-        if let Some(shape) = shape {
-            self.reply.expect(shape);
-        }
-        self.renumbering.begin(0);
-        self.turn = Turn::Sending {
-            has_response: shape.is_some(),
-        };
-    }
-
-    /// The command is work, which goes to the server when it is admitted.
-    fn work(&mut self, context: &mut Context<'_>, type_name: &str) {
-        let request_type = self.shared.gate.type_of(type_name);
-        let mut admission = Admission::ask(&self.shared.gate, request_type);
-        match admission.poll(context) {
-            Poll::Ready(Ok(admitted)) => {
-                self.unit = Unit::Running(Running::new(admitted));
-                self.go(Some(Shape::Results));
-            }
-            Poll::Ready(Err(refused)) => self.turn = Turn::Dropping(Complaint::from(&refused)),
-            Poll::Pending => {
-                self.handle.begin_waiting();
-                self.unit = Unit::Waiting(admission);
-                self.turn = Turn::Waiting;
-            }
-        }
-    }
-
-    /// Minds what the gate has decided. False if nothing has changed.
-    fn advance_unit(&mut self, context: &mut Context<'_>) -> bool {
-        let Unit::Waiting(admission) = &mut self.unit else {
-            return false;
-        };
-        let is_cancelled = !self.handle.is_waiting();
-        let answer = match admission.poll(context) {
-            _ if is_cancelled => Err(Complaint::interrupted()),
-            Poll::Pending => return false,
-            Poll::Ready(_) if !self.handle.end_waiting() => Err(Complaint::interrupted()),
-            Poll::Ready(answer) => answer.map_err(|refused| Complaint::from(&refused)),
-        };
-        self.unit = Unit::None;
-        match answer {
-            Ok(admitted) => {
-                self.unit = Unit::Running(Running::new(admitted));
-                self.go(Some(Shape::Results));
-            }
-            Err(complaint) => self.turn = Turn::Dropping(complaint),
-        }
-        true
     }
 }

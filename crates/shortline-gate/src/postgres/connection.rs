@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 
 use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
-use super::cancel::CancelKey;
+use super::cancel::key_of;
 use super::reply::Complaint;
 use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{ConnectError, Registration, Stream};
+use crate::relay::{ConnectError, Entry, Registration, Stream};
 
 /// How long a client is given to take the last that it is told.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ enum Began<'a> {
 struct Opened {
     session: Box<Session>,
     authenticated: Authenticated,
-    key: Option<CancelKey>,
+    entry: Option<Entry<Box<[u8]>>>,
 }
 
 /// Serves a connection until it ends.
@@ -92,10 +92,10 @@ async fn run(shared: &Shared, opened: Opened) {
     let Opened {
         mut session,
         authenticated,
-        key,
+        entry,
     } = opened;
     let end = relay(&mut session, authenticated).await;
-    drop(key);
+    drop(entry);
     let complaint = match end {
         End::ClientLeft | End::Closed | End::ServerLeft { was_told: true } => return,
         End::ServerLeft { was_told: false } => Complaint::new(
@@ -243,7 +243,7 @@ fn opened(
     let key = authenticated.key.as_deref();
     Opened {
         session: Box::new(session),
-        key: key.map(|key| shared.cancel_keys.register(key, handle)),
+        entry: key.map(|key| shared.waits.register(key.into(), handle)),
         authenticated,
     }
 }
@@ -251,7 +251,7 @@ fn opened(
 /// Sends a cancel request on, unless what it is for waits here. The client takes the connection's
 /// end for the request's, so the backend's is waited for.
 async fn cancel(shared: &Shared, packet: &[u8]) -> Result<(), ServerError> {
-    if shared.cancel_keys.cancel_waiting(packet) {
+    if key_of(packet).is_some_and(|key| shared.waits.cancel(key)) {
         return Ok(());
     }
     let mut server = connect(shared).await?;

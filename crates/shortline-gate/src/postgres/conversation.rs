@@ -46,6 +46,9 @@ impl Status {
 #[error("more than {0} Sync and CopyDone messages inside one COPY")]
 pub struct CopyError(usize);
 
+/// Room for so many marks, of a byte each, is kept.
+const KEPT_MARKS: usize = 8;
+
 /// What was sent, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
@@ -163,7 +166,9 @@ impl Conversation {
         // What is left of a COPY's data that nobody wants, the backend drops.
         let is_answer = |mark: &Mark| matches!(mark, Mark::Query | Mark::Sync);
         if !self.is_unsynced && !self.marks.iter().any(is_answer) {
-            self.marks = VecDeque::new();
+            self.marks.clear();
+            // An idle session keeps next to no memory, and a busy one does not ask for it anew.
+            self.marks.shrink_to(KEPT_MARKS);
         }
     }
 

@@ -40,7 +40,6 @@ pub mod messages;
 pub mod opening;
 pub mod reply;
 mod session;
-mod side;
 pub mod startup;
 pub mod statements;
 mod unit;
@@ -56,9 +55,8 @@ use tokio::net::TcpListener;
 use crate::Gate;
 use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Registry, Upstream};
+use crate::relay::{self, Limits, Registry, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
-use cancel::CancelKeys;
 use control::is_transaction_control;
 use statements::Prepared;
 
@@ -133,7 +131,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let shared = Arc::new(Shared {
-        cancel_keys: Arc::default(),
+        waits: Arc::default(),
         gate,
         config,
     });
@@ -152,7 +150,8 @@ pub async fn run(
 struct Shared {
     config: PostgresConfig,
     gate: Gate,
-    cancel_keys: Arc<CancelKeys>,
+    /// By the keys that cancel requests name.
+    waits: Arc<Waits<Box<[u8]>>>,
 }
 
 impl Shared {

@@ -19,14 +19,13 @@ use std::task::{Context, Poll};
 
 use super::Shared;
 use super::conversation::{Conversation, CopyError};
-use super::frame::FrameError;
+use super::frame::{FrameError, Scanner};
 use super::opening::OpeningError;
 use super::reply::Complaint;
-use super::side::Side;
 use super::statements::Statements;
 use super::unit::Unit;
 use crate::classify::ClientNames;
-use crate::relay::{Handle, Order, Stream};
+use crate::relay::{Handle, Order, Side, Stream};
 
 /// What a backend may go on sending to a client that has left, before it is left too; so that a
 /// statement that only produces rows does not go on for nobody.
@@ -73,6 +72,24 @@ enum Dropping {
     UntilSync,
 }
 
+/// In which directions something may be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Directions {
+    to_client: bool,
+    to_server: bool,
+}
+
+impl Directions {
+    const NONE: Self = Self {
+        to_client: false,
+        to_server: false,
+    };
+    const BOTH: Self = Self {
+        to_client: true,
+        to_server: true,
+    };
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub struct Session {
@@ -83,6 +100,9 @@ pub struct Session {
     is_gated: bool,
     client: Side,
     server: Side,
+    /// Where in the messages of each of them what comes is.
+    from_client: Scanner,
+    from_server: Scanner,
     conversation: Conversation,
     statements: Statements,
     unit: Unit,
@@ -119,8 +139,10 @@ impl Session {
             handle: Arc::clone(handle),
             names,
             is_gated,
-            client: Side::new(client, limits.message_bytes_max),
-            server: Side::new(server, limits.message_bytes_max),
+            client: Side::new(client),
+            server: Side::new(server),
+            from_client: Scanner::new(limits.message_bytes_max),
+            from_server: Scanner::new(limits.message_bytes_max),
             conversation: Conversation::new(limits.pipelined_max),
             statements: Statements::new(limits.statements_max),
             unit: Unit::None,
@@ -159,39 +181,44 @@ impl Session {
     pub fn into_client(self) -> Option<Stream> {
         let is_listening = !self.client.is_broken
             && self.client.has_taken_all()
-            && self.server.scanner.is_between_messages();
+            && self.from_server.is_between_messages();
         is_listening.then(|| self.client.into_stream())
     }
 
     /// Relays until the session ends.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         self.handle.register(context.waker());
-        loop {
-            let moved = match self.turn(context) {
-                Ok(moved) => moved,
+        let mut next = Directions::BOTH;
+        while next != Directions::NONE {
+            next = match self.turn(context, next) {
+                Ok(next) => next,
                 Err(end) => return Poll::Ready(end),
             };
             if let Some(end) = self.end(context) {
                 return Poll::Ready(end);
-            }
-            if !moved {
-                break;
             }
         }
         self.mind_pause();
         Poll::Pending
     }
 
-    /// Moves what can be moved now, once in each direction. False if nothing could.
-    fn turn(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
-        let from_server = self
-            .relay_to_client(context)
-            .map_err(|fault| server_fault(&fault))?;
+    /// Moves what can be moved now, once in each of these directions. Returns those in which more
+    /// may be moved at once: what comes from the backend may let the client go on, but not the
+    /// other way round, since an answer takes longer than this.
+    fn turn(&mut self, context: &mut Context<'_>, now: Directions) -> Result<Directions, End> {
+        let from_server = now.to_client
+            && self
+                .relay_to_client(context)
+                .map_err(|fault| server_fault(&fault))?;
         let decided = self.advance_unit(context);
-        let from_client = self
-            .relay_to_server(context)
-            .map_err(|fault| client_fault(&fault))?;
-        Ok(from_server | decided | from_client)
+        let from_client = (now.to_server || from_server || decided)
+            && self
+                .relay_to_server(context)
+                .map_err(|fault| client_fault(&fault))?;
+        Ok(Directions {
+            to_client: from_server || decided,
+            to_server: from_client || decided,
+        })
     }
 
     /// Whether it is over, and how.
@@ -233,7 +260,7 @@ impl Session {
             && self.held.is_empty()
             && self.passing == 0
             && self.conversation.is_over()
-            && self.server.scanner.is_between_messages()
+            && self.from_server.is_between_messages()
     }
 
     /// The unit is paused while the backend waits for the client: between two statements of a

@@ -1,4 +1,4 @@
-//! Accepts connections on one thread a processor, and ends them when the relay is to end.
+//! Accepts connections on several threads, and ends them when the relay is to end.
 
 use std::future::Future;
 use std::io;
@@ -91,7 +91,8 @@ impl Worker {
         F: Future<Output = ()> + Send + 'static,
     {
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
+            .enable_io()
+            .enable_time()
             .build()?;
         runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener.try_clone()?)?;

@@ -5,12 +5,14 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`serve`] | accepts on one thread a processor, counts connections, ends them |
+//! | [`serve`] | accepts on several threads, counts connections, ends them |
 //! | [`Stream`] | a socket, with TLS or without |
+//! | [`Side`] | one of the two of a session, with what it has not taken yet |
 //! | [`tls`] | certificates towards clients, checks of the backend's |
 //! | [`Upstream`] | connects to the backend within a limit of time |
 //! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
-//! | [`Admission`], [`Running`] | a transaction that asks the gate, and one that runs |
+//! | [`Admission`], [`Running`] | a transaction that waits for admission, and one that runs |
+//! | [`Waits`] | whose wait a cancel request or a KILL ends |
 //! | [`Registry`], [`Handle`] | the open connections, and what they are told from outside |
 //!
 //! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
@@ -19,15 +21,19 @@ mod limits;
 mod listener;
 mod outbox;
 mod registry;
+mod side;
 mod stream;
 pub mod tls;
 mod unit;
 mod upstream;
+mod waits;
 
 pub use limits::Limits;
 pub use listener::serve;
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
 pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
+pub use side::{LINGER_TIME_MAX, Side, hear_out};
 pub use stream::Stream;
-pub use unit::{Admission, Running};
+pub use unit::{Admission, Answer, Running};
 pub use upstream::{ConnectError, Upstream};
+pub use waits::{Entry, Waits};

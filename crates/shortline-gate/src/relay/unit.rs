@@ -2,23 +2,35 @@
 //! what is known of it while it runs.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::{Admitted, Gate, Outcome, Refused, TypeId};
+use crate::{Admitted, Asked, Gate, Outcome, Refused, TypeId, Wait};
 
-/// A question to the gate.
-pub struct Admission(Pin<Box<dyn Future<Output = Result<Admitted, Refused>> + Send>>);
+/// A transaction that waits for admission.
+pub struct Admission(Wait);
 
 impl Admission {
-    /// Asks.
-    pub fn ask(gate: &Gate, request_type: TypeId) -> Self {
-        let gate = gate.clone();
-        Self(Box::pin(async move { gate.admit(request_type).await }))
+    /// Asks the gate, for a task that is to be woken when a wait is over.
+    ///
+    /// # Errors
+    /// [`Refused`] if it may not even wait.
+    pub fn ask(
+        gate: &Gate,
+        request_type: TypeId,
+        context: &mut Context<'_>,
+    ) -> Result<Answer, Refused> {
+        let mut admission = match gate.ask(request_type)? {
+            Asked::Admitted(admitted) => return Ok(Answer::Runs(Running::new(admitted))),
+            Asked::Waits(wait) => Self(wait),
+        };
+        // Between the question and now it may have been its turn.
+        Ok(match admission.poll(context) {
+            Poll::Ready(answer) => Answer::Runs(Running::new(answer?)),
+            Poll::Pending => Answer::Waits(admission),
+        })
     }
 
-    /// The answer, if there is one.
+    /// The end of the wait, if it has come.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Admitted, Refused>> {
         self.0.as_mut().poll(context)
     }
@@ -28,6 +40,15 @@ impl fmt::Debug for Admission {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Admission")
     }
+}
+
+/// What becomes of a transaction.
+#[derive(Debug)]
+pub enum Answer {
+    /// It runs.
+    Runs(Running),
+    /// It waits.
+    Waits(Admission),
 }
 
 /// A transaction that the backend works on.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::gated::{Gated, PATIENCE, narrow};
 use crate::raw::{DEPRECATE_EOF, MYSQL, PLAIN, Raw, code, packet};
@@ -169,6 +169,32 @@ async fn a_backend_that_is_killed_is_found_again() {
     let answer: Option<u8> = conn.query_first("SELECT 1").await.unwrap();
     assert_eq!(answer, Some(1));
     gated.until_empty().await;
+}
+
+/// A server's kernel that has forgotten the first connection: it stays open, and nobody greets.
+#[tokio::test]
+async fn a_connection_that_nobody_greets_is_made_anew() {
+    let Some(server) = shared() else { return };
+    let forgetful = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = forgetful.local_addr().unwrap();
+    let backend = server.address;
+    let passing = tokio::spawn(async move {
+        let _forgotten = forgetful.accept().await.unwrap();
+        let (mut second, _) = forgetful.accept().await.unwrap();
+        let mut backend = TcpStream::connect(backend).await.unwrap();
+        tokio::io::copy_bidirectional(&mut second, &mut backend)
+            .await
+            .unwrap();
+    });
+    let gated = Gated::with(address, narrow(), |config| {
+        config.limits.connect_time_max = Duration::from_millis(300);
+    })
+    .await;
+    let mut conn = gated.connect().await;
+    let answer: Option<u8> = conn.query_first("SELECT 1").await.unwrap();
+    assert_eq!(answer, Some(1));
+    conn.disconnect().await.unwrap();
+    passing.await.unwrap();
 }
 
 #[tokio::test]

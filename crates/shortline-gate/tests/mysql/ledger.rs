@@ -59,13 +59,14 @@ async fn relay_process() {
 }
 
 /// A relay in a process of its own, which can be killed.
-struct Process {
-    address: SocketAddr,
-    child: Child,
+pub struct Process {
+    pub address: SocketAddr,
+    pub child: Child,
 }
 
 impl Process {
-    async fn start(backend: SocketAddr) -> Self {
+    /// One before `backend`.
+    pub async fn start(backend: SocketAddr) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
@@ -86,7 +87,8 @@ impl Process {
         Self { address, child }
     }
 
-    fn kill(&mut self) {
+    /// Ends it at once.
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

@@ -7,7 +7,7 @@ use mysql_async::prelude::*;
 use shortline_gate::{Admitted, GateConfig, Outcome};
 use tokio::sync::mpsc;
 
-use crate::gated::{Gated, admission, code, narrow};
+use crate::gated::{Gated, PATIENCE, admission, code, narrow};
 use crate::raw::{self, DEPRECATE_EOF, MYSQL, PLAIN, Raw};
 use crate::server::{client, shared};
 
@@ -191,10 +191,17 @@ async fn kill_does_not_wait() {
         (victim, killed)
     });
     gated.until("running", |now| now.running == 1).await;
-    // It has come to the backend when that shows it.
-    while !server.query("SHOW PROCESSLIST").contains("SLEEP(60)") {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    // A backend shows a statement before it executes it, and what is killed then may not notice; it
+    // sleeps when that is its state.
+    let sleeping = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state = 'User sleep'"
+    );
+    let asleep = async {
+        while server.query(&sleeping) != "1\n" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asleep).await.unwrap();
     killer.query_drop(format!("KILL QUERY {id}")).await.unwrap();
     let (mut victim, killed) = runs.await.unwrap();
     assert_eq!(code(&killed.unwrap_err()), Some(1317));

@@ -135,7 +135,7 @@ pub struct GateOptions {
     /// Prepared statements of a connection whose type is remembered [default: 512]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub statements_max: Option<NonZeroUsize>,
-    /// Threads that relay [default: one a processor]
+    /// Threads that relay [default: one for two processors]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub threads: Option<NonZeroUsize>,
     /// Time that transactions under way have left after SIGTERM [default: 30s]

@@ -36,7 +36,7 @@ impl Session {
                 true
             }
             Unit::Refused(complaint)
-                if self.conversation.is_answered() && self.server.scanner.is_between_messages() =>
+                if self.conversation.is_answered() && self.from_server.is_between_messages() =>
             {
                 let complaint = complaint.clone();
                 if self.conversation.status() == Status::Open {
@@ -58,7 +58,7 @@ impl Session {
     fn tell_wait(&mut self, context: &mut Context<'_>, waited: Duration) {
         let wanted = self.shared.config.notice_after;
         let is_long = wanted.is_some_and(|notice_after| waited >= notice_after);
-        if is_long && self.server.scanner.is_between_messages() {
+        if is_long && self.from_server.is_between_messages() {
             let text = format!("waited {} ms for admission", waited.as_millis());
             self.client.send(context, &notice(&text));
         }

@@ -53,7 +53,7 @@ impl Session {
         let mut at = 0;
         // Of ReadyForQuery the status is wanted.
         let wanted = |tag| usize::from(tag == b'Z');
-        while let Some(message) = self.server.scanner.next(bytes, &mut at, wanted)? {
+        while let Some(message) = self.from_server.next(bytes, &mut at, wanted)? {
             let (tag, status) = (message.tag, message.start.first().copied());
             self.was_told = tag == b'E';
             match (tag, status) {
@@ -67,7 +67,7 @@ impl Session {
                 _ => self.conversation.received(tag),
             }
         }
-        self.server.scanner.forget();
+        self.from_server.forget();
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Session {
     pub(super) fn finish_if_over(&mut self) {
         if self.unit.is_running()
             && self.conversation.is_over()
-            && self.client.scanner.is_between_messages()
+            && self.from_client.is_between_messages()
             && let Unit::Running(running) = std::mem::take(&mut self.unit)
         {
             running.finish();

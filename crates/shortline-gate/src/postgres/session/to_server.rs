@@ -10,7 +10,7 @@ use crate::postgres::opening::{Opening, Reader, Work};
 use crate::postgres::reply::{Complaint, ready_for_query};
 use crate::postgres::unit::Unit;
 use crate::postgres::{PREPARATION, UNKNOWN};
-use crate::relay::{Admission, Running, SCRATCH_BYTES, with_scratch};
+use crate::relay::{Admission, Answer, SCRATCH_BYTES, with_scratch};
 
 /// A Close's kind and name, with a name of the longest that is kept.
 const NAME_BYTES: usize = 65;
@@ -138,14 +138,13 @@ impl Session {
             Work::Unknown => UNKNOWN,
         };
         let request_type = self.shared.gate.type_of(name);
-        let mut admission = Admission::ask(&self.shared.gate, request_type);
-        self.unit = match admission.poll(context) {
-            Poll::Ready(Ok(admitted)) => Unit::Running(Running::new(admitted)),
-            Poll::Ready(Err(refused)) => Unit::Refused(Complaint::from(&refused)),
-            Poll::Pending => {
+        self.unit = match Admission::ask(&self.shared.gate, request_type, context) {
+            Ok(Answer::Runs(running)) => Unit::Running(running),
+            Ok(Answer::Waits(admission)) => {
                 self.handle.begin_waiting();
                 Unit::Waiting(admission)
             }
+            Err(refused) => Unit::Refused(Complaint::from(&refused)),
         };
     }
 
@@ -175,13 +174,13 @@ impl Session {
             _ => 0,
         };
         loop {
-            self.client.scanner.skip_body(bytes, at);
+            self.from_client.skip_body(bytes, at);
             self.is_throttled |= self.conversation.is_full();
-            if self.is_throttled && self.client.scanner.is_between_messages() {
+            if self.is_throttled && self.from_client.is_between_messages() {
                 return Ok(());
             }
-            let Some(message) = self.client.scanner.next(bytes, at, wanted)? else {
-                self.client.scanner.forget();
+            let Some(message) = self.from_client.next(bytes, at, wanted)? else {
+                self.from_client.forget();
                 return Ok(());
             };
             self.conversation.sent(message.tag)?;
@@ -209,12 +208,12 @@ impl Session {
         bytes: &[u8],
         at: &mut usize,
     ) -> Result<(), Fault> {
-        while self.client.scanner.skip_body(bytes, at) {
+        while self.from_client.skip_body(bytes, at) {
             if self.dropping == Dropping::Rest {
                 self.dropping = Dropping::Nothing;
                 return Ok(());
             }
-            let Some(message) = self.client.scanner.next(bytes, at, |_| 0)? else {
+            let Some(message) = self.from_client.next(bytes, at, |_| 0)? else {
                 return Ok(());
             };
             match (self.dropping, message.tag) {

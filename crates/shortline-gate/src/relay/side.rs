@@ -1,20 +1,25 @@
-//! One side of a session: its socket, what it has not taken yet, and where in its messages it is.
+//! One side of a session: its socket and what it has not taken yet.
 
+use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::frame::Scanner;
-use crate::relay::{Outbox, Stream};
+use super::{Outbox, Stream};
 
-/// See the module's text. Errors of a socket are no more than its end, in the direction they are of.
+/// How long somebody is given to take the last that it is told.
+pub const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+/// What it may still say meanwhile, in bytes.
+const LINGER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A side. Errors of its socket are no more than its end, in the direction they are of.
 #[derive(Debug)]
 pub struct Side {
     stream: Stream,
     outbox: Outbox,
-    /// Where in the messages that come from it.
-    pub scanner: Scanner,
     /// Nothing more comes from it.
     pub is_ended: bool,
     /// It takes nothing more.
@@ -22,12 +27,11 @@ pub struct Side {
 }
 
 impl Side {
-    /// A side at the beginning of its messages.
-    pub fn new(stream: Stream, message_bytes_max: u32) -> Self {
+    /// A side of which nothing has come.
+    pub fn new(stream: Stream) -> Self {
         Self {
             stream,
             outbox: Outbox::default(),
-            scanner: Scanner::new(message_bytes_max),
             is_ended: false,
             is_broken: false,
         }
@@ -76,8 +80,34 @@ impl Side {
             .map(|_| ())
     }
 
+    /// Ends the connection so that what was said last arrives: what the other has sent meanwhile
+    /// must be read, or the kernel's reset overtakes it.
+    pub async fn close(mut self) {
+        if self.is_ended || self.is_broken {
+            return;
+        }
+        let closing = async {
+            poll_fn(|context| self.poll_flush(context)).await;
+            hear_out(&mut self.stream).await
+        };
+        // It is over either way.
+        let _ = tokio::time::timeout(LINGER_TIME_MAX, closing).await;
+    }
+
     fn give_up(&mut self) {
         self.is_broken = true;
         self.outbox = Outbox::default();
     }
+}
+
+/// Says that nothing more will be sent, and reads what still comes.
+///
+/// # Errors
+/// Those of the socket.
+pub async fn hear_out(stream: &mut Stream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut rest = stream.take(LINGER_BYTES_MAX);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink())
+        .await
+        .map(|_| ())
 }

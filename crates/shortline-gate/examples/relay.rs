@@ -1,0 +1,48 @@
+//! A relay to measure, without the command line around it:
+//! `relay (postgres|mysql) LISTEN UPSTREAM [CAPACITY [THREADS]]`, where CAPACITY is `off` or a time.
+//! All statements are of one type. It ends with the first line of its input.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use shortline_gate::classify::{Classify, Client};
+use shortline_gate::mysql::{self, MysqlConfig};
+use shortline_gate::postgres::{self, PostgresConfig};
+use shortline_gate::relay::Limits;
+use shortline_gate::{Gate, GateConfig};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [kind, listen, upstream, rest @ ..] = arguments.as_slice() else {
+        return Err("usage: relay (postgres|mysql) LISTEN UPSTREAM [CAPACITY [THREADS]]".into());
+    };
+    let mut config = GateConfig::default();
+    if let [capacity, ..] = rest {
+        config.admission.capacity = capacity.parse()?;
+    }
+    let mut limits = Limits::default();
+    if let [_, threads] = rest {
+        limits.workers = threads.parse()?;
+    }
+    let gate = Gate::new(config);
+    let upstream = upstream.parse()?;
+    let statement: Arc<str> = "statement".into();
+    let classify: Classify = Arc::new(move |_: &[u8], _: &Client<'_>| Arc::clone(&statement));
+    let listener = TcpListener::bind(listen).await?;
+    let end_of_input = async {
+        let _ = tokio::io::stdin().read_u8().await;
+    };
+    if kind == "mysql" {
+        let mut config = MysqlConfig::new(upstream, classify);
+        config.limits = limits;
+        mysql::run(listener, config, gate, end_of_input).await?;
+    } else {
+        let mut config = PostgresConfig::new(upstream, classify);
+        config.limits = limits;
+        postgres::run(listener, config, gate, end_of_input).await?;
+    }
+    Ok(())
+}

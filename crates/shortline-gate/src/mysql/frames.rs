@@ -1,0 +1,55 @@
+//! A client that compresses: what is said to it goes into frames, and what it says comes in such
+//! ([`super::compress`]).
+
+use std::task::{Context, Poll, ready};
+
+use super::compress::{CompressionError, Decoder, Sequence, encode};
+use crate::relay::{Side, with_scratch};
+
+/// What is known of the frames between a client and the gate.
+#[derive(Debug, Default)]
+pub struct Frames {
+    decoder: Decoder,
+    sequence: Sequence,
+}
+
+impl Frames {
+    /// Takes bytes that came before.
+    pub fn take(&mut self, bytes: &[u8]) {
+        self.decoder.take(bytes);
+    }
+
+    /// Sends `bytes` to the client, or has it keep what it does not take now.
+    pub fn send(&mut self, client: &mut Side, context: &mut Context<'_>, bytes: &[u8]) {
+        if !client.is_broken && !bytes.is_empty() {
+            client.send(context, &encode(bytes, &mut self.sequence));
+        }
+    }
+
+    /// Decodes what comes next to the end of `plain`, which may have `plain_bytes_max` bytes then.
+    /// Ready when something has come.
+    ///
+    /// # Errors
+    /// [`CompressionError`]
+    pub fn poll_decode(
+        &mut self,
+        client: &mut Side,
+        context: &mut Context<'_>,
+        plain: &mut Vec<u8>,
+        plain_bytes_max: usize,
+    ) -> Poll<Result<(), CompressionError>> {
+        let Self { decoder, sequence } = self;
+        if decoder.decode(plain, plain_bytes_max, sequence)? {
+            return Poll::Ready(Ok(()));
+        }
+        if client.is_ended {
+            return Poll::Pending;
+        }
+        ready!(with_scratch(|scratch| {
+            client
+                .poll_read(context, scratch)
+                .map(|read| decoder.take(&scratch[..read]))
+        }));
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,138 @@
+//! Commands: what each asks for, and whether it goes to the server, waits or is refused.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::{Session, Turn};
+use crate::mysql::command::{Command, wanted_bytes};
+use crate::mysql::complaint::Complaint;
+use crate::mysql::control::{self, Control};
+use crate::mysql::packet::{HEADER_BYTES, Header};
+use crate::mysql::reply::Shape;
+use crate::mysql::statements::Prepared;
+use crate::mysql::unit::Unit;
+use crate::relay::{Admission, Answer, Running};
+
+impl Session {
+    /// Reads the command at the front of `bytes` and decides what becomes of it. Nothing, if it has
+    /// not come as far as is needed for that.
+    pub(super) fn begin(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Result<(), Complaint> {
+        let Some(header) = Header::first_of(bytes) else {
+            return Ok(());
+        };
+        let limits = &self.shared.config.limits;
+        if header.payload_bytes > limits.message_bytes_max {
+            return Err(Complaint::too_long(limits.message_bytes_max.into()));
+        }
+        let payload_bytes = header.payload_bytes as usize;
+        let body = &bytes[HEADER_BYTES..];
+        let start = match body.first() {
+            None if payload_bytes > 0 => return Ok(()),
+            None => body,
+            Some(_) if payload_bytes == 0 => &[],
+            Some(&command) => {
+                let wanted = wanted_bytes(command, limits.held_bytes_max).min(payload_bytes);
+                match body.get(..wanted) {
+                    Some(start) => start,
+                    None => return Ok(()),
+                }
+            }
+        };
+        match Command::read(start, self.has_query_attributes) {
+            Command::Query(_) | Command::Execute(_) if self.unit.is_running() => {
+                self.go(Some(Shape::Results));
+            }
+            Command::Query(text) => {
+                let name = self.shared.name_of(text, &self.names.client());
+                self.work(context, &name);
+            }
+            Command::Execute(statement) => match self.statements.get(statement) {
+                Some(Prepared::Control) => self.go(Some(Shape::Results)),
+                Some(Prepared::Work(name)) => self.work(context, &name),
+                None => {
+                    let name = Arc::clone(&self.shared.unknown);
+                    self.work(context, &name);
+                }
+            },
+            Command::Prepare(text) => {
+                self.afterwards.prepares = Some(match control::read(text) {
+                    Control::Transaction => Prepared::Control,
+                    _ => Prepared::Work(self.shared.name_of(text, &self.names.client())),
+                });
+                self.go(Some(Shape::Prepare));
+            }
+            Command::Kill { thread_id, shape } => {
+                self.afterwards.kills = Some(thread_id);
+                self.go(Some(shape));
+            }
+            Command::Reset(shape) => {
+                self.afterwards.resets = true;
+                self.go(Some(shape));
+            }
+            Command::Close(statement) => {
+                self.statements.close(statement);
+                self.go(None);
+            }
+            Command::Control => self.go(Some(Shape::Results)),
+            Command::Other(shape) => self.go(Some(shape)),
+            Command::Unanswered => self.go(None),
+            Command::Stream => self.turn = Turn::Stream,
+        }
+        Ok(())
+    }
+
+    /// The command goes to the server.
+    fn go(&mut self, shape: Option<Shape>) {
+        if let Some(shape) = shape {
+            self.reply.expect(shape);
+        }
+        self.renumbering.begin(0);
+        self.turn = Turn::Sending {
+            has_response: shape.is_some(),
+        };
+    }
+
+    /// The command is work, which goes to the server when it is admitted.
+    fn work(&mut self, context: &mut Context<'_>, type_name: &str) {
+        let request_type = self.shared.gate.type_of(type_name);
+        match Admission::ask(&self.shared.gate, request_type, context) {
+            Ok(Answer::Runs(running)) => {
+                self.unit = Unit::Running(running);
+                self.go(Some(Shape::Results));
+            }
+            Ok(Answer::Waits(admission)) => {
+                self.handle.begin_waiting();
+                self.unit = Unit::Waiting(admission);
+                self.turn = Turn::Waiting;
+            }
+            Err(refused) => self.turn = Turn::Dropping(Complaint::from(&refused)),
+        }
+    }
+
+    /// Minds what the gate has decided. False if nothing has changed.
+    pub(super) fn advance_unit(&mut self, context: &mut Context<'_>) -> bool {
+        let Unit::Waiting(admission) = &mut self.unit else {
+            return false;
+        };
+        let is_cancelled = !self.handle.is_waiting();
+        let answer = match admission.poll(context) {
+            _ if is_cancelled => Err(Complaint::interrupted()),
+            Poll::Pending => return false,
+            Poll::Ready(_) if !self.handle.end_waiting() => Err(Complaint::interrupted()),
+            Poll::Ready(answer) => answer.map_err(|refused| Complaint::from(&refused)),
+        };
+        self.unit = Unit::None;
+        match answer {
+            Ok(admitted) => {
+                self.unit = Unit::Running(Running::new(admitted));
+                self.go(Some(Shape::Results));
+            }
+            Err(complaint) => self.turn = Turn::Dropping(complaint),
+        }
+        true
+    }
+}

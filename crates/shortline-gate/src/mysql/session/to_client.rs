@@ -1,0 +1,86 @@
+//! From the backend to the client: every message goes on as it is; where a response ends, and with it
+//! the unit, is noticed.
+
+use std::task::{Context, Poll};
+
+use super::{Afterwards, Session, Turn};
+use crate::mysql::unit::Unit;
+use crate::relay::with_scratch;
+
+impl Session {
+    pub(super) fn relay_to_client(&mut self, context: &mut Context<'_>) -> bool {
+        if self.client.poll_flush(context).is_pending() || self.server.is_ended {
+            return false;
+        }
+        with_scratch(|scratch| match self.server.poll_read(context, scratch) {
+            Poll::Pending => false,
+            Poll::Ready(read) => {
+                self.pass_to_client(context, &scratch[..read]);
+                true
+            }
+        })
+    }
+
+    fn pass_to_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+        if self.client.is_ended || self.client.is_broken {
+            self.unread_bytes += bytes.len();
+        }
+        if self.turn != Turn::Stream {
+            self.reply.follow(bytes);
+            if self.reply.take_file_wanted() && self.turn == Turn::Replying {
+                self.turn = Turn::File { is_empty: false };
+                self.renumbering
+                    .begin(self.reply.sequence().wrapping_add(1));
+            }
+            if self.turn == Turn::Authentication {
+                self.renumbering
+                    .begin(self.reply.sequence().wrapping_add(1));
+            }
+        }
+        self.send_to_client(context, bytes);
+        self.mind_reply();
+    }
+
+    /// Minds that the response may have come whole.
+    pub(super) fn mind_reply(&mut self) {
+        if !matches!(self.turn, Turn::Replying | Turn::Authentication) || !self.reply.is_done() {
+            return;
+        }
+        self.turn = Turn::Command;
+        let has_failed = self.reply.has_failed();
+        let Afterwards {
+            prepares,
+            resets,
+            kills,
+        } = std::mem::take(&mut self.afterwards);
+        if let (Some(statement), Some(prepared)) = (self.reply.prepared(), prepares) {
+            self.statements.prepared(statement, prepared);
+        }
+        if resets && !has_failed {
+            self.statements.clear();
+        }
+        if let (Some(thread_id), false) = (kills, has_failed) {
+            // The backend lets the client do this. Of a statement that still waits here it knows
+            // nothing. (A connection that it kills it closes, which ends a wait, too.)
+            self.shared.waits.cancel(&thread_id);
+        }
+        if let Unit::Running(running) = &mut self.unit {
+            if has_failed {
+                running.fail();
+            }
+            if !self.reply.status().is_in_transaction()
+                && let Unit::Running(running) = std::mem::take(&mut self.unit)
+            {
+                running.finish();
+            }
+        }
+    }
+
+    /// Sends the client what it gets, in frames if it compresses.
+    pub(super) fn send_to_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+        match &mut self.frames {
+            Some(frames) => frames.send(&mut self.client, context, bytes),
+            None => self.client.send(context, bytes),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which session waits for admission, by the key that a client names it by to end its statement:
+//! PostgreSQL's cancel key, MySQL's connection number.
+//!
+//! The backend's own keys go to the clients, so what names one means the same to both. Of a
+//! statement that still waits here the backend knows nothing, and the wait is ended by the gate.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Handle;
+
+/// All sessions.
+#[derive(Debug)]
+pub struct Waits<Key>(Mutex<HashMap<Key, Arc<Handle>>>);
+
+/// A session's entry, forgotten when dropped.
+#[derive(Debug)]
+pub struct Entry<Key: Eq + Hash> {
+    waits: Arc<Waits<Key>>,
+    key: Key,
+    handle: Arc<Handle>,
+}
+
+impl<Key> Default for Waits<Key> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<Key: Clone + Eq + Hash> Waits<Key> {
+    /// The backend gave a session this key.
+    pub fn register(self: &Arc<Self>, key: Key, handle: &Arc<Handle>) -> Entry<Key> {
+        self.0.lock().insert(key.clone(), Arc::clone(handle));
+        Entry {
+            waits: Arc::clone(self),
+            key,
+            handle: Arc::clone(handle),
+        }
+    }
+
+    /// Ends the session's wait. False if it does not wait.
+    pub fn cancel<Q>(&self, key: &Q) -> bool
+    where
+        Key: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let handle = self.0.lock().get(key).cloned();
+        handle.is_some_and(|handle| handle.cancel_waiting())
+    }
+}
+
+impl<Key: Eq + Hash> Drop for Entry<Key> {
+    fn drop(&mut self) {
+        let mut sessions = self.waits.0.lock();
+        // A backend that was started anew may have given the same key to another.
+        let is_this = |handle: &Arc<Handle>| Arc::ptr_eq(handle, &self.handle);
+        if sessions.get(&self.key).is_some_and(is_this) {
+            sessions.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_ended_by_its_key_only() {
+        let waits = Arc::new(Waits::default());
+        let (first, second) = (Arc::new(Handle::default()), Arc::new(Handle::default()));
+        let entry = waits.register(1, &first);
+        assert!(!waits.cancel(&1));
+        first.begin_waiting();
+        assert!(!waits.cancel(&2));
+        assert!(first.is_waiting());
+        assert!(waits.cancel(&1));
+        assert!(!first.is_waiting());
+        let again = waits.register(1, &second);
+        drop(entry);
+        second.begin_waiting();
+        assert!(waits.cancel(&1));
+        drop(again);
+        assert!(waits.0.lock().is_empty());
+    }
+}

@@ -2,14 +2,14 @@
 
 mod estimates;
 mod history;
-mod metrics;
+pub mod metrics;
 pub mod options;
 mod page;
 mod relays;
 mod running;
-mod settings;
+pub mod settings;
 mod show;
-mod status;
+pub mod status;
 
 use std::path::PathBuf;
 

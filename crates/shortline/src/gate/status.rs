@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use serde::Serialize;
 use shortline_gate::relay::ConnectionCounts;
-use shortline_gate::{Gate, GateSnapshot};
+use shortline_gate::{Gate, GateConfig, GateSnapshot};
+use shortline_sched::admission::Order;
 
 use super::history::{History, Sample};
+use super::options::PolicyName;
 use super::settings::Settings;
 use super::{metrics, page};
 use crate::admin::{Page, Pages};
@@ -50,6 +52,14 @@ pub struct Told {
     pub listen: Vec<String>,
     /// Where the backend listens.
     pub upstream: String,
+    /// Who is admitted when.
+    #[serde(flatten)]
+    pub admission: AdmissionTold,
+}
+
+/// The settings of admission.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AdmissionTold {
     /// `fifo` or `sjf`.
     pub policy: &'static str,
     /// The bound of waiting, in times of the expected service.
@@ -141,12 +151,27 @@ impl Told {
             kind: settings.kind.name(),
             listen: settings.listen.iter().map(ToString::to_string).collect(),
             upstream: settings.upstream.clone(),
-            policy: settings.policy.name(),
-            aging: settings.aging.map(|aging| aging.to_string()),
-            capacity: settings.gate.admission.capacity.to_string(),
-            dry_run: settings.gate.admission.dry_run,
-            queue_max: settings.gate.admission.queue_max,
-            wait_max_seconds: settings.gate.wait_max.as_secs_f64(),
+            admission: AdmissionTold::new(&settings.gate),
+        }
+    }
+}
+
+impl AdmissionTold {
+    /// What a gate was told.
+    pub fn new(config: &GateConfig) -> Self {
+        let admission = &config.admission;
+        let (policy, aging) = match admission.order {
+            Order::Fifo => (PolicyName::Fifo, None),
+            Order::Sjf => (PolicyName::Sjf, None),
+            Order::SjfAging(aging) => (PolicyName::Sjf, Some(aging)),
+        };
+        Self {
+            policy: policy.name(),
+            aging: aging.map(|aging| aging.to_string()),
+            capacity: admission.capacity.to_string(),
+            dry_run: admission.dry_run,
+            queue_max: admission.queue_max,
+            wait_max_seconds: config.wait_max.as_secs_f64(),
         }
     }
 }

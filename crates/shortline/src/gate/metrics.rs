@@ -35,9 +35,7 @@ pub fn render(status: &Status) -> String {
         [([("kind", settings.kind), ("policy", policy)], 1)],
     );
     admission(&mut text, &[(Vec::new(), &status.admission)]);
-    if let Some(counts) = &status.connections {
-        connections(&mut text, counts);
-    }
+    connections(&mut text, &status.connections);
     text.finish()
 }
 

@@ -1,7 +1,9 @@
 //! `shortline gate`: from flags and configuration to a running gate in front of a backend.
 
+mod calibrating;
 mod estimates;
 mod history;
+mod http;
 pub mod metrics;
 pub mod options;
 mod page;

@@ -98,6 +98,8 @@ fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
     refuse_contradictions(given)?;
     if kind == Kind::Http {
         refuse_for_http(given)?;
+    } else {
+        refuse_unchecked_authorities(given)?;
     }
     let protocol = match kind {
         Kind::Http => Protocol::Http,
@@ -153,6 +155,12 @@ fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
             given.at(flags.tls_required.is_some(), "tls-required")
         ));
     }
+    Ok(())
+}
+
+/// Of databases, which are asked for TLS by an option.
+fn refuse_unchecked_authorities(given: &Given<'_>) -> Result<(), String> {
+    let (flags, merged) = (given.flags, given.merged);
     let verifies = merged.upstream_tls == Some(UpstreamTlsMode::VerifyFull);
     if verifies && merged.upstream_ca.is_none() {
         return Err(format!(
@@ -170,17 +178,23 @@ fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What only databases' protocols have.
+/// What only databases' protocols have, and authorities for backends that speak no TLS.
 fn refuse_for_http(given: &Given<'_>) -> Result<(), String> {
     macro_rules! given {
         ($($field:ident $key:literal),* $(,)?) => {
             [$(($key, given.flags.$field.is_some(), given.merged.$field.is_some())),*]
         };
     }
+    let upstream = given.merged.upstream.as_deref().unwrap_or_default();
+    if given.merged.upstream_ca.is_some() && !upstream.contains("https://") {
+        return Err(format!(
+            "{}: is for backends with TLS: give --upstream https://HOST:PORT, or leave it out",
+            given.at(given.flags.upstream_ca.is_some(), "upstream-ca")
+        ));
+    }
     let strange = given![
         tls_required "tls-required",
         upstream_tls "upstream-tls",
-        upstream_ca "upstream-ca",
         types_from "types-from",
         admin_database "admin-database",
         authentication_time_max "authentication-time-max",

@@ -167,7 +167,7 @@ fn types(status: &Status) -> Table {
 }
 
 fn clients(status: &Status) -> Table {
-    let counts = status.connections.unwrap_or_default();
+    let counts = status.connections;
     one_row([
         ("open", counts.open.to_string()),
         ("total", counts.total.to_string()),
@@ -242,7 +242,7 @@ mod tests {
                 admission: AdmissionTold::new(&GateConfig::default()),
             },
             admission: gate.snapshot(),
-            connections: Some(Connections::default()),
+            connections: Connections::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use shortline_gate::relay::ConnectionCounts;
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::Order;
+use shortline_web::server::ServerSnapshot;
 
 use super::history::{History, Sample};
 use super::options::PolicyName;
@@ -26,8 +27,8 @@ pub struct Status {
     pub settings: Told,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
-    /// Clients' connections, where the relay tells of them.
-    pub connections: Option<Connections>,
+    /// Clients' connections.
+    pub connections: Connections,
 }
 
 /// Clients' connections.
@@ -78,7 +79,7 @@ pub struct AdmissionTold {
 #[derive(Clone)]
 pub struct View {
     gate: Gate,
-    connections: Arc<dyn Fn() -> Option<Connections> + Send + Sync>,
+    connections: Arc<dyn Fn() -> Connections + Send + Sync>,
     history: History,
     started: Instant,
     told: Arc<Told>,
@@ -88,7 +89,7 @@ impl View {
     /// A gate that starts now.
     pub fn new(
         gate: Gate,
-        connections: impl Fn() -> Option<Connections> + Send + Sync + 'static,
+        connections: impl Fn() -> Connections + Send + Sync + 'static,
         settings: &Settings,
     ) -> Self {
         let started = Instant::now();
@@ -127,6 +128,18 @@ impl From<ConnectionCounts> for Connections {
             total: counts.total,
             refused_total: counts.refused_total,
             failed_total: counts.failed_total,
+        }
+    }
+}
+
+impl From<&ServerSnapshot> for Connections {
+    fn from(server: &ServerSnapshot) -> Self {
+        let open = &server.connections;
+        Self {
+            open: open.idle + open.head + open.response + open.tunnel,
+            total: server.connections_total,
+            refused_total: server.connections_refused_total,
+            failed_total: server.connections_failed_total,
         }
     }
 }

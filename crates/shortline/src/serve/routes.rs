@@ -7,6 +7,7 @@ mod gates;
 mod values;
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use shortline_sched::units::Size;
@@ -25,6 +26,7 @@ pub struct RouteKeys {
     path: RoutePath,
     #[serde(deserialize_with = "values::backends")]
     upstream: Vec<UpstreamAddress>,
+    upstream_ca: Option<PathBuf>,
     connect_time_max: Option<Time>,
     first_byte_time_max: Option<Time>,
     idle_time_max: Option<Time>,
@@ -76,10 +78,25 @@ pub fn resolve(routes: Vec<RouteKeys>) -> Result<Vec<RouteSettings>, String> {
             path,
             upstream: keys.options(),
         };
+        route.refuse_idle_authorities()?;
         gates::refuse_two_of_a_backend(&resolved, &route)?;
         resolved.push(route);
     }
     Ok(resolved)
+}
+
+impl RouteSettings {
+    fn refuse_idle_authorities(&self) -> Result<(), String> {
+        let has_tls = |backend: &UpstreamAddress| matches!(backend, UpstreamAddress::Tls { .. });
+        if self.upstream.authorities.is_some() && !self.upstream.backends.iter().any(has_tls) {
+            return Err(format!(
+                "route {}: upstream-ca: is for servers with TLS: give upstream = \
+                 [\"https://host:port\"], or leave it out",
+                self.path
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl RouteKeys {
@@ -94,6 +111,7 @@ impl RouteKeys {
         let count = |given: Option<NonZeroUsize>, default| given.map_or(default, NonZeroUsize::get);
         UpstreamOptions {
             backends: self.upstream,
+            authorities: self.upstream_ca,
             connect_time_max: time(self.connect_time_max, defaults.connect_time_max),
             first_byte_time_max: time(self.first_byte_time_max, defaults.first_byte_time_max),
             idle_time_max: time(self.idle_time_max, defaults.idle_time_max),

@@ -27,7 +27,7 @@ use super::sockets::{self, Bound};
 use super::status::{Status, StatusPages};
 use super::tls::{self, Certificate};
 use crate::admin;
-use crate::daemon::{Signals, Told, notify};
+use crate::daemon::{Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
 use crate::file::Listen;
 use crate::sockets::bind;
@@ -47,7 +47,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let accepting = tokio::spawn(async move { server.run(listeners).await });
     notify(&[NotifyState::Ready]);
     while signals.next().await == Told::Reload {
-        running.reload();
+        tell_reload(running.reload());
     }
     notify(&[NotifyState::Stopping]);
     let closed = running.drain(&mut signals).await;
@@ -146,15 +146,8 @@ impl Running {
         admin::start(socket, connections_max, pages).map_err(CommandError::failure)
     }
 
-    fn reload(&mut self) {
-        match self.try_reload() {
-            Ok(()) => tracing::info!("reloaded"),
-            Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
-        }
-    }
-
     /// First everything that can fail, then everything that cannot.
-    fn try_reload(&mut self) -> Result<(), CommandError> {
+    fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_new_addresses(&self.settings, &settings)?;
         let site = open_site(&settings)?;
@@ -333,7 +326,7 @@ fn open_site(settings: &Settings) -> Result<Arc<Site>, CommandError> {
 }
 
 fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, CommandError> {
-    OpenRoutes::new(&settings.routes, before).map_err(CommandError::usage)
+    OpenRoutes::new(&settings.routes, before).map_err(CommandError::failure)
 }
 
 fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {

@@ -12,7 +12,7 @@
 //! 3. *Over*: the best stays, as if it were fixed.
 //!
 //! A trial says nothing while the load that is run does not fill the capacity. It counts
-//! nevertheless if half of the capacity was in use or as much was done as at the best: then more
+//! nevertheless if nearly half of the capacity was in use or as much was done as at the best: then more
 //! capacity than the load can fill changes nothing, and the search may end there. Else it waits for
 //! load, and says so.
 //!
@@ -40,8 +40,9 @@ const SETTLING: f64 = 0.5;
 const REQUESTS_SETTLED: usize = super::super::estimate::WINDOW;
 /// Somebody must have waited for such a share of the time.
 const WAITED_MIN: f64 = 0.5;
-/// So much of the capacity counts as used.
-const USED_MIN: f64 = 0.5;
+/// Of the capacity so much, in the mean, counts as used: where the last one was filled, and this
+/// one is twice as large, all that can come in is nearly half of it.
+const USED_MIN: f64 = 0.4;
 
 /// What the search is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -86,6 +87,8 @@ pub(in crate::admission) struct Trials {
     dwell: Dwell,
     dwell_last: f64,
     parts: Vec<Measured>,
+    /// The load over the time of the parts.
+    loaded: f64,
     last_ns: u64,
     settling: Settling,
 }
@@ -118,6 +121,7 @@ impl Trials {
             dwell: Dwell::default(),
             dwell_last: 0.0,
             parts: Vec::new(),
+            loaded: 0.0,
             last_ns: 0,
             settling: Settling::default(),
         }
@@ -155,7 +159,10 @@ impl Trials {
                     self.stage = CalibrationStage::Measuring;
                 }
             }
-            _ => self.dwell.pass(span_ns as f64, active, load_ns, waits),
+            _ => {
+                self.loaded += span_ns as f64 * load_ns as f64;
+                self.dwell.pass(span_ns as f64, active, load_ns, waits);
+            }
         }
     }
 
@@ -219,10 +226,10 @@ impl Trials {
         if !certain && span < TRIAL_GROWTH_MAX * self.trial_ns {
             return;
         }
-        let load_max = self.parts.iter().map(|part| part.load_max).max();
-        let used = load_max.unwrap_or(0) as f64 >= USED_MIN * self.capacity_ns as f64;
+        let used = self.loaded / span >= USED_MIN * self.capacity_ns as f64;
         let best = search.best().map_or(f64::INFINITY, |best| best.work_rate);
         self.parts.clear();
+        self.loaded = 0.0;
         if waited < WAITED_MIN && !used && work_rate < best * (1.0 - NOISE) {
             self.stage = CalibrationStage::LoadTooSmall;
             return;
@@ -238,6 +245,7 @@ impl Trials {
 
     fn learnt(&mut self, now_ns: u64, waited: f64, alone_ns: f64) {
         self.parts.clear();
+        self.loaded = 0.0;
         if waited < WAITED_MIN {
             self.stage = CalibrationStage::LoadTooSmall;
             return;

@@ -34,6 +34,12 @@ impl RouteGate {
                 field.replace('_', "-")
             ));
         }
+        if options.capacity == Some(Capacity::Calibrate) {
+            return Err(format!(
+                "route {path}: gate.capacity: calibrate is for `shortline gate http`: take what that \
+                 finds, or auto"
+            ));
+        }
         let given = Given {
             flags: &GateOptions::default(),
             merged: options,
@@ -77,6 +83,12 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             given.at(flags.aging.is_some(), "aging")
         ));
     }
+    if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {
+        return Err(format!(
+            "{}: is used by --capacity calibrate alone: add that, or leave it out",
+            given.at(flags.trial_time.is_some(), "trial-time")
+        ));
+    }
     let defaults = GateConfig::default();
     let admission = defaults.admission;
     Ok(GateConfig {
@@ -99,6 +111,15 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
                 Some(stall) => nanoseconds(stall.duration()),
                 None => admission.stall_ns,
             },
+            trial_ns: given
+                .time(
+                    flags.trial_time.is_some(),
+                    "trial-time",
+                    merged.trial_time,
+                    Duration::ZERO,
+                )
+                .map(nanoseconds)?
+                .unwrap_or(admission.trial_ns),
             dry_run: merged.dry_run.unwrap_or(false),
             ..admission
         },

@@ -1,6 +1,7 @@
 //! Options as they were given, and how an error names where that was.
 
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use shortline_sched::units::{Size, Span};
@@ -44,21 +45,34 @@ impl Given<'_> {
         }
     }
 
-    /// What to say of a size that is not between two others, in bytes.
-    pub fn out_of_range(
+    /// A number of bytes within `range`.
+    ///
+    /// # Errors
+    /// Names the place and the range.
+    pub fn size<B>(
         &self,
         by_flag: bool,
         key: &str,
-        size: Size,
-        least: u64,
-        most: u64,
-    ) -> String {
-        format!(
-            "{}: {size} is out of range: must be from {} to {}",
-            self.at(by_flag, key),
-            Size::from_bytes(least),
-            Size::from_bytes(most)
-        )
+        given: Option<Size>,
+        range: RangeInclusive<B>,
+        default: B,
+    ) -> Result<B, String>
+    where
+        B: Copy + PartialOrd + TryFrom<u64> + TryInto<u64>,
+    {
+        let Some(size) = given else {
+            return Ok(default);
+        };
+        let bytes = B::try_from(size.bytes()).ok();
+        bytes.filter(|bytes| range.contains(bytes)).ok_or_else(|| {
+            let written = |bytes: &B| Size::from_bytes((*bytes).try_into().unwrap_or(u64::MAX));
+            format!(
+                "{}: {size} is out of range: must be from {} to {}",
+                self.at(by_flag, key),
+                written(range.start()),
+                written(range.end())
+            )
+        })
     }
 }
 

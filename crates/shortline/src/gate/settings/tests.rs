@@ -66,6 +66,13 @@ fn flags_lie_over_the_file() {
 
 #[test]
 fn how_to_admit_is_told_on() {
+    let calibrate = settings(
+        &format!("{UPSTREAM} --capacity calibrate --trial-time 2s"),
+        "",
+    );
+    let admission = calibrate.unwrap().gate.admission;
+    assert_eq!(admission.capacity, Capacity::Calibrate);
+    assert_eq!(admission.trial_ns.get(), 2_000_000_000);
     let flags = "--aging 3 --shed 1s --stall-max 0s --dry-run --estimator median-of-means";
     let admission = settings(&format!("{UPSTREAM} {flags}"), "")
         .unwrap()
@@ -117,6 +124,11 @@ fn contradictions_name_the_flag_or_the_line() {
         http.starts_with("--statements-max: means nothing"),
         "{http}"
     );
+    let trial = refused(&format!("{UPSTREAM} --trial-time 1s"), "");
+    assert!(trial.starts_with("--trial-time: is used by"), "{trial}");
+    let authorities = refused("http --upstream app:80 --upstream-ca a.pem", "");
+    assert!(authorities.contains("https://HOST:PORT"), "{authorities}");
+    settings("http --upstream https://app:443 --upstream-ca a.pem", "").unwrap();
     let wait = refused(&format!("{UPSTREAM} --wait-max 0s"), "");
     assert!(
         wait.starts_with("--wait-max: must be more than 0"),

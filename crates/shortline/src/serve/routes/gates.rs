@@ -53,7 +53,7 @@ impl OpenRoutes {
     /// The routes of `settings`; gates go on with what they were `before`. Call inside a runtime.
     ///
     /// # Errors
-    /// Names the rule that cannot be used.
+    /// Names the route whose servers' authorities, or a rule, cannot be used.
     pub fn new(settings: &[RouteSettings], before: &Self) -> Result<Self, String> {
         let mut opened = Self::default();
         let mut routes = Vec::new();
@@ -61,7 +61,8 @@ impl OpenRoutes {
             let gate = route.gate.as_ref();
             routes.push(Route {
                 path: route.path.clone(),
-                upstream: Upstream::open(route.upstream.clone()),
+                upstream: Upstream::open(route.upstream.clone())
+                    .map_err(|error| format!("route {}: {error}", route.path))?,
                 admission: gate
                     .map(|gate| opened.admission(route, gate, before))
                     .transpose()?,

@@ -27,6 +27,7 @@ pub mod policy;
 pub mod processor_sharing;
 mod scheduler;
 pub mod units;
+pub mod uplink;
 mod urgency;
 
 pub use job::{Job, JobId, JobSpec};

@@ -1,0 +1,311 @@
+//! The controller: takes observations in, filters what they say, and asks the state it is in.
+
+use super::config::UplinkConfig;
+use super::decision::{Decision, State};
+use super::estimate::{Delivery, Estimate};
+use super::local::Local;
+use super::meter::{Meter, Reading};
+use super::observation::{Limit, Observation};
+use super::paced::{Next, Paced, Sight};
+use super::yielding::{After, Yielding};
+
+/// From this confidence on an estimate is one to rely on.
+const CONFIDENT: f64 = 0.7;
+/// The delay is smoothed over this time.
+const SMOOTHING_NS: f64 = 20e6;
+/// What the sampling itself adds to a round trip before a change shows.
+const SAMPLING_NS: u64 = 20_000_000;
+/// A full packet on the wire, in bits.
+const PACKET_BITS: f64 = 1514.0 * 8.0;
+/// An observed delay is not taken for older than this.
+const AGE_NS_MAX: f64 = 1e9;
+/// A known delay is good for this long.
+const DELAY_AGE_NS_MAX: u64 = 500_000_000;
+/// Nothing is believed of a round trip longer than this.
+const RTT_NS_MAX: u64 = 1_000_000_000;
+
+/// Finds the uplink's rate from what the link sees of it.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    config: UplinkConfig,
+    last_ns: Option<u64>,
+    meter: Meter,
+    delay_ns: Option<f64>,
+    delay_age_ns: u64,
+    paths: u32,
+    rtt_ns: f64,
+    unseen_ns: u64,
+    queueless_ns: u64,
+    local: Local,
+    mode: Mode,
+    delivery: Delivery,
+    estimate: Option<Estimate>,
+    /// None: nothing is held back.
+    rate_bps: Option<f64>,
+    decision: Decision,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    /// Nothing is held back: no queue yet, or none at all.
+    Free,
+    Paced(Paced),
+    Yielding(Yielding),
+}
+
+impl Controller {
+    /// A controller that knows nothing yet.
+    pub fn new(config: UplinkConfig) -> Self {
+        let decision = Decision {
+            pacing_rate_bps: Some(config.rate_bps_max),
+            state: State::Starting,
+            estimate_bps: None,
+            confidence: 0.0,
+        };
+        Self {
+            last_ns: None,
+            meter: Meter::default(),
+            delay_ns: None,
+            delay_age_ns: 0,
+            paths: 0,
+            rtt_ns: config.rtt_ns_assumed as f64,
+            unseen_ns: 0,
+            queueless_ns: 0,
+            local: Local::default(),
+            mode: Mode::Free,
+            delivery: Delivery::new(),
+            estimate: None,
+            rate_bps: None,
+            decision,
+            config,
+        }
+    }
+
+    /// Takes in what the link saw and says what it is to do until the next observation. Never
+    /// fails: what cannot be true is left out.
+    pub fn observe(&mut self, observation: &Observation) -> Decision {
+        self.local.observe(observation.local);
+        if let Some(span_ns) = self.advance(observation.now_ns) {
+            self.take_in(observation, span_ns);
+            self.step(observation, span_ns);
+            self.decide();
+        }
+        self.decision
+    }
+
+    /// What was decided last.
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// The queueing delay that all paths share, in nanoseconds, as it should be by now: the one
+    /// observed + its age (sent / delivered - 1), the two rates over that age.
+    pub fn delay_ns(&self) -> Option<u64> {
+        let delay_ns = self.delay_ns?;
+        let age_ns = self.age_ns();
+        let flight_ns = (self.rtt_ns - delay_ns).max(0.0) as u64;
+        let delivered = self.meter.last(age_ns, 0);
+        let sent = self.meter.before(flight_ns, age_ns, 0);
+        let excess = match (sent, delivered) {
+            (Some(sent), Some(delivered)) => self.delivery.excess(&sent, &delivered),
+            _ => 0.0,
+        };
+        Some((delay_ns + age_ns as f64 * excess).max(0.0) as u64)
+    }
+
+    /// The time since the observation before; None where the two do not belong together.
+    fn advance(&mut self, now_ns: u64) -> Option<u64> {
+        let last_ns = self.last_ns.replace(now_ns);
+        let span_ns = last_ns.and_then(|last_ns| now_ns.checked_sub(last_ns));
+        match span_ns {
+            Some(span_ns) if span_ns > 0 && span_ns <= self.config.gap_ns_max => Some(span_ns),
+            Some(0) => None,
+            _ => {
+                self.forget_the_moment();
+                None
+            }
+        }
+    }
+
+    /// After a pause or a jump of the clock: the estimate stays, the measurements begin anew.
+    fn forget_the_moment(&mut self) {
+        self.meter.clear();
+        self.delay_ns = None;
+        self.unseen_ns = 0;
+        self.queueless_ns = 0;
+        self.mode = match self.mode {
+            Mode::Paced(paced) => Mode::Paced(paced.resumed()),
+            Mode::Yielding(_) => Mode::Yielding(Yielding::new()),
+            Mode::Free => Mode::Free,
+        };
+    }
+
+    fn take_in(&mut self, observation: &Observation, span_ns: u64) {
+        self.take_in_delay(observation, span_ns);
+        if let Some(rtt_ns) = observation.rtt_ns {
+            self.rtt_ns += 0.1 * (rtt_ns.min(RTT_NS_MAX) as f64 - self.rtt_ns);
+        }
+        self.meter.push(Reading {
+            span_ns,
+            sent_bytes: observation.sent_wire_bytes,
+            delivered_bytes: observation.delivered_wire_bytes,
+            lost_bytes: observation.lost_wire_bytes,
+            delay_ns: self.delay_ns(),
+            backlogged: observation.limited_by != Limit::Application,
+        });
+    }
+
+    /// How old the observed delay is beyond a round trip: the kernel's round-trip times are
+    /// moving averages, and the older the more paths share the rate.
+    fn age_ns(&self) -> u64 {
+        let recent = self.meter.last(self.config.window_ns_min, 0);
+        let rate_bps = recent.map_or(0.0, |window| window.delivered_bps());
+        let averaged_bits =
+            f64::from(self.paths) * f64::from(self.config.rtt_packets) * PACKET_BITS;
+        (averaged_bits * 1e9 / rate_bps.max(1.0)).min(AGE_NS_MAX) as u64
+    }
+
+    fn take_in_delay(&mut self, observation: &Observation, span_ns: u64) {
+        let seen = observation
+            .shared_delay_ns
+            .filter(|_| observation.paths > 0);
+        let Some(shared_ns) = seen else {
+            self.delay_age_ns += span_ns;
+            if self.delay_age_ns > DELAY_AGE_NS_MAX {
+                self.delay_ns = None;
+            }
+            if observation.sent_wire_bytes > 0 {
+                self.unseen_ns += span_ns;
+            }
+            return;
+        };
+        self.delay_age_ns = 0;
+        self.paths = observation.paths;
+        self.unseen_ns = 0;
+        let delay_ns = self.local.beyond_ns(shared_ns, observation.local) as f64;
+        let weight = span_ns as f64 / (span_ns as f64 + SMOOTHING_NS);
+        self.delay_ns = Some(match self.delay_ns {
+            Some(before_ns) => before_ns + weight * (delay_ns - before_ns),
+            None => delay_ns,
+        });
+    }
+
+    /// Asks the state; while no delay is known, all stays as it is.
+    fn step(&mut self, observation: &Observation, span_ns: u64) {
+        let (Some(delay_ns), Some(observed_ns)) = (self.delay_ns(), self.delay_ns) else {
+            return;
+        };
+        let sight = Sight {
+            config: &self.config,
+            meter: &self.meter,
+            delivery: &self.delivery,
+            now_ns: observation.now_ns,
+            span_ns,
+            sent_bytes: observation.sent_wire_bytes,
+            delay_ns,
+            observed_ns: observed_ns as u64,
+            age_ns: self.age_ns(),
+            lag_ns: self.rtt_ns as u64 + SAMPLING_NS,
+            paths: observation.paths,
+            limited_by: observation.limited_by,
+        };
+        let (mode, estimate, rate_bps) = match self.mode {
+            Mode::Free => start(&sight, self.estimate, &mut self.queueless_ns),
+            Mode::Paced(paced) => pace(&sight, paced, self.estimate),
+            Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
+        };
+        if matches!(mode, Mode::Paced(paced) if paced.is_steady()) {
+            self.delivery.learn(&self.meter, &self.config, span_ns);
+        }
+        self.mode = mode;
+        self.estimate = estimate.map(|estimate| estimate.within(&self.config));
+        self.rate_bps = rate_bps;
+    }
+
+    fn decide(&mut self) {
+        let highest_bps = self
+            .local
+            .rate_bps()
+            .map_or(self.config.rate_bps_max, |rate| {
+                rate.min(self.config.rate_bps_max)
+            });
+        let highest_bps = highest_bps.max(self.config.rate_bps_min);
+        let confidence = self.estimate.map_or(0.0, |estimate| estimate.confidence());
+        let state = self.state(confidence);
+        let rate_bps = match self.rate_bps {
+            Some(bps) if bps.is_finite() => {
+                (bps as u64).clamp(self.config.rate_bps_min, highest_bps)
+            }
+            _ => highest_bps,
+        };
+        let (estimate_bps, confidence) = match state {
+            State::Local => (self.local.rate_bps(), 1.0),
+            _ => (
+                self.estimate
+                    .map(|estimate| (estimate.bps as u64).min(highest_bps)),
+                confidence,
+            ),
+        };
+        self.decision = Decision {
+            pacing_rate_bps: (state != State::Blind).then_some(rate_bps),
+            state,
+            estimate_bps,
+            confidence,
+        };
+    }
+
+    fn state(&self, confidence: f64) -> State {
+        match self.mode {
+            Mode::Free if self.local.is_bottleneck() => State::Local,
+            _ if self.unseen_ns > self.config.blind_ns => State::Blind,
+            Mode::Free if self.queueless_ns > self.config.open_ns => State::Open,
+            Mode::Free => State::Starting,
+            Mode::Yielding(_) => State::Yielding,
+            Mode::Paced(_) if confidence >= CONFIDENT => State::Confident,
+            Mode::Paced(_) => State::Searching,
+        }
+    }
+}
+
+type Step = (Mode, Option<Estimate>, Option<f64>);
+
+/// Nothing is held back, until a queue stands long enough to measure what goes through it.
+fn start(sight: &Sight<'_>, estimate: Option<Estimate>, queueless_ns: &mut u64) -> Step {
+    let queue = sight.delay_ns >= sight.config.delay_start_ns;
+    if queue {
+        *queueless_ns = 0;
+    } else if sight.limited_by != Limit::Application {
+        *queueless_ns = queueless_ns.saturating_add(sight.span_ns);
+    }
+    let window = sight.window(sight.config.delay_start_ns);
+    let measured = window.filter(|window| queue && window.is_busy() && window.is_backlogged());
+    let Some(bps) = measured.and_then(|window| sight.delivered_bps(&window)) else {
+        return (Mode::Free, estimate, None);
+    };
+    pace(sight, Paced::new(sight), Some(Estimate::new(bps)))
+}
+
+fn pace(sight: &Sight<'_>, mut paced: Paced, estimate: Option<Estimate>) -> Step {
+    let Some(mut estimate) = estimate else {
+        return (Mode::Free, None, None);
+    };
+    match paced.step(sight, &mut estimate) {
+        Next::Pace(bps) => (Mode::Paced(paced), Some(estimate), Some(bps)),
+        Next::Yield => (Mode::Yielding(Yielding::new()), Some(estimate), None),
+        Next::Restart => (Mode::Free, None, None),
+    }
+}
+
+fn give_way(sight: &Sight<'_>, mut yielding: Yielding, estimate: Option<Estimate>) -> Step {
+    match yielding.step(sight) {
+        After::Yield(bps) => (Mode::Yielding(yielding), estimate, bps),
+        After::Pace(paced, estimate) => {
+            let bps = estimate.bps;
+            (Mode::Paced(paced), Some(estimate), Some(bps))
+        }
+        After::Restart => (Mode::Free, None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What the controller wants of the link, and what it takes the uplink for.
+
+use serde::Serialize;
+use std::fmt;
+
+/// What the link is to do until the next observation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// Release no more than this, in wire bits per second. A rate of
+    /// [`UplinkConfig::rate_bps_max`](super::UplinkConfig) does not hold anything back. None:
+    /// nothing is known that a rate could be told from; the link uses slots.
+    pub pacing_rate_bps: Option<u64>,
+    /// What the uplink is taken for.
+    pub state: State,
+    /// The capacity of the bottleneck that is left to us, in wire bits per second.
+    pub estimate_bps: Option<u64>,
+    /// How sure of the estimate, from 0 to 1; above 0.7 the state is [`State::Confident`].
+    pub confidence: f64,
+}
+
+/// What the uplink is taken for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// No queue has been seen yet. Nothing is held back.
+    #[default]
+    Starting,
+    /// There was enough to send for long, and no queue: no bottleneck on the way. Nothing is
+    /// held back.
+    Open,
+    /// A queue showed and its rate was measured; it is paced, and measured again.
+    Searching,
+    /// The measurements agree; the queue stands here.
+    Confident,
+    /// Others keep the queue standing whatever we do. Nothing is held back, so that each
+    /// connection takes its fair share.
+    Yielding,
+    /// Our own interface is the bottleneck and its rate is stated.
+    Local,
+    /// Nothing is known of any delay. Slots.
+    Blind,
+}
+
+impl State {
+    /// The state in one word, as in logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Open => "open",
+            Self::Searching => "searching",
+            Self::Confident => "confident",
+            Self::Yielding => "yielding",
+            Self::Local => "local",
+            Self::Blind => "blind",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,144 @@
+//! The capacity that is left to us, and how sure we are.
+//!
+//! cake-autorate's rule: the throughput achieved while delay shows is the capacity. Such
+//! measurements are averaged as long as they agree within [`AGREE`], and replace the average
+//! when they do not. What clients acknowledge falsely, or never, is taken out first ([`Delivery`]).
+
+use super::config::UplinkConfig;
+use super::meter::{Meter, Window};
+
+/// Measurements this close to the estimate, relatively, confirm it.
+const AGREE: f64 = 0.08;
+/// Without a measurement, the estimate falls no further than this below the last.
+const SCALED_DOWN_MAX: f64 = 0.03;
+/// The weight of a new measurement that agrees.
+const WEIGHT: f64 = 0.2;
+
+/// A capacity, in bits per second, and its measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    pub bps: f64,
+    measured_bps: f64,
+    /// Moving average of the relative distance of measurements.
+    error: f64,
+    /// Measurements that agreed since one did not, up to a few.
+    agreed: u32,
+}
+
+impl Estimate {
+    pub fn new(bps: f64) -> Self {
+        Self {
+            bps,
+            measured_bps: bps,
+            error: 0.05,
+            agreed: 1,
+        }
+    }
+
+    /// Takes a measurement into account.
+    pub fn measure(&mut self, bps: f64) {
+        let distance = (bps - self.bps).abs() / self.bps;
+        if distance > AGREE {
+            *self = Self {
+                agreed: 0,
+                ..Self::new(bps)
+            };
+            return;
+        }
+        self.bps += WEIGHT * (bps - self.bps);
+        self.measured_bps = self.bps;
+        self.error += WEIGHT * (distance - self.error);
+        self.agreed = (self.agreed + 1).min(4);
+    }
+
+    /// Takes note of a measurement from which nothing follows but that the estimate may be
+    /// right.
+    pub fn confirm(&mut self, bps: f64) {
+        if (bps - self.bps).abs() <= AGREE * self.bps {
+            self.error += WEIGHT * ((bps - self.bps).abs() / self.bps - self.error);
+            self.agreed = (self.agreed + 1).min(4);
+        }
+    }
+
+    /// Moves the estimate by a factor without a measurement; down, hardly below the last one.
+    pub fn scale(&mut self, factor: f64) {
+        let lowest = self.bps.min((1.0 - SCALED_DOWN_MAX) * self.measured_bps);
+        self.bps = (self.bps * factor).max(lowest);
+    }
+
+    /// The same inside the limits of the configuration.
+    pub fn within(mut self, config: &UplinkConfig) -> Self {
+        let (lowest, highest) = (config.rate_bps_min as f64, config.rate_bps_max as f64);
+        if !self.bps.is_finite() {
+            self.bps = highest;
+        }
+        self.bps = self.bps.min(highest).max(lowest);
+        self
+    }
+
+    /// From 0 to 1.
+    pub fn confidence(&self) -> f64 {
+        let seen = f64::from(self.agreed) / 2.0;
+        (1.0 - 3.0 * self.error).clamp(0.0, 1.0) * seen.min(1.0)
+    }
+}
+
+/// How much of what is sent is seen to be delivered, in the long run: not 1 where clients
+/// acknowledge falsely or never, where packets get lost behind the bottleneck, or where the
+/// scaling to bytes on the wire is a little wrong. In steady pacing nothing piles up, so the
+/// ratio is only that; what is delivered is divided by it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Delivery {
+    ratio: f64,
+    since_ns: u64,
+}
+
+impl Delivery {
+    pub fn new() -> Self {
+        Self {
+            ratio: 1.0,
+            since_ns: 0,
+        }
+    }
+
+    /// While paced without much of a queue: one ratio each longest window.
+    pub fn learn(&mut self, meter: &Meter, config: &UplinkConfig, span_ns: u64) {
+        self.since_ns += span_ns;
+        if self.since_ns < config.window_ns_max {
+            return;
+        }
+        let Some(window) = meter.last(config.window_ns_max, 0) else {
+            return;
+        };
+        self.since_ns = 0;
+        if window.sent_bytes > 0 {
+            let ratio = window.delivered_bytes as f64 / window.sent_bytes as f64;
+            self.ratio += 0.2 * (ratio.clamp(0.5, 1.5) - self.ratio);
+        }
+    }
+
+    /// What was delivered, in the bytes in which we send; never much more than was sent.
+    pub fn delivered_bps(
+        &self,
+        meter: &Meter,
+        config: &UplinkConfig,
+        window: &Window,
+    ) -> Option<f64> {
+        let sent_bps = meter
+            .last(config.window_ns_max, 0)
+            .map_or(f64::INFINITY, |longest| longest.sent_bps());
+        let bps = (window.delivered_bps() / self.ratio).min(1.2 * sent_bps.max(window.sent_bps()));
+        (bps > 0.0 && bps.is_finite()).then_some(bps)
+    }
+
+    /// By how much more was sent than delivered, as a share of what was delivered; in two
+    /// windows of the same length, one a flight's time before the other.
+    pub fn excess(&self, sent: &Window, delivered: &Window) -> f64 {
+        let (sent_bps, delivered_bps) = (sent.sent_bps() * self.ratio, delivered.delivered_bps());
+        if delivered_bps > 0.0 {
+            (sent_bps / delivered_bps - 1.0).clamp(-1.0, 1.0)
+        } else {
+            0.0
+        }
+    }
+}

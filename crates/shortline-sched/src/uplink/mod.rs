@@ -1,0 +1,47 @@
+//! The uplink that finds its own rate: what `--uplink auto` decides, without I/O or a clock.
+//!
+//! The link says every few milliseconds what it saw ([`Observation`]) and the [`Controller`]
+//! answers with a pacing rate, how sure it is, and what it takes the path for ([`Decision`]).
+//! The aim is that of Bundler (Cangialosi et al., EuroSys 2021, arXiv 2011.01258, section 4):
+//! one rate for all responses together, slightly held back by the queueing delay that they
+//! share, so that the queue of a bottleneck anywhere on the way stands here instead, where it
+//! can be ordered.
+//!
+//! | part | what it does | source |
+//! |---|---|---|
+//! | `meter` | bytes, delay and what limited us over the last second and a half | BBR's rate samples (draft-ietf-ccwg-bbr, 4.1) |
+//! | `estimate` | what was delivered *while a queue stood* is the capacity; how well such measurements agree is the confidence | cake-autorate |
+//! | `paced` | the rate follows the estimate, less what empties the queue in about two round trips; without a queue it grows, slowly first | Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1) |
+//! | `trial` | send less than the estimate: a queue of our own goes away as predicted, one that others fill does not | in the place of Nimbus' pulses and FFT (ibid. 3), see there |
+//! | `local` | the bottleneck is our own interface and the kernel states its rate: nothing to search | |
+//!
+//! ```text
+//!             a queue stood, its rate measured      measurements agree
+//!  Starting ---------------------------------> Searching <---------> Confident
+//!   |    ^                                      |     ^ a trial empties  |
+//!   |    | no queue                             |     | the queue        |
+//!   v    | at all                               v     |                  |
+//!  Open  '----------------------------------- Yielding <-----------------'
+//!                                                  a trial does not empty the queue
+//!  any -> Blind: bytes are sent and nothing is known of any delay; back when it is
+//!  any -> Local: the interface's own queue stands and its rate is stated
+//! ```
+//!
+//! Starting, Open and Yielding do not hold back: the rate is the highest allowed, and the
+//! congestion control of each connection does what it does behind a plain server.
+
+mod config;
+mod controller;
+mod decision;
+mod estimate;
+mod local;
+mod meter;
+mod observation;
+mod paced;
+mod trial;
+mod yielding;
+
+pub use config::UplinkConfig;
+pub use controller::Controller;
+pub use decision::{Decision, State};
+pub use observation::{Limit, LocalQueue, Observation};

@@ -13,6 +13,7 @@ use std::time::Duration;
 use shortline_link::{Link, LinkConfig, LinkError};
 use shortline_sched::admission::Outcome;
 use shortline_web::Limits;
+use shortline_web::proxy::TlsError;
 use shortline_web::proxy::admission::{Admission, Admitting, Asked, Permit, Refusal};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};
@@ -50,24 +51,12 @@ pub enum HttpError {
     /// The uplink cannot be had as configured.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// TLS to the backends cannot be had.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A socket or thread cannot be had.
     #[error("gate http: {0}")]
     Io(#[from] io::Error),
-}
-
-/// Relays what clients of `listener` ask to the backends, admitted through `gate`, until
-/// `shutdown`; then lets responses finish.
-///
-/// # Errors
-/// [`HttpError`]
-pub async fn run(
-    listener: TcpListener,
-    config: HttpConfig,
-    gate: Gate,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), HttpError> {
-    let relay = HttpRelay::new(config, gate)?;
-    relay.run(vec![listener], shutdown).await
 }
 
 /// A relay at any number of addresses, which can be looked at while it runs.
@@ -88,14 +77,14 @@ impl HttpRelay {
     /// A relay that does not listen yet. Call inside a runtime.
     ///
     /// # Errors
-    /// [`HttpError::Link`]
+    /// [`HttpError::Link`], [`HttpError::Tls`]
     pub fn new(config: HttpConfig, gate: Gate) -> Result<Self, HttpError> {
         let link = Link::new(config.link)?;
         let settings = Settings {
             site: None,
             routes: Routes::new(vec![Route {
                 path: "/".to_owned(),
-                upstream: Upstream::open(config.upstream),
+                upstream: Upstream::open(config.upstream)?,
                 admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
             }]),
             limits: config.limits,

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_gate::classify::{Classifier, ClassifierConfig, Protocol};
-use shortline_gate::http::{HttpConfig, run};
+use shortline_gate::http::{HttpConfig, HttpRelay};
 use shortline_gate::{Gate, GateConfig};
 use shortline_link::{LinkConfig, LinkMode};
 use shortline_sched::admission::AdmissionConfig;
@@ -79,7 +79,8 @@ impl Gated {
             let gate = gate.clone();
             async move {
                 let shutdown = async { stopped.await.unwrap_or(()) };
-                run(listener, config, gate, shutdown).await.unwrap();
+                let relay = HttpRelay::new(config, gate).unwrap();
+                relay.run(vec![listener], shutdown).await.unwrap();
             }
         });
         Self {

@@ -92,6 +92,14 @@ pub fn notify(states: &[NotifyState<'_>]) {
     }
 }
 
+/// Says in the log what has come of [`Told::Reload`].
+pub fn tell_reload(result: Result<(), CommandError>) {
+    match result {
+        Ok(()) => tracing::info!("reloaded"),
+        Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
+    }
+}
+
 /// Warnings of the rooms go where errors go.
 fn tell_to_stderr(format: LogFormat) {
     let lines = tracing_subscriber::fmt()

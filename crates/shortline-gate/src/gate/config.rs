@@ -6,7 +6,7 @@ use serde::Serialize;
 use shortline_sched::admission::{AdmissionConfig, CapacityState, Refusal, Totals, TypeView};
 
 /// How a gate admits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GateConfig {
     /// The order, the capacity, the limits of the queue and of the types.
     pub admission: AdmissionConfig,

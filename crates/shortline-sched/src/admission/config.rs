@@ -30,13 +30,15 @@ pub struct AdmissionConfig {
     /// starts whatever the load: what runs may wait for a lock that only a request in the queue
     /// makes its session give back. `None` never does so.
     pub stall_ns: Option<NonZeroU64>,
+    /// How long [`Capacity::Calibrate`] tries each capacity at least, in nanoseconds.
+    pub trial_ns: NonZeroU64,
     /// Everything starts at once; what would have waited is only counted.
     pub dry_run: bool,
 }
 
 impl Default for AdmissionConfig {
     /// Shortest job first at a capacity without limit, 10,000 waiters, 1000 types, 10 ms for the
-    /// first request, an escape after 10 s.
+    /// first request, an escape after 10 s, trials of 5 s.
     fn default() -> Self {
         Self {
             order: Order::Sjf,
@@ -47,6 +49,7 @@ impl Default for AdmissionConfig {
             service_ns_prior: 10_000_000,
             shed_wait_ns: None,
             stall_ns: NonZeroU64::new(10_000_000_000),
+            trial_ns: NonZeroU64::MIN.saturating_add(4_999_999_999),
             dry_run: false,
         }
     }
@@ -73,11 +76,13 @@ pub enum Capacity {
     Fixed(NonZeroU64),
     /// What lets the backend do most, found while it works.
     Auto,
+    /// What lets the backend do most, searched for once by trials of the load that runs.
+    Calibrate,
 }
 
 /// A text that is no capacity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("capacity `{value}`: {problem}; write it like 500ms, 20s, auto or off")]
+#[error("capacity `{value}`: {problem}; write it like 500ms, 20s, auto, calibrate or off")]
 pub struct CapacityError {
     value: String,
     problem: Problem,
@@ -114,6 +119,7 @@ impl FromStr for Capacity {
         match text {
             "off" => return Ok(Self::Off),
             "auto" => return Ok(Self::Auto),
+            "calibrate" => return Ok(Self::Calibrate),
             _ => {}
         }
         let span: Span = text.parse().map_err(|error| CapacityError {
@@ -129,6 +135,7 @@ impl fmt::Display for Capacity {
         match self {
             Capacity::Off => f.pad("off"),
             Capacity::Auto => f.pad("auto"),
+            Capacity::Calibrate => f.pad("calibrate"),
             Capacity::Fixed(capacity_ns) => {
                 let duration = std::time::Duration::from_nanos(capacity_ns.get());
                 Span::from_duration(duration).fmt(f)
@@ -154,7 +161,7 @@ mod tests {
         let fixed: Capacity = "20s".parse().unwrap();
         let twenty_s = NonZeroU64::new(20_000_000_000).unwrap();
         assert_eq!(fixed, Capacity::Fixed(twenty_s));
-        for text in ["20s", "auto", "off"] {
+        for text in ["20s", "auto", "calibrate", "off"] {
             assert_eq!(text.parse::<Capacity>().unwrap().to_string(), text);
         }
     }
@@ -164,7 +171,7 @@ mod tests {
         for text in ["0s", "0ns", "", "20", "-1s", "much"] {
             let refusal = text.parse::<Capacity>().unwrap_err().to_string();
             assert!(refusal.starts_with("capacity `"), "{refusal}");
-            assert!(refusal.contains("20s, auto or off"), "{refusal}");
+            assert!(refusal.contains("20s, auto, calibrate or off"), "{refusal}");
             assert_eq!(refusal.lines().count(), 1);
         }
     }

@@ -56,7 +56,10 @@ mod types;
 mod view;
 
 pub use arrival::Refusal;
-pub use capacity::{AutoReason, AutoView, Calibration, CalibrationError, CapacityState, Trial};
+pub use capacity::{
+    AutoReason, AutoView, Calibration, CalibrationError, CalibrationStage, CalibrationView,
+    CapacityState, Trial,
+};
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
 pub use estimate::{Estimator, EstimatorError};
 pub use requests::RequestId;
@@ -83,7 +86,8 @@ pub enum Outcome {
 /// What is worth keeping over a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The capacity, if there was a limit, in nanoseconds: where `auto` begins.
+    /// The capacity, if there was a limit, in nanoseconds: where `auto` begins; of a search, only
+    /// what it has found.
     pub capacity_ns: Option<u64>,
     /// What each type adds to the load.
     pub estimates: Vec<KeptEstimate>,
@@ -121,7 +125,7 @@ impl Admission {
             shed_wait_ns: config.shed_wait_ns.map(u64::from),
             stall_ns: config.stall_ns.map(u64::from),
             dry_run: config.dry_run,
-            control: Control::new(config.capacity),
+            control: Control::new(&config),
             types: Types::new(&config),
             requests: Requests::default(),
             queue: Queue::new(config.order, config.types_max),
@@ -193,7 +197,7 @@ impl Admission {
                     service_ns,
                     load_ns,
                 };
-                self.control.completed(now_ns, ended);
+                self.control.completed(now_ns, kind, ended);
             }
             Outcome::Failed => self.totals.failed += 1,
         }
@@ -288,7 +292,7 @@ impl Admission {
     /// What was learnt, to be kept over a restart.
     pub fn kept(&self) -> Kept {
         Kept {
-            capacity_ns: self.control.limit_ns(),
+            capacity_ns: self.control.kept_ns(),
             estimates: self.types.kept(),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::admission::{
-    Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
+    Admission, AdmissionConfig, Capacity, CapacityState, Order, Outcome, RequestId, TypeId,
 };
 use shortline_sched::units::Span;
 
@@ -64,6 +64,11 @@ impl Server {
 
     pub fn set_plant(&mut self, plant: &Plant) {
         self.plant = plant.clone();
+    }
+
+    /// How the capacity comes about.
+    pub fn capacity_state(&self) -> CapacityState {
+        self.gate.view().capacity_state
     }
 
     /// Seconds of service so far.

@@ -1,4 +1,5 @@
-//! Where a backend is: `host:port`, or `unix:/path` for a socket in the file system.
+//! Where a backend is: `host:port`, `https://host:port` if it speaks TLS, or `unix:/path` for a socket
+//! in the file system.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,6 +15,13 @@ pub enum UpstreamAddress {
         /// The port.
         port: u16,
     },
+    /// The same, with TLS for that name.
+    Tls {
+        /// The host; an IPv6 address without its brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
     /// A socket in the file system.
     Unix(PathBuf),
 }
@@ -21,7 +29,8 @@ pub enum UpstreamAddress {
 /// A text that is no backend's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, or unix:/run/app.sock"
+    "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, https://app:443, or \
+     unix:/run/app.sock"
 )]
 pub struct AddressError {
     text: String,
@@ -47,10 +56,10 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
             Err("the socket's path must be absolute")
         };
     }
-    if text.starts_with("https://") {
-        return Err("TLS to a backend is not spoken");
-    }
-    let address = text.strip_prefix("http://").unwrap_or(text);
+    let over_tls = text.strip_prefix("https://");
+    let address = over_tls
+        .or_else(|| text.strip_prefix("http://"))
+        .unwrap_or(text);
     let address = address.strip_suffix('/').unwrap_or(address);
     let authority: http::uri::Authority = address.parse().map_err(|_| "no host and port")?;
     if authority.as_str().contains('@') {
@@ -62,10 +71,14 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
         .and_then(|inner| inner.strip_suffix(']'))
         .unwrap_or(host);
     match authority.port_u16() {
-        Some(port) if port > 0 && !host.is_empty() => Ok(UpstreamAddress::Tcp {
-            host: host.to_owned(),
-            port,
-        }),
+        Some(port) if port > 0 && !host.is_empty() => {
+            let host = host.to_owned();
+            Ok(if over_tls.is_some() {
+                UpstreamAddress::Tls { host, port }
+            } else {
+                UpstreamAddress::Tcp { host, port }
+            })
+        }
         _ => Err("no host and port"),
     }
 }
@@ -73,10 +86,21 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
 impl fmt::Display for UpstreamAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(formatter, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+            Self::Tcp { host, port } => write_authority(formatter, host, *port),
+            Self::Tls { host, port } => {
+                formatter.write_str("https://")?;
+                write_authority(formatter, host, *port)
+            }
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
         }
+    }
+}
+
+fn write_authority(formatter: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    if host.contains(':') {
+        write!(formatter, "[{host}]:{port}")
+    } else {
+        write!(formatter, "{host}:{port}")
     }
 }
 
@@ -91,6 +115,8 @@ mod tests {
             ("127.0.0.1:9000", "127.0.0.1:9000"),
             ("http://app.internal:80/", "app.internal:80"),
             ("[::1]:8080", "[::1]:8080"),
+            ("https://app.internal:443/", "https://app.internal:443"),
+            ("https://[::1]:8443", "https://[::1]:8443"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
         ] {
             let address: UpstreamAddress = text.parse().unwrap();
@@ -107,7 +133,7 @@ mod tests {
             "app:0",
             ":80",
             "app:99999",
-            "https://app:443",
+            "https://app",
             "unix:run/app.sock",
             "user@app:80",
             "http://app:80/path",

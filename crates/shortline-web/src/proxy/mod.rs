@@ -7,6 +7,7 @@
 //! | [`admission`] | when a request may go to its backend: a trait, which the gate implements |
 //! | [`upstream`] | which of several backends, and which of them are up |
 //! | `pool` | connections to one backend, kept alive |
+//! | `tls` | whose certificate a backend may show |
 //! | [`head`] | header fields, both ways: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
@@ -28,6 +29,7 @@ pub mod head;
 mod pool;
 mod relay;
 pub mod routes;
+mod tls;
 mod tunnel;
 mod upload;
 pub mod upstream;
@@ -40,6 +42,7 @@ use hyper::upgrade::Upgraded;
 
 pub use address::{AddressError, UpstreamAddress};
 pub use relay::Relayed;
+pub use tls::TlsError;
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Received};
 

@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::address::UpstreamAddress;
 use super::error::ProxyError;
+use super::tls::Connector;
 use super::upload::RequestBody;
 use super::upstream::{BackendSnapshot, UpstreamOptions};
 
@@ -30,6 +31,8 @@ const READY_TIME_MAX: Duration = Duration::from_secs(1);
 /// A backend; see the module's text.
 pub struct Backend {
     address: UpstreamAddress,
+    /// There if the address says so.
+    tls: Option<Connector>,
     options: Arc<UpstreamOptions>,
     idle: Mutex<Vec<Idle>>,
     places: Arc<Semaphore>,
@@ -74,9 +77,14 @@ pub struct Outstanding(Arc<Backend>);
 
 impl Backend {
     /// The backend at `address`.
-    pub fn new(address: UpstreamAddress, options: &Arc<UpstreamOptions>) -> Arc<Self> {
+    pub fn new(
+        address: UpstreamAddress,
+        tls: Option<Connector>,
+        options: &Arc<UpstreamOptions>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             address,
+            tls,
             options: Arc::clone(options),
             idle: Mutex::default(),
             places: Arc::new(Semaphore::new(options.connections_max)),
@@ -121,7 +129,7 @@ impl Backend {
                 backend: self.address.to_string(),
             });
         };
-        let connected = tokio::time::timeout(time_max, open(&self.address)).await;
+        let connected = tokio::time::timeout(time_max, self.open()).await;
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let received = Arc::new(AtomicU64::new(0));
         let stream = connected.map_err(|source| ProxyError::Connect {
@@ -150,6 +158,20 @@ impl Backend {
             received,
             received_before: 0,
             worker,
+        })
+    }
+
+    async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match (&self.address, &self.tls) {
+            (UpstreamAddress::Unix(path), _) => Box::new(UnixStream::connect(path).await?),
+            (UpstreamAddress::Tls { host, port }, Some(tls)) => {
+                let stream = open_tcp(host, *port).await?;
+                Box::new(tls.connect(host, stream).await?)
+            }
+            (UpstreamAddress::Tls { .. }, None) => {
+                return Err(io::Error::other("TLS was not set up"));
+            }
+            (UpstreamAddress::Tcp { host, port }, _) => Box::new(open_tcp(host, *port).await?),
         })
     }
 
@@ -283,15 +305,10 @@ impl Drop for Outstanding {
     }
 }
 
-async fn open(address: &UpstreamAddress) -> io::Result<Box<dyn Stream>> {
-    Ok(match address {
-        UpstreamAddress::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
-            Box::new(stream)
-        }
-        UpstreamAddress::Unix(path) => Box::new(UnixStream::connect(path).await?),
-    })
+async fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

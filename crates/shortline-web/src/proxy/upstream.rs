@@ -4,6 +4,7 @@
 //! last requests failed is passed over for a while (passive check); one whose health check fails is
 //! not asked at all until it succeeds again (active check, if a path for it is given).
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use super::address::UpstreamAddress;
 use super::pool::{Backend, Standing};
+use super::tls::{Connector, TlsError};
 use super::upload::RequestBody;
 
 /// How often idle connections are looked through.
@@ -25,7 +27,10 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 pub struct UpstreamOptions {
     /// Where they are.
     pub backends: Vec<UpstreamAddress>,
-    /// Time for a connection, and for a place among `connections_max`. Default 5 s.
+    /// The authorities (PEM) that sign the certificates of backends with TLS; those of the system
+    /// where it is `None`. Default: none.
+    pub authorities: Option<PathBuf>,
+    /// Time for a connection, TLS included, and for a place among `connections_max`. Default 5 s.
     pub connect_time_max: Duration,
     /// Time from a request's last byte to the response's head. Default 60 s.
     pub first_byte_time_max: Duration,
@@ -68,6 +73,7 @@ impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
             backends: Vec::new(),
+            authorities: None,
             connect_time_max: Duration::from_secs(5),
             first_byte_time_max: Duration::from_secs(60),
             idle_time_max: Duration::from_secs(60),
@@ -123,23 +129,30 @@ pub struct Upstream {
 impl Upstream {
     /// The backends of `options`. Call inside a runtime: there it looks after its connections and
     /// their health, until it is dropped.
-    pub fn open(options: UpstreamOptions) -> Arc<Self> {
-        let upstream = Self::new(options);
+    ///
+    /// # Errors
+    /// [`TlsError`] if a backend has TLS, and its authorities cannot be had.
+    pub fn open(options: UpstreamOptions) -> Result<Arc<Self>, TlsError> {
+        let upstream = Self::new(options)?;
         tokio::spawn(keep(Arc::downgrade(&upstream)));
-        upstream
+        Ok(upstream)
     }
 
-    fn new(options: UpstreamOptions) -> Arc<Self> {
+    fn new(options: UpstreamOptions) -> Result<Arc<Self>, TlsError> {
         let options = Arc::new(options);
+        let has_tls = |address| matches!(address, &UpstreamAddress::Tls { .. });
+        let tls = options.backends.iter().any(has_tls);
+        let tls = tls.then(|| Connector::new(options.authorities.as_deref()));
+        let tls = tls.transpose()?;
         let backends = options.backends.iter().cloned();
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             backends: backends
-                .map(|address| Backend::new(address, &options))
+                .map(|address| Backend::new(address, tls.clone(), &options))
                 .collect(),
             options,
             turn: AtomicUsize::new(0),
             buffered_bytes: Arc::default(),
-        })
+        }))
     }
 
     /// The backend for the next try, which is none of `tried`.
@@ -210,7 +223,8 @@ async fn is_healthy(backend: &Backend, path: &PathAndQuery) -> bool {
     let Ok(mut lease) = backend.connect(usize::MAX).await else {
         return false;
     };
-    let host = HeaderValue::try_from(backend.address().to_string());
+    let host = backend.address().to_string();
+    let host = HeaderValue::try_from(host.trim_start_matches("https://"));
     let host = host.unwrap_or(HeaderValue::from_static("localhost"));
     let mut request = Request::new(RequestBody::none());
     *request.uri_mut() = Uri::from(path.clone());
@@ -239,6 +253,7 @@ mod tests {
             failures_max: 1,
             ..UpstreamOptions::default()
         })
+        .unwrap()
     }
 
     fn picked(upstream: &Upstream) -> usize {

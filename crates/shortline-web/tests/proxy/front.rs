@@ -51,7 +51,7 @@ impl Front {
         });
         let route = Route {
             path: "/".to_owned(),
-            upstream: Upstream::open(options),
+            upstream: Upstream::open(options).unwrap(),
             admission: None,
         };
         let settings = Settings {

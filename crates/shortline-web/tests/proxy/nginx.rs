@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
+use shortline_web::proxy::UpstreamAddress;
 use tempfile::TempDir;
 
 use crate::client::{connect, exchange, get, post, read_head, read_one, wait_for};
@@ -13,6 +14,8 @@ struct Nginx {
     child: Child,
     folder: TempDir,
     address: SocketAddr,
+    /// Where it speaks TLS, with a certificate for localhost (`cert.pem`).
+    tls_address: SocketAddr,
 }
 
 impl Nginx {
@@ -21,6 +24,10 @@ impl Nginx {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let address = crate::client::refusing();
+        let tls_address = crate::client::refusing();
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(root.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(root.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
         let configuration = format!(
             "daemon off; master_process off; pid {0}/pid; error_log {0}/error.log;
              events {{ worker_connections 64; }}
@@ -30,6 +37,11 @@ impl Nginx {
                fastcgi_temp_path {0}/fastcgi; uwsgi_temp_path {0}/uwsgi; scgi_temp_path {0}/scgi;
                server {{
                  listen {address};
+                 listen {tls_address} ssl;
+                 ssl_certificate {0}/cert.pem; ssl_certificate_key {0}/key.pem;
+                 location /tls {{
+                   return 200 \"$ssl_server_name $ssl_alpn_protocol $connection_requests\";
+                 }}
                  root {0}/site;
                  location /who {{
                    return 200 \"$http_x_forwarded_for $host $connection_requests\";
@@ -61,6 +73,17 @@ impl Nginx {
             child,
             folder,
             address,
+            tls_address,
+        })
+    }
+
+    fn over_tls(&self, host: &str, authorities: Option<&str>) -> Front {
+        Front::with(&[], |options| {
+            options.backends = vec![UpstreamAddress::Tls {
+                host: host.to_owned(),
+                port: self.tls_address.port(),
+            }];
+            options.authorities = authorities.map(|name| self.folder.path().join(name));
         })
     }
 
@@ -145,4 +168,44 @@ fn nginx_takes_bodies_and_refuses_them() {
     assert!(read_head(&mut client).starts_with("HTTP/1.1 100 "));
     client.write_all(b"body").unwrap();
     assert_eq!(read_one(&mut client).status, 200);
+}
+
+#[test]
+fn nginx_behind_tls_is_told_its_name_and_its_connections_are_kept() {
+    let Some(nginx) = Nginx::start() else { return };
+    let content = b"0123456789".repeat(100_000);
+    nginx.write("large.bin", &content);
+    let front = nginx.over_tls("localhost", Some("cert.pem"));
+    for asked in 1..=3 {
+        let told = get(front.address, "/tls", "").body;
+        let expected = format!("localhost http/1.1 {asked}");
+        assert_eq!(String::from_utf8_lossy(&told), expected);
+    }
+    assert!(get(front.address, "/large.bin", "").body == content);
+    let sent = post(front.address, "/large.bin", "x");
+    assert_eq!(sent.status, 405, "nginx's own answer");
+    assert_eq!(front.backend().connections_total, 1);
+    assert!(front.backend().address.starts_with("https://localhost:"));
+}
+
+#[test]
+fn a_certificate_that_is_not_the_backends_is_a_bad_gateway() {
+    let Some(nginx) = Nginx::start() else { return };
+    // Another name; an authority that nobody knows.
+    for front in [
+        nginx.over_tls("127.0.0.1", Some("cert.pem")),
+        nginx.over_tls("localhost", None),
+    ] {
+        assert_eq!(get(front.address, "/tls", "").status, 502);
+        assert_eq!(front.backend().connections_total, 0);
+    }
+    // TLS where none is spoken.
+    let front = Front::with(&[], |options| {
+        options.backends = vec![UpstreamAddress::Tls {
+            host: "localhost".to_owned(),
+            port: nginx.address.port(),
+        }];
+        options.authorities = Some(nginx.folder.path().join("cert.pem"));
+    });
+    assert_eq!(get(front.address, "/tls", "").status, 502);
 }

@@ -1,13 +1,18 @@
-//! The gate's state as Prometheus text.
+//! A gate's state as Prometheus text: of `shortline gate`, and of the gates in front of `serve`'s
+//! routes, which the label `route` tells apart.
 //!
 //! The label `type` has as many values as the table of types has rows (`--types-max`).
 
 use std::fmt::Display;
 
-use shortline_sched::admission::{Totals, TypeView};
+use shortline_gate::GateSnapshot;
+use shortline_sched::admission::TypeView;
 
 use super::status::{Connections, Status};
 use crate::admin::prometheus::Text;
+
+/// What tells a gate from others of its process; nothing where it is the only one.
+pub type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 /// All metrics of one moment.
 pub fn render(status: &Status) -> String {
@@ -23,80 +28,182 @@ pub fn render(status: &Status) -> String {
         [([("version", status.version)], 1)],
     );
     let settings = &status.settings;
+    let policy = settings.admission.policy;
     text.gauge_of(
         "gate_info",
         "What is relayed and who goes first; always 1.",
-        [([("kind", settings.kind), ("policy", settings.policy)], 1)],
+        [([("kind", settings.kind), ("policy", policy)], 1)],
     );
-    load(&mut text, status);
-    totals(&mut text, &status.admission.totals);
-    if let Some(counts) = &status.connections {
-        connections(&mut text, counts);
-    }
-    types(&mut text, &status.admission.types);
+    admission(&mut text, &[(Vec::new(), &status.admission)]);
+    connections(&mut text, &status.connections);
     text.finish()
 }
 
-fn load(text: &mut Text, status: &Status) {
-    let admission = &status.admission;
-    text.gauge("gate_waiting", "Requests that wait.", admission.waiting);
-    text.gauge(
-        "gate_running",
-        "Requests that were admitted and have not ended.",
-        admission.running,
-    );
-    text.gauge(
-        "gate_active",
-        "Those of them whose client does not keep them waiting.",
-        admission.active,
-    );
-    text.gauge(
-        "gate_load_seconds",
-        "The sum of the estimated service times of the active requests.",
-        seconds(admission.load_ns),
-    );
-    text.gauge(
-        "gate_slowdown",
-        "How many times longer services take than alone (capacity auto; else 1).",
-        admission.slowdown,
-    );
-    if let Some(capacity_ns) = admission.capacity_ns {
-        text.gauge(
-            "gate_capacity_seconds",
-            "How much of that may run at once.",
-            seconds(capacity_ns),
-        );
+/// What each gate admits.
+pub fn admission(text: &mut Text, gates: &[(Labels<'_>, &GateSnapshot)]) {
+    for (kind, name, help, value) in OF_A_GATE {
+        text.head(kind, name, help);
+        for (labels, gate) in gates {
+            if let Some(value) = value(gate) {
+                text.sample(name, labels, value);
+            }
+        }
+    }
+    ended(text, gates);
+    for (kind, name, help, value) in OF_A_TYPE {
+        text.head(kind, name, help);
+        for (labels, gate) in gates {
+            for each in &gate.types {
+                let type_label = ("type", each.name.as_str());
+                let labels: Labels<'_> = labels.iter().copied().chain([type_label]).collect();
+                text.sample(name, &labels, value(each));
+            }
+        }
     }
 }
 
-fn totals(text: &mut Text, totals: &Totals) {
-    text.counter_of(
-        "gate_ended_total",
-        "Requests by how they ended.",
-        [
-            ([("how", "completed")], totals.completed),
-            ([("how", "failed")], totals.failed),
-            ([("how", "refused_full")], totals.refused_full),
-            ([("how", "refused_shed")], totals.refused_shed),
-            ([("how", "withdrawn")], totals.withdrawn),
-        ],
-    );
-    text.counter("gate_admitted_total", "Requests admitted.", totals.admitted);
-    text.counter(
+/// Kind, name, help and value of a metric.
+type Metric<T, V> = (&'static str, &'static str, &'static str, fn(&T) -> V);
+
+const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 10] = [
+    ("gauge", "gate_waiting", "Requests that wait.", |gate| {
+        Some(Number::Count(gate.waiting as u64))
+    }),
+    (
+        "gauge",
+        "gate_running",
+        "Requests that were admitted and have not ended.",
+        |gate| Some(Number::Count(gate.running as u64)),
+    ),
+    (
+        "gauge",
+        "gate_active",
+        "Those of them whose client does not keep them waiting.",
+        |gate| Some(Number::Count(gate.active as u64)),
+    ),
+    (
+        "gauge",
+        "gate_load_seconds",
+        "The sum of the estimated service times of the active requests.",
+        |gate| Some(Number::Nanoseconds(gate.load_ns)),
+    ),
+    (
+        "gauge",
+        "gate_slowdown",
+        "How many times longer services take than alone (capacity auto; else 1).",
+        |gate| Some(Number::Ratio(gate.slowdown)),
+    ),
+    (
+        "gauge",
+        "gate_capacity_seconds",
+        "How much of that may run at once; missing where there is no limit.",
+        |gate| gate.capacity_ns.map(Number::Nanoseconds),
+    ),
+    (
+        "counter",
+        "gate_admitted_total",
+        "Requests admitted.",
+        |gate| Some(Number::Count(gate.totals.admitted)),
+    ),
+    (
+        "counter",
         "gate_escaped_total",
         "Requests admitted above the capacity, because nothing else happened any more.",
-        totals.escaped,
-    );
-    text.counter(
+        |gate| Some(Number::Count(gate.totals.escaped)),
+    ),
+    (
+        "counter",
         "gate_would_wait_total",
         "In a dry run: requests that would have had to wait.",
-        totals.would_wait,
-    );
-    text.counter(
+        |gate| Some(Number::Count(gate.totals.would_wait)),
+    ),
+    (
+        "counter",
         "gate_wait_seconds_total",
         "Time that admitted requests have waited, all together.",
-        seconds(totals.waited_ns_sum),
-    );
+        |gate| Some(Number::Nanoseconds(gate.totals.waited_ns_sum)),
+    ),
+];
+
+const OF_A_TYPE: [Metric<TypeView, Number>; 10] = [
+    (
+        "gauge",
+        "gate_type_estimate_seconds",
+        "Estimated service time.",
+        |each| Number::Nanoseconds(each.estimate_ns),
+    ),
+    (
+        "gauge",
+        "gate_type_waiting",
+        "Requests of the type that wait.",
+        |each| Number::Count(each.waiting as u64),
+    ),
+    (
+        "gauge",
+        "gate_type_running",
+        "Requests of the type that run.",
+        |each| Number::Count(each.running as u64),
+    ),
+    (
+        "counter",
+        "gate_type_admitted_total",
+        "Requests admitted.",
+        |each| Number::Count(each.admitted),
+    ),
+    (
+        "counter",
+        "gate_type_completed_total",
+        "Requests that ended well.",
+        |each| Number::Count(each.completed),
+    ),
+    (
+        "counter",
+        "gate_type_failed_total",
+        "Requests that broke off after they were admitted.",
+        |each| Number::Count(each.failed),
+    ),
+    (
+        "counter",
+        "gate_type_refused_total",
+        "Requests refused on arrival.",
+        |each| Number::Count(each.refused),
+    ),
+    (
+        "counter",
+        "gate_type_withdrawn_total",
+        "Requests that went away while they waited, at their limit or before.",
+        |each| Number::Count(each.withdrawn),
+    ),
+    (
+        "counter",
+        "gate_type_wait_seconds_total",
+        "Time that admitted requests have waited, all together.",
+        |each| Number::Nanoseconds(each.waited_ns_sum),
+    ),
+    (
+        "gauge",
+        "gate_type_wait_seconds_max",
+        "The longest of these waits.",
+        |each| Number::Nanoseconds(each.waited_ns_max),
+    ),
+];
+
+fn ended(text: &mut Text, gates: &[(Labels<'_>, &GateSnapshot)]) {
+    const NAME: &str = "gate_ended_total";
+    text.head("counter", NAME, "Requests by how they ended.");
+    for (labels, gate) in gates {
+        let totals = &gate.totals;
+        for (how, count) in [
+            ("completed", totals.completed),
+            ("failed", totals.failed),
+            ("refused_full", totals.refused_full),
+            ("refused_shed", totals.refused_shed),
+            ("withdrawn", totals.withdrawn),
+        ] {
+            let labels: Labels<'_> = labels.iter().copied().chain([("how", how)]).collect();
+            text.sample(NAME, &labels, count);
+        }
+    }
 }
 
 fn connections(text: &mut Text, counts: &Connections) {
@@ -122,91 +229,20 @@ fn connections(text: &mut Text, counts: &Connections) {
     );
 }
 
-fn types(text: &mut Text, types: &[TypeView]) {
-    let mut of = |kind: &str, name: &str, help: &str, value: &dyn Fn(&TypeView) -> Number| {
-        text.head(kind, name, help);
-        for each in types {
-            text.sample(name, &[("type", &each.name)], value(each));
-        }
-    };
-    of(
-        "gauge",
-        "gate_type_estimate_seconds",
-        "Estimated service time.",
-        &|each| Number::Seconds(each.estimate_ns),
-    );
-    of(
-        "gauge",
-        "gate_type_waiting",
-        "Requests of the type that wait.",
-        &|each| Number::Count(each.waiting as u64),
-    );
-    of(
-        "gauge",
-        "gate_type_running",
-        "Requests of the type that run.",
-        &|each| Number::Count(each.running as u64),
-    );
-    of(
-        "counter",
-        "gate_type_admitted_total",
-        "Requests admitted.",
-        &|each| Number::Count(each.admitted),
-    );
-    of(
-        "counter",
-        "gate_type_completed_total",
-        "Requests that ended well.",
-        &|each| Number::Count(each.completed),
-    );
-    of(
-        "counter",
-        "gate_type_failed_total",
-        "Requests that broke off after they were admitted.",
-        &|each| Number::Count(each.failed),
-    );
-    of(
-        "counter",
-        "gate_type_refused_total",
-        "Requests refused on arrival.",
-        &|each| Number::Count(each.refused),
-    );
-    of(
-        "counter",
-        "gate_type_withdrawn_total",
-        "Requests that went away while they waited, at their limit or before.",
-        &|each| Number::Count(each.withdrawn),
-    );
-    of(
-        "counter",
-        "gate_type_wait_seconds_total",
-        "Time that admitted requests have waited, all together.",
-        &|each| Number::Seconds(each.waited_ns_sum),
-    );
-    of(
-        "gauge",
-        "gate_type_wait_seconds_max",
-        "The longest of these waits.",
-        &|each| Number::Seconds(each.waited_ns_max),
-    );
-}
-
-/// A value of a type.
+/// The value of a sample.
 enum Number {
     Count(u64),
-    /// Nanoseconds, told in seconds.
-    Seconds(u64),
+    /// Told in seconds.
+    Nanoseconds(u64),
+    Ratio(f64),
 }
 
 impl Display for Number {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Count(count) => count.fmt(f),
-            Self::Seconds(ns) => seconds(ns).fmt(f),
+            Self::Nanoseconds(ns) => (ns as f64 / 1e9).fmt(f),
+            Self::Ratio(ratio) => ratio.fmt(f),
         }
     }
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }

@@ -1,15 +1,17 @@
 //! `shortline gate`: from flags and configuration to a running gate in front of a backend.
 
+mod calibrating;
 mod estimates;
 mod history;
-mod metrics;
+mod http;
+pub mod metrics;
 pub mod options;
 mod page;
 mod relays;
 mod running;
-mod settings;
+pub mod settings;
 mod show;
-mod status;
+pub mod status;
 
 use std::path::PathBuf;
 
@@ -37,8 +39,8 @@ Examples:
   shortline gate postgres --config /etc/shortline.toml --admin 127.0.0.1:9181
 
 Times read 500ms or 2s, sizes 64KiB or 2MB. docs/gate.md tells what each option does.
-SIGHUP reads again what tells the types of requests; SIGTERM lets transactions finish, a second one
-stops at once.";
+SIGHUP reads again what tells the types of requests, and the certificate of gate http; SIGTERM lets
+transactions finish, a second one stops at once.";
 
 /// What the backend speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -23,7 +23,8 @@ pub struct GateOptions {
     /// Take clients' connections at this address; may be given again
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Vec<SocketAddr>>,
-    /// Where the backend takes them
+    /// Where the backend takes them; for http also https://HOST:PORT, unix:/PATH, and several apart
+    /// by commas
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
@@ -39,7 +40,8 @@ pub struct GateOptions {
     /// disable, prefer, require, or verify-full by --upstream-ca [default: prefer]
     #[arg(long, value_name = "HOW")]
     pub upstream_tls: Option<UpstreamTlsMode>,
-    /// The authorities that sign the backend's certificate (PEM), for verify-full
+    /// The authorities that sign the backend's certificate (PEM), for verify-full; for http, of an
+    /// https:// upstream [default there: those of the system]
     #[arg(long, value_name = "FILE")]
     pub upstream_ca: Option<PathBuf>,
 
@@ -51,10 +53,18 @@ pub struct GateOptions {
     #[arg(long, value_name = "X", help_heading = "Admission")]
     pub aging: Option<Aging>,
     /// How much may run at once: a sum of estimated service times, such as 400ms; auto, what lets
-    /// the backend do most; or off, for everything [default: auto]
-    #[arg(long, value_name = "TIME|auto|off", help_heading = "Admission")]
+    /// the backend do most; calibrate, which searches for that once under the load that runs, and
+    /// tells it; or off, for everything [default: auto]
+    #[arg(
+        long,
+        value_name = "TIME|auto|calibrate|off",
+        help_heading = "Admission"
+    )]
     #[serde(deserialize_with = "some_from_text")]
     pub capacity: Option<Capacity>,
+    /// How long calibrate tries each capacity at least [default: 5s]
+    #[arg(long, value_name = "TIME", help_heading = "Admission")]
+    pub trial_time: Option<Span>,
     /// Requests that may wait at once; one more is refused [default: 10000]
     #[arg(long, value_name = "N", help_heading = "Admission")]
     pub queue_max: Option<NonZeroUsize>,
@@ -211,6 +221,7 @@ overlay!(GateOptions {
     policy,
     aging,
     capacity,
+    trial_time,
     queue_max,
     wait_max,
     shed,

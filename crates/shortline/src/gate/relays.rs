@@ -7,28 +7,62 @@ use std::sync::Arc;
 
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
-use shortline_gate::http::{self, HttpConfig};
 use shortline_gate::mysql::{self, MysqlConfig};
 use shortline_gate::postgres::{self, AdminDatabase, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
 use shortline_gate::relay::{Registry, Upstream};
-use shortline_link::LinkConfig;
-use shortline_web::Limits;
-use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::upstream::UpstreamOptions;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::http::HttpFront;
 use super::options::UpstreamTlsMode;
 use super::settings::Settings;
-use super::status::View;
+use super::status::{Connections, View};
 use super::{Kind, show};
 use crate::error::CommandError;
-use crate::serve::tls::{self, Certificate};
 use crate::sockets::{bind, handed_over};
 
 /// Relays, each ending with why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;
+
+/// What takes clients' connections, by what they speak.
+pub enum Front {
+    /// A relay an address; the registry counts their connections.
+    Postgres(Arc<Registry>),
+    /// The same.
+    Mysql(Arc<Registry>),
+    /// A web server at all of them.
+    Http(HttpFront),
+}
+
+impl Front {
+    /// Not listening yet. Call inside a runtime.
+    ///
+    /// # Errors
+    /// [`CommandError`]: what [`HttpFront::new`] says.
+    pub fn new(
+        settings: &Settings,
+        classifier: &Classifier,
+        gate: &Gate,
+    ) -> Result<Self, CommandError> {
+        Ok(match settings.kind {
+            Kind::Postgres => Self::Postgres(Arc::default()),
+            Kind::Mysql => Self::Mysql(Arc::default()),
+            Kind::Http => Self::Http(HttpFront::new(settings, classifier, gate)?),
+        })
+    }
+
+    /// Counts the connections from now on.
+    pub fn connections(&self) -> Box<dyn Fn() -> Connections + Send + Sync> {
+        match self {
+            Self::Postgres(registry) | Self::Mysql(registry) => {
+                let registry = Arc::clone(registry);
+                Box::new(move || registry.counts().into())
+            }
+            Self::Http(front) => Box::new(front.connections()),
+        }
+    }
+}
 
 /// A gate whose relays are to start.
 pub struct Starting<'a> {
@@ -36,7 +70,7 @@ pub struct Starting<'a> {
     pub classifier: &'a Classifier,
     pub gate: &'a Gate,
     pub view: &'a View,
-    pub registry: &'a Arc<Registry>,
+    pub front: &'a Front,
     /// Tells the relays to end.
     pub ending: &'a watch::Sender<bool>,
 }
@@ -52,33 +86,32 @@ impl Starting<'_> {
         relays: &mut Relays,
     ) -> Result<(), CommandError> {
         let gate = || self.gate.clone();
-        match self.settings.kind {
-            Kind::Postgres => {
-                let config = self.postgres()?;
-                self.spawn(sockets, relays, |listener, ending| {
+        let sockets = listening(sockets)?;
+        match self.front {
+            Front::Http(front) => {
+                self.announce(&sockets)?;
+                self.spawn(relays, front.run(sockets, self.until_ending()));
+                Ok(())
+            }
+            Front::Postgres(registry) => {
+                let config = self.postgres(registry)?;
+                self.spawn_each(sockets, relays, |listener, ending| {
                     postgres::run(listener, config.clone(), gate(), ending)
                 })
             }
-            Kind::Http => {
-                let upstream = self.http_upstream()?;
-                let certificate = self.http_certificate()?;
-                self.spawn(sockets, relays, |listener, ending| {
-                    let config = self.http(upstream.clone(), certificate.clone());
-                    http::run(listener, config, gate(), ending)
-                })
-            }
-            Kind::Mysql => {
-                let config = self.mysql()?;
-                self.spawn(sockets, relays, |listener, ending| {
+            Front::Mysql(registry) => {
+                let config = self.mysql(registry)?;
+                self.spawn_each(sockets, relays, |listener, ending| {
                     mysql::run(listener, config.clone(), gate(), ending)
                 })
             }
         }
     }
 
-    fn spawn<R, E>(
+    /// A relay for each socket.
+    fn spawn_each<R, E>(
         &self,
-        sockets: Vec<TcpListener>,
+        sockets: Vec<tokio::net::TcpListener>,
         relays: &mut Relays,
         mut relay: impl FnMut(tokio::net::TcpListener, Ending) -> R,
     ) -> Result<(), CommandError>
@@ -86,22 +119,30 @@ impl Starting<'_> {
         R: Future<Output = Result<(), E>> + Send + 'static,
         E: Display,
     {
+        self.announce(&sockets)?;
         for socket in sockets {
-            socket
-                .set_nonblocking(true)
-                .map_err(CommandError::failure)?;
+            self.spawn(relays, relay(socket, self.until_ending()));
+        }
+        Ok(())
+    }
+
+    fn spawn<E: Display>(
+        &self,
+        relays: &mut Relays,
+        relay: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        relays.spawn(async move {
+            let ended = relay.await;
+            ended.map_err(|error| CommandError::failure(format!("relay: {error}")))
+        });
+    }
+
+    /// Says the addresses, whose sockets take connections already.
+    fn announce(&self, sockets: &[tokio::net::TcpListener]) -> Result<(), CommandError> {
+        for socket in sockets {
             let address = socket.local_addr().map_err(CommandError::failure)?;
-            let listener =
-                tokio::net::TcpListener::from_std(socket).map_err(CommandError::failure)?;
-            let running = relay(listener, self.until_ending());
-            relays.spawn(async move {
-                let ended = running.await;
-                ended.map_err(|error| CommandError::failure(format!("relay: {error}")))
-            });
-            eprintln!(
-                "shortline: listening on {address} ({})",
-                self.settings.kind.name()
-            );
+            let kind = self.settings.kind.name();
+            eprintln!("shortline: listening on {address} ({kind})");
         }
         Ok(())
     }
@@ -114,7 +155,7 @@ impl Starting<'_> {
         })
     }
 
-    fn postgres(&self) -> Result<PostgresConfig, CommandError> {
+    fn postgres(&self, registry: &Arc<Registry>) -> Result<PostgresConfig, CommandError> {
         let settings = self.settings;
         Ok(PostgresConfig {
             upstream: one_upstream(settings)?,
@@ -124,11 +165,11 @@ impl Starting<'_> {
             classify: self.classify(),
             notice_after: settings.gate.slow_wait,
             admin: self.admin_database(),
-            registry: Arc::clone(self.registry),
+            registry: Arc::clone(registry),
         })
     }
 
-    fn mysql(&self) -> Result<MysqlConfig, CommandError> {
+    fn mysql(&self, registry: &Arc<Registry>) -> Result<MysqlConfig, CommandError> {
         let settings = self.settings;
         Ok(MysqlConfig {
             upstream: one_upstream(settings)?,
@@ -136,7 +177,7 @@ impl Starting<'_> {
             client_tls: client_tls(settings, &[]).map_err(CommandError::failure)?,
             limits: settings.limits.clone(),
             classify: self.classify(),
-            registry: Arc::clone(self.registry),
+            registry: Arc::clone(registry),
         })
     }
 
@@ -154,48 +195,16 @@ impl Starting<'_> {
             answer: Arc::new(move |command| show::answer(command, &view.status())),
         })
     }
+}
 
-    fn http(
-        &self,
-        upstream: UpstreamOptions,
-        tls: Option<Arc<rustls::ServerConfig>>,
-    ) -> HttpConfig {
-        let limits = &self.settings.limits;
-        HttpConfig {
-            upstream,
-            classifier: self.classifier.clone(),
-            limits: Limits {
-                connections_max: limits.connections_max,
-                ..Limits::default()
-            },
-            link: LinkConfig::default(),
-            tls,
-            access_log: None,
-            drain_time_max: limits.drain_time_max,
-        }
-    }
-
-    /// One backend or several, apart by commas.
-    fn http_upstream(&self) -> Result<UpstreamOptions, CommandError> {
-        let addresses = self.settings.upstream.split(',').map(str::trim);
-        let backends = addresses.map(str::parse::<UpstreamAddress>);
-        Ok(UpstreamOptions {
-            backends: backends
-                .collect::<Result<_, _>>()
-                .map_err(CommandError::usage)?,
-            connect_time_max: self.settings.limits.connect_time_max,
-            ..UpstreamOptions::default()
-        })
-    }
-
-    fn http_certificate(&self) -> Result<Option<Arc<rustls::ServerConfig>>, CommandError> {
-        let files = self.settings.client_tls.as_ref();
-        let config = files.map(|files| {
-            let key = tls::load(&files.cert, &files.key)?;
-            Certificate::new(key).server_config()
-        });
-        config.transpose().map_err(CommandError::failure)
-    }
+fn listening(sockets: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, CommandError> {
+    let sockets = sockets.into_iter().map(|socket| {
+        socket.set_nonblocking(true)?;
+        tokio::net::TcpListener::from_std(socket)
+    });
+    sockets
+        .collect::<std::io::Result<_>>()
+        .map_err(CommandError::failure)
 }
 
 type Ending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;

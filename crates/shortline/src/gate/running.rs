@@ -1,26 +1,24 @@
 //! A running gate: started, told by signals, ended.
 //!
-//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, or
-//! keeps everything as it is and says why. All else changes at a restart: a change of it is refused
+//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, and
+//! of `gate http` the certificate, or keeps everything as it is and says why. All else changes at a restart: a change of it is refused
 //! rather than passed over in silence.
-
-use std::sync::Arc;
 
 use sd_notify::NotifyState;
 use shortline_gate::Gate;
 use shortline_gate::classify::Classifier;
-use shortline_gate::relay::Registry;
+use shortline_sched::admission::Capacity;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use super::estimates::Keeper;
 use super::options::GateOptions;
-use super::relays::{self, Starting};
+use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
-use super::{Args, Kind};
+use super::{Args, calibrating};
 use crate::admin;
-use crate::daemon::{Signals, Told, notify};
+use crate::daemon::{Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
 use crate::keys::Overlay;
 use crate::sockets::bind;
@@ -36,7 +34,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     loop {
         tokio::select! {
             told = signals.next() => match told {
-                Told::Reload => running.reload(),
+                Told::Reload => tell_reload(running.reload()),
                 Told::End => break,
             },
             ended = running.relays.join_next() => return Err(why(ended)),
@@ -61,6 +59,7 @@ struct Running {
     settings: Settings,
     classifier: Classifier,
     view: View,
+    front: Front,
     keeper: Option<Keeper>,
     /// One relay an address.
     relays: JoinSet<Result<(), CommandError>>,
@@ -75,13 +74,10 @@ impl Running {
         let keeper = settings.estimates.as_deref();
         let keeper = keeper.map(|path| Keeper::open(path, settings.kind.name(), &gate));
         let keeper = keeper.transpose()?;
-        let registry: Arc<Registry> = Arc::default();
-        let counted = Arc::clone(&registry);
-        // The web server of gate http counts its connections itself, and does not tell us.
-        let is_counted = settings.kind != Kind::Http;
-        let connections = move || is_counted.then(|| counted.counts().into());
+        let front = Front::new(&settings, &classifier, &gate)?;
         let mut running = Self {
-            view: View::new(gate.clone(), connections, &settings),
+            view: View::new(gate.clone(), front.connections(), &settings),
+            front,
             args,
             classifier,
             keeper,
@@ -100,30 +96,33 @@ impl Running {
             classifier: &running.classifier,
             gate: &gate,
             view: &running.view,
-            registry: &registry,
+            front: &running.front,
             ending: &running.ending,
         };
         starting.relay(sockets, &mut running.relays)?;
         if let Some(keeper) = &running.keeper {
             keeper.start();
         }
+        if running.settings.gate.admission.capacity == Capacity::Calibrate {
+            tokio::spawn(calibrating::follow(gate, running.keeper.clone()));
+        }
         Ok(running)
     }
 
-    fn reload(&mut self) {
-        match self.try_reload() {
-            Ok(()) => tracing::info!("reloaded"),
-            Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
-        }
-    }
-
     /// First everything that can fail, then everything that cannot.
-    fn try_reload(&mut self) -> Result<(), CommandError> {
+    fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
+        let http = match &self.front {
+            Front::Http(front) => Some((front, front.read_certificate(&settings)?)),
+            Front::Postgres(_) | Front::Mysql(_) => None,
+        };
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
+        if let Some((front, key)) = http {
+            front.exchange(key);
+        }
         self.settings = settings;
         Ok(())
     }

@@ -106,7 +106,7 @@ fn pools(status: &Status) -> Table {
                 .capacity_ns
                 .map_or_else(|| "none".to_owned(), milliseconds),
         ),
-        ("capacity", status.settings.capacity.clone()),
+        ("capacity", status.settings.admission.capacity.clone()),
         ("slowdown", format!("{:.3}", admission.slowdown)),
         ("pool_mode", "gate".to_owned()),
     ])
@@ -167,7 +167,7 @@ fn types(status: &Status) -> Table {
 }
 
 fn clients(status: &Status) -> Table {
-    let counts = status.connections.unwrap_or_default();
+    let counts = status.connections;
     one_row([
         ("open", counts.open.to_string()),
         ("total", counts.total.to_string()),
@@ -183,12 +183,18 @@ fn config(status: &Status) -> Table {
         ("kind", settings.kind.to_owned()),
         ("listen", settings.listen.join(", ")),
         ("upstream", settings.upstream.clone()),
-        ("policy", settings.policy.to_owned()),
-        ("aging", settings.aging.clone().unwrap_or_else(none)),
-        ("capacity", settings.capacity.clone()),
-        ("dry-run", settings.dry_run.to_string()),
-        ("queue-max", settings.queue_max.to_string()),
-        ("wait-max", format!("{}s", settings.wait_max_seconds)),
+        ("policy", settings.admission.policy.to_owned()),
+        (
+            "aging",
+            settings.admission.aging.clone().unwrap_or_else(none),
+        ),
+        ("capacity", settings.admission.capacity.clone()),
+        ("dry-run", settings.admission.dry_run.to_string()),
+        ("queue-max", settings.admission.queue_max.to_string()),
+        (
+            "wait-max",
+            format!("{}s", settings.admission.wait_max_seconds),
+        ),
     ];
     Table {
         columns: vec!["key", "value"],
@@ -220,7 +226,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use shortline_gate::{Gate, GateConfig};
 
-    use super::super::status::{Connections, Told};
+    use super::super::status::{AdmissionTold, Connections, Told};
     use super::*;
 
     fn status() -> Status {
@@ -233,15 +239,10 @@ mod tests {
                 kind: "postgres",
                 listen: vec!["127.0.0.1:6432".to_owned()],
                 upstream: "db:5432".to_owned(),
-                policy: "sjf",
-                aging: None,
-                capacity: "off".to_owned(),
-                dry_run: false,
-                queue_max: 10,
-                wait_max_seconds: 120.0,
+                admission: AdmissionTold::new(&GateConfig::default()),
             },
             admission: gate.snapshot(),
-            connections: Some(Connections::default()),
+            connections: Connections::default(),
         }
     }
 

@@ -6,9 +6,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 use shortline_gate::relay::ConnectionCounts;
-use shortline_gate::{Gate, GateSnapshot};
+use shortline_gate::{Gate, GateConfig, GateSnapshot};
+use shortline_sched::admission::Order;
+use shortline_web::server::ServerSnapshot;
 
 use super::history::{History, Sample};
+use super::options::PolicyName;
 use super::settings::Settings;
 use super::{metrics, page};
 use crate::admin::{Page, Pages};
@@ -24,8 +27,8 @@ pub struct Status {
     pub settings: Told,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
-    /// Clients' connections, where the relay tells of them.
-    pub connections: Option<Connections>,
+    /// Clients' connections.
+    pub connections: Connections,
 }
 
 /// Clients' connections.
@@ -50,6 +53,14 @@ pub struct Told {
     pub listen: Vec<String>,
     /// Where the backend listens.
     pub upstream: String,
+    /// Who is admitted when.
+    #[serde(flatten)]
+    pub admission: AdmissionTold,
+}
+
+/// The settings of admission.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AdmissionTold {
     /// `fifo` or `sjf`.
     pub policy: &'static str,
     /// The bound of waiting, in times of the expected service.
@@ -68,7 +79,7 @@ pub struct Told {
 #[derive(Clone)]
 pub struct View {
     gate: Gate,
-    connections: Arc<dyn Fn() -> Option<Connections> + Send + Sync>,
+    connections: Arc<dyn Fn() -> Connections + Send + Sync>,
     history: History,
     started: Instant,
     told: Arc<Told>,
@@ -78,7 +89,7 @@ impl View {
     /// A gate that starts now.
     pub fn new(
         gate: Gate,
-        connections: impl Fn() -> Option<Connections> + Send + Sync + 'static,
+        connections: impl Fn() -> Connections + Send + Sync + 'static,
         settings: &Settings,
     ) -> Self {
         let started = Instant::now();
@@ -121,6 +132,18 @@ impl From<ConnectionCounts> for Connections {
     }
 }
 
+impl From<&ServerSnapshot> for Connections {
+    fn from(server: &ServerSnapshot) -> Self {
+        let open = &server.connections;
+        Self {
+            open: open.idle + open.head + open.response + open.tunnel,
+            total: server.connections_total,
+            refused_total: server.connections_refused_total,
+            failed_total: server.connections_failed_total,
+        }
+    }
+}
+
 impl Pages for View {
     const PATHS: &'static str = "/, /status, /history, /metrics or /healthz";
 
@@ -141,12 +164,27 @@ impl Told {
             kind: settings.kind.name(),
             listen: settings.listen.iter().map(ToString::to_string).collect(),
             upstream: settings.upstream.clone(),
-            policy: settings.policy.name(),
-            aging: settings.aging.map(|aging| aging.to_string()),
-            capacity: settings.gate.admission.capacity.to_string(),
-            dry_run: settings.gate.admission.dry_run,
-            queue_max: settings.gate.admission.queue_max,
-            wait_max_seconds: settings.gate.wait_max.as_secs_f64(),
+            admission: AdmissionTold::new(&settings.gate),
+        }
+    }
+}
+
+impl AdmissionTold {
+    /// What a gate was told.
+    pub fn new(config: &GateConfig) -> Self {
+        let admission = &config.admission;
+        let (policy, aging) = match admission.order {
+            Order::Fifo => (PolicyName::Fifo, None),
+            Order::Sjf => (PolicyName::Sjf, None),
+            Order::SjfAging(aging) => (PolicyName::Sjf, Some(aging)),
+        };
+        Self {
+            policy: policy.name(),
+            aging: aging.map(|aging| aging.to_string()),
+            capacity: admission.capacity.to_string(),
+            dry_run: admission.dry_run,
+            queue_max: admission.queue_max,
+            wait_max_seconds: config.wait_max.as_secs_f64(),
         }
     }
 }

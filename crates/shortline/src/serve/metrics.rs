@@ -7,8 +7,10 @@ use shortline_web::proxy::upstream::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
 
+use super::routes::GateStatus;
 use super::status::Status;
 use crate::admin::prometheus::Text;
+use crate::gate;
 
 /// All metrics of one moment.
 pub fn render(status: &Status) -> String {
@@ -31,7 +33,20 @@ pub fn render(status: &Status) -> String {
     link(&mut page, &status.link);
     server(&mut page, &status.server);
     responses(&mut page, &status.server.responses);
+    gates(&mut page, &status.gates);
     page.finish()
+}
+
+/// The metrics of `shortline gate`, of each gate by the paths of its routes.
+fn gates(page: &mut Text, gates: &[GateStatus]) {
+    if gates.is_empty() {
+        return;
+    }
+    let paths: Vec<String> = gates.iter().map(|gate| gate.routes.join(",")).collect();
+    let gates = paths.iter().zip(gates);
+    let labelled = gates.map(|(paths, gate)| (vec![("route", paths.as_str())], &gate.admission));
+    let labelled: Vec<_> = labelled.collect();
+    gate::metrics::admission(page, &labelled);
 }
 
 fn link(page: &mut Text, link: &LinkSnapshot) {

@@ -1,30 +1,32 @@
 //! `[[route]]` of the configuration: which requests go to which application servers.
 //!
 //! Only the file has routes: a flag for each of their keys would say nothing of which route it is
-//! for.
+//! for. A route with a table `gate` asks a gate when its requests may go to the backends.
 
-use std::fmt;
+mod gates;
+mod values;
+
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::str::FromStr;
-use std::time::Duration;
+use std::path::PathBuf;
 
-use http::uri::PathAndQuery;
-use serde::{Deserialize, Deserializer, de};
-use shortline_sched::units::{Size, Span};
+use serde::Deserialize;
+use shortline_sched::units::Size;
 use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::routes::{Route, Routes};
-use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};
+use shortline_web::proxy::upstream::UpstreamOptions;
 
-/// hyper's parser needs this much.
-const HEAD_BYTES_MIN: u64 = 8 << 10;
+use crate::gate::options::GateOptions;
+use crate::gate::settings::RouteGate;
+pub use gates::{GateStatus, OpenRoutes};
+use values::{HeadSize, HealthPath, RoutePath, Time};
 
 /// A route as the file has it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RouteKeys {
     path: RoutePath,
-    #[serde(deserialize_with = "backends")]
+    #[serde(deserialize_with = "values::backends")]
     upstream: Vec<UpstreamAddress>,
+    upstream_ca: Option<PathBuf>,
     connect_time_max: Option<Time>,
     first_byte_time_max: Option<Time>,
     idle_time_max: Option<Time>,
@@ -43,19 +45,22 @@ pub struct RouteKeys {
     health_path: Option<HealthPath>,
     health_every: Option<Time>,
     trust_forwarded: Option<bool>,
+    gate: Option<Box<GateOptions>>,
 }
 
 /// A route as it is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RouteSettings {
     path: String,
     upstream: UpstreamOptions,
+    /// Who decides when a request may go; `None`: at once.
+    gate: Option<RouteGate>,
 }
 
 /// The routes of a file.
 ///
 /// # Errors
-/// Names a path that is given twice.
+/// Names a path that is given twice, or a gate that cannot be had.
 pub fn resolve(routes: Vec<RouteKeys>) -> Result<Vec<RouteSettings>, String> {
     let mut resolved: Vec<RouteSettings> = Vec::new();
     for keys in routes {
@@ -65,20 +70,33 @@ pub fn resolve(routes: Vec<RouteKeys>) -> Result<Vec<RouteSettings>, String> {
                 "route {path}: is there twice: give each path once, with all its backends"
             ));
         }
-        let upstream = keys.options();
-        resolved.push(RouteSettings { path, upstream });
+        let gate = keys.gate.as_deref();
+        let route = RouteSettings {
+            gate: gate
+                .map(|options| RouteGate::resolve(&path, options))
+                .transpose()?,
+            path,
+            upstream: keys.options(),
+        };
+        route.refuse_idle_authorities()?;
+        gates::refuse_two_of_a_backend(&resolved, &route)?;
+        resolved.push(route);
     }
     Ok(resolved)
 }
 
-/// The routes at work; call inside a runtime.
-pub fn open(routes: &[RouteSettings]) -> Routes {
-    let open = |route: &RouteSettings| Route {
-        path: route.path.clone(),
-        upstream: Upstream::open(route.upstream.clone()),
-        admission: None,
-    };
-    Routes::new(routes.iter().map(open).collect())
+impl RouteSettings {
+    fn refuse_idle_authorities(&self) -> Result<(), String> {
+        let has_tls = |backend: &UpstreamAddress| matches!(backend, UpstreamAddress::Tls { .. });
+        if self.upstream.authorities.is_some() && !self.upstream.backends.iter().any(has_tls) {
+            return Err(format!(
+                "route {}: upstream-ca: is for servers with TLS: give upstream = \
+                 [\"https://host:port\"], or leave it out",
+                self.path
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl RouteKeys {
@@ -93,6 +111,7 @@ impl RouteKeys {
         let count = |given: Option<NonZeroUsize>, default| given.map_or(default, NonZeroUsize::get);
         UpstreamOptions {
             backends: self.upstream,
+            authorities: self.upstream_ca,
             connect_time_max: time(self.connect_time_max, defaults.connect_time_max),
             first_byte_time_max: time(self.first_byte_time_max, defaults.first_byte_time_max),
             idle_time_max: time(self.idle_time_max, defaults.idle_time_max),
@@ -126,116 +145,3 @@ impl RouteKeys {
         }
     }
 }
-
-/// A value of the file that is refused.
-#[derive(Debug, thiserror::Error)]
-enum ValueError {
-    #[error("`{0}` is no path: give one that starts with a slash and has no ? or #, such as /api")]
-    Path(String),
-    #[error("`{0}` is no path with or without a query: give one such as /health")]
-    HealthPath(String),
-    #[error("must be more than 0, such as 5s")]
-    NoTime,
-    #[error("{0} is out of range: must be 8KiB or more")]
-    HeadSize(Size),
-    #[error("no backend: give one at least, such as upstream = [\"127.0.0.1:9000\"]")]
-    NoBackend,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct RoutePath(String);
-
-impl FromStr for RoutePath {
-    type Err = ValueError;
-
-    fn from_str(text: &str) -> Result<Self, ValueError> {
-        let plain = text
-            .parse::<PathAndQuery>()
-            .is_ok_and(|path| path.path() == text);
-        if text.starts_with('/') && plain {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(ValueError::Path(text.to_owned()))
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct HealthPath(PathAndQuery);
-
-impl FromStr for HealthPath {
-    type Err = ValueError;
-
-    fn from_str(text: &str) -> Result<Self, ValueError> {
-        match text.parse() {
-            Ok(path) if text.starts_with('/') => Ok(Self(path)),
-            _ => Err(ValueError::HealthPath(text.to_owned())),
-        }
-    }
-}
-
-/// A time above 0.
-#[derive(Clone, Debug, PartialEq)]
-struct Time(Duration);
-
-impl TryFrom<Span> for Time {
-    type Error = ValueError;
-
-    fn try_from(span: Span) -> Result<Self, ValueError> {
-        match span.duration() {
-            Duration::ZERO => Err(ValueError::NoTime),
-            time => Ok(Self(time)),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct HeadSize(Size);
-
-impl TryFrom<Size> for HeadSize {
-    type Error = ValueError;
-
-    fn try_from(size: Size) -> Result<Self, ValueError> {
-        if size.bytes() < HEAD_BYTES_MIN {
-            return Err(ValueError::HeadSize(size));
-        }
-        Ok(Self(size))
-    }
-}
-
-fn backends<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<UpstreamAddress>, D::Error> {
-    let texts = Vec::<String>::deserialize(source)?;
-    if texts.is_empty() {
-        return Err(de::Error::custom(ValueError::NoBackend));
-    }
-    texts.iter().map(|text| parsed(text)).collect()
-}
-
-fn parsed<T: FromStr<Err: fmt::Display>, E: de::Error>(text: &str) -> Result<T, E> {
-    text.parse().map_err(E::custom)
-}
-
-macro_rules! from_text {
-    ($type:ident) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-                parsed(&String::deserialize(source)?)
-            }
-        }
-    };
-}
-
-macro_rules! checked {
-    ($type:ident, $from:ident) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-                Self::try_from($from::deserialize(source)?).map_err(de::Error::custom)
-            }
-        }
-    };
-}
-
-from_text!(RoutePath);
-from_text!(HealthPath);
-checked!(Time, Span);
-checked!(HeadSize, Size);

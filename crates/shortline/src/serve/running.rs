@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
-use shortline_web::proxy::routes::Routes;
 use shortline_web::server::{AccessLog, Listener, Server, Settings as WebSettings};
 use shortline_web::site::Site;
 use tokio::task::JoinHandle;
@@ -22,13 +21,13 @@ use tokio::task::JoinHandle;
 use super::Args;
 use super::access_log::LogWriter;
 use super::options::LogOptions;
-use super::routes;
+use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
 use super::sockets::{self, Bound};
 use super::status::{Status, StatusPages};
 use super::tls::{self, Certificate};
 use crate::admin;
-use crate::daemon::{Signals, Told, notify};
+use crate::daemon::{Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
 use crate::file::Listen;
 use crate::sockets::bind;
@@ -48,7 +47,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let accepting = tokio::spawn(async move { server.run(listeners).await });
     notify(&[NotifyState::Ready]);
     while signals.next().await == Told::Reload {
-        running.reload();
+        tell_reload(running.reload());
     }
     notify(&[NotifyState::Stopping]);
     let closed = running.drain(&mut signals).await;
@@ -69,6 +68,8 @@ struct RunningLink {
 
 /// The log in force; the admin endpoint counts its losses.
 type LogInForce = Arc<Mutex<Option<Arc<LogWriter>>>>;
+/// The routes in force; the admin endpoint tells of their gates.
+type RoutesInForce = Arc<Mutex<OpenRoutes>>;
 
 /// A listening socket with what a reload needs of it.
 struct Port {
@@ -84,7 +85,7 @@ struct Running {
     settings: Settings,
     server: Arc<Server>,
     link: RunningLink,
-    routes: Routes,
+    routes: RoutesInForce,
     log: LogInForce,
     ports: Vec<Port>,
 }
@@ -102,19 +103,19 @@ impl Running {
         }
         // Before the addresses are told: who connects then must find the sockets as they will be.
         let link = start_link(&settings, &ports)?;
+        let routes = open_routes(&settings, &OpenRoutes::default())?;
         let web = WebSettings {
             site: Some(site),
-            routes: routes::open(&settings.routes),
+            routes: routes.routes.clone(),
             limits: settings.limits.clone(),
             link: Arc::clone(&link.link),
         };
-        let routes = web.routes.clone();
         let running = Self {
             server: Server::new(web, as_access_log(log.as_ref())),
             args,
             settings,
             link,
-            routes,
+            routes: Arc::new(Mutex::new(routes)),
             log: Arc::new(Mutex::new(log)),
             ports,
         };
@@ -131,27 +132,22 @@ impl Running {
         let connections_max = self.settings.admin.connections_max;
         let server = Arc::clone(&self.server);
         let log = Arc::clone(&self.log);
+        let routes = Arc::clone(&self.routes);
         let started = Instant::now();
         let status = move || Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: started.elapsed().as_secs_f64(),
             link: server.link_snapshot(),
             server: server.snapshot(),
+            gates: routes.lock().gates(),
             access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
         };
         let pages = StatusPages(Box::new(status));
         admin::start(socket, connections_max, pages).map_err(CommandError::failure)
     }
 
-    fn reload(&mut self) {
-        match self.try_reload() {
-            Ok(()) => tracing::info!("reloaded"),
-            Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
-        }
-    }
-
     /// First everything that can fail, then everything that cannot.
-    fn try_reload(&mut self) -> Result<(), CommandError> {
+    fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_new_addresses(&self.settings, &settings)?;
         let site = open_site(&settings)?;
@@ -162,6 +158,9 @@ impl Running {
         let link = (settings.uplink != self.settings.uplink)
             .then(|| start_link(&settings, &self.ports))
             .transpose()?;
+        let routes = (settings.routes != self.settings.routes)
+            .then(|| open_routes(&settings, &self.routes.lock()))
+            .transpose()?;
 
         for (certificate, key) in keys {
             certificate.replace(key);
@@ -170,12 +169,12 @@ impl Running {
         if let Some(link) = link {
             std::mem::replace(&mut self.link, link).retire();
         }
-        if settings.routes != self.settings.routes {
-            self.routes = routes::open(&settings.routes);
+        if let Some(routes) = routes {
+            *self.routes.lock() = routes;
         }
         self.server.replace(WebSettings {
             site: Some(site),
-            routes: self.routes.clone(),
+            routes: self.routes.lock().routes.clone(),
             limits: settings.limits.clone(),
             link: Arc::clone(&self.link.link),
         });
@@ -324,6 +323,10 @@ fn open_site(settings: &Settings) -> Result<Arc<Site>, CommandError> {
     Site::open(&settings.root, settings.site.clone())
         .map(Arc::new)
         .map_err(CommandError::failure)
+}
+
+fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, CommandError> {
+    OpenRoutes::new(&settings.routes, before).map_err(CommandError::failure)
 }
 
 fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {

@@ -5,6 +5,7 @@ use shortline_link::LinkSnapshot;
 use shortline_web::server::ServerSnapshot;
 
 use super::metrics;
+use super::routes::GateStatus;
 use crate::admin::{Page, Pages};
 
 /// Everything the endpoint tells.
@@ -18,6 +19,8 @@ pub struct Status {
     pub link: LinkSnapshot,
     /// The server.
     pub server: ServerSnapshot,
+    /// The gates before routes.
+    pub gates: Vec<GateStatus>,
     /// Access log lines lost.
     pub access_log_dropped_total: u64,
 }

@@ -1,26 +1,13 @@
 //! The admin endpoint: what it has, and what it refuses.
 
-use std::process::Command;
-
 use crate::client::{get, request};
-use crate::process::{PROGRAM, Server};
+use crate::gate;
+use crate::process::Server;
 use crate::relayed::status;
 
 /// A gate whose backend nobody asks for.
 pub fn gate(flags: &[&str]) -> Server {
-    let mut command = Command::new(PROGRAM);
-    command
-        .args([
-            "gate",
-            "postgres",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "127.0.0.1:0",
-        ])
-        .args(["--upstream", "127.0.0.1:1"])
-        .args(flags);
-    Server::spawn(&mut command)
+    gate::gate("postgres", "127.0.0.1:1", flags)
 }
 
 #[test]

@@ -1,25 +1,21 @@
 //! The other kinds of gate, before a real MariaDB and before an application of ours: what asks is
 //! answered, and each request is told by its type.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::Command;
 
 use serde_json::Value;
 use shortline_bookstore::Kind;
 use shortline_bookstore::bed::{Bed, Sizing};
 
+use crate::application::{application, ok};
 use crate::client::get;
-use crate::process::{PROGRAM, Server, wait_for};
+use crate::gate;
+use crate::process::{Server, wait_for};
 use crate::relayed::status;
 
 fn gate(kind: &str, upstream: SocketAddr) -> Server {
-    let mut command = Command::new(PROGRAM);
-    command
-        .args(["gate", kind, "--listen", "127.0.0.1:0", "--capacity", "1s"])
-        .args(["--admin", "127.0.0.1:0"])
-        .args(["--upstream", &upstream.to_string()]);
-    Server::spawn(&mut command)
+    gate::gate(kind, &upstream.to_string(), &["--capacity", "1s"])
 }
 
 /// Waits until so many requests of a type have been completed.
@@ -69,17 +65,7 @@ fn statements_to_mariadb_are_answered_and_told_by_type() {
 
 #[test]
 fn requests_to_an_application_are_answered_and_told_by_route() {
-    let application = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = gate("http", application.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for socket in application.incoming() {
-            let Ok(mut socket) = socket else { return };
-            let mut head = [0; 4096];
-            let _ = socket.read(&mut head);
-            let _ = socket
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nyes");
-        }
-    });
+    let server = gate("http", application(|_| ok("yes")));
     for number in [17, 18] {
         let got = get(server.address(), &format!("/books/{number}"));
         assert_eq!((got.status, &got.body[..]), (200, &b"yes"[..]));

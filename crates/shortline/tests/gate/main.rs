@@ -4,10 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod admin;
+mod application;
+mod calibrate;
 #[path = "../serve/client.rs"]
 #[allow(dead_code)]
 mod client;
 mod command_line;
+mod gate;
+mod http;
 mod kinds;
 mod page;
 mod postgres;

@@ -1,30 +1,19 @@
 //! Statements through the gate: who waits, who goes first, what is told, how it ends.
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::client::get;
+use crate::gate;
 use crate::postgres::Postgres;
-use crate::process::{PROGRAM, Server, wait_for};
+use crate::process::{Server, wait_for};
 
 /// A gate in front of `postgres`, with an admin endpoint.
 pub fn gate(postgres: &Postgres, flags: &[&str]) -> Server {
-    let mut command = Command::new(PROGRAM);
-    command
-        .args([
-            "gate",
-            "postgres",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "127.0.0.1:0",
-        ])
-        .args(["--upstream", &postgres.address()])
-        .args(flags);
-    Server::spawn(&mut command)
+    gate::gate("postgres", &postgres.address(), flags)
 }
 
 /// `/status` as JSON.

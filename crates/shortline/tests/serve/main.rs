@@ -6,6 +6,7 @@ mod admin;
 mod client;
 mod command_line;
 mod damaged_files;
+mod gated_routes;
 mod hostile;
 mod http1;
 mod http2;

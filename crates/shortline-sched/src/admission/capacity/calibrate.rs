@@ -11,6 +11,8 @@
 //! same). A result counts as less than another only by more than the noise one states: at equal
 //! throughput the smaller capacity is the better one.
 
+use serde::Serialize;
+
 /// The most trials; more than are needed from 1 ns to a year.
 const TRIALS_MAX: u32 = 200;
 
@@ -27,7 +29,7 @@ pub struct Calibration {
 }
 
 /// A capacity and what was done at it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Trial {
     /// In nanoseconds of load.
     pub capacity_ns: u64,

@@ -1,18 +1,22 @@
 //! How much may run at once: without limit, fixed, or found while the backend works ([`auto`]).
-//! What to fix it at can be found beforehand with a load that one runs ([`Calibration`]).
+//! What to fix it at can be found beforehand with a load that one runs ([`Calibration`], and
+//! [`trials`] in front of a backend).
 
 mod auto;
 mod calibrate;
 mod curve;
 mod dwell;
+mod trials;
 
 pub use auto::{AutoReason, AutoView};
 pub use calibrate::{Calibration, CalibrationError, Trial};
+pub use trials::{CalibrationStage, CalibrationView};
 
 use serde::Serialize;
 
-use super::config::Capacity;
+use super::config::{AdmissionConfig, Capacity};
 use auto::Auto;
+use trials::Trials;
 
 /// How the limit comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -24,6 +28,8 @@ pub enum CapacityState {
     Fixed,
     /// Found while the backend works.
     Auto(AutoView),
+    /// Searched for under the load that runs, and then as found.
+    Calibrate(CalibrationView),
 }
 
 /// The limit at work.
@@ -32,6 +38,7 @@ pub(super) enum Control {
     Off,
     Fixed(u64),
     Auto(Box<Auto>),
+    Calibrate(Box<Trials>),
 }
 
 /// A request that ended, as the limit sees it.
@@ -44,11 +51,12 @@ pub(super) struct Ended {
 }
 
 impl Control {
-    pub(super) fn new(capacity: Capacity) -> Self {
-        match capacity {
+    pub(super) fn new(config: &AdmissionConfig) -> Self {
+        match config.capacity {
             Capacity::Off => Self::Off,
             Capacity::Fixed(capacity_ns) => Self::Fixed(capacity_ns.get()),
             Capacity::Auto => Self::Auto(Box::default()),
+            Capacity::Calibrate => Self::Calibrate(Box::new(Trials::new(config.trial_ns.get()))),
         }
     }
 
@@ -58,24 +66,37 @@ impl Control {
             Control::Off => None,
             Control::Fixed(capacity_ns) => Some(*capacity_ns),
             Control::Auto(auto) => Some(auto.capacity_ns()),
+            Control::Calibrate(trials) => Some(trials.capacity_ns()),
+        }
+    }
+
+    /// The limit as far as it is worth keeping: not one that is only tried.
+    pub(super) fn kept_ns(&self) -> Option<u64> {
+        match self {
+            Control::Calibrate(trials) => trials.found_ns(),
+            _ => self.limit_ns(),
         }
     }
 
     /// So much has run, and whether others waited, from the last call until now.
     pub(super) fn pass(&mut self, now_ns: u64, active: usize, load_ns: u64, waits: bool) {
-        if let Control::Auto(auto) = self {
-            auto.pass(now_ns, active, load_ns, waits);
+        match self {
+            Control::Off | Control::Fixed(_) => {}
+            Control::Auto(auto) => auto.pass(now_ns, active, load_ns, waits),
+            Control::Calibrate(trials) => trials.pass(now_ns, active, load_ns, waits),
         }
     }
 
-    /// A request was completed.
-    pub(super) fn completed(&mut self, now_ns: u64, ended: Ended) {
-        if let Control::Auto(auto) = self {
-            auto.completed(now_ns, ended);
+    /// A request of the type at the place `kind` was completed.
+    pub(super) fn completed(&mut self, now_ns: u64, kind: usize, ended: Ended) {
+        match self {
+            Control::Off | Control::Fixed(_) => {}
+            Control::Auto(auto) => auto.completed(now_ns, ended),
+            Control::Calibrate(trials) => trials.completed(now_ns, kind, ended),
         }
     }
 
-    /// Begins at a limit that was found before. A fixed one stays.
+    /// Begins at a limit that was found before. A fixed one stays, and a search begins anew.
     pub(super) fn restore(&mut self, capacity_ns: u64) {
         if let Control::Auto(auto) = self {
             auto.restore(capacity_ns);
@@ -87,6 +108,7 @@ impl Control {
             Control::Off => CapacityState::Off,
             Control::Fixed(_) => CapacityState::Fixed,
             Control::Auto(auto) => CapacityState::Auto(auto.view()),
+            Control::Calibrate(trials) => CapacityState::Calibrate(trials.view()),
         }
     }
 }

@@ -47,7 +47,7 @@ function showStatus(status) {
   say("waiting-note", `of ${count(settings.queue_max)} that may, ${time(settings.wait_max_seconds * 1e9)} at most`);
   say("running", count(admission.running));
   const paused = admission.running - admission.active;
-  const open = connections ? [`${count(connections.open)} connections`] : [];
+  const open = [`${count(connections.open)} connections`];
   say("running-note", [...(paused ? [`${count(paused)} paused`] : []), ...open].join(" · "));
   showLoad(admission);
   showRate();
@@ -83,6 +83,20 @@ const REASONS = {
   backend_changed: "the backend is not what it was: learning anew",
 };
 
+const STAGES = {
+  learning: "to learn what each type takes",
+  settling: "waiting for what ran before to end",
+  measuring: "measuring",
+  load_too_small: "the load does not fill it: run more",
+};
+
+function calibrated({ stage, trials, best }) {
+  const found = best ? `${best.work_rate.toFixed(2)} s of work a second at ${time(best.capacity_ns)}` : "nothing yet";
+  return stage === "over"
+    ? `found by calibration in ${trials} trials: ${found}.`
+    : `tried by calibration (${STAGES[stage] || stage}); best of ${trials} trials: ${found}.`;
+}
+
 function showCapacity(settings, admission) {
   const { capacity_state: state, capacity_ns: capacity, totals } = admission;
   const now = capacity === null ? "No limit" : time(capacity);
@@ -92,12 +106,14 @@ function showCapacity(settings, admission) {
       + `Measured ${count(state.measurements)} times, changes of the backend noticed: ${count(state.changes)}; `
       + `services take ${admission.slowdown.toFixed(2)} times as long as alone.`;
   }
+  if (state.mode === "calibrate") why = calibrated(state);
   const dry = settings.dry_run ? ` Dry run: nobody waits; ${count(totals.would_wait)} requests would have.` : "";
   const lost = totals.refused_full + totals.refused_shed + totals.withdrawn;
   const refused = lost ? ` ${count(totals.refused_full)} refused for a full queue, ${count(totals.refused_shed)} shed, `
     + `${count(totals.withdrawn)} went away while they waited.` : "";
   const escaped = totals.escaped ? ` ${count(totals.escaped)} let in because everything stood still.` : "";
-  say("capacity", `${now}, ${why}${dry}${refused}${escaped}`);
+  const tried = state.mode === "calibrate" && state.stage === "learning" ? "One request at a time" : now;
+  say("capacity", `${tried}, ${why}${dry}${refused}${escaped}`);
 }
 
 function showTypes(types) {
@@ -166,7 +182,8 @@ function draw(id, kind, value, limit, text, least) {
   const parts = [];
   for (const share of [0, 0.5, 1]) {
     parts.push(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share * most), y2: y(share * most) }));
-    if (share !== 0.5 || most > 1) {
+    // There is no half of a request.
+    if (share !== 0.5 || kind === "load" || most % 2 === 0) {
       parts.push(svg("text", { x: left - 6, y: y(share * most) + 4, "text-anchor": "end" }, text(share * most)));
     }
   }

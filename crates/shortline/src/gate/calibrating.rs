@@ -1,0 +1,111 @@
+//! `--capacity calibrate`, told as it goes: each trial in the log, and at its end the flag to use.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use shortline_gate::Gate;
+use shortline_sched::admission::{
+    CalibrationStage, CalibrationView, Capacity, CapacityState, Trial,
+};
+
+use super::estimates::Keeper;
+
+/// How often to look. A trial takes longer than this unless it is told to be very short.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Follows the search of `gate` until it is over, and keeps what it found.
+pub async fn follow(gate: Gate, keeper: Option<Keeper>) {
+    let mut told = Told::default();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let CapacityState::Calibrate(view) = gate.snapshot().capacity_state else {
+            return;
+        };
+        told.tell(&view);
+        if view.stage == CalibrationStage::Over {
+            break;
+        }
+    }
+    if let Some(keeper) = keeper {
+        // A panic in there is told by its own message.
+        let _ = tokio::task::spawn_blocking(move || keeper.save()).await;
+    }
+}
+
+/// What was told so far.
+#[derive(Default)]
+struct Told {
+    trials: usize,
+    stage: Option<CalibrationStage>,
+}
+
+impl Told {
+    fn tell(&mut self, view: &CalibrationView) {
+        if let Some(last) = view.last
+            && view.trials > self.trials
+        {
+            self.trials = view.trials;
+            tracing::info!("calibrate: trial {}: {}", view.trials, done(last));
+        }
+        if self.stage.replace(view.stage) == Some(view.stage) {
+            return;
+        }
+        match (view.stage, view.best) {
+            (CalibrationStage::Learning, _) => {
+                tracing::info!("calibrate: one request at a time, to learn what each type takes");
+            }
+            (CalibrationStage::LoadTooSmall, _) => tracing::warn!(
+                "calibrate: the load does not fill the capacity that is tried: run more of it"
+            ),
+            (CalibrationStage::Over, Some(best)) => {
+                tracing::info!(
+                    "calibrate: over after {} trials: {}",
+                    view.trials,
+                    done(best)
+                );
+                // Not of the log: it is the command's result.
+                eprintln!(
+                    "shortline: calibrated: --capacity {}",
+                    written(best.capacity_ns)
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn done(trial: Trial) -> String {
+    format!(
+        "{:.3} s of work a second at {}",
+        trial.work_rate,
+        written(trial.capacity_ns)
+    )
+}
+
+/// A capacity as the flag takes it, with three digits: it is known to a tenth.
+fn written(capacity_ns: u64) -> String {
+    let unit = 10u64.pow(capacity_ns.max(1).ilog10().saturating_sub(2));
+    let rounded = (capacity_ns / unit).max(1).saturating_mul(unit);
+    NonZeroU64::new(rounded).map_or_else(String::new, |ns| Capacity::Fixed(ns).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_capacity_is_written_with_three_digits_and_read_back() {
+        for (capacity_ns, text) in [
+            (0, "1ns"),
+            (1, "1ns"),
+            (999, "999ns"),
+            (12_855_047, "12800us"),
+            (412_345_678, "412ms"),
+            (20_000_000_000, "20s"),
+        ] {
+            assert_eq!(written(capacity_ns), text);
+            text.parse::<Capacity>().unwrap();
+        }
+    }
+}

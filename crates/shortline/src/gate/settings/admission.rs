@@ -1,0 +1,156 @@
+//! Who is admitted when, and what tells the types: of `shortline gate`, and of a route of `serve`
+//! that has a gate.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use shortline_gate::GateConfig;
+use shortline_gate::classify::{Classifier, ClassifierConfig, Protocol};
+use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
+use shortline_sched::units::Span;
+
+use super::super::options::{GateOptions, PolicyName};
+use super::given::{Given, count};
+use crate::keys::Overlay;
+
+/// The gate of an upstream of `serve`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteGate {
+    /// Admission.
+    pub gate: GateConfig,
+    /// What tells types.
+    pub classifier: ClassifierConfig,
+}
+
+impl RouteGate {
+    /// The gate that `options`, the table `gate` of the route at `path`, ask for.
+    ///
+    /// # Errors
+    /// A key that a route's gate does not have, or values that do not fit together.
+    pub fn resolve(path: &str, options: &GateOptions) -> Result<Self, String> {
+        if let Some(field) = options.difference(&of_admission(options)) {
+            return Err(format!(
+                "route {path}: gate.{}: means nothing to the gate of a route: leave it out",
+                field.replace('_', "-")
+            ));
+        }
+        if options.capacity == Some(Capacity::Calibrate) {
+            return Err(format!(
+                "route {path}: gate.capacity: calibrate is for `shortline gate http`: take what that \
+                 finds, or auto"
+            ));
+        }
+        let given = Given {
+            flags: &GateOptions::default(),
+            merged: options,
+            place: &|_, key| format!("route {path}: gate.{key}"),
+        };
+        Ok(Self {
+            gate: gate(&given)?,
+            classifier: classifier(&given, Protocol::Http)?,
+        })
+    }
+}
+
+/// What of these options a route's gate has, too.
+fn of_admission(options: &GateOptions) -> GateOptions {
+    GateOptions {
+        policy: options.policy,
+        aging: options.aging,
+        capacity: options.capacity,
+        queue_max: options.queue_max,
+        wait_max: options.wait_max,
+        shed: options.shed,
+        stall_max: options.stall_max,
+        dry_run: options.dry_run,
+        types_max: options.types_max,
+        estimator: options.estimator,
+        rule: options.rule.clone(),
+        slow_wait: options.slow_wait,
+        ..GateOptions::default()
+    }
+}
+
+/// Admission as it was asked for.
+///
+/// # Errors
+/// Names the place of a value that makes no sense, or contradicts another.
+pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
+    let (flags, merged) = (given.flags, given.merged);
+    if merged.aging.is_some() && merged.policy == Some(PolicyName::Fifo) {
+        return Err(format!(
+            "{}: contradicts policy fifo, in which nobody passes another: leave one of them out",
+            given.at(flags.aging.is_some(), "aging")
+        ));
+    }
+    if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {
+        return Err(format!(
+            "{}: is used by --capacity calibrate alone: add that, or leave it out",
+            given.at(flags.trial_time.is_some(), "trial-time")
+        ));
+    }
+    let defaults = GateConfig::default();
+    let admission = defaults.admission;
+    Ok(GateConfig {
+        admission: AdmissionConfig {
+            order: match (merged.policy, merged.aging) {
+                (Some(PolicyName::Fifo), _) => Order::Fifo,
+                (Some(PolicyName::Sjf) | None, None) => Order::Sjf,
+                (Some(PolicyName::Sjf) | None, Some(aging)) => Order::SjfAging(aging),
+            },
+            capacity: merged.capacity.unwrap_or(Capacity::Auto),
+            estimator: merged.estimator.unwrap_or(admission.estimator),
+            queue_max: count(merged.queue_max, admission.queue_max),
+            types_max: count(merged.types_max, admission.types_max),
+            shed_wait_ns: merged
+                .shed
+                .map(|shed| given.time(flags.shed.is_some(), "shed", Some(shed), Duration::ZERO))
+                .transpose()?
+                .and_then(nanoseconds),
+            stall_ns: match merged.stall_max {
+                Some(stall) => nanoseconds(stall.duration()),
+                None => admission.stall_ns,
+            },
+            trial_ns: given
+                .time(
+                    flags.trial_time.is_some(),
+                    "trial-time",
+                    merged.trial_time,
+                    Duration::ZERO,
+                )
+                .map(nanoseconds)?
+                .unwrap_or(admission.trial_ns),
+            dry_run: merged.dry_run.unwrap_or(false),
+            ..admission
+        },
+        wait_max: given.time(
+            flags.wait_max.is_some(),
+            "wait-max",
+            merged.wait_max,
+            defaults.wait_max,
+        )?,
+        slow_wait: merged.slow_wait.map(Span::duration),
+    })
+}
+
+/// What tells the types of requests in `protocol`.
+///
+/// # Errors
+/// Names the rule that cannot be used.
+pub fn classifier(given: &Given<'_>, protocol: Protocol) -> Result<ClassifierConfig, String> {
+    let defaults = ClassifierConfig::new(protocol);
+    let config = ClassifierConfig {
+        protocol,
+        rules: given.merged.rule.clone().unwrap_or_default(),
+        sources: given.merged.types_from.clone().unwrap_or(defaults.sources),
+    };
+    // The error names the rule; the file's line is that of the first.
+    Classifier::new(&config)
+        .map(|_| config)
+        .map_err(|error| format!("{}: {error}", given.at(false, "rule")))
+}
+
+/// Nanoseconds, if they are not 0.
+fn nanoseconds(time: Duration) -> Option<NonZeroU64> {
+    NonZeroU64::new(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,149 @@
+//! What flags and file mean together, and what of it is refused.
+#![allow(clippy::unwrap_used)]
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use clap::Parser;
+use shortline_sched::admission::{AdmissionConfig, Capacity, Estimator, Order};
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+const UPSTREAM: &str = "postgres --upstream db:5432";
+
+/// What flags and a file mean together, or the error, without the file's folder.
+fn settings(flags: &str, file: &str) -> Result<Settings, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    std::fs::write(&path, file).unwrap();
+    let words = std::iter::once("gate").chain(flags.split_whitespace());
+    let mut line = Line::try_parse_from(words).unwrap();
+    line.args.config = Some(path);
+    read(&line.args).map_err(|error| {
+        let folder = format!("{}/", folder.path().display());
+        error.to_string().replace(&folder, "")
+    })
+}
+
+fn refused(flags: &str, file: &str) -> String {
+    let error = settings(flags, file).unwrap_err();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+#[test]
+fn nothing_said_is_the_default_of_every_room() {
+    let settings = settings(UPSTREAM, "").unwrap();
+    assert_eq!(settings.limits, Limits::default());
+    let admission = AdmissionConfig {
+        capacity: Capacity::Auto,
+        ..AdmissionConfig::default()
+    };
+    assert_eq!(settings.gate.admission, admission);
+    assert_eq!(settings.classifier.sources.len(), 2);
+    assert_eq!(settings.upstream, "db:5432");
+}
+
+#[test]
+fn flags_lie_over_the_file() {
+    let file = "[gate]\nupstream = \"other:1\"\ncapacity = \"400ms\"\npolicy = \"fifo\"\n\
+                types-from = [\"statement\"]\nlisten = [\"[::1]:6432\"]\ndrain = \"1s\"\n";
+    let settings = settings(&format!("{UPSTREAM} --policy sjf"), file).unwrap();
+    assert_eq!(settings.upstream, "db:5432");
+    assert_eq!(settings.gate.admission.order, Order::Sjf);
+    assert_eq!(
+        settings.gate.admission.capacity,
+        "400ms".parse::<Capacity>().unwrap()
+    );
+    assert_eq!(settings.classifier.sources.len(), 1);
+    assert_eq!(settings.limits.drain_time_max, Duration::from_secs(1));
+}
+
+#[test]
+fn how_to_admit_is_told_on() {
+    let calibrate = settings(
+        &format!("{UPSTREAM} --capacity calibrate --trial-time 2s"),
+        "",
+    );
+    let admission = calibrate.unwrap().gate.admission;
+    assert_eq!(admission.capacity, Capacity::Calibrate);
+    assert_eq!(admission.trial_ns.get(), 2_000_000_000);
+    let flags = "--aging 3 --shed 1s --stall-max 0s --dry-run --estimator median-of-means";
+    let admission = settings(&format!("{UPSTREAM} {flags}"), "")
+        .unwrap()
+        .gate
+        .admission;
+    assert_eq!(admission.order, Order::SjfAging("3".parse().unwrap()));
+    assert_eq!(admission.shed_wait_ns, NonZeroU64::new(1_000_000_000));
+    assert_eq!(admission.stall_ns, None);
+    assert!(admission.dry_run);
+    assert_eq!(admission.estimator, Estimator::MedianOfMeans);
+}
+
+#[test]
+fn rules_come_from_the_file_and_a_wrong_one_is_named() {
+    let file = "[gate]\n[[gate.rule]]\ntype = \"batch\"\nuser = \"night\"\n\
+                tag = { route = \"/a\" }\n";
+    let settings = settings(UPSTREAM, file).unwrap();
+    assert_eq!(settings.classifier.rules[0].name, "batch");
+    let wrong = refused(
+        UPSTREAM,
+        "[gate]\n[[gate.rule]]\ntype = \"x\"\nstatement = \"(\"\n",
+    );
+    assert!(
+        wrong.contains("rule 1 (type `x`): statement `(`"),
+        "{wrong}"
+    );
+    let strange = refused(
+        UPSTREAM,
+        "[gate]\n[[gate.rule]]\ntype = \"x\"\nusr = \"(\"\n",
+    );
+    assert!(strange.starts_with("a.toml:4: gate.rule.usr:"), "{strange}");
+}
+
+#[test]
+fn contradictions_name_the_flag_or_the_line() {
+    assert!(refused("postgres", "").contains("--upstream HOST:PORT"));
+    let aging = refused(UPSTREAM, "[gate]\npolicy = \"fifo\"\naging = 3.0\n");
+    assert!(aging.starts_with("a.toml:3: gate.aging:"), "{aging}");
+    let aging = refused(&format!("{UPSTREAM} --policy fifo --aging 3"), "");
+    assert!(aging.starts_with("--aging:"), "{aging}");
+    let tls = refused(UPSTREAM, "[gate]\ntls-required = true\n");
+    assert!(tls.starts_with("a.toml:2: gate.tls-required:"), "{tls}");
+    let verify = refused(&format!("{UPSTREAM} --upstream-tls verify-full"), "");
+    assert!(verify.contains("--upstream-ca"), "{verify}");
+    let authorities = refused(&format!("{UPSTREAM} --upstream-ca a.pem"), "");
+    assert!(authorities.contains("verify-full"), "{authorities}");
+    let http = refused("http --upstream app:80 --statements-max 5", "");
+    assert!(
+        http.starts_with("--statements-max: means nothing"),
+        "{http}"
+    );
+    let trial = refused(&format!("{UPSTREAM} --trial-time 1s"), "");
+    assert!(trial.starts_with("--trial-time: is used by"), "{trial}");
+    let authorities = refused("http --upstream app:80 --upstream-ca a.pem", "");
+    assert!(authorities.contains("https://HOST:PORT"), "{authorities}");
+    settings("http --upstream https://app:443 --upstream-ca a.pem", "").unwrap();
+    let wait = refused(&format!("{UPSTREAM} --wait-max 0s"), "");
+    assert!(
+        wait.starts_with("--wait-max: must be more than 0"),
+        "{wait}"
+    );
+    let held = refused(&format!("{UPSTREAM} --held-size-max 2MiB"), "");
+    assert!(held.contains("from 1KiB to 1MiB"), "{held}");
+    let shed = refused(UPSTREAM, "[gate]\nshed = \"0s\"\n");
+    assert!(
+        shed.starts_with("a.toml:2: gate.shed: must be more than 0"),
+        "{shed}"
+    );
+    let capacity = refused(UPSTREAM, "[gate]\ncapacity = \"0s\"\n");
+    assert!(
+        capacity.starts_with("a.toml:2: gate.capacity: capacity `0ns`"),
+        "{capacity}"
+    );
+}

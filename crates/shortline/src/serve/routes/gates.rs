@@ -1,0 +1,173 @@
+//! The gates in front of `serve`'s routes: one for the backends of a route, and the same for all
+//! routes to these backends that ask for it.
+//!
+//! A reload keeps a gate whose settings stay, with who waits in it; one whose settings change
+//! begins with what the old one has learnt, and what the old one let in or holds ends under it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use shortline_gate::classify::Classifier;
+use shortline_gate::http::GateAdmission;
+use shortline_gate::{Gate, GateSnapshot};
+use shortline_web::proxy::UpstreamAddress;
+use shortline_web::proxy::admission::Admission;
+use shortline_web::proxy::routes::{Route, Routes};
+use shortline_web::proxy::upstream::Upstream;
+
+use super::RouteSettings;
+use crate::gate::settings::RouteGate;
+use crate::gate::status::AdmissionTold;
+
+/// The routes at work, with their gates.
+#[derive(Clone, Default)]
+pub struct OpenRoutes {
+    /// Which requests go where.
+    pub routes: Routes,
+    gates: Vec<OpenGate>,
+}
+
+/// A gate of some routes at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct GateStatus {
+    /// The paths of its routes.
+    pub routes: Vec<String>,
+    /// The servers behind it.
+    pub upstream: Vec<String>,
+    /// What it was told.
+    pub settings: AdmissionTold,
+    /// The queue, the load against the capacity, and the types.
+    pub admission: GateSnapshot,
+}
+
+#[derive(Clone)]
+struct OpenGate {
+    paths: Vec<String>,
+    backends: Vec<UpstreamAddress>,
+    settings: RouteGate,
+    gate: Gate,
+    classifier: Classifier,
+}
+
+impl OpenRoutes {
+    /// The routes of `settings`; gates go on with what they were `before`. Call inside a runtime.
+    ///
+    /// # Errors
+    /// Names the route whose servers' authorities, or a rule, cannot be used.
+    pub fn new(settings: &[RouteSettings], before: &Self) -> Result<Self, String> {
+        let mut opened = Self::default();
+        let mut routes = Vec::new();
+        for route in settings {
+            let gate = route.gate.as_ref();
+            routes.push(Route {
+                path: route.path.clone(),
+                upstream: Upstream::open(route.upstream.clone())
+                    .map_err(|error| format!("route {}: {error}", route.path))?,
+                admission: gate
+                    .map(|gate| opened.admission(route, gate, before))
+                    .transpose()?,
+            });
+        }
+        opened.routes = Routes::new(routes);
+        Ok(opened)
+    }
+
+    /// Its gates now.
+    pub fn gates(&self) -> Vec<GateStatus> {
+        self.gates.iter().map(OpenGate::status).collect()
+    }
+
+    /// What a route asks, by a gate that is opened if none is before its backends yet.
+    fn admission(
+        &mut self,
+        route: &RouteSettings,
+        settings: &RouteGate,
+        before: &Self,
+    ) -> Result<Arc<dyn Admission>, String> {
+        let backends = &route.upstream.backends;
+        let index = match self.gates.iter().position(|gate| gate.is_before(backends)) {
+            Some(known) => known,
+            None => {
+                let old = before.gates.iter().find(|gate| gate.is_before(backends));
+                self.gates.push(OpenGate::new(backends, settings, old)?);
+                self.gates.len() - 1
+            }
+        };
+        let gate = &mut self.gates[index];
+        gate.paths.push(route.path.clone());
+        let admission = GateAdmission::new(gate.gate.clone(), gate.classifier.clone());
+        Ok(Arc::new(admission))
+    }
+}
+
+impl OpenGate {
+    fn new(
+        backends: &[UpstreamAddress],
+        settings: &RouteGate,
+        old: Option<&Self>,
+    ) -> Result<Self, String> {
+        let gate = match old {
+            Some(old) if old.settings.gate == settings.gate => old.gate.clone(),
+            Some(old) => {
+                let gate = Gate::new(settings.gate.clone());
+                gate.restore(&old.gate.kept());
+                gate
+            }
+            None => Gate::new(settings.gate.clone()),
+        };
+        Ok(Self {
+            paths: Vec::new(),
+            backends: backends.to_vec(),
+            settings: settings.clone(),
+            gate,
+            classifier: Classifier::new(&settings.classifier).map_err(|error| error.to_string())?,
+        })
+    }
+
+    fn is_before(&self, backends: &[UpstreamAddress]) -> bool {
+        is_same(&self.backends, backends)
+    }
+
+    fn status(&self) -> GateStatus {
+        GateStatus {
+            routes: self.paths.clone(),
+            upstream: self.backends.iter().map(ToString::to_string).collect(),
+            settings: AdmissionTold::new(&self.settings.gate),
+            admission: self.gate.snapshot(),
+        }
+    }
+}
+
+/// Refuses a second gate before a server: neither would know what the other lets through.
+///
+/// # Errors
+/// Names both routes.
+pub fn refuse_two_of_a_backend(
+    routes: &[RouteSettings],
+    new: &RouteSettings,
+) -> Result<(), String> {
+    let Some(gate) = &new.gate else {
+        return Ok(());
+    };
+    let backends = &new.upstream.backends;
+    for route in routes {
+        let Some(known) = &route.gate else { continue };
+        let others = &route.upstream.backends;
+        let shared = backends.iter().find(|backend| others.contains(backend));
+        let Some(shared) = shared else { continue };
+        if known != gate || !is_same(others, backends) {
+            return Err(format!(
+                "route {}: gate: {shared} is behind the gate of route {}, too: give both routes the \
+                 same upstream and the same gate",
+                new.path, route.path
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether these are the same servers, in whatever order.
+fn is_same(some: &[UpstreamAddress], others: &[UpstreamAddress]) -> bool {
+    some.iter().all(|backend| others.contains(backend))
+        && others.iter().all(|backend| some.contains(backend))
+}

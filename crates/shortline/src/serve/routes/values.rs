@@ -1,0 +1,138 @@
+//! Values of a route that are read from text.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use serde::{Deserialize, Deserializer, de};
+use shortline_sched::units::{Size, Span};
+use shortline_web::proxy::UpstreamAddress;
+
+/// hyper's parser needs this much.
+const HEAD_BYTES_MIN: u64 = 8 << 10;
+
+/// The beginning of paths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoutePath(pub String);
+
+impl FromStr for RoutePath {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let plain = text
+            .parse::<PathAndQuery>()
+            .is_ok_and(|path| path.path() == text);
+        if text.starts_with('/') && plain {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(ValueError::Path(text.to_owned()))
+        }
+    }
+}
+
+/// A path with or without a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HealthPath(pub PathAndQuery);
+
+impl FromStr for HealthPath {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match text.parse() {
+            Ok(path) if text.starts_with('/') => Ok(Self(path)),
+            _ => Err(ValueError::HealthPath(text.to_owned())),
+        }
+    }
+}
+
+/// A time above 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Time(pub Duration);
+
+impl TryFrom<Span> for Time {
+    type Error = ValueError;
+
+    fn try_from(span: Span) -> Result<Self, ValueError> {
+        match span.duration() {
+            Duration::ZERO => Err(ValueError::NoTime),
+            time => Ok(Self(time)),
+        }
+    }
+}
+
+/// The size of a head.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadSize(pub Size);
+
+impl TryFrom<Size> for HeadSize {
+    type Error = ValueError;
+
+    fn try_from(size: Size) -> Result<Self, ValueError> {
+        if size.bytes() < HEAD_BYTES_MIN {
+            return Err(ValueError::HeadSize(size));
+        }
+        Ok(Self(size))
+    }
+}
+
+/// Where the servers are: one at least.
+///
+/// # Errors
+/// What is wrong with an address, or that there is none.
+pub fn backends<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<UpstreamAddress>, D::Error> {
+    let texts = Vec::<String>::deserialize(source)?;
+    if texts.is_empty() {
+        return Err(de::Error::custom(ValueError::NoBackend));
+    }
+    texts.iter().map(|text| parsed(text)).collect()
+}
+
+fn parsed<T: FromStr<Err: fmt::Display>, E: de::Error>(text: &str) -> Result<T, E> {
+    text.parse().map_err(E::custom)
+}
+
+macro_rules! from_text {
+    ($type:ident) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+                parsed(&String::deserialize(source)?)
+            }
+        }
+    };
+}
+
+macro_rules! checked {
+    ($type:ident, $from:ident) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+                Self::try_from($from::deserialize(source)?).map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+from_text!(RoutePath);
+from_text!(HealthPath);
+checked!(Time, Span);
+checked!(HeadSize, Size);
+
+/// A value of the file that is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// No path of a route.
+    #[error("`{0}` is no path: give one that starts with a slash and has no ? or #, such as /api")]
+    Path(String),
+    /// No path to ask.
+    #[error("`{0}` is no path with or without a query: give one such as /health")]
+    HealthPath(String),
+    /// No time at all.
+    #[error("must be more than 0, such as 5s")]
+    NoTime,
+    /// Too little for a head.
+    #[error("{0} is out of range: must be 8KiB or more")]
+    HeadSize(Size),
+    /// Nobody to ask.
+    #[error("no backend: give one at least, such as upstream = [\"127.0.0.1:9000\"]")]
+    NoBackend,
+}

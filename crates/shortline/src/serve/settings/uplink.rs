@@ -1,0 +1,214 @@
+//! The uplink: link mode, rate, policy and what belongs to them.
+//!
+//! A flag that decides the link mode (`--link-mode`, or `--uplink` by itself) also hides the
+//! file's keys that this mode does not know, so that `--link-mode off` works beside any file.
+
+use std::num::NonZeroUsize;
+
+use shortline_link::{LinkConfig, LinkMode};
+use shortline_sched::{Cutoffs, Policy};
+
+use super::super::options::{Uplink, UplinkOptions};
+use super::super::ordering;
+use super::in_range;
+use crate::file::{Place, Source};
+use crate::keys::Overlay;
+
+/// 001 5.4.
+const WRITERS_DEFAULT: usize = 35;
+const QUANTUM_BYTES_MAX: u64 = 1 << 20;
+const PACKET_HEADER_BYTES_MAX: u64 = 1 << 10;
+
+/// The uplink as it was told, and as it is used.
+///
+/// # Errors
+/// Names the flag or the place in the file of what contradicts another.
+pub fn resolve(
+    flags: &UplinkOptions,
+    in_file: UplinkOptions,
+    source: &Source,
+) -> Result<(UplinkOptions, LinkConfig), String> {
+    let place = Place {
+        source,
+        table: "uplink",
+    };
+    let in_file = match mode_asked(flags) {
+        Some(mode) => without_other_modes(in_file, mode),
+        None => in_file,
+    };
+    let in_file = without_other_urgency(in_file, flags);
+    let merged = flags.clone().over(in_file);
+    let mode = mode_asked(&merged).unwrap_or(LinkMode::Slots);
+    refuse_contradictions(flags, &merged, mode, &place)?;
+    let defaults = LinkConfig::default();
+    let config = LinkConfig {
+        mode,
+        rate: match merged.rate {
+            Some(Uplink::Rate(rate)) => Some(rate),
+            Some(Uplink::Off) | None => None,
+        },
+        policy: merged.policy.unwrap_or(match mode {
+            LinkMode::Bands => Policy::Bands(Cutoffs::USUAL),
+            _ => defaults.policy,
+        }),
+        urgency: ordering::resolve(flags, &merged, &place)?,
+        slots_max: merged.slots.map_or(
+            match mode {
+                LinkMode::Writers => WRITERS_DEFAULT,
+                _ => defaults.slots_max,
+            },
+            NonZeroUsize::get,
+        ),
+        control_band: merged.control_band.unwrap_or(defaults.control_band),
+        quantum_bytes: quantum_bytes(flags, &merged, &place)?,
+        jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
+        schedule_loopback: merged.loopback.unwrap_or(defaults.schedule_loopback),
+        device: merged.device.clone(),
+        packet_header_bytes: packet_header_bytes(flags, &merged, &place)?
+            .unwrap_or(defaults.packet_header_bytes),
+    };
+    config.check().map_err(|error| error.to_string())?;
+    Ok((merged, config))
+}
+
+/// The mode that these options ask for, by name or by a rate.
+fn mode_asked(options: &UplinkOptions) -> Option<LinkMode> {
+    options.link_mode.or(match options.rate {
+        Some(Uplink::Rate(_)) => Some(LinkMode::Paced),
+        Some(Uplink::Off) => Some(LinkMode::Off),
+        None => None,
+    })
+}
+
+fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions {
+    let kept = UplinkOptions {
+        link_mode: None,
+        ..options
+    };
+    match mode {
+        LinkMode::Paced => UplinkOptions {
+            slots: None,
+            control_band: None,
+            rate: kept.rate.filter(|rate| *rate != Uplink::Off),
+            ..kept
+        },
+        LinkMode::Slots | LinkMode::Writers => UplinkOptions {
+            control_band: None,
+            rate: kept.rate.filter(|rate| *rate != Uplink::Off),
+            ..kept
+        },
+        LinkMode::Bands => UplinkOptions {
+            rate: None,
+            policy: kept.policy.filter(ordering::has_bands),
+            aging: None,
+            growing: None,
+            slots: None,
+            ..kept
+        },
+        LinkMode::Off => UplinkOptions {
+            loopback: kept.loopback,
+            device: kept.device,
+            packet_header: kept.packet_header,
+            jobs_max: kept.jobs_max,
+            ..UplinkOptions::default()
+        },
+    }
+}
+
+/// Of aging and growing, the one given by flag hides the other in the file.
+fn without_other_urgency(in_file: UplinkOptions, flags: &UplinkOptions) -> UplinkOptions {
+    UplinkOptions {
+        aging: in_file.aging.filter(|_| flags.growing.is_none()),
+        growing: in_file.growing.filter(|_| flags.aging.is_none()),
+        ..in_file
+    }
+}
+
+fn refuse_contradictions(
+    flags: &UplinkOptions,
+    merged: &UplinkOptions,
+    mode: LinkMode,
+    place: &Place<'_>,
+) -> Result<(), String> {
+    let rate = || place.of(flags.rate.is_some(), "uplink", "rate");
+    let link_mode = || place.of(flags.link_mode.is_some(), "link-mode", "link-mode");
+    if merged.rate == Some(Uplink::Off) && mode != LinkMode::Off {
+        return Err(format!(
+            "{}: `off` contradicts link mode {mode}: leave one of them out",
+            rate()
+        ));
+    }
+    let control_band = flags.control_band.is_some();
+    if merged.control_band.is_some() && mode != LinkMode::Bands {
+        return Err(format!(
+            "{}: contradicts link mode {mode}, which has no bands: leave it out, or add --link-mode \
+             bands",
+            place.of(control_band, "control-band", "control-band")
+        ));
+    }
+    match mode {
+        LinkMode::Paced if merged.rate.is_none() => Err(format!(
+            "{}: link mode paced needs the uplink's rate: add --uplink RATE, such as 100mbit",
+            link_mode()
+        )),
+        LinkMode::Paced if merged.slots.is_some() => Err(format!(
+            "{}: slots contradict link mode paced: leave them out, or the rate",
+            place.of(flags.slots.is_some(), "slots", "slots")
+        )),
+        LinkMode::Paced | LinkMode::Slots | LinkMode::Writers => Ok(()),
+        LinkMode::Bands => ordering::refuse_without_bands(flags, merged, place),
+        LinkMode::Off => {
+            let before = [
+                (
+                    "uplink",
+                    "rate",
+                    flags.rate.is_some(),
+                    matches!(merged.rate, Some(Uplink::Rate(_))),
+                ),
+                (
+                    "policy",
+                    "policy",
+                    flags.policy.is_some(),
+                    merged.policy.is_some(),
+                ),
+            ];
+            let quantum = [(
+                "quantum",
+                "quantum",
+                flags.quantum.is_some(),
+                merged.quantum.is_some(),
+            )];
+            let order = ordering::about_order(flags, merged);
+            ordering::refuse_given(
+                &[&before[..], &order, &quantum].concat(),
+                "link mode off, which schedules nothing",
+                place,
+            )
+        }
+    }
+}
+
+fn quantum_bytes(
+    flags: &UplinkOptions,
+    merged: &UplinkOptions,
+    place: &Place<'_>,
+) -> Result<Option<u32>, String> {
+    let at = || place.of(flags.quantum.is_some(), "quantum", "quantum");
+    merged
+        .quantum
+        .map(|size| in_range(size, 1, QUANTUM_BYTES_MAX, at))
+        .transpose()
+}
+
+fn packet_header_bytes(
+    flags: &UplinkOptions,
+    merged: &UplinkOptions,
+    place: &Place<'_>,
+) -> Result<Option<u32>, String> {
+    let by_flag = flags.packet_header.is_some();
+    let at = || place.of(by_flag, "uplink-packet-header", "packet-header");
+    merged
+        .packet_header
+        .map(|size| in_range(size, 0, PACKET_HEADER_BYTES_MAX, at))
+        .transpose()
+}

@@ -312,7 +312,7 @@ fn of_best_fixed(
     let fixed: Vec<Door> = set
         .doors(Some(load))
         .into_iter()
-        .filter(|door| door.capacity_ms().is_some())
+        .filter(|door| door.fixed_ms().is_some())
         .collect();
     let value = |door, seed| {
         let mut runs = set.runs(door, load);
@@ -338,4 +338,90 @@ fn of_best_fixed(
 
 fn divided(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Capacity;
+    use super::super::outcome::made_up::run;
+    use super::*;
+    use Want::{AtLeast, AtMost};
+
+    const FIXED: [Door; 2] = [
+        Door::FIFO.at(Capacity::Fixed(10)),
+        Door::FIFO.at(Capacity::Fixed(20)),
+    ];
+
+    fn value(check: &Check, all: &[Outcome]) -> f64 {
+        let compared = check.compare(all);
+        assert_eq!(compared.ours.len(), 1, "{}", compared.what);
+        compared.ours[0].1
+    }
+
+    /// 100 to 200 a run: as many with 20 browsers as with 40 and 80, but for no gate.
+    fn by_browsers() -> Vec<Outcome> {
+        let mut all = Vec::new();
+        for (browsers, none, fifo) in [(10, 100, 100), (20, 190, 200), (40, 150, 199), (80, 60, 198)] {
+            let load = Load::Browsers(browsers);
+            all.push(run(Door::None, load, 1, none, 0.02));
+            all.push(run(Door::FIFO, load, 1, fifo, 0.02));
+            all.push(run(Door::SJF, load, 1, fifo, 0.01));
+        }
+        all
+    }
+
+    #[test]
+    fn a_peak_is_held_at_twice_its_browsers_or_not() {
+        let all = by_browsers();
+        let held = Check::new(Measure::HeldAtTwice, AtLeast(0.97), "held");
+        let with = held.clone().of(Door::FIFO, Door::None);
+        assert!((value(&with, &all) - 0.995).abs() < 1e-9);
+        assert_eq!(with.compare(&all).verdict, Verdict::Holds);
+        let without = held.of(Door::None, Door::None);
+        assert!((value(&without, &all) - 150.0 / 190.0).abs() < 1e-9);
+        let peak = Check::new(Measure::PeakRatio, AtLeast(1.05), "1.10").of(Door::FIFO, Door::None);
+        assert!((value(&peak, &all) - 200.0 / 190.0).abs() < 1e-9);
+        let elsewhere = peak.on(Kind::MariaDb).compare(&all);
+        assert_eq!(elsewhere.verdict, Verdict::Open);
+    }
+
+    #[test]
+    fn gains_are_with_the_most_browsers_or_where_said() {
+        let all = by_browsers();
+        let gain = Check::new(Measure::FinishedGain, AtLeast(2.0), "2");
+        assert!((value(&gain, &all) - 2.0).abs() < 1e-9);
+        assert!((value(&gain.at(Load::Browsers(10)), &all) - 2.0).abs() < 1e-9);
+        let longest = Check::own_aim(Measure::LongestRatio, AtMost(1.3));
+        let compared = longest.compare(&all);
+        assert!(compared.what.contains("best_sellers"), "{}", compared.what);
+        assert!(!longest.is_papers());
+    }
+
+    #[test]
+    fn the_best_fixed_capacity_is_chosen_by_other_seeds() {
+        let load = Load::Browsers(10);
+        let mut all = Vec::new();
+        for (seed, auto, one, other) in [(1, 90, 80, 100), (2, 110, 110, 100)] {
+            all.push(run(Door::FIFO, load, seed, auto, 0.01));
+            all.push(run(FIXED[0], load, seed, one, 0.01));
+            all.push(run(FIXED[1], load, seed, other, 0.01));
+        }
+        let check = Check::own_aim(Measure::OfBestFixed, AtLeast(0.95)).of(Door::FIFO, Door::None);
+        // Seed 2 says 10 ms, which does 80 with seed 1; seed 1 says 20 ms, which does 100.
+        let expected = f64::midpoint(90.0 / 80.0, 110.0 / 100.0);
+        assert!((value(&check, &all) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_not_run_is_open() {
+        for measure in [
+            Measure::Converged,
+            Measure::SlowerThanAlone,
+            Measure::Settled,
+            Measure::MeanGain,
+        ] {
+            let compared = Check::new(measure, AtLeast(1.0), "1").compare(&[]);
+            assert_eq!(compared.verdict, Verdict::Open);
+        }
+    }
 }

@@ -12,13 +12,12 @@ use crate::LabError;
 pub enum Door {
     /// The database itself; 002's "original".
     None,
-    /// The gate. A name like `fifo` or `sjf-aging-3` means a capacity of `auto`, `fifo@400ms` a fixed
-    /// one.
+    /// The gate.
     Gate {
         /// Who goes first.
         order: Order,
-        /// How much may run at once, in milliseconds of estimated service; nothing is `auto`.
-        capacity_ms: Option<u32>,
+        /// How much may run at once.
+        capacity: Capacity,
     },
 }
 
@@ -33,38 +32,60 @@ pub enum Order {
     Sjf,
 }
 
+/// How much may run at once at the gate. A name like `fifo` or `sjf-aging-3` means the capacity that
+/// was found for the database, `fifo@auto` that of the gate itself, `fifo@400ms` a certain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capacity {
+    /// Found beforehand for each database, as 002 does (3.1).
+    Calibrated,
+    /// The gate finds it.
+    Auto,
+    /// In milliseconds of estimated service.
+    Fixed(u32),
+}
+
 impl Door {
     /// The gate, first in, first out.
-    pub const FIFO: Self = Self::auto(Order::Fifo);
+    pub const FIFO: Self = Self::calibrated(Order::Fifo);
     /// The gate, shortest job first.
-    pub const SJF: Self = Self::auto(Order::Sjf);
+    pub const SJF: Self = Self::calibrated(Order::Sjf);
+    /// The gate as it is without flags, but first in, first out.
+    pub const FIFO_AUTO: Self = Self::FIFO.at(Capacity::Auto);
+    /// The gate as it is without flags.
+    pub const SJF_AUTO: Self = Self::SJF.at(Capacity::Auto);
 
     /// The gate with 002's bound of waiting.
     pub const fn aging(bound: u32) -> Self {
-        Self::auto(Order::Aging(bound))
+        Self::calibrated(Order::Aging(bound))
     }
 
-    /// The gate, first in, first out, with a fixed capacity.
-    pub const fn fixed(capacity_ms: u32) -> Self {
-        Self::Gate {
-            order: Order::Fifo,
-            capacity_ms: Some(capacity_ms),
+    /// The same with another capacity; without a gate there is none.
+    #[must_use]
+    pub const fn at(self, capacity: Capacity) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Gate { order, .. } => Self::Gate { order, capacity },
         }
     }
 
-    const fn auto(order: Order) -> Self {
+    const fn calibrated(order: Order) -> Self {
         Self::Gate {
             order,
-            capacity_ms: None,
+            capacity: Capacity::Calibrated,
         }
     }
 
-    /// The gate's flags, if there is one.
-    pub fn gate_flags(self) -> Option<Vec<String>> {
-        let Self::Gate { order, capacity_ms } = self else {
+    /// The gate's flags, if there is one; the capacity found for the database in milliseconds of
+    /// estimated service.
+    pub fn gate_flags(self, calibrated_ms: u32) -> Option<Vec<String>> {
+        let Self::Gate { order, capacity } = self else {
             return None;
         };
-        let capacity = capacity_ms.map_or("auto".to_owned(), |ms| format!("{ms}ms"));
+        let capacity = match capacity {
+            Capacity::Calibrated => format!("{calibrated_ms}ms"),
+            Capacity::Auto => "auto".to_owned(),
+            Capacity::Fixed(ms) => format!("{ms}ms"),
+        };
         let policy = if order == Order::Fifo { "fifo" } else { "sjf" };
         let mut flags = vec![
             "--capacity".to_owned(),
@@ -78,18 +99,21 @@ impl Door {
         Some(flags)
     }
 
-    /// The fixed capacity, in milliseconds of estimated service.
-    pub fn capacity_ms(self) -> Option<u32> {
+    /// The capacity, if it is a certain one, in milliseconds of estimated service.
+    pub fn fixed_ms(self) -> Option<u32> {
         match self {
-            Self::None => None,
-            Self::Gate { capacity_ms, .. } => capacity_ms,
+            Self::Gate {
+                capacity: Capacity::Fixed(ms),
+                ..
+            } => Some(ms),
+            _ => None,
         }
     }
 }
 
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Gate { order, capacity_ms } = self else {
+        let Self::Gate { order, capacity } = self else {
             return f.write_str("none");
         };
         match order {
@@ -97,9 +121,10 @@ impl fmt::Display for Door {
             Order::Sjf => f.write_str("sjf")?,
             Order::Aging(bound) => write!(f, "sjf-aging-{bound}")?,
         }
-        match capacity_ms {
-            Some(ms) => write!(f, "@{ms}ms"),
-            None => Ok(()),
+        match capacity {
+            Capacity::Calibrated => Ok(()),
+            Capacity::Auto => f.write_str("@auto"),
+            Capacity::Fixed(ms) => write!(f, "@{ms}ms"),
         }
     }
 }
@@ -116,21 +141,18 @@ fn parse(name: &str) -> Option<Door> {
     if name == "none" {
         return Some(Door::None);
     }
-    let (order, capacity) = match name.split_once('@') {
-        Some((order, capacity)) => (order, Some(capacity)),
-        None => (name, None),
-    };
     let number = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
+    let (order, capacity) = match name.split_once('@') {
+        None => (name, Capacity::Calibrated),
+        Some((order, "auto")) => (order, Capacity::Auto),
+        Some((order, ms)) => (order, Capacity::Fixed(number(ms.strip_suffix("ms")?)?)),
+    };
     let order = match order {
         "fifo" => Order::Fifo,
         "sjf" => Order::Sjf,
         _ => Order::Aging(number(order.strip_prefix("sjf-aging-")?)?),
     };
-    let capacity_ms = match capacity {
-        Some(capacity) => Some(number(capacity.strip_suffix("ms")?)?),
-        None => None,
-    };
-    Some(Door::Gate { order, capacity_ms })
+    Some(Door::Gate { order, capacity })
 }
 
 impl Serialize for Door {
@@ -156,19 +178,21 @@ mod tests {
         for door in [
             Door::None,
             Door::FIFO,
-            Door::SJF,
+            Door::SJF_AUTO,
             Door::aging(3),
-            Door::fixed(40),
+            Door::FIFO.at(Capacity::Fixed(40)),
         ] {
             assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
         }
-        for wrong in ["sjf-aging-0", "fifo@", "fifo@0ms", "fifo@40", "none@4ms", "nginx"] {
-            assert!(wrong.parse::<Door>().is_err(), "{wrong}");
+        let wrong = ["sjf-aging-0", "fifo@", "fifo@0ms", "fifo@40", "none@4ms", "nginx"];
+        for name in wrong {
+            assert!(name.parse::<Door>().is_err(), "{name}");
         }
-        let flags = Door::aging(5).gate_flags().unwrap().join(" ");
-        assert_eq!(flags, "--capacity auto --policy sjf --aging 5");
-        let flags = Door::fixed(40).gate_flags().unwrap().join(" ");
-        assert_eq!(flags, "--capacity 40ms --policy fifo");
-        assert_eq!(Door::None.gate_flags(), None);
+        let flags = |door: Door| door.gate_flags(80).unwrap().join(" ");
+        assert_eq!(flags(Door::aging(5)), "--capacity 80ms --policy sjf --aging 5");
+        assert_eq!(flags(Door::SJF_AUTO), "--capacity auto --policy sjf");
+        let fixed = Door::FIFO.at(Capacity::Fixed(40));
+        assert_eq!(flags(fixed), "--capacity 40ms --policy fifo");
+        assert_eq!(Door::None.gate_flags(80), None);
     }
 }

@@ -191,10 +191,11 @@ fn by_capacity(set: &Figures<'_>) -> Vec<Drawing> {
     let plot = |load: Load| {
         let doors = set.doors(Some(load));
         let of = |door| set.mean(door, load, figures::throughput);
-        let fixed: Points = doors
+        let mut fixed: Points = doors
             .iter()
-            .filter_map(|door| Some((f64::from(door.capacity_ms()?) / 1e3, of(*door)?)))
+            .filter_map(|door| Some((f64::from(door.fixed_ms()?) / 1e3, of(*door)?)))
             .collect();
+        fixed.sort_by(|one, other| one.0.total_cmp(&other.0));
         let (first, last) = (fixed.first()?.0, fixed.last()?.0);
         let level = |door: Door| {
             let value = of(door)?;
@@ -205,12 +206,12 @@ fn by_capacity(set: &Figures<'_>) -> Vec<Drawing> {
             style: drawing::style(0),
             points: fixed,
         }];
-        for (place, (door, points)) in [Door::FIFO, Door::None]
+        for (place, (door, points)) in [Door::FIFO_AUTO, Door::None]
             .into_iter()
             .filter_map(level)
             .enumerate()
         {
-            let name = if door == Door::FIFO { "auto" } else { "no gate" };
+            let name = if door == Door::FIFO_AUTO { "auto" } else { "no gate" };
             lines.push(Line {
                 name: name.into(),
                 style: drawing::style(place + 1),
@@ -315,13 +316,15 @@ fn lines(
 
 /// Each door has its colour in all plots.
 fn place_of(door: Door) -> usize {
-    const PLACES: [Door; 6] = [
+    const PLACES: [Door; 8] = [
         Door::None,
         Door::FIFO,
         Door::SJF,
         Door::aging(1),
         Door::aging(3),
         Door::aging(5),
+        Door::FIFO_AUTO,
+        Door::SJF_AUTO,
     ];
     PLACES
         .iter()

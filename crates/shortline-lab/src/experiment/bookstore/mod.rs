@@ -38,7 +38,7 @@ use crate::LabError;
 use crate::lab::Lab;
 
 pub use check::{Check, Measure};
-pub use door::Door;
+pub use door::{Capacity, Door};
 pub use load::{Load, Pace};
 pub use outcome::Outcome;
 
@@ -71,6 +71,8 @@ pub struct Stage {
     pub database: Kind,
     /// What 002's times are multiplied by.
     pub factor: f64,
+    /// The capacity that was found for it, in milliseconds of estimated service.
+    pub capacity_ms: u32,
     /// In turn.
     pub steps: Vec<Step>,
 }
@@ -149,6 +151,8 @@ pub struct Run {
     pub seed: u64,
     /// How long is counted, in seconds.
     pub seconds: u64,
+    /// The calibrated capacity, in milliseconds of estimated service.
+    pub capacity_ms: u32,
 }
 
 /// Runs what is not kept yet; a database that is not installed is left out, with a line.
@@ -227,6 +231,7 @@ impl Trial {
                 load: step.load,
                 seed,
                 seconds: step.times * self.seconds,
+                capacity_ms: stage.capacity_ms,
             })
         };
         (1..=self.seeds).flat_map(move |seed| {
@@ -279,6 +284,7 @@ mod tests {
             stages: vec![Stage {
                 database: Kind::Postgres,
                 factor: 0.1,
+                capacity_ms: 40,
                 steps: vec![step(10, false), step(20, true)],
             }],
         }

@@ -77,7 +77,7 @@ pub fn read(folder: &Path) -> Result<Vec<Outcome>, LabError> {
 pub fn capacity_per_s(all: &[Outcome], database: Kind) -> Option<f64> {
     all.iter()
         .filter(|one| one.run.database == database && one.run.load.browsers().is_some())
-        .filter(|one| matches!(one.run.door, Door::None | Door::FIFO))
+        .filter(|one| [Door::None, Door::FIFO].contains(&one.run.door))
         .map(|one| one.summary.throughput_per_min / 60.0)
         .max_by(f64::total_cmp)
 }
@@ -132,6 +132,61 @@ pub fn seconds_of(records: &[RequestRecord]) -> Vec<Second> {
         }
     }
     seconds
+}
+
+/// Runs as if they had been made, for the tests of what is told of them.
+#[cfg(test)]
+pub mod made_up {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::experiment::bookstore::Load;
+
+    /// `count` interactions of each of home and best sellers, the latter ten times as long.
+    pub fn run(door: Door, load: Load, seed: u64, count: u32, mean_s: f64) -> Outcome {
+        let seconds = 10;
+        let mut records = Vec::new();
+        for n in 0..count {
+            let at_s = 6.0 + 10.0 * f64::from(n) / f64::from(count);
+            records.push(RequestRecord::finished(at_s, "/home", 10, mean_s));
+            records.push(RequestRecord::finished(at_s, "/best_sellers", 10, 10.0 * mean_s));
+        }
+        let executions = [(Interaction::Home, 1.0), (Interaction::BestSellers, 10.0)];
+        let executions = executions.map(|(interaction, times)| Execution {
+            interaction,
+            at_s: 7.0,
+            took_s: times * mean_s,
+        });
+        Outcome {
+            run: Run {
+                database: Kind::Postgres,
+                door,
+                load,
+                seed,
+                seconds,
+                capacity_ms: 40,
+            },
+            summary: Summary::of(&records, Duration::from_secs(6), Duration::from_secs(16)),
+            counters: Counters {
+                database_user_share: 0.75,
+                database_system_share: 0.25,
+                others_share: 0.3,
+                database_memory_mb: 400.0,
+                free_memory_mb: 300.0,
+                transfers_per_s: 30.0,
+                network_mbit_per_s: 1.0,
+                database_processes: 82,
+                processes: 300,
+                context_switches_per_s: 319.0,
+                interrupts_per_s: 219.0,
+            },
+            gate: (door != Door::None).then(GateSeen::default),
+            executions: ExecutionTimes::by_type(&executions),
+            by_second: seconds_of(&records),
+            late_mean_s: 0.001,
+            turned_away: 0,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -197,3 +197,41 @@ fn csv(all: &[Outcome]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::outcome::made_up::run;
+    use super::super::{Door, Load};
+    use super::*;
+
+    #[test]
+    fn the_page_has_claims_plots_and_tables_and_links_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = crate::experiment::all()
+            .into_iter()
+            .find(|experiment| experiment.id == "002-application")
+            .unwrap();
+        let mut all = Vec::new();
+        for browsers in [150, 300] {
+            for door in [Door::None, Door::FIFO, Door::SJF] {
+                all.push(run(door, Load::Browsers(browsers), 1, 50, 0.01));
+            }
+        }
+        let path = write(folder.path(), &experiment, &all).unwrap();
+        let page = fs::read_to_string(path).unwrap();
+        for said in ["002 Fig. 5", "postgres-throughput", "Table 2", "best_sellers", "<svg"] {
+            assert!(page.contains(said), "{said}");
+        }
+        for outside in ["http", "src=", "url(", "@import", "<script", "href="] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        let data = folder.path().join("report");
+        let runs = fs::read_to_string(data.join("runs.csv")).unwrap();
+        let widths: Vec<usize> = runs.lines().map(|line| line.split(',').count()).collect();
+        assert_eq!(widths.len(), 7);
+        assert!(widths.iter().all(|width| *width == widths[0]), "{runs}");
+        let plot = fs::read_to_string(data.join("postgres-throughput.csv")).unwrap();
+        assert_eq!(plot.lines().count(), 7);
+    }
+}

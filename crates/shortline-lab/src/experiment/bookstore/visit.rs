@@ -165,7 +165,7 @@ impl Visit<'_> {
 
     fn open_door(&self, run: Run) -> Result<(Option<GateProcess>, Database), LabError> {
         let behind = self.bed.database().clone();
-        let Some(flags) = run.door.gate_flags() else {
+        let Some(flags) = run.door.gate_flags(run.capacity_ms) else {
             return Ok((None, behind));
         };
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -7,7 +7,7 @@
 use shortline_bookstore::{Interaction, Kind as Database, Locking};
 
 use super::{Experiment, Figure, Kind, figure};
-use crate::experiment::bookstore::{Check, Design, Door, Load, Measure, Stage, Step};
+use crate::experiment::bookstore::{Capacity, Check, Design, Door, Load, Measure, Stage, Step};
 use crate::experiment::claim::Want::{AtLeast, AtMost};
 use Measure::{
     AfterChangeOfBest, Converged, DatabaseShare, FinishedGain, HeldAtTwice, LongestRatio, MeanGain,
@@ -15,9 +15,26 @@ use Measure::{
     SlowerThanAlone, TypeRatio, WaitGain,
 };
 
-/// What 002's times are multiplied by, by database and where locking is done.
-const FACTORS: [(Database, f64, f64); 2] =
-    [(Database::Postgres, 0.025, 0.05), (Database::MariaDb, 0.1, 0.1)];
+/// By database: what 002's times are multiplied by, and the capacity found by `002-capacity` in
+/// milliseconds; with locking in the application, and in the database.
+const BEDS: [(Database, Bed, Bed); 2] = [
+    (Database::Postgres, bed(0.025, 200), bed(0.05, 200)),
+    (Database::MariaDb, bed(0.1, 1000), bed(0.1, 1000)),
+];
+
+#[derive(Clone, Copy)]
+struct Bed {
+    factor: f64,
+    capacity_ms: u32,
+}
+
+const fn bed(factor: f64, capacity_ms: u32) -> Bed {
+    Bed {
+        factor,
+        capacity_ms,
+    }
+}
+
 /// Few enough to be below the peak, and 002's most.
 const APPLICATION_BROWSERS: [usize; 4] = [50, 100, 150, 225];
 const APPLICATION_MOST: usize = 300;
@@ -28,9 +45,10 @@ const AT_PEAK: Load = Load::Browsers(150);
 const SLOWED: Load = Load::SlowsDown(APPLICATION_MOST);
 const OTHER_MIX: Load = Load::ChangesMix(APPLICATION_MOST);
 const ORDERS: [Door; 3] = [Door::None, Door::FIFO, Door::SJF];
+const AUTO: [Door; 2] = [Door::FIFO_AUTO, Door::SJF_AUTO];
 const AGING: [Door; 3] = [Door::aging(1), Door::aging(3), Door::aging(5)];
 /// Twice each the last: 002's incremental steps.
-const CAPACITIES_MS: [u32; 6] = [10, 20, 40, 80, 160, 640];
+const CAPACITIES_MS: [u32; 6] = [50, 100, 200, 400, 800, 3200];
 
 pub fn all() -> Vec<Experiment> {
     vec![estimates(), application(), database(), capacity(), open()]
@@ -186,19 +204,20 @@ fn database() -> Experiment {
 /// 3.1: the capacity, searched for beforehand and followed.
 fn capacity() -> Experiment {
     let steps = |_| {
-        let fixed = CAPACITIES_MS.map(Door::fixed);
-        let mut searched = vec![Door::FIFO];
-        searched.extend(fixed);
+        let fixed = |ms| Door::FIFO.at(Capacity::Fixed(ms));
+        let mut searched = vec![Door::FIFO_AUTO];
+        searched.extend(CAPACITIES_MS.map(fixed));
+        let changed = [Door::FIFO_AUTO, fixed(CAPACITIES_MS[2]), fixed(CAPACITIES_MS[4])];
         vec![
             Step {
                 is_repeated: true,
                 ..once(Load::Browsers(APPLICATION_MOST), &searched)
             },
-            once(SLOWED, &[Door::FIFO, Door::fixed(40), Door::fixed(160)]).times(4),
-            once(OTHER_MIX, &[Door::FIFO, Door::fixed(40), Door::fixed(160)]).times(4),
+            once(SLOWED, &changed).times(4),
+            once(OTHER_MIX, &changed).times(4),
         ]
     };
-    let auto = |measure, want| Check::own_aim(measure, want).of(Door::FIFO, Door::None);
+    let auto = |measure, want| Check::own_aim(measure, want).of(Door::FIFO_AUTO, Door::None);
     let figures = vec![
         shown(
             "002 sec. 3.1, capacity",
@@ -307,6 +326,8 @@ fn by_browsers(fewer: &[usize], near_peak: Load, most: usize) -> Vec<Step> {
         ..once(most, &ORDERS)
     });
     steps.push(once(most, &AGING));
+    steps.push(once(near_peak, &AUTO));
+    steps.push(once(most, &AUTO));
     steps
 }
 
@@ -331,12 +352,14 @@ fn bookstore(
     steps: impl Fn(Database) -> Vec<Step>,
     figures: Vec<Figure>,
 ) -> Experiment {
+    let of = |application: Bed, in_database: Bed| match locking {
+        Locking::Application => application,
+        Locking::Database => in_database,
+    };
     let stage = |(database, application, in_database)| Stage {
         database,
-        factor: match locking {
-            Locking::Application => application,
-            Locking::Database => in_database,
-        },
+        factor: of(application, in_database).factor,
+        capacity_ms: of(application, in_database).capacity_ms,
         steps: steps(database),
     };
     Experiment {
@@ -344,7 +367,7 @@ fn bookstore(
         figures,
         kind: Kind::Bookstore(Design {
             locking,
-            stages: FACTORS.map(stage).into(),
+            stages: BEDS.map(stage).into(),
         }),
     }
 }

@@ -91,10 +91,12 @@ pub fn cpu_s(root: i32) -> f64 {
 /// The same apart: in their own code, and in the kernel.
 pub fn cpu_parts_s(root: i32) -> (f64, f64) {
     let stats: Vec<ProcessStat> = tree(root).into_iter().filter_map(stat).collect();
-    let sum_s = |ticks: fn(&ProcessStat) -> u64| {
-        stats.iter().map(ticks).sum::<u64>() as f64 / TICKS_PER_S
-    };
-    let (all_s, system_s) = (sum_s(|stat| stat.cpu_ticks), sum_s(|stat| stat.system_ticks));
+    let sum_s =
+        |ticks: fn(&ProcessStat) -> u64| stats.iter().map(ticks).sum::<u64>() as f64 / TICKS_PER_S;
+    let (all_s, system_s) = (
+        sum_s(|stat| stat.cpu_ticks),
+        sum_s(|stat| stat.system_ticks),
+    );
     (all_s - system_s, system_s)
 }
 

@@ -41,11 +41,8 @@ impl Speed {
         let version = if Path::new(VERSION_1).join("cpu.cfs_quota_us").exists() {
             Version::One
         } else {
-            fs::write(
-                Path::new(VERSION_2).join("cgroup.subtree_control"),
-                "+cpu",
-            )
-            .map_err(BedError::System)?;
+            fs::write(Path::new(VERSION_2).join("cgroup.subtree_control"), "+cpu")
+                .map_err(BedError::System)?;
             Version::Two
         };
         let speed = Self {
@@ -119,7 +116,9 @@ pub(super) fn groups(name: &str) -> [PathBuf; 2] {
 /// A process that has ended meanwhile need not enter.
 fn enter(members: &Path, pid: u32) -> io::Result<()> {
     match fs::write(members, pid.to_string()) {
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(()),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+            Ok(())
+        }
         result => result,
     }
 }

@@ -107,7 +107,10 @@ impl Summary {
             if let Ok(interaction) = name.parse() {
                 by_type.entry(interaction).or_default().push(record);
             }
-            if let Some(failure) = record.failure.filter(|failure| *failure != Failure::Unfinished) {
+            if let Some(failure) = record
+                .failure
+                .filter(|failure| *failure != Failure::Unfinished)
+            {
                 *failures.entry(failure.to_string()).or_default() += 1;
             }
         }

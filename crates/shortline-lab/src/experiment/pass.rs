@@ -116,8 +116,10 @@ impl Conditions {
     fn of_shop(runs: &[bookstore::Outcome]) -> Self {
         let seconds: BTreeSet<u64> = runs.iter().map(|one| one.run.seconds).collect();
         let seeds: BTreeSet<u64> = runs.iter().map(|one| one.run.seed).collect();
-        let databases: BTreeSet<String> =
-            runs.iter().map(|one| one.run.database.to_string()).collect();
+        let databases: BTreeSet<String> = runs
+            .iter()
+            .map(|one| one.run.database.to_string())
+            .collect();
         Self {
             bed: joined(databases, ", "),
             seconds: joined(seconds, ", "),

@@ -67,10 +67,10 @@ pub enum Measure {
 
 /// Where doors are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scene {
+enum Scene {
     /// With the most browsers.
     Most,
-    /// With so many browsers.
+    /// With that load.
     Load(Load),
 }
 
@@ -132,9 +132,9 @@ impl Check {
                 continue;
             }
             if self.measure == Measure::LongestRatio {
-                type_named = self.load(set).and_then(|load| {
-                    set.longest(self.of, self.over, load)
-                });
+                type_named = self
+                    .load(set)
+                    .and_then(|load| set.longest(self.of, self.over, load));
             }
             if let Some(value) = self.value(set) {
                 ours.push((set.database.to_string(), value));
@@ -147,6 +147,27 @@ impl Check {
             ours,
             verdict,
         }
+    }
+
+    /// What of it is not run by these steps, if anything is not.
+    #[cfg(test)]
+    pub fn not_run(&self, steps: &[super::Step]) -> Option<String> {
+        let runs = |door: Door| {
+            steps.iter().any(|step| {
+                let there = match self.scene {
+                    Scene::Load(load) => step.load == load,
+                    Scene::Most => true,
+                };
+                there && step.doors.contains(&door)
+            })
+        };
+        let wanted = if self.measure.is_of_two() {
+            vec![self.of, self.over]
+        } else {
+            vec![self.of]
+        };
+        let missing = wanted.into_iter().find(|door| !runs(*door));
+        missing.map(|door| format!("{door} is not run there"))
     }
 
     fn load(&self, set: &Figures<'_>) -> Option<Load> {
@@ -245,7 +266,9 @@ impl Measure {
     fn about(self) -> String {
         let of = |what: &str, interaction: Interaction| format!("{what} of {interaction}");
         match self {
-            Self::HeldAtTwice => "throughput at twice the browsers of the peak, over the peak".into(),
+            Self::HeldAtTwice => {
+                "throughput at twice the browsers of the peak, over the peak".into()
+            }
             Self::PeakRatio => "highest throughput, ratio".into(),
             Self::ThroughputRatio => "throughput, ratio".into(),
             Self::FinishedGain => "mean response time of the finished, times shorter".into(),
@@ -270,9 +293,8 @@ impl Measure {
 }
 
 fn slower_than_alone(set: &Figures<'_>, door: Door, load: Load) -> Option<f64> {
-    let of = |door, load, interaction| {
-        set.mean(door, load, |run| figures::service_s(run, interaction))
-    };
+    let of =
+        |door, load, interaction| set.mean(door, load, |run| figures::service_s(run, interaction));
     let mut compared = Interaction::ALL.into_iter().filter_map(|interaction| {
         let alone = of(Door::None, Load::Alone, interaction)?;
         Some(of(door, load, interaction)? > alone)
@@ -361,7 +383,12 @@ mod tests {
     /// 100 to 200 a run: as many with 20 browsers as with 40 and 80, but for no gate.
     fn by_browsers() -> Vec<Outcome> {
         let mut all = Vec::new();
-        for (browsers, none, fifo) in [(10, 100, 100), (20, 190, 200), (40, 150, 199), (80, 60, 198)] {
+        for (browsers, none, fifo) in [
+            (10, 100, 100),
+            (20, 190, 200),
+            (40, 150, 199),
+            (80, 60, 198),
+        ] {
             let load = Load::Browsers(browsers);
             all.push(run(Door::None, load, 1, none, 0.02));
             all.push(run(Door::FIFO, load, 1, fifo, 0.02));

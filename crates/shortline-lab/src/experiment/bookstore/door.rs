@@ -184,12 +184,22 @@ mod tests {
         ] {
             assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
         }
-        let wrong = ["sjf-aging-0", "fifo@", "fifo@0ms", "fifo@40", "none@4ms", "nginx"];
+        let wrong = [
+            "sjf-aging-0",
+            "fifo@",
+            "fifo@0ms",
+            "fifo@40",
+            "none@4ms",
+            "nginx",
+        ];
         for name in wrong {
             assert!(name.parse::<Door>().is_err(), "{name}");
         }
         let flags = |door: Door| door.gate_flags(80).unwrap().join(" ");
-        assert_eq!(flags(Door::aging(5)), "--capacity 80ms --policy sjf --aging 5");
+        assert_eq!(
+            flags(Door::aging(5)),
+            "--capacity 80ms --policy sjf --aging 5"
+        );
         assert_eq!(flags(Door::SJF_AUTO), "--capacity auto --policy sjf");
         let fixed = Door::FIFO.at(Capacity::Fixed(40));
         assert_eq!(flags(fixed), "--capacity 40ms --policy fifo");

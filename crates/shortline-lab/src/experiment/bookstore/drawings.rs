@@ -182,7 +182,10 @@ fn distributions(set: &Figures<'_>) -> Vec<Drawing> {
             shaded: Vec::new(),
         }
     };
-    vec![plot("executions-alone", Load::Alone), plot("executions-busy", busy)]
+    vec![
+        plot("executions-alone", Load::Alone),
+        plot("executions-busy", busy),
+    ]
 }
 
 /// The search for the best capacity (002 3.1).
@@ -211,7 +214,11 @@ fn by_capacity(set: &Figures<'_>) -> Vec<Drawing> {
             .filter_map(level)
             .enumerate()
         {
-            let name = if door == Door::FIFO_AUTO { "auto" } else { "no gate" };
+            let name = if door == Door::FIFO_AUTO {
+                "auto"
+            } else {
+                "no gate"
+            };
             lines.push(Line {
                 name: name.into(),
                 style: drawing::style(place + 1),
@@ -265,17 +272,27 @@ fn over_time(set: &Figures<'_>, load: Load) -> Vec<Drawing> {
         ..RESPONSE
     };
     vec![
-        plot("finished-over-time", "finished a second", a_second, &finished),
+        plot(
+            "finished-over-time",
+            "finished a second",
+            a_second,
+            &finished,
+        ),
         plot(
             "response-over-time",
             "mean response time by when it began",
             RESPONSE,
             &response,
         ),
-        plot("capacity-over-time", "the gate's capacity", capacity, &|run| {
-            let gate = run.gate.as_ref();
-            gate.map_or_else(Vec::new, |gate| gate.capacity.clone())
-        }),
+        plot(
+            "capacity-over-time",
+            "the gate's capacity",
+            capacity,
+            &|run| {
+                let gate = run.gate.as_ref();
+                gate.map_or_else(Vec::new, |gate| gate.capacity.clone())
+            },
+        ),
     ]
 }
 
@@ -301,10 +318,7 @@ fn response(run: &Outcome) -> Points {
 }
 
 /// A line for each door that has points.
-fn lines(
-    doors: impl IntoIterator<Item = Door>,
-    points: impl Fn(Door) -> Points,
-) -> Vec<Line> {
+fn lines(doors: impl IntoIterator<Item = Door>, points: impl Fn(Door) -> Points) -> Vec<Line> {
     let line = |door: Door| Line {
         name: door.to_string(),
         style: drawing::style(place_of(door)),

@@ -46,7 +46,11 @@ impl<'a> Figures<'a> {
     /// The doors at that load, or at all, in the order of 002's legends.
     pub fn doors(&self, load: Option<Load>) -> BTreeSet<Door> {
         let at = |one: &&&Outcome| load.is_none_or(|load| one.run.load == load);
-        self.runs.iter().filter(at).map(|one| one.run.door).collect()
+        self.runs
+            .iter()
+            .filter(at)
+            .map(|one| one.run.door)
+            .collect()
     }
 
     /// The runs with that door at that load, a seed each.
@@ -96,8 +100,13 @@ impl<'a> Figures<'a> {
     /// The highest throughput of a door, and at how few browsers it is about there.
     pub fn peak(&self, door: Door) -> Option<(usize, f64)> {
         let curve = self.throughput(door);
-        let highest = curve.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
-        let at = curve.iter().find(|(_, value)| *value >= AT_PEAK * highest)?;
+        let highest = curve
+            .iter()
+            .map(|(_, value)| *value)
+            .max_by(f64::total_cmp)?;
+        let at = curve
+            .iter()
+            .find(|(_, value)| *value >= AT_PEAK * highest)?;
         Some((at.0, highest))
     }
 
@@ -106,7 +115,10 @@ impl<'a> Figures<'a> {
         let (at_peak, _) = self.peak(door)?;
         let loads = self.loads().into_iter();
         loads
-            .filter(|load| load.browsers().is_some_and(|browsers| browsers >= 2 * at_peak))
+            .filter(|load| {
+                load.browsers()
+                    .is_some_and(|browsers| browsers >= 2 * at_peak)
+            })
             .find(|load| self.runs(door, *load).next().is_some())
     }
 
@@ -125,9 +137,8 @@ impl<'a> Figures<'a> {
                 counts.sum::<usize>() >= TYPE_COUNT_MIN
             })
         };
-        let longest = |interaction: &Interaction| {
-            self.mean(other, load, |run| service_s(run, *interaction))
-        };
+        let longest =
+            |interaction: &Interaction| self.mean(other, load, |run| service_s(run, *interaction));
         Interaction::ALL
             .into_iter()
             .filter(common)

@@ -88,11 +88,7 @@ impl Load {
     ///
     /// # Errors
     /// If that is wanted and not known.
-    pub fn visitors(
-        self,
-        pace: Pace,
-        capacity_per_s: Option<f64>,
-    ) -> Result<Visitors, LabError> {
+    pub fn visitors(self, pace: Pace, capacity_per_s: Option<f64>) -> Result<Visitors, LabError> {
         let times = pace.times();
         let closed = |browsers, times| Visitors {
             arrivals: Arrivals::Closed { browsers },

@@ -294,9 +294,7 @@ mod tests {
     fn a_trial_runs_every_door_at_every_load_and_repeats_some() {
         let runs_of = |doors: &[String]| {
             let trial = design().trial(doors, Some(7), Some(2)).unwrap();
-            trial
-                .runs(&trial.design.stages[0])
-                .collect::<Vec<Run>>()
+            trial.runs(&trial.design.stages[0]).collect::<Vec<Run>>()
         };
         let runs = runs_of(&[]);
         assert_eq!(runs.len(), 6);

@@ -147,9 +147,14 @@ pub mod made_up {
         let seconds = 10;
         let mut records = Vec::new();
         for n in 0..count {
-            let at_s = 6.0 + 10.0 * f64::from(n) / f64::from(count);
+            let at_s = 6.0 + 9.0 * f64::from(n) / f64::from(count);
             records.push(RequestRecord::finished(at_s, "/home", 10, mean_s));
-            records.push(RequestRecord::finished(at_s, "/best_sellers", 10, 10.0 * mean_s));
+            records.push(RequestRecord::finished(
+                at_s,
+                "/best_sellers",
+                10,
+                10.0 * mean_s,
+            ));
         }
         let executions = [(Interaction::Home, 1.0), (Interaction::BestSellers, 10.0)];
         let executions = executions.map(|(interaction, times)| Execution {

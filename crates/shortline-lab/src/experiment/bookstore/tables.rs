@@ -167,7 +167,10 @@ fn counters(set: &Figures<'_>) -> Captioned {
 
 /// Mean response times of all, by type.
 fn by_type(set: &Figures<'_>, load: Load) -> Captioned {
-    let caption = format!("{}, {load}: mean response time of all by type", set.database);
+    let caption = format!(
+        "{}, {load}: mean response time of all by type",
+        set.database
+    );
     per_type(set, load, caption, |door, interaction| {
         let of = |run: &Outcome| Some(figures::seen(run, interaction)?.mean_s.mean);
         with_interval(set.estimate(door, load, of), time)
@@ -237,7 +240,14 @@ fn executions(set: &Figures<'_>) -> Option<Captioned> {
          was right (002 3.1)",
         set.database
     );
-    let head = words(&["interaction", "alone", "busy", "fifo", "share", "right after"]);
+    let head = words(&[
+        "interaction",
+        "alone",
+        "busy",
+        "fifo",
+        "share",
+        "right after",
+    ]);
     let mut table = Captioned::new(caption, head);
     for interaction in Interaction::ALL {
         let service = |door, load| {
@@ -270,7 +280,10 @@ fn changes(set: &Figures<'_>) -> Option<Captioned> {
          how long that was reached",
         set.database
     );
-    let mut table = Captioned::new(caption, words(&["load", "door", "a second", "settled after"]));
+    let mut table = Captioned::new(
+        caption,
+        words(&["load", "door", "a second", "settled after"]),
+    );
     for load in set.loads().into_iter().filter(|load| load.changes()) {
         for door in set.doors(Some(load)) {
             let level = set.estimate(door, load, figures::level_after_change);

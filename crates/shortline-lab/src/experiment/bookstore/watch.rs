@@ -135,8 +135,7 @@ impl GateSeen {
             }
             seen.converged_s
                 .insert(name.clone(), converged_s(looks, &name));
-            seen.estimates_s
-                .insert(name, each.estimate_ns as f64 / 1e9);
+            seen.estimates_s.insert(name, each.estimate_ns as f64 / 1e9);
         }
         seen
     }

@@ -172,7 +172,11 @@ mod tests {
         wanted.extend((3..=11).map(|n| format!("003 Fig. {n}")));
         wanted.extend((6..=16).map(|n| format!("000 Fig. {n}")));
         // Figs. 1 and 4 of 002 show where the gate stands.
-        wanted.extend((2..=15).filter(|n| *n != 4).map(|n| format!("002 Fig. {n}")));
+        wanted.extend(
+            (2..=15)
+                .filter(|n| *n != 4)
+                .map(|n| format!("002 Fig. {n}")),
+        );
         wanted.extend((1..=2).map(|n| format!("002 Table {n}")));
         wanted.extend((12..=17).map(|n| format!("004 Fig. {n}")));
         wanted.extend((3..=7).map(|n| format!("004 Table {n}")));

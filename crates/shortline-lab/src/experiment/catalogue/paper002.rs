@@ -66,7 +66,11 @@ fn estimates() -> Experiment {
         shown(
             "002 Fig. 2",
             "alone, types differ by four orders of magnitude, far more than executions of a type",
-            vec![Check::new(ServiceSpread, AtLeast(100.0), "four orders of magnitude")],
+            vec![
+                Check::new(ServiceSpread, AtLeast(100.0), "four orders of magnitude")
+                    .of(Door::None, Door::None)
+                    .at(Load::Alone),
+            ],
         ),
         shown(
             "002 Fig. 3",
@@ -113,11 +117,20 @@ fn application() -> Experiment {
             Check::new(HeldAtTwice, AtLeast(0.97), "941 a minute held")
                 .of(Door::SJF, Door::None)
                 .on(database),
+            Check::own_aim(HeldAtTwice, AtLeast(0.97))
+                .of(Door::FIFO_AUTO, Door::None)
+                .on(database),
+            Check::own_aim(HeldAtTwice, AtLeast(0.97))
+                .of(Door::SJF_AUTO, Door::None)
+                .on(database),
             Check::new(HeldAtTwice, AtMost(0.97), "852 a minute falls to 589")
                 .of(Door::None, Door::None)
                 .on(database),
             Check::new(PeakRatio, AtLeast(1.05), "1.10")
                 .of(Door::FIFO, Door::None)
+                .on(database),
+            Check::own_aim(PeakRatio, AtLeast(1.05))
+                .of(Door::FIFO_AUTO, Door::None)
                 .on(database),
         ]
     };
@@ -207,7 +220,11 @@ fn capacity() -> Experiment {
         let fixed = |ms| Door::FIFO.at(Capacity::Fixed(ms));
         let mut searched = vec![Door::FIFO_AUTO];
         searched.extend(CAPACITIES_MS.map(fixed));
-        let changed = [Door::FIFO_AUTO, fixed(CAPACITIES_MS[2]), fixed(CAPACITIES_MS[4])];
+        let changed = [
+            Door::FIFO_AUTO,
+            fixed(CAPACITIES_MS[2]),
+            fixed(CAPACITIES_MS[4]),
+        ];
         vec![
             Step {
                 is_repeated: true,
@@ -279,8 +296,7 @@ fn open() -> Experiment {
 fn response(gain: f64, paper: &'static str) -> Vec<Check> {
     vec![
         Check::new(FinishedGain, AtLeast(gain), paper),
-        Check::new(FinishedGain, AtLeast(1.0), "the original is worst")
-            .of(Door::FIFO, Door::None),
+        Check::new(FinishedGain, AtLeast(1.0), "the original is worst").of(Door::FIFO, Door::None),
         Check::own_aim(MeanGain, AtLeast(1.0)),
     ]
 }
@@ -304,9 +320,7 @@ fn aging() -> Vec<Check> {
         (Door::aging(3), Door::aging(1)),
         (Door::aging(1), Door::FIFO),
     ];
-    let check = |(of, over)| {
-        Check::new(FinishedGain, AtLeast(0.97), "in order").of(of, over)
-    };
+    let check = |(of, over)| Check::new(FinishedGain, AtLeast(0.97), "in order").of(of, over);
     order.map(check).into()
 }
 
@@ -376,5 +390,44 @@ fn shown(name: &'static str, claim: &'static str, shop_checks: Vec<Check>) -> Fi
     Figure {
         shop_checks,
         ..figure(name, claim, &[], Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_is_of_doors_and_loads_that_there_are() {
+        for experiment in all() {
+            let Kind::Bookstore(design) = &experiment.kind else {
+                panic!("{}", experiment.id);
+            };
+            let checks = experiment
+                .figures
+                .iter()
+                .flat_map(|figure| &figure.shop_checks);
+            for check in checks {
+                for stage in &design.stages {
+                    let problem = check.not_run(&stage.steps);
+                    assert_eq!(problem, None, "{}: {check:?}", experiment.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn twice_the_browsers_of_the_peak_are_there() {
+        for experiment in [application(), database()] {
+            let Kind::Bookstore(design) = experiment.kind else {
+                panic!("{}", experiment.id);
+            };
+            for stage in design.stages {
+                let loads = stage.steps.iter().map(|step| step.load);
+                let browsers: Vec<usize> = loads.filter_map(Load::browsers).collect();
+                let most = browsers.iter().copied().max();
+                assert!(browsers.iter().any(|few| Some(2 * few) == most));
+            }
+        }
     }
 }

@@ -18,8 +18,8 @@ use Measure::{
 /// By database: what 002's times are multiplied by, and the capacity found by `002-capacity` in
 /// milliseconds; with locking in the application, and in the database.
 const BEDS: [(Database, Bed, Bed); 2] = [
-    (Database::Postgres, bed(0.025, 200), bed(0.05, 200)),
-    (Database::MariaDb, bed(0.1, 1000), bed(0.1, 1000)),
+    (Database::Postgres, bed(0.025, 400), bed(0.05, 400)),
+    (Database::MariaDb, bed(0.1, 1600), bed(0.1, 1600)),
 ];
 
 #[derive(Clone, Copy)]
@@ -47,8 +47,8 @@ const OTHER_MIX: Load = Load::ChangesMix(APPLICATION_MOST);
 const ORDERS: [Door; 3] = [Door::None, Door::FIFO, Door::SJF];
 const AUTO: [Door; 2] = [Door::FIFO_AUTO, Door::SJF_AUTO];
 const AGING: [Door; 3] = [Door::aging(1), Door::aging(3), Door::aging(5)];
-/// Twice each the last: 002's incremental steps.
-const CAPACITIES_MS: [u32; 6] = [50, 100, 200, 400, 800, 3200];
+/// Around the capacity that was found, in eighths of it: 002's incremental steps.
+const CAPACITIES_EIGHTHS: [u32; 6] = [1, 2, 4, 8, 16, 64];
 
 pub fn all() -> Vec<Experiment> {
     vec![estimates(), application(), database(), capacity(), open()]
@@ -363,18 +363,21 @@ impl Step {
 fn bookstore(
     id: &'static str,
     locking: Locking,
-    steps: impl Fn(Database) -> Vec<Step>,
+    steps: impl Fn(Bed) -> Vec<Step>,
     figures: Vec<Figure>,
 ) -> Experiment {
     let of = |application: Bed, in_database: Bed| match locking {
         Locking::Application => application,
         Locking::Database => in_database,
     };
-    let stage = |(database, application, in_database)| Stage {
-        database,
-        factor: of(application, in_database).factor,
-        capacity_ms: of(application, in_database).capacity_ms,
-        steps: steps(database),
+    let stage = |(database, application, in_database)| {
+        let bed = of(application, in_database);
+        Stage {
+            database,
+            factor: bed.factor,
+            capacity_ms: bed.capacity_ms,
+            steps: steps(bed),
+        }
     };
     Experiment {
         id,

@@ -24,6 +24,8 @@ const ANSWER_BYTES_MAX: u64 = 4 << 20;
 const CONVERGED: f64 = 0.1;
 /// The share of a run, its last, in which estimates are held to be steady.
 const STEADY: f64 = 0.25;
+/// What the gate puts before a route.
+const ROUTE: &str = "route /";
 /// Types with fewer requests in a run are too rare to say anything of.
 const REQUESTS_MIN: u64 = 3;
 
@@ -71,6 +73,7 @@ struct Admission {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Type {
+    /// As the gate calls it: `route /home` by the tag that the application's statements carry.
     name: String,
     estimate_ns: u64,
     admitted: u64,
@@ -85,8 +88,13 @@ impl Look {
     pub fn take(admin: SocketAddr, at_s: f64) -> Result<Self, LabError> {
         let answer = ask(admin).map_err(|error| failed("the gate's status", &error))?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let status =
+        let mut status: Status =
             serde_json::from_str(body).map_err(|error| failed("the gate's status", &error))?;
+        for each in &mut status.admission.types {
+            if let Some(route) = each.name.strip_prefix(ROUTE) {
+                each.name = route.to_owned();
+            }
+        }
         Ok(Self { at_s, status })
     }
 

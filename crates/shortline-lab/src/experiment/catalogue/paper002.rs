@@ -36,7 +36,7 @@ const fn bed(factor: f64, capacity_ms: u32) -> Bed {
 }
 
 /// Few enough to be below the peak, and 002's most.
-const APPLICATION_BROWSERS: [usize; 4] = [50, 100, 150, 225];
+const APPLICATION_BROWSERS: [usize; 3] = [75, 150, 225];
 const APPLICATION_MOST: usize = 300;
 const DATABASE_BROWSERS: [usize; 3] = [20, 40, 80];
 const DATABASE_MOST: usize = 160;
@@ -264,15 +264,15 @@ fn capacity() -> Experiment {
 /// Where response times can be compared: the load does not depend on who serves it.
 fn open() -> Experiment {
     let steps = |_| {
-        let mut doors = ORDERS.to_vec();
-        doors.extend(AGING);
+        let alternating = |doors: &[Door]| once(Load::Alternating, doors).times(4);
         vec![
             once(Load::Browsers(225), &[Door::None, Door::FIFO]),
             Step {
-                times: 4,
                 is_repeated: true,
-                ..once(Load::Alternating, &doors)
+                ..alternating(&ORDERS)
             },
+            alternating(&AGING),
+            alternating(&[Door::SJF_AUTO]),
         ]
     };
     let at = |check: Check| check.at(Load::Alternating);
@@ -283,6 +283,7 @@ fn open() -> Experiment {
             at(Check::own_aim(MeanGain, AtLeast(4.0))),
             at(Check::own_aim(MeanGain, AtLeast(4.0)).of(Door::SJF, Door::None)),
             at(Check::own_aim(LongestRatio, AtMost(1.3))),
+            at(Check::own_aim(MeanGain, AtLeast(4.0)).of(Door::SJF_AUTO, Door::FIFO)),
             at(Check::own_aim(MeanGain, AtLeast(1.0)).of(Door::SJF, Door::aging(5))),
             at(Check::own_aim(MeanGain, AtLeast(1.0)).of(Door::aging(5), Door::aging(3))),
             at(Check::own_aim(MeanGain, AtLeast(1.0)).of(Door::aging(3), Door::aging(1))),

@@ -52,6 +52,8 @@ const SECONDS: u64 = 20;
 const SEEDS: u64 = 3;
 /// The seed of what is in the shop.
 const POPULATION_SEED: u64 = 1;
+/// The whole database fits, as 002's did (5.1).
+const BUFFER_MIB: u32 = 1024;
 /// Connections to the database: 002's servlets had one each, 345 in overload (Table 2).
 const DATABASE_CONNECTIONS_MAX: u32 = 400;
 
@@ -247,7 +249,7 @@ async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
     let sizing = Sizing {
         processor,
         connections_max: DATABASE_CONNECTIONS_MAX + 20,
-        ..Sizing::default()
+        buffer_mib: BUFFER_MIB,
     };
     let bed = Bed::start(database, sizing)
         .await

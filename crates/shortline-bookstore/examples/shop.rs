@@ -52,6 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             browsers: browsers.parse()?,
         },
         mix: Mix::Shopping,
+        mix_later: None,
         times: Times::APPLICATION_LOCKING.scaled(0.1),
         scale,
         pictures: true,

@@ -17,7 +17,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -28,6 +28,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use maud::Markup;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -64,6 +65,8 @@ pub struct Options {
     pub visitors_max: usize,
     /// How many items were loaded.
     pub items: u64,
+    /// How many [`Execution`]s are kept, the first of them.
+    pub executions_max: usize,
 }
 
 impl Default for Options {
@@ -76,8 +79,21 @@ impl Default for Options {
             database_wait_max: Duration::from_secs(300),
             visitors_max: 10_000,
             items: 10_000,
+            executions_max: 0,
         }
     }
+}
+
+/// What an interaction took of the database, as 002 (3.1) measures it: from its first statement to the
+/// answer to its last. Waiting in a gate is part of it, waiting for a free connection is not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Execution {
+    /// Which interaction.
+    pub interaction: Interaction,
+    /// When it began, in seconds after the shop was made.
+    pub at_s: f64,
+    /// How long it took, in seconds.
+    pub took_s: f64,
 }
 
 /// A shop that can be opened.
@@ -90,6 +106,8 @@ struct Shop {
     pool: Pool,
     options: Options,
     work: WorkOptions,
+    made: Instant,
+    executions: Mutex<Vec<Execution>>,
 }
 
 impl Application {
@@ -114,8 +132,15 @@ impl Application {
                 pool,
                 options,
                 work,
+                made: Instant::now(),
+                executions: Mutex::default(),
             }),
         })
+    }
+
+    /// What was kept of the interactions that went well so far, in the order of their ends.
+    pub fn executions(&self) -> Vec<Execution> {
+        self.shop.executions.lock().clone()
     }
 
     /// Serves visitors until `closing` is done, and for at most 5 s after it those under way.
@@ -250,7 +275,23 @@ async fn page(shop: &Shop, interaction: Interaction, encoded: &[u8]) -> Result<M
         work: &mut work,
     };
     let result = interactions::run(interaction, &mut visit).await;
-    work.finish(result).await
+    let began = work.began();
+    let page = work.finish(result).await?;
+    shop.keep(interaction, began);
+    Ok(page)
+}
+
+impl Shop {
+    fn keep(&self, interaction: Interaction, began: Instant) {
+        let mut executions = self.executions.lock();
+        if executions.len() < self.options.executions_max {
+            executions.push(Execution {
+                interaction,
+                at_s: began.saturating_duration_since(self.made).as_secs_f64(),
+                took_s: began.elapsed().as_secs_f64(),
+            });
+        }
+    }
 }
 
 fn refused(interaction: Interaction, error: &PageError) -> Answer {

@@ -66,3 +66,40 @@ fn assert_gone(paths: &[PathBuf]) {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+/// A statement that keeps the processor busy, timed at both speeds in turn would be a measurement; here
+/// it is only that the group exists, holds the server, and is gone after it.
+#[test]
+fn a_slowed_server_is_in_a_group_that_goes_with_it() {
+    let kind = Kind::Postgres;
+    if let Err(missing) = Bed::available(kind) {
+        eprintln!("skipped: {missing}");
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sizing = Sizing {
+        buffer_mib: 64,
+        ..Sizing::default()
+    };
+    let bed = runtime.block_on(Bed::start(kind, sizing)).unwrap();
+    let speed = match bed.speed() {
+        Ok(speed) => speed,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+    };
+    let group = bed.directory().file_name().unwrap().to_owned();
+    let group = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"]
+        .map(|root| Path::new(root).join(&group))
+        .into_iter()
+        .find(|group| group.exists())
+        .unwrap();
+    let members = std::fs::read_to_string(group.join("cgroup.procs")).unwrap();
+    assert!(members.lines().any(|line| line == bed.pid().to_string()));
+    speed.set(0.5).unwrap();
+    assert!(speed.set(1.0).is_ok());
+    drop(speed);
+    drop(bed);
+    assert_gone(&[group]);
+}

@@ -81,6 +81,7 @@ fn options(bench: &Bench, mix: Mix) -> Options {
         shop: bench.shop,
         arrivals: Arrivals::Closed { browsers: 1 },
         mix,
+        mix_later: None,
         times: Times::APPLICATION_LOCKING.scaled(0.005),
         scale: SCALE,
         pictures: false,

@@ -17,7 +17,9 @@ pub enum LabError {
     )]
     UnknownServer(String, String),
     /// Nothing of that name is before the bookstore's database.
-    #[error("unknown door `{0}`: want none, fifo, sjf or sjf-aging-X")]
+    #[error(
+        "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms"
+    )]
     UnknownDoor(String),
     /// No bed of that name.
     #[error("unknown bed `{0}`: want native, uml or virtual")]

@@ -18,6 +18,8 @@ pub struct ProcessStat {
     /// Processor time of all its threads, user and system, in ticks; children that were
     /// waited for included.
     pub cpu_ticks: u64,
+    /// What of it was spent in the kernel.
+    pub system_ticks: u64,
     /// When it started, in ticks after boot: with the id it names a process for good.
     pub start_ticks: u64,
     /// Whether it has ended and waits for its parent to notice.
@@ -41,6 +43,7 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
         parent: i32::try_from(number(4)?).ok()?,
         group: i32::try_from(number(5)?).ok()?,
         cpu_ticks: ticks(14)? + ticks(15)? + ticks(16)? + ticks(17)?,
+        system_ticks: ticks(15)? + ticks(17)?,
         start_ticks: ticks(22)?,
     })
 }
@@ -83,6 +86,18 @@ pub fn cpu_s(root: i32) -> f64 {
         .filter_map(stat)
         .map(|stat| stat.cpu_ticks);
     ticks.sum::<u64>() as f64 / TICKS_PER_S
+}
+
+/// The same apart: in their own code, and in the kernel.
+pub fn cpu_parts_s(root: i32) -> (f64, f64) {
+    let stats: Vec<ProcessStat> = tree(root).into_iter().filter_map(stat).collect();
+    let sum_s =
+        |ticks: fn(&ProcessStat) -> u64| stats.iter().map(ticks).sum::<u64>() as f64 / TICKS_PER_S;
+    let (all_s, system_s) = (
+        sum_s(|stat| stat.cpu_ticks),
+        sum_s(|stat| stat.system_ticks),
+    );
+    (all_s - system_s, system_s)
 }
 
 /// Resident memory of `root` and its descendants, in bytes: `VmRSS`, pages shared between
@@ -159,6 +174,7 @@ mod tests {
             parent: 7,
             group: 40,
             cpu_ticks: 11 + 22 + 3 + 4,
+            system_ticks: 22 + 4,
             start_ticks: 987,
             zombie: false,
         };

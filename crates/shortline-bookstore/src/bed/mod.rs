@@ -13,6 +13,7 @@
 //! machine that also runs the application and its visitors.
 
 mod commands;
+mod speed;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
@@ -27,6 +28,7 @@ use thiserror::Error;
 
 use crate::store::{Connection, Database, Kind, StoreError};
 use commands::Commands;
+pub use speed::Speed;
 
 /// How long a server may take to initialise its directory and listen.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -35,7 +37,8 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// Between two attempts to reach it.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// `$1` prepares and becomes the server, `$2` is the directory, `$3` the signal that ends it.
+/// `$1` prepares and becomes the server, `$2` is the directory, `$3` the signal that ends it, `$4` and
+/// `$5` the groups it may have been put into.
 const SUPERVISOR: &str = r#"
 trap '' HUP INT TERM
 setsid sh -c "$1" >"$2/log" 2>&1 </dev/null &
@@ -47,6 +50,7 @@ kill -s "$3" -- "-$server" 2>/dev/null
 wait "$server" 2>/dev/null
 kill -s KILL -- "-$server" 2>/dev/null
 rm -rf -- "$2"
+rmdir -- "$4" "$5" 2>/dev/null
 "#;
 
 /// How large a server is.
@@ -101,6 +105,7 @@ impl Bed {
             .args(["-c", SUPERVISOR, "bed", &text])
             .arg(&directory)
             .arg(commands.stop_signal())
+            .args(speed::groups(&group_name(&directory)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)
@@ -125,6 +130,14 @@ impl Bed {
     /// The server's process id (of PostgreSQL's postmaster).
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// A handle to make the server slower; for root.
+    ///
+    /// # Errors
+    /// [`BedError::System`] if the kernel's controller cannot be had.
+    pub fn speed(&self) -> Result<Speed, BedError> {
+        Speed::of(&group_name(&self.directory), || descendants(self.pid))
     }
 
     /// The directory it has for itself.
@@ -195,6 +208,35 @@ fn make_directory() -> Result<PathBuf, BedError> {
         .map_err(BedError::System)?;
     // The supervisor removes it.
     Ok(directory.keep())
+}
+
+/// What the server's group is called: as its directory, whose name nobody else has.
+fn group_name(directory: &Path) -> String {
+    let name = directory.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A process and all that descend from it, as far as they live (proc(5)).
+fn descendants(root: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The name before it is in parentheses and may hold anything.
+            let (_, fields) = stat.rsplit_once(')')?;
+            let parent = fields.split_whitespace().nth(1)?.parse().ok()?;
+            Some((pid, parent))
+        })
+        .collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        found.extend(children.map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found
 }
 
 /// A port that nobody listens at now.

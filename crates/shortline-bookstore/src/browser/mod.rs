@@ -71,6 +71,8 @@ pub struct Options {
     pub arrivals: Arrivals,
     /// What they are after.
     pub mix: Mix,
+    /// So long after the begin all of them are after something else.
+    pub mix_later: Option<(Duration, Mix)>,
     /// How long they think and stay.
     pub times: Times,
     /// What the shop was filled with.

@@ -4,14 +4,16 @@
 //!   finished ones alone, as 002 counts (4.5).
 //! - A 90 % interval is by Student's t: of a run, over the means of ten batches of interactions that
 //!   follow each other; of repeated runs, over their figures (002, 4.5).
-//! - Throughput is of finished interactions that began after the warm-up, per minute of the time
-//!   between warm-up and end.
+//! - Throughput is of interactions that ended well between warm-up and end, whenever they began, per
+//!   minute of that time; all else is of those that began between warm-up and end.
+//! - What was under way when a closed run ended is unfinished and no failure: it counts in the mean of
+//!   all with the time it had had, which is less than it would have taken.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shortline_load::RequestRecord;
+use shortline_load::{Failure, RequestRecord};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::interaction::Interaction;
@@ -39,6 +41,8 @@ pub struct TypeSummary {
     pub count: usize,
     /// How many of them failed.
     pub failed: usize,
+    /// How many were under way when the run ended.
+    pub unfinished: usize,
     /// The mean of all.
     pub mean_s: Estimate,
     /// The mean of the finished ones; nothing if none finished.
@@ -103,11 +107,17 @@ impl Summary {
             if let Ok(interaction) = name.parse() {
                 by_type.entry(interaction).or_default().push(record);
             }
-            if let Some(failure) = record.failure {
+            if let Some(failure) = record
+                .failure
+                .filter(|failure| *failure != Failure::Unfinished)
+            {
                 *failures.entry(failure.to_string()).or_default() += 1;
             }
         }
-        let finished = counted.iter().filter(|record| record.ok()).count();
+        let ended_in_time = |record: &&RequestRecord| {
+            record.ok() && window.contains(&(record.at_s + record.response_time_s))
+        };
+        let finished = records.iter().filter(ended_in_time).count();
         let types = by_type
             .into_iter()
             .filter_map(|(interaction, records)| Some((interaction, TypeSummary::of(&records)?)));
@@ -137,6 +147,10 @@ impl TypeSummary {
             .iter()
             .filter_map(|record| record.first_byte_s)
             .collect();
+        let unfinished = records
+            .iter()
+            .filter(|record| record.failure == Some(Failure::Unfinished))
+            .count();
         let mut sorted = times.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         // Nearest rank.
@@ -146,7 +160,8 @@ impl TypeSummary {
         };
         Some(Self {
             count: times.len(),
-            failed: times.len() - finished.len(),
+            failed: times.len() - finished.len() - unfinished,
+            unfinished,
             mean_s: Estimate {
                 mean: mean(&times)?,
                 half_width_90: Estimate::of(&batches)?.half_width_90,
@@ -169,7 +184,6 @@ fn mean(figures: &[f64]) -> Option<f64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use shortline_load::Failure;
 
     #[test]
     fn five_runs_have_an_interval_by_students_t() {
@@ -194,8 +208,14 @@ mod tests {
         assert_eq!(home.mean_s.mean, 2.0);
         assert_eq!(home.mean_finished_s, Some(1.0));
         assert_eq!(home.max_s, 11.0);
+        // Those of seconds 9 to 18 but 15 ended in the window.
         assert_eq!(summary.throughput_per_min, 54.0);
         assert_eq!(summary.failures["timeout"], 1);
+        records[16].failure = Some(Failure::Unfinished);
+        let summary = Summary::of(&records, Duration::from_secs(10), Duration::from_secs(20));
+        let home = &summary.types[&Interaction::Home];
+        assert_eq!((home.count, home.failed, home.unfinished), (10, 1, 1));
+        assert_eq!(summary.failures.len(), 1);
     }
 
     #[test]

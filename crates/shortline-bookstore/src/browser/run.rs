@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::client::{Client, Progress};
 use super::session::{Click, Session};
-use super::{Arrivals, Options, Phase, Results};
+use super::{Arrivals, Mix, Options, Phase, Results};
 
 /// Records of a run at most: above it the run ends.
 const RECORDS_MAX: usize = 20_000_000;
@@ -71,6 +71,12 @@ impl Shared {
 
     fn is_over(&self) -> bool {
         Instant::now() >= self.end || self.records.lock().len() >= RECORDS_MAX
+    }
+
+    fn mix(&self, now: Instant) -> Mix {
+        let options = &self.options;
+        let later = options.mix_later.filter(|(at, _)| now >= self.begin + *at);
+        later.map_or(options.mix, |(_, mix)| mix)
     }
 
     fn begin_session(&self) -> Session {
@@ -202,6 +208,7 @@ async fn click(shared: &Shared, client: &mut Client, session: &mut Session, at: 
         return false;
     }
     let started = Instant::now();
+    session.follow(shared.mix(started));
     let click = session.click();
     let patience = (started + shared.options.patience).min(shared.end);
     let mut progress = Progress::default();

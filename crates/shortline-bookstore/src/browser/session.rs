@@ -71,6 +71,11 @@ impl Session {
         &mut self.rng
     }
 
+    /// What the visitor is after from now on.
+    pub fn follow(&mut self, mix: Mix) {
+        self.mix = mix;
+    }
+
     /// Chooses the next page.
     pub fn click(&mut self) -> Click {
         let interaction = match self.page {

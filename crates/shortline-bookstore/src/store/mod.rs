@@ -84,6 +84,8 @@ pub(crate) fn pool(
 ) -> Result<Pool, StoreError> {
     Pool::builder(Connector { database })
         .max_size(connections_max)
+        // Those used last have their statements prepared and their memory at hand.
+        .queue_mode(managed::QueueMode::Lifo)
         .wait_timeout(Some(wait_max))
         .create_timeout(Some(wait_max))
         .runtime(deadpool::Runtime::Tokio1)

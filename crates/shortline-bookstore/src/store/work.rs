@@ -1,5 +1,7 @@
 //! What one interaction does with its connection, from check-out to commit.
 
+use std::time::Instant;
+
 use deadpool::managed::{Object, PoolError, TimeoutType};
 use tokio::sync::OwnedMutexGuard;
 
@@ -28,6 +30,7 @@ pub(crate) struct Work {
     interaction: Interaction,
     options: WorkOptions,
     changing_items: Option<OwnedMutexGuard<()>>,
+    began: Instant,
 }
 
 impl Work {
@@ -43,11 +46,17 @@ impl Work {
             interaction,
             options,
             changing_items: None,
+            began: Instant::now(),
         };
         if let Some(statements) = work.opening() {
             work.connection().run(&statements).await?;
         }
         Ok(work)
+    }
+
+    /// When the connection was there and the first statement could go out.
+    pub fn began(&self) -> Instant {
+        self.began
     }
 
     /// All rows of a result.

@@ -3,6 +3,7 @@
 //!
 //! FAIR is nginx, as long as it was run; else what comes nearest to it.
 
+use super::bookstore;
 use super::figures::{Figures, RunFigures, SeedFigures};
 use crate::stats::Spread;
 
@@ -11,7 +12,7 @@ const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
 /// Who stands for SRPT.
 const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
 /// What stands for the paper's words where no paper says it.
-const OWN_AIM: &str = "our own aim";
+pub(crate) const OWN_AIM: &str = "our own aim";
 
 /// A figure or table of a paper.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Figure {
     pub claim: &'static str,
     /// The claim in numbers.
     pub checks: Vec<Check>,
+    /// The same of experiments with the bookstore.
+    pub shop_checks: Vec<bookstore::Check>,
     /// What it draws.
     pub shows: &'static [Plot],
 }
@@ -256,12 +259,7 @@ impl Check {
             .iter()
             .filter(|(_, value)| self.want.is_met(*value))
             .count();
-        let verdict = match (good, ours.len()) {
-            (_, 0) => Verdict::Open,
-            (good, all) if good == all => Verdict::Holds,
-            (0, _) => Verdict::DoesNot,
-            _ => Verdict::Partly,
-        };
+        let verdict = Verdict::of(good, ours.len());
         Compared {
             what: self.about(names),
             ours,
@@ -353,6 +351,16 @@ impl Want {
 impl Verdict {
     /// Every verdict, best first.
     pub const ALL: [Self; 4] = [Self::Holds, Self::Partly, Self::DoesNot, Self::Open];
+
+    /// Of a claim that is met at so many of all points.
+    pub fn of(good: usize, all: usize) -> Self {
+        match (good, all) {
+            (_, 0) => Self::Open,
+            (good, all) if good == all => Self::Holds,
+            (0, _) => Self::DoesNot,
+            _ => Self::Partly,
+        }
+    }
 
     /// What became of several claims together: all must hold for them to hold, so that what
     /// could not be compared keeps them from it; if none was compared, nothing is known.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::bookstore;
 use super::catalogue::Experiment;
 use super::figures::Figures;
 use super::plan::Plan;
@@ -20,6 +21,8 @@ pub struct Ran {
     pub experiment: Experiment,
     /// What came out; nothing without an uplink.
     pub figures: Option<Figures>,
+    /// What came out of runs with the bookstore.
+    pub shop: Option<Vec<bookstore::Outcome>>,
     /// How it was run.
     pub conditions: Conditions,
 }
@@ -71,17 +74,22 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
 impl Ran {
     fn of(folder: &Path) -> Result<Self, LabError> {
         let Told {
-            experiment, uplink, ..
+            experiment,
+            uplink,
+            shop,
+            ..
         } = tell(folder)?;
         let name = folder.file_name().unwrap_or_default();
-        let conditions = match &uplink {
-            Some((plan, _)) => Conditions::of(folder, plan)?,
-            None => Conditions::default(),
+        let conditions = match (&uplink, &shop) {
+            (Some((plan, _)), _) => Conditions::of(folder, plan)?,
+            (None, Some(runs)) => Conditions::of_shop(runs),
+            (None, None) => Conditions::default(),
         };
         Ok(Self {
             folder: name.to_string_lossy().into_owned(),
             experiment,
             figures: uplink.map(|(_, figures)| figures),
+            shop,
             conditions,
         })
     }
@@ -101,6 +109,23 @@ impl Conditions {
             seeds: joined(&plan.seeds, ", "),
             cut_short: cut_short(plan, carried.len()),
         })
+    }
+}
+
+impl Conditions {
+    fn of_shop(runs: &[bookstore::Outcome]) -> Self {
+        let seconds: BTreeSet<u64> = runs.iter().map(|one| one.run.seconds).collect();
+        let seeds: BTreeSet<u64> = runs.iter().map(|one| one.run.seed).collect();
+        let databases: BTreeSet<String> = runs
+            .iter()
+            .map(|one| one.run.database.to_string())
+            .collect();
+        Self {
+            bed: joined(databases, ", "),
+            seconds: joined(seconds, ", "),
+            seeds: joined(seeds, ", "),
+            ..Self::default()
+        }
     }
 }
 

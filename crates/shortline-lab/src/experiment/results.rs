@@ -28,6 +28,8 @@ pub struct Told {
     pub text: String,
     /// What was asked for and what came out; nothing without an uplink.
     pub uplink: Option<(Plan, Figures)>,
+    /// The runs with the bookstore; nothing of other experiments.
+    pub shop: Option<Vec<bookstore::Outcome>>,
 }
 
 /// Says again what the results in `folder` say: as text, which is returned, and as a page
@@ -68,14 +70,17 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
 /// If the folder does not hold what `lab run` keeps.
 pub fn tell(folder: &Path) -> Result<Told, LabError> {
     let experiment = experiment_of(folder)?;
-    let (text, uplink) = match &experiment.kind {
+    let (text, uplink, shop) = match &experiment.kind {
         Kind::Uplink(design) => {
             let (text, plan, figures) = tell_uplink(folder, &experiment, design)?;
-            (text, Some((plan, figures)))
+            (text, Some((plan, figures)), None)
         }
-        Kind::Throughput => (throughput::report(folder)?, None),
-        Kind::Memory => (memory::report(folder)?, None),
-        Kind::Bookstore(_) => (bookstore::report(folder)?, None),
+        Kind::Throughput => (throughput::report(folder)?, None, None),
+        Kind::Memory => (memory::report(folder)?, None, None),
+        Kind::Bookstore(_) => {
+            let (text, runs) = bookstore::report(folder, &experiment)?;
+            (text, None, Some(runs))
+        }
     };
     let report_file = folder.join("report.txt");
     fs::write(&report_file, &text).map_err(LabError::file(&report_file))?;
@@ -83,6 +88,7 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
         experiment,
         text,
         uplink,
+        shop,
     })
 }
 

@@ -1,7 +1,8 @@
-//! What all pages are made in: the document around their content, its style, and the mark of a
-//! verdict.
+//! What all pages are made in: the document around their content, its style, the mark of a verdict, the
+//! key of a line.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use plotters::style::ShapeStyle;
 
 use crate::drawing;
 use crate::experiment::claim::Verdict;
@@ -51,4 +52,13 @@ pub fn badge(verdict: Verdict) -> Markup {
         Verdict::Open => ("open", "?"),
     };
     html! { span class={ "badge " (class) } { (mark) " " (verdict.word()) } }
+}
+
+/// A piece of a line as it looks in the plots.
+pub fn swatch(style: ShapeStyle) -> String {
+    let plotters::style::RGBAColor(red, green, blue, _) = style.color;
+    format!(
+        "<svg class=\"drawing\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><path d=\"M0 4H24\" \
+         stroke-width=\"4\" stroke=\"#{red:02X}{green:02X}{blue:02X}\"/></svg>"
+    )
 }

@@ -9,7 +9,7 @@
 mod by_group;
 pub mod claims;
 mod data;
-mod document;
+pub(crate) mod document;
 mod drawings;
 mod page;
 pub(crate) mod series;

@@ -2,10 +2,9 @@
 //! it; the plots' SVG is plotters' own, which escapes its text too.
 
 use maud::{Markup, PreEscaped, html};
-use plotters::style::ShapeStyle;
 
 use super::Results;
-use super::document::{badge, document};
+use super::document::{badge, document, swatch};
 use super::drawings::{Drawing, name};
 use super::series::{self, FLUID_PS, OPTIMUM};
 use crate::drawing;
@@ -107,15 +106,6 @@ fn legend(results: &Results<'_>) -> Markup {
             }
         }
     }
-}
-
-/// A piece of a line as it looks in the plots.
-fn swatch(style: ShapeStyle) -> String {
-    let plotters::style::RGBAColor(red, green, blue, _) = style.color;
-    format!(
-        "<svg class=\"drawing\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><path d=\"M0 4H24\" \
-         stroke-width=\"4\" stroke=\"#{red:02X}{green:02X}{blue:02X}\"/></svg>"
-    )
 }
 
 fn drawings(drawings: &[Drawing]) -> Result<Markup, Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! What is before the database: nothing, or the gate with one of 002's orders (3.2).
+//! What is before the database: nothing, or the gate with one of 002's orders (3.2) and a capacity.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,44 +8,123 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::LabError;
 
 /// What the application's connections lead to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Door {
     /// The database itself; 002's "original".
     None,
-    /// The gate, first in, first out.
+    /// The gate.
+    Gate {
+        /// Who goes first.
+        order: Order,
+        /// How much may run at once.
+        capacity: Capacity,
+    },
+}
+
+/// Who goes first at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    /// First in, first out.
     Fifo,
-    /// The gate, shortest job first.
+    /// Shortest job first where nobody waits longer than so many times the expected service.
+    Aging(u32),
+    /// Shortest job first.
     Sjf,
-    /// The same, where nobody waits longer than so many times the expected service.
-    SjfAging(u32),
+}
+
+/// How much may run at once at the gate. A name like `fifo` or `sjf-aging-3` means the capacity that
+/// was found for the database, `fifo@auto` that of the gate itself, `fifo@400ms` a certain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capacity {
+    /// Found beforehand for each database, as 002 does (3.1).
+    Calibrated,
+    /// The gate finds it.
+    Auto,
+    /// In milliseconds of estimated service.
+    Fixed(u32),
 }
 
 impl Door {
-    /// The gate's flags, if there is one.
-    pub fn gate_flags(self) -> Option<Vec<String>> {
-        let flags = |policy: &str, aging: Option<u32>| {
-            let mut flags = vec!["--policy".to_owned(), policy.to_owned()];
-            if let Some(aging) = aging {
-                flags.extend(["--aging".to_owned(), aging.to_string()]);
-            }
-            Some(flags)
-        };
+    /// The gate, first in, first out.
+    pub const FIFO: Self = Self::calibrated(Order::Fifo);
+    /// The gate, shortest job first.
+    pub const SJF: Self = Self::calibrated(Order::Sjf);
+    /// The gate as it is without flags, but first in, first out.
+    pub const FIFO_AUTO: Self = Self::FIFO.at(Capacity::Auto);
+    /// The gate as it is without flags.
+    pub const SJF_AUTO: Self = Self::SJF.at(Capacity::Auto);
+
+    /// The gate with 002's bound of waiting.
+    pub const fn aging(bound: u32) -> Self {
+        Self::calibrated(Order::Aging(bound))
+    }
+
+    /// The same with another capacity; without a gate there is none.
+    #[must_use]
+    pub const fn at(self, capacity: Capacity) -> Self {
         match self {
-            Self::None => None,
-            Self::Fifo => flags("fifo", None),
-            Self::Sjf => flags("sjf", None),
-            Self::SjfAging(bound) => flags("sjf", Some(bound)),
+            Self::None => Self::None,
+            Self::Gate { order, .. } => Self::Gate { order, capacity },
+        }
+    }
+
+    const fn calibrated(order: Order) -> Self {
+        Self::Gate {
+            order,
+            capacity: Capacity::Calibrated,
+        }
+    }
+
+    /// The gate's flags, if there is one; the capacity found for the database in milliseconds of
+    /// estimated service.
+    pub fn gate_flags(self, calibrated_ms: u32) -> Option<Vec<String>> {
+        let Self::Gate { order, capacity } = self else {
+            return None;
+        };
+        let capacity = match capacity {
+            Capacity::Calibrated => format!("{calibrated_ms}ms"),
+            Capacity::Auto => "auto".to_owned(),
+            Capacity::Fixed(ms) => format!("{ms}ms"),
+        };
+        let policy = if order == Order::Fifo { "fifo" } else { "sjf" };
+        let mut flags = vec![
+            "--capacity".to_owned(),
+            capacity,
+            "--policy".to_owned(),
+            policy.to_owned(),
+        ];
+        if let Order::Aging(bound) = order {
+            flags.extend(["--aging".to_owned(), bound.to_string()]);
+        }
+        Some(flags)
+    }
+
+    /// The capacity, if it is a certain one, in milliseconds of estimated service.
+    pub fn fixed_ms(self) -> Option<u32> {
+        match self {
+            Self::Gate {
+                capacity: Capacity::Fixed(ms),
+                ..
+            } => Some(ms),
+            _ => None,
         }
     }
 }
 
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Fifo => f.write_str("fifo"),
-            Self::Sjf => f.write_str("sjf"),
-            Self::SjfAging(bound) => write!(f, "sjf-aging-{bound}"),
+        let Self::Gate { order, capacity } = self else {
+            return f.write_str("none");
+        };
+        match order {
+            Order::Fifo => f.write_str("fifo")?,
+            Order::Sjf => f.write_str("sjf")?,
+            Order::Aging(bound) => write!(f, "sjf-aging-{bound}")?,
+        }
+        match capacity {
+            Capacity::Calibrated => Ok(()),
+            Capacity::Auto => f.write_str("@auto"),
+            Capacity::Fixed(ms) => write!(f, "@{ms}ms"),
         }
     }
 }
@@ -54,17 +133,26 @@ impl FromStr for Door {
     type Err = LabError;
 
     fn from_str(name: &str) -> Result<Self, LabError> {
-        let aging = |name: &str| name.strip_prefix("sjf-aging-")?.parse().ok();
-        match name {
-            "none" => Ok(Self::None),
-            "fifo" => Ok(Self::Fifo),
-            "sjf" => Ok(Self::Sjf),
-            _ => aging(name)
-                .filter(|bound| *bound > 0)
-                .map(Self::SjfAging)
-                .ok_or_else(|| LabError::UnknownDoor(name.into())),
-        }
+        parse(name).ok_or_else(|| LabError::UnknownDoor(name.into()))
     }
+}
+
+fn parse(name: &str) -> Option<Door> {
+    if name == "none" {
+        return Some(Door::None);
+    }
+    let number = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
+    let (order, capacity) = match name.split_once('@') {
+        None => (name, Capacity::Calibrated),
+        Some((order, "auto")) => (order, Capacity::Auto),
+        Some((order, ms)) => (order, Capacity::Fixed(number(ms.strip_suffix("ms")?)?)),
+    };
+    let order = match order {
+        "fifo" => Order::Fifo,
+        "sjf" => Order::Sjf,
+        _ => Order::Aging(number(order.strip_prefix("sjf-aging-")?)?),
+    };
+    Some(Door::Gate { order, capacity })
 }
 
 impl Serialize for Door {
@@ -87,12 +175,34 @@ mod tests {
 
     #[test]
     fn doors_have_names_and_flags() {
-        for door in [Door::None, Door::Fifo, Door::Sjf, Door::SjfAging(3)] {
+        for door in [
+            Door::None,
+            Door::FIFO,
+            Door::SJF_AUTO,
+            Door::aging(3),
+            Door::FIFO.at(Capacity::Fixed(40)),
+        ] {
             assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
         }
-        assert!("sjf-aging-0".parse::<Door>().is_err());
-        let flags = Door::SjfAging(5).gate_flags().unwrap();
-        assert_eq!(flags, ["--policy", "sjf", "--aging", "5"]);
-        assert_eq!(Door::None.gate_flags(), None);
+        let wrong = [
+            "sjf-aging-0",
+            "fifo@",
+            "fifo@0ms",
+            "fifo@40",
+            "none@4ms",
+            "nginx",
+        ];
+        for name in wrong {
+            assert!(name.parse::<Door>().is_err(), "{name}");
+        }
+        let flags = |door: Door| door.gate_flags(80).unwrap().join(" ");
+        assert_eq!(
+            flags(Door::aging(5)),
+            "--capacity 80ms --policy sjf --aging 5"
+        );
+        assert_eq!(flags(Door::SJF_AUTO), "--capacity auto --policy sjf");
+        let fixed = Door::FIFO.at(Capacity::Fixed(40));
+        assert_eq!(flags(fixed), "--capacity 40ms --policy fifo");
+        assert_eq!(Door::None.gate_flags(80), None);
     }
 }

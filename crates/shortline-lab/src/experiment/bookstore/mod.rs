@@ -6,16 +6,25 @@
 //!
 //! So the database is the bottleneck (002, 5), on a machine with two processors at least; the shares
 //! of both are in each result. The database is filled once for all runs with it: what they order is
-//! little beside what is there.
+//! little beside what is there. Runs with all doors follow each other at each load, seed by seed, so
+//! that what drifts hits all of them.
 //!
-//! Departures from 002: thinking and session times are shorter (see `load`), so that fewer browsers make
-//! the same load; runs are shorter (`--seconds` for longer ones).
+//! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter (it had a
+//! warm-up of 100 s, runs of 600 s and five of each; `--seconds` and `--seeds` for more).
 
+mod check;
+mod counters;
 mod door;
+mod drawings;
+mod figures;
 mod load;
-mod results;
+mod outcome;
+mod page;
+mod tables;
 mod visit;
+mod watch;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,36 +32,64 @@ use shortline_bookstore::bed::{Bed, Sizing};
 use shortline_bookstore::population::{Population, Scale, populate};
 use shortline_bookstore::{Kind, Locking};
 
-use super::plan::{read_json, write_json};
+use super::catalogue::Experiment;
+use super::plan::write_json;
 use crate::LabError;
 use crate::lab::Lab;
 
-pub use door::Door;
-pub use load::Load;
-pub use results::report;
+pub use check::{Check, Measure};
+pub use door::{Capacity, Door};
+pub use load::{Load, Pace};
+pub use outcome::Outcome;
 
 /// The file with all runs.
 pub const RESULTS: &str = "bookstore.json";
 /// How long visitors come before anything counts.
-const WARM_UP: Duration = Duration::from_secs(5);
+const WARM_UP: Duration = Duration::from_secs(6);
 /// How long they come after that, if not said.
-const SECONDS: u64 = 40;
+const SECONDS: u64 = 20;
+/// How many times what is repeated is run, if not said.
+const SEEDS: u64 = 3;
 /// The seed of what is in the shop.
 const POPULATION_SEED: u64 = 1;
+/// The whole database fits, as 002's did (5.1).
+const BUFFER_MIB: u32 = 1024;
 /// Connections to the database: 002's servlets had one each, 345 in overload (Table 2).
 const DATABASE_CONNECTIONS_MAX: u32 = 400;
 
 /// What an experiment with the bookstore runs, as data.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// Which databases, in turn.
-    pub databases: &'static [Kind],
     /// Who keeps conflicting interactions apart.
     pub locking: Locking,
+    /// What is run on which database, in turn.
+    pub stages: Vec<Stage>,
+}
+
+/// What is run on a database.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Which one.
+    pub database: Kind,
+    /// What 002's times are multiplied by.
+    pub factor: f64,
+    /// The capacity that was found for it, in milliseconds of estimated service.
+    pub capacity_ms: u32,
+    /// In turn.
+    pub steps: Vec<Step>,
+}
+
+/// Who comes, and what is before the database then.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Who comes.
+    pub load: Load,
     /// What is before the database, in turn.
-    pub doors: &'static [Door],
-    /// Who comes, in turn.
-    pub loads: &'static [Load],
+    pub doors: Vec<Door>,
+    /// How many times as long it counts as others.
+    pub times: u64,
+    /// Whether it is run with each seed, or with the first alone.
+    pub is_repeated: bool,
 }
 
 /// A design with what the command line said.
@@ -67,12 +104,23 @@ pub struct Trial {
 impl Design {
     /// How long it takes.
     pub fn length(&self) -> String {
-        let runs = self.databases.len() * self.doors.len() * self.loads.len();
-        let seconds = WARM_UP.as_secs() + SECONDS;
-        format!("{runs} runs of {seconds} s, and filling the databases")
+        let trial = Trial {
+            design: self.clone(),
+            doors: Vec::new(),
+            seconds: SECONDS,
+            seeds: SEEDS,
+        };
+        let runs: Vec<Run> = self
+            .stages
+            .iter()
+            .flat_map(|stage| trial.runs(stage).collect::<Vec<_>>())
+            .collect();
+        let seconds: u64 = runs.iter().map(|run| run.seconds + WARM_UP.as_secs()).sum();
+        let (count, minutes) = (runs.len(), seconds.div_ceil(60));
+        format!("{count} runs, {minutes} min and filling the databases")
     }
 
-    /// The design, with other doors, seconds and seeds if these are said.
+    /// The design, with some of its doors, other seconds and seeds if these are said.
     ///
     /// # Errors
     /// If a name is no door's.
@@ -82,19 +130,12 @@ impl Design {
         seconds: Option<u64>,
         seeds: Option<u64>,
     ) -> Result<Trial, LabError> {
-        let named: Vec<Door> = doors
-            .iter()
-            .map(|name| name.parse())
-            .collect::<Result<_, _>>()?;
+        let doors = doors.iter().map(|name| name.parse());
         Ok(Trial {
             design: self.clone(),
-            doors: if named.is_empty() {
-                self.doors.into()
-            } else {
-                named
-            },
+            doors: doors.collect::<Result<_, _>>()?,
             seconds: seconds.unwrap_or(SECONDS),
-            seeds: seeds.unwrap_or(1),
+            seeds: seeds.unwrap_or(SEEDS),
         })
     }
 }
@@ -112,6 +153,8 @@ pub struct Run {
     pub seed: u64,
     /// How long is counted, in seconds.
     pub seconds: u64,
+    /// The calibrated capacity, in milliseconds of estimated service.
+    pub capacity_ms: u32,
 }
 
 /// Runs what is not kept yet; a database that is not installed is left out, with a line.
@@ -120,8 +163,8 @@ pub struct Run {
 /// If a server cannot be started, or nothing can be kept.
 pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
     let path = lab.out().join(RESULTS);
-    let mut kept: Vec<results::Kept> = if path.exists() {
-        read_json(&path)?
+    let mut kept = if path.exists() {
+        outcome::read(lab.out())?
     } else {
         Vec::new()
     };
@@ -131,9 +174,10 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
         .enable_all()
         .build()
         .map_err(|error| visit::failed("the run", &error))?;
-    for &database in trial.design.databases {
+    for stage in &trial.design.stages {
+        let database = stage.database;
         let wanted: Vec<Run> = trial
-            .runs(database)
+            .runs(stage)
             .filter(|run| kept.iter().all(|kept| kept.run != *run))
             .collect();
         if wanted.is_empty() {
@@ -152,8 +196,11 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
             let visit = visit::Visit {
                 lab,
                 bed: &bed,
-                locking: trial.design.locking,
-                peak_per_s: results::peak_per_s(&kept, database),
+                pace: Pace {
+                    locking: trial.design.locking,
+                    factor: stage.factor,
+                },
+                capacity_per_s: outcome::capacity_per_s(&kept, database),
                 warm_up: WARM_UP,
                 connections_max: DATABASE_CONNECTIONS_MAX,
             };
@@ -164,20 +211,36 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Writes the page on what `folder` keeps, with its data beside it, and returns the same as text.
+///
+/// # Errors
+/// If the results are missing or wrong, or the page cannot be written.
+pub fn report(folder: &Path, experiment: &Experiment) -> Result<(String, Vec<Outcome>), LabError> {
+    let all = outcome::read(folder)?;
+    let path = page::write(folder, experiment, &all)?;
+    let text = tables::text(&all);
+    Ok((format!("{text}\npage: {}\n", path.display()), all))
+}
+
 impl Trial {
-    /// The doors side by side, so that what drifts hits all.
-    fn runs(&self, database: Kind) -> impl Iterator<Item = Run> {
-        let seeds = 1..=self.seeds;
-        seeds.flat_map(move |seed| {
-            self.design.loads.iter().flat_map(move |&load| {
-                self.doors.iter().map(move |&door| Run {
-                    database,
-                    door,
-                    load,
-                    seed,
-                    seconds: self.seconds,
-                })
+    fn runs<'a>(&'a self, stage: &'a Stage) -> impl Iterator<Item = Run> + 'a {
+        let wanted = |door: &&Door| self.doors.is_empty() || self.doors.contains(door);
+        let step_runs = move |step: &'a Step, seed| {
+            let doors = step.doors.iter().filter(wanted);
+            doors.map(move |&door| Run {
+                database: stage.database,
+                door,
+                load: step.load,
+                seed,
+                seconds: step.times * self.seconds,
+                capacity_ms: stage.capacity_ms,
             })
+        };
+        (1..=self.seeds).flat_map(move |seed| {
+            let steps = stage.steps.iter();
+            steps
+                .filter(move |step| seed == 1 || step.is_repeated)
+                .flat_map(move |step| step_runs(step, seed))
         })
     }
 }
@@ -186,7 +249,7 @@ async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
     let sizing = Sizing {
         processor,
         connections_max: DATABASE_CONNECTIONS_MAX + 20,
-        ..Sizing::default()
+        buffer_mib: BUFFER_MIB,
     };
     let bed = Bed::start(database, sizing)
         .await
@@ -211,22 +274,36 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const DESIGN: Design = Design {
-        databases: &Kind::ALL,
-        locking: Locking::Application,
-        doors: &[Door::None, Door::Fifo],
-        loads: &[Load::Browsers(10), Load::Browsers(20)],
-    };
+    fn design() -> Design {
+        let step = |browsers, is_repeated| Step {
+            load: Load::Browsers(browsers),
+            doors: vec![Door::None, Door::FIFO],
+            times: 2,
+            is_repeated,
+        };
+        Design {
+            locking: Locking::Application,
+            stages: vec![Stage {
+                database: Kind::Postgres,
+                factor: 0.1,
+                capacity_ms: 40,
+                steps: vec![step(10, false), step(20, true)],
+            }],
+        }
+    }
 
     #[test]
-    fn a_trial_runs_every_door_at_every_load() {
-        let trial = DESIGN.trial(&[], Some(7), Some(2)).unwrap();
-        let runs: Vec<Run> = trial.runs(Kind::Postgres).collect();
-        assert_eq!(runs.len(), 8);
-        assert!(runs.iter().all(|run| run.seconds == 7));
-        assert_eq!(runs[1].door, Door::Fifo);
-        let named = DESIGN.trial(&["sjf".into()], None, None).unwrap();
-        assert_eq!(named.runs(Kind::MariaDb).count(), 2);
-        assert!(DESIGN.trial(&["nginx".into()], None, None).is_err());
+    fn a_trial_runs_every_door_at_every_load_and_repeats_some() {
+        let runs_of = |doors: &[String]| {
+            let trial = design().trial(doors, Some(7), Some(2)).unwrap();
+            trial.runs(&trial.design.stages[0]).collect::<Vec<Run>>()
+        };
+        let runs = runs_of(&[]);
+        assert_eq!(runs.len(), 6);
+        assert!(runs.iter().all(|run| run.seconds == 14));
+        assert_eq!(runs[1].door, Door::FIFO);
+        assert_eq!((runs[5].seed, runs[5].load), (2, Load::Browsers(20)));
+        assert_eq!(runs_of(&["fifo".into()]).len(), 3);
+        assert!(design().trial(&["nginx".into()], None, None).is_err());
     }
 }

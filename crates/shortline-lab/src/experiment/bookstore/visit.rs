@@ -1,4 +1,4 @@
-//! One run: the application, the gate if there is one, and the browsers.
+//! One run: the application, the gate if there is one, the browsers, and what is looked at meanwhile.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,115 +6,170 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use shortline_bookstore::application::{Application, Options};
-use shortline_bookstore::bed::Bed;
+use shortline_bookstore::application::{Application, Execution, Options};
+use shortline_bookstore::bed::{Bed, Speed};
 use shortline_bookstore::browser::{self, Mix, Summary};
 use shortline_bookstore::population::Scale;
-use shortline_bookstore::{Database, Kind, Locking};
+use shortline_bookstore::{Database, Kind};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::Run;
-use super::results::Kept;
+use super::counters::{Counters, Reading};
+use super::load::{Load, Pace, SLOWED};
+use super::outcome::{ExecutionTimes, Outcome, seconds_of};
+use super::watch::{self, GateSeen, Look};
 use crate::bed::Place;
 use crate::experiment::uplink::free_port;
 use crate::lab::Lab;
 use crate::process::Process;
 use crate::{LabError, proc_fs};
 
-/// The load that the gate lets in: the sum of the expected service times of what runs. 002 (3.1)
-/// finds it by trying; so does `shortline gate --capacity auto`.
-const CAPACITY: &str = "auto";
-/// How long a visitor waits for a page.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the gate may take to listen.
+/// How long the gate may take to listen, and to end.
 const GATE_START_MAX: Duration = Duration::from_secs(10);
+/// Executions kept of a run: more than any has.
+const EXECUTIONS_MAX: usize = 2_000_000;
 
-/// What all runs of an experiment share.
+/// What all runs of an experiment on a database share.
 pub struct Visit<'a> {
     pub lab: &'a Lab,
     pub bed: &'a Bed,
-    pub locking: Locking,
-    /// The most that the database did so far without a gate, in interactions per second.
-    pub peak_per_s: Option<f64>,
+    pub pace: Pace,
+    /// The most that the database did so far, in interactions per second.
+    pub capacity_per_s: Option<f64>,
     pub warm_up: Duration,
     pub connections_max: u32,
 }
 
+/// A gate that runs, and where it tells its state.
+struct GateProcess {
+    process: Process,
+    admin: SocketAddr,
+}
+
+/// What was seen beside the browsers' own records.
+struct Seen {
+    counters: Counters,
+    looks: Vec<Look>,
+}
+
 impl Visit<'_> {
     /// Runs it, and keeps every interaction in a CSV.
-    pub fn run(&self, runtime: &Runtime, run: Run) -> Result<Kept, LabError> {
+    pub fn run(&self, runtime: &Runtime, run: Run) -> Result<Outcome, LabError> {
         let (gate, database) = self.open_door(run)?;
         let application = Application::new(database, self.application())
             .map_err(|error| failed("the bookstore", &error))?;
-        let warm_up = if run.load.counts_all() {
-            Duration::ZERO
-        } else {
-            self.warm_up
-        };
+        let warm_up = self.warm_up(run.load);
         let lasts = warm_up + Duration::from_secs(run.seconds);
-        let (arrivals, times) = run.load.arrivals(self.locking, self.peak_per_s)?;
-        let visitors = move |shop| browser::Options {
+        let visitors = run.load.visitors(self.pace, self.capacity_per_s)?;
+        let half = warm_up + Duration::from_secs(run.seconds) / 2;
+        let options = |shop| browser::Options {
             shop,
-            arrivals,
+            arrivals: visitors.arrivals.clone(),
             mix: Mix::Shopping,
-            times,
+            mix_later: run.load.later_mix().map(|mix| (half, mix)),
+            times: visitors.times,
             scale: Scale::PAPER,
             pictures: true,
-            patience: PATIENCE,
+            patience: visitors.patience,
             lasts,
             seed: run.seed,
         };
-        let before = self.processor_times();
-        let begin = Instant::now();
-        let results = runtime.block_on(async {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-            let shop = listener.local_addr()?;
-            let (close, closing) = oneshot::channel::<()>();
-            let open = tokio::spawn(async move {
-                let closing = async { closing.await.unwrap_or(()) };
-                application.serve(listener, closing).await;
-            });
-            let results = browser::run(visitors(shop)).await;
-            // Before the database's processes for our connections are gone.
-            let after = self.processor_times();
-            close.send(()).ok();
-            open.await.ok();
-            Ok::<_, std::io::Error>((results, after))
+        let speed = self.speed(run.load)?;
+        let admin = gate.as_ref().map(|gate| gate.admin);
+        let (results, seen) = std::thread::scope(|scope| {
+            let watching = scope.spawn(|| self.watch(admin, speed.as_ref(), warm_up, half, lasts));
+            let results = runtime
+                .block_on(come_and_go(application.clone(), options))
+                .map_err(|error| failed("the bookstore", &error));
+            let seen = watching.join();
+            (results, seen)
         });
-        let (results, after) = results.map_err(|error| failed("the bookstore", &error))?;
-        let wall_s = begin.elapsed().as_secs_f64();
+        drop(speed);
+        let results = results?;
+        let seen = seen.map_err(|_| failed("the run", &"what watched it ended early"))??;
         if let Some(gate) = gate {
-            gate.stop("gate", GATE_START_MAX)?;
+            gate.process.stop("gate", GATE_START_MAX)?;
         }
         self.keep_records(run, &results)?;
-        Ok(Kept {
+        let end = results.took.max(lasts);
+        let executions = counted(application.executions(), warm_up, lasts);
+        Ok(Outcome {
             run,
-            summary: Summary::of(&results.records, warm_up, results.took.max(lasts)),
-            database_cpu_share: (after.database_s - before.database_s) / wall_s,
-            own_cpu_share: (after.others_s - before.others_s) / wall_s,
+            summary: Summary::of(&results.records, warm_up, end),
+            counters: seen.counters,
+            gate: admin.map(|_| GateSeen::of(&seen.looks, warm_up.as_secs_f64())),
+            executions: ExecutionTimes::by_type(&executions),
+            by_second: seconds_of(&results.records),
             late_mean_s: mean(results.records.iter().map(|record| record.lag_s)),
+            turned_away: results.turned_away,
         })
     }
 
-    /// The database is a descendant of this process, as the gate is.
-    fn processor_times(&self) -> ProcessorTimes {
-        let pid = |id: u32| i32::try_from(id).unwrap_or(-1);
-        let database_s = proc_fs::cpu_s(pid(self.bed.pid()));
-        let all_s = proc_fs::cpu_s(pid(std::process::id()));
-        ProcessorTimes {
-            database_s,
-            others_s: all_s - database_s,
+    fn warm_up(&self, load: Load) -> Duration {
+        if load.counts_all() {
+            Duration::ZERO
+        } else {
+            self.warm_up
         }
     }
 
-    fn open_door(&self, run: Run) -> Result<(Option<Process>, Database), LabError> {
+    /// Looks at the machine and the gate from the end of the warm-up to the end of arrivals, and slows
+    /// the database down when half of that is over.
+    fn watch(
+        &self,
+        admin: Option<SocketAddr>,
+        speed: Option<&Speed>,
+        warm_up: Duration,
+        half: Duration,
+        lasts: Duration,
+    ) -> Result<Seen, LabError> {
+        let begin = Instant::now();
+        let database = i32::try_from(self.bed.pid()).unwrap_or(-1);
+        let (mut looks, mut first, mut slowed) = (Vec::new(), None, false);
+        let mut next = Duration::ZERO;
+        while begin.elapsed() < lasts {
+            if first.is_none() && begin.elapsed() >= warm_up {
+                first = Some(Reading::take(database));
+            }
+            if let Some(speed) = speed.filter(|_| !slowed && begin.elapsed() >= half) {
+                speed
+                    .set(SLOWED)
+                    .map_err(|error| failed("slowing the database down", &error))?;
+                slowed = true;
+            }
+            if let Some(admin) = admin {
+                looks.push(Look::take(admin, begin.elapsed().as_secs_f64())?);
+            }
+            next += watch::EVERY;
+            std::thread::sleep(next.min(lasts).saturating_sub(begin.elapsed()));
+        }
+        let last = Reading::take(database);
+        let first = first.unwrap_or(last);
+        Ok(Seen {
+            counters: last.since(&first, database),
+            looks,
+        })
+    }
+
+    fn speed(&self, load: Load) -> Result<Option<Speed>, LabError> {
+        if !matches!(load, Load::SlowsDown(_)) {
+            return Ok(None);
+        }
+        let speed = self.bed.speed();
+        speed
+            .map(Some)
+            .map_err(|error| failed("slowing the database down", &error))
+    }
+
+    fn open_door(&self, run: Run) -> Result<(Option<GateProcess>, Database), LabError> {
         let behind = self.bed.database().clone();
-        let Some(policy) = run.door.gate_flags() else {
+        let Some(flags) = run.door.gate_flags(run.capacity_ms) else {
             return Ok((None, behind));
         };
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (address, admin) = (local(free_port()?), local(free_port()?));
         let protocol = match run.database {
             Kind::Postgres => "postgres",
             Kind::MariaDb => "mysql",
@@ -122,27 +177,31 @@ impl Visit<'_> {
         let mut words = vec!["gate".to_owned(), protocol.to_owned()];
         words.extend(["--listen".to_owned(), address.to_string()]);
         words.extend(["--upstream".to_owned(), behind.address.to_string()]);
-        words.extend(["--capacity".to_owned(), CAPACITY.to_owned()]);
-        words.extend(policy);
+        words.extend(["--admin".to_owned(), admin.to_string()]);
+        words.extend(flags);
         let log = self.lab.log("gate");
-        let mut gate = Process::start(self.lab, &Place::Here, self.lab.program(), &words, &log)?;
+        let mut process = Process::start(self.lab, &Place::Here, self.lab.program(), &words, &log)?;
         let deadline = Instant::now() + GATE_START_MAX;
-        while !proc_fs::is_listening(gate.pid(), address.port()) {
-            if gate.ended().is_some() || Instant::now() > deadline {
-                return Err(failed("the gate", &gate.last_words()));
+        let pid = process.pid();
+        let listens = |address: SocketAddr| proc_fs::is_listening(pid, address.port());
+        while !(listens(address) && listens(admin)) {
+            if process.ended().is_some() || Instant::now() > deadline {
+                return Err(failed("the gate", &process.last_words()));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+        let gate = GateProcess { process, admin };
         Ok((Some(gate), Database { address, ..behind }))
     }
 
     fn application(&self) -> Options {
         Options {
-            locking: self.locking,
+            locking: self.pace.locking,
             // What tells the gate where an interaction begins and ends.
             tags: true,
             database_connections_max: self.connections_max as usize,
             items: Scale::PAPER.items,
+            executions_max: EXECUTIONS_MAX,
             ..Options::default()
         }
     }
@@ -160,12 +219,30 @@ impl Visit<'_> {
     }
 }
 
-/// Processor time used so far.
-#[derive(Clone, Copy, Debug)]
-struct ProcessorTimes {
-    database_s: f64,
-    /// Browsers, application and gate.
-    others_s: f64,
+/// Opens the shop, lets the visitors come and go, and closes it.
+async fn come_and_go(
+    application: Application,
+    visitors: impl FnOnce(SocketAddr) -> browser::Options,
+) -> std::io::Result<browser::Results> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let shop = listener.local_addr()?;
+    let (close, closing) = oneshot::channel::<()>();
+    let open = tokio::spawn(async move {
+        let closing = async { closing.await.unwrap_or(()) };
+        application.serve(listener, closing).await;
+    });
+    let results = browser::run(visitors(shop)).await;
+    close.send(()).ok();
+    open.await.ok();
+    Ok(results)
+}
+
+/// Those that began between warm-up and end.
+fn counted(executions: Vec<Execution>, warm_up: Duration, end: Duration) -> Vec<Execution> {
+    let window = warm_up.as_secs_f64()..end.as_secs_f64();
+    let mut executions = executions;
+    executions.retain(|execution| window.contains(&execution.at_s));
+    executions
 }
 
 /// Keeps this thread, and all it starts, on the first processor and says which is the database's;

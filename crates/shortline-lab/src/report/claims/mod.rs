@@ -25,7 +25,7 @@ use crate::experiment::pass::Ran;
 use crate::experiment::{Experiment, all};
 
 /// The papers, as the names of figures begin, and what they are.
-const PAPERS: [(&str, &str); 4] = [
+const PAPERS: [(&str, &str); 5] = [
     (
         "000",
         "Schroeder and Harchol-Balter, Web servers under overload (2006)",
@@ -33,6 +33,10 @@ const PAPERS: [(&str, &str); 4] = [
     (
         "001",
         "Crovella, Frangioso and Harchol-Balter, Connection scheduling in web servers (1999)",
+    ),
+    (
+        "002",
+        "Elnikety, Nahum, Tracey and Zwaenepoel, A method for transparent admission control and request scheduling in e-commerce web sites (2004)",
     ),
     (
         "003",
@@ -187,21 +191,14 @@ impl Claimed {
     fn of(figure: Figure, ran: &[&Ran], why: Vec<String>) -> Self {
         let (mut checks, mut verdicts) = (Vec::new(), Vec::new());
         for one in ran {
-            let Some(figures) = &one.figures else {
-                continue;
-            };
-            for check in &figure.checks {
-                let mut compared = check.compare(figures);
-                if check.is_papers() {
+            for (paper, is_papers, mut compared) in compared(&figure, one) {
+                if is_papers {
                     verdicts.push(compared.verdict);
                 }
                 if ran.len() > 1 {
                     compared.what += &format!(" ({})", one.folder);
                 }
-                checks.push(Checked {
-                    paper: check.paper,
-                    compared,
-                });
+                checks.push(Checked { paper, compared });
             }
         }
         Self {
@@ -212,6 +209,21 @@ impl Claimed {
             figure,
         }
     }
+}
+
+/// What a figure claims in numbers, beside what came out of one experiment: what the paper found,
+/// whether it is the paper's.
+fn compared(figure: &Figure, ran: &Ran) -> Vec<(&'static str, bool, Compared)> {
+    let mut all = Vec::new();
+    if let Some(figures) = &ran.figures {
+        let checks = figure.checks.iter();
+        all.extend(checks.map(|check| (check.paper, check.is_papers(), check.compare(figures))));
+    }
+    if let Some(runs) = &ran.shop {
+        let checks = figure.shop_checks.iter();
+        all.extend(checks.map(|check| (check.paper, check.is_papers(), check.compare(runs))));
+    }
+    all
 }
 
 impl Absent {

@@ -1,0 +1,219 @@
+//! From the runs of an experiment to figures: means over seeds, the peak, where it is.
+
+use std::collections::BTreeSet;
+
+use shortline_bookstore::browser::{Estimate, TypeSummary};
+use shortline_bookstore::{Interaction, Kind};
+
+use super::{Door, Load, Outcome};
+
+/// Fewer browsers are at the peak if they make so much of it.
+const AT_PEAK: f64 = 0.97;
+/// A type of which fewer interactions were seen is too rare to be compared.
+const TYPE_COUNT_MIN: usize = 20;
+/// Settled is who does this share of what it does in the end,
+const SETTLED: f64 = 0.95;
+/// in the mean over so many seconds.
+const SETTLED_SECONDS: usize = 8;
+
+/// The runs on one database.
+#[derive(Clone, Debug)]
+pub struct Figures<'a> {
+    /// Which one.
+    pub database: Kind,
+    runs: Vec<&'a Outcome>,
+}
+
+impl<'a> Figures<'a> {
+    /// A set for each database that anything was run on.
+    pub fn by_database(all: &'a [Outcome]) -> Vec<Self> {
+        let of = |database| Self {
+            database,
+            runs: all
+                .iter()
+                .filter(|one| one.run.database == database)
+                .collect(),
+        };
+        let sets = Kind::ALL.into_iter().map(of);
+        sets.filter(|figures| !figures.runs.is_empty()).collect()
+    }
+
+    /// The loads, fewest browsers first.
+    pub fn loads(&self) -> BTreeSet<Load> {
+        self.runs.iter().map(|one| one.run.load).collect()
+    }
+
+    /// The doors at that load, or at all, in the order of 002's legends.
+    pub fn doors(&self, load: Option<Load>) -> BTreeSet<Door> {
+        let at = |one: &&&Outcome| load.is_none_or(|load| one.run.load == load);
+        self.runs
+            .iter()
+            .filter(at)
+            .map(|one| one.run.door)
+            .collect()
+    }
+
+    /// The runs with that door at that load, a seed each.
+    pub fn runs(&self, door: Door, load: Load) -> impl Iterator<Item = &'a Outcome> + '_ {
+        let runs = self.runs.iter().copied();
+        runs.filter(move |one| one.run.door == door && one.run.load == load)
+    }
+
+    /// A figure of these runs, with its interval over the seeds.
+    pub fn estimate(
+        &self,
+        door: Door,
+        load: Load,
+        of: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let values: Vec<f64> = self.runs(door, load).filter_map(of).collect();
+        Estimate::of(&values)
+    }
+
+    /// The mean of a figure over the seeds.
+    pub fn mean(
+        &self,
+        door: Door,
+        load: Load,
+        of: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Option<f64> {
+        Some(self.estimate(door, load, of)?.mean)
+    }
+
+    /// Finished interactions a minute by the number of browsers, in the mean over the seeds.
+    pub fn throughput(&self, door: Door) -> Vec<(usize, f64)> {
+        self.by_browsers(door, throughput)
+    }
+
+    /// A figure by the number of browsers, in the mean over the seeds.
+    pub fn by_browsers(
+        &self,
+        door: Door,
+        of: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Vec<(usize, f64)> {
+        let loads = self.loads().into_iter();
+        loads
+            .filter_map(|load| Some((load.browsers()?, self.mean(door, load, &of)?)))
+            .collect()
+    }
+
+    /// The highest throughput of a door, and at how few browsers it is about there.
+    pub fn peak(&self, door: Door) -> Option<(usize, f64)> {
+        let curve = self.throughput(door);
+        let highest = curve
+            .iter()
+            .map(|(_, value)| *value)
+            .max_by(f64::total_cmp)?;
+        let at = curve
+            .iter()
+            .find(|(_, value)| *value >= AT_PEAK * highest)?;
+        Some((at.0, highest))
+    }
+
+    /// The load of twice the browsers of a door's peak, or the next above; nothing if there was none.
+    pub fn twice_the_peak(&self, door: Door) -> Option<Load> {
+        let (at_peak, _) = self.peak(door)?;
+        let loads = self.loads().into_iter();
+        loads
+            .filter(|load| {
+                load.browsers()
+                    .is_some_and(|browsers| browsers >= 2 * at_peak)
+            })
+            .find(|load| self.runs(door, *load).next().is_some())
+    }
+
+    /// The load of the most browsers.
+    pub fn most(&self) -> Option<Load> {
+        let loads = self.loads().into_iter();
+        loads.filter(|load| load.browsers().is_some()).next_back()
+    }
+
+    /// The type of the longest execution there, of those that are common enough with both doors.
+    pub fn longest(&self, one: Door, other: Door, load: Load) -> Option<Interaction> {
+        let common = |interaction: &Interaction| {
+            [one, other].iter().all(|door| {
+                let runs = self.runs(*door, load);
+                let counts = runs.filter_map(|run| Some(run.summary.types.get(interaction)?.count));
+                counts.sum::<usize>() >= TYPE_COUNT_MIN
+            })
+        };
+        let longest =
+            |interaction: &Interaction| self.mean(other, load, |run| service_s(run, *interaction));
+        Interaction::ALL
+            .into_iter()
+            .filter(common)
+            .filter_map(|interaction| Some((interaction, longest(&interaction)?)))
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+            .map(|(interaction, _)| interaction)
+    }
+}
+
+/// Finished interactions a minute.
+pub fn throughput(run: &Outcome) -> Option<f64> {
+    Some(run.summary.throughput_per_min)
+}
+
+/// The mean response time of the finished ones, in seconds; 002's count.
+pub fn finished_s(run: &Outcome) -> Option<f64> {
+    run.summary.all.as_ref()?.mean_finished_s
+}
+
+/// The mean response time of all, in seconds.
+pub fn all_s(run: &Outcome) -> Option<f64> {
+    Some(run.summary.all.as_ref()?.mean_s.mean)
+}
+
+/// What visitors saw of a type.
+pub fn seen(run: &Outcome, interaction: Interaction) -> Option<&TypeSummary> {
+    run.summary.types.get(&interaction)
+}
+
+/// How long requests of a type waited in the gate in the mean, in seconds; 0 without one.
+pub fn wait_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
+    match &run.gate {
+        None => Some(0.0),
+        Some(gate) => Some(gate.waits.get(interaction.name())?.mean_s),
+    }
+}
+
+/// How long interactions of a type had the database, without what they waited in the gate, in the
+/// mean, in seconds.
+pub fn service_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
+    let whole_s = run.executions.get(&interaction)?.mean_s;
+    Some((whole_s - wait_s(run, interaction)?).max(0.0))
+}
+
+/// The share of the run's warm-up and length after which it changes, in seconds from its begin.
+pub fn change_s(run: &Outcome) -> f64 {
+    super::WARM_UP.as_secs_f64() + run.run.seconds as f64 / 2.0
+}
+
+/// What was finished a second in the last third of what follows the change.
+pub fn level_after_change(run: &Outcome) -> Option<f64> {
+    let (begin, end) = after_change(run);
+    let last_third = begin + (end - begin) * 2 / 3;
+    mean_finished(run, last_third, end)
+}
+
+/// After how many seconds the throughput was, and for a while, what it is in the end.
+pub fn settled_s(run: &Outcome) -> Option<f64> {
+    let level = level_after_change(run)?;
+    let (begin, end) = after_change(run);
+    let found = (begin..=end.checked_sub(SETTLED_SECONDS)?).find(|from| {
+        mean_finished(run, *from, from + SETTLED_SECONDS).is_some_and(|now| now >= SETTLED * level)
+    })?;
+    Some((found - begin) as f64)
+}
+
+/// The whole seconds from the change to the end.
+fn after_change(run: &Outcome) -> (usize, usize) {
+    let begin = change_s(run).ceil() as usize;
+    let end = super::WARM_UP.as_secs() as usize + run.run.seconds as usize;
+    (begin, end.min(run.by_second.len()))
+}
+
+fn mean_finished(run: &Outcome, from: usize, to: usize) -> Option<f64> {
+    let seconds = run.by_second.get(from..to)?;
+    let finished: u32 = seconds.iter().map(|second| second.finished).sum();
+    (to > from).then(|| f64::from(finished) / (to - from) as f64)
+}

@@ -16,7 +16,10 @@ mod gate {
 #[path = "../../shortline/src/serve"]
 mod serve {
     pub mod options;
-    pub mod routes;
+    pub mod routes {
+        pub mod keys;
+        mod values;
+    }
 }
 
 /// A whole file: an error names it and is one line.

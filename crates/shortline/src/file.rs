@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::gate::options::GateOptions;
 use super::serve::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
-use super::serve::routes::RouteKeys;
+use super::serve::routes::keys::RouteKeys;
 
 /// The most bytes a configuration file may have.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -22,6 +22,7 @@ use super::figures::with_per_request;
 use super::kept::{Carried, samples_file, seed_folder, whole_file};
 use super::plan::{Plan, write_json};
 use super::point::{Arrivals, Files, Point};
+use crate::LabError;
 use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
 use crate::bed::setup::Abort;
 use crate::bed::{BedConfig, Counters, NativeBed, Place};
@@ -30,7 +31,6 @@ use crate::lab::Lab;
 use crate::load::{self, LoadSetup, Work};
 use crate::server::{self, OursMode, Running, Server, ServerSetup};
 use crate::wan::report::WanReport;
-use crate::LabError;
 
 /// The FIFO before the uplink, as in the papers' FAIR.
 const QUEUE_PACKETS: u32 = 100;

@@ -45,7 +45,7 @@ pub fn resolve(
         mode,
         rate: match merged.rate {
             Some(Uplink::Rate(rate)) => Some(rate),
-            Some(Uplink::Off) | None => None,
+            Some(Uplink::Off | Uplink::Auto) | None => None,
         },
         policy: merged.policy.unwrap_or(match mode {
             LinkMode::Bands => Policy::Bands(Cutoffs::USUAL),
@@ -76,6 +76,7 @@ fn mode_asked(options: &UplinkOptions) -> Option<LinkMode> {
     options.link_mode.or(match options.rate {
         Some(Uplink::Rate(_)) => Some(LinkMode::Paced),
         Some(Uplink::Off) => Some(LinkMode::Off),
+        Some(Uplink::Auto) => Some(LinkMode::Auto),
         None => None,
     })
 }
@@ -89,12 +90,18 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
         LinkMode::Paced => UplinkOptions {
             slots: None,
             control_band: None,
-            rate: kept.rate.filter(|rate| *rate != Uplink::Off),
+            rate: kept.rate.filter(|rate| matches!(rate, Uplink::Rate(_))),
+            ..kept
+        },
+        LinkMode::Auto => UplinkOptions {
+            rate: None,
+            slots: None,
+            control_band: None,
             ..kept
         },
         LinkMode::Slots | LinkMode::Writers => UplinkOptions {
             control_band: None,
-            rate: kept.rate.filter(|rate| *rate != Uplink::Off),
+            rate: kept.rate.filter(|rate| matches!(rate, Uplink::Rate(_))),
             ..kept
         },
         LinkMode::Bands => UplinkOptions {
@@ -132,9 +139,16 @@ fn refuse_contradictions(
 ) -> Result<(), String> {
     let rate = || place.of(flags.rate.is_some(), "uplink", "rate");
     let link_mode = || place.of(flags.link_mode.is_some(), "link-mode", "link-mode");
-    if merged.rate == Some(Uplink::Off) && mode != LinkMode::Off {
+    let of_rate = match merged.rate {
+        Some(Uplink::Off) => Some(("off", LinkMode::Off)),
+        Some(Uplink::Auto) => Some(("auto", LinkMode::Auto)),
+        Some(Uplink::Rate(_)) | None => None,
+    };
+    if let Some((name, own_mode)) = of_rate
+        && mode != own_mode
+    {
         return Err(format!(
-            "{}: `off` contradicts link mode {mode}: leave one of them out",
+            "{}: `{name}` contradicts link mode {mode}: leave one of them out",
             rate()
         ));
     }
@@ -147,15 +161,19 @@ fn refuse_contradictions(
         ));
     }
     match mode {
+        LinkMode::Auto if matches!(merged.rate, Some(Uplink::Rate(_))) => Err(format!(
+            "{}: a rate contradicts link mode auto, which finds it out: leave one of them out",
+            rate()
+        )),
+        LinkMode::Auto | LinkMode::Paced if merged.slots.is_some() => Err(format!(
+            "{}: slots contradict link mode {mode}: leave them out, or add --link-mode slots",
+            place.of(flags.slots.is_some(), "slots", "slots")
+        )),
         LinkMode::Paced if merged.rate.is_none() => Err(format!(
             "{}: link mode paced needs the uplink's rate: add --uplink RATE, such as 100mbit",
             link_mode()
         )),
-        LinkMode::Paced if merged.slots.is_some() => Err(format!(
-            "{}: slots contradict link mode paced: leave them out, or the rate",
-            place.of(flags.slots.is_some(), "slots", "slots")
-        )),
-        LinkMode::Paced | LinkMode::Slots | LinkMode::Writers => Ok(()),
+        LinkMode::Auto | LinkMode::Paced | LinkMode::Slots | LinkMode::Writers => Ok(()),
         LinkMode::Bands => ordering::refuse_without_bands(flags, merged, place),
         LinkMode::Off => {
             let before = [

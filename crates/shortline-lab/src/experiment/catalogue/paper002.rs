@@ -216,15 +216,11 @@ fn database() -> Experiment {
 
 /// 3.1: the capacity, searched for beforehand and followed.
 fn capacity() -> Experiment {
-    let steps = |_| {
-        let fixed = |ms| Door::FIFO.at(Capacity::Fixed(ms));
+    let steps = |bed: Bed| {
+        let fixed = |eighths| Door::FIFO.at(Capacity::Fixed(bed.capacity_ms * eighths / 8));
         let mut searched = vec![Door::FIFO_AUTO];
-        searched.extend(CAPACITIES_MS.map(fixed));
-        let changed = [
-            Door::FIFO_AUTO,
-            fixed(CAPACITIES_MS[2]),
-            fixed(CAPACITIES_MS[4]),
-        ];
+        searched.extend(CAPACITIES_EIGHTHS.map(fixed));
+        let changed = [Door::FIFO_AUTO, fixed(8)];
         vec![
             Step {
                 is_repeated: true,

@@ -32,6 +32,8 @@ const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
+/// At the target, the growth of before is forgotten in this time.
+const GROWTH_MEMORY_NS: f64 = 1e9;
 /// The queue is ours if this share of what should go in a trial goes.
 const SHARE_WANTED: f64 = 0.4;
 /// What is sent in a trial at most, as a share of what was delivered when it began.
@@ -146,8 +148,14 @@ impl Paced {
             if self.outgrown(sight) {
                 return Next::Restart;
             }
-            self.grow(sight, estimate);
+            // A queue that a sweep has emptied says nothing of more capacity.
+            if !self.sweep.is_running() {
+                self.grow(sight, estimate);
+            }
         } else if sight.limited_by != Limit::Application {
+            // The rate is right for now: how fast it grew is forgotten.
+            let forgotten = (sight.span_ns as f64 / GROWTH_MEMORY_NS).min(1.0);
+            self.growth -= forgotten * (self.growth - GROWTH_FIRST);
             let error_ns = target_ns as f64 - sight.delay_ns as f64;
             let lag_ns = sight.lag_ns as f64;
             estimate.scale(1.0 + error_ns / lag_ns * sight.span_ns as f64 / lag_ns / 8.0);

@@ -48,6 +48,11 @@ impl Sweep {
         };
     }
 
+    /// Whether something is held back now.
+    pub fn is_running(&self) -> bool {
+        self.left_ns > 0
+    }
+
     /// What to hold back now, as a share of the estimate.
     pub fn held_back(&mut self, sight: &Sight<'_>) -> f64 {
         self.since_ns += sight.span_ns;

@@ -3,6 +3,8 @@
 //!
 //! FAIR is nginx, as long as it was run; else what comes nearest to it.
 
+use serde::{Deserialize, Serialize};
+
 use super::bookstore;
 use super::figures::{Figures, RunFigures, SeedFigures};
 use crate::stats::Spread;
@@ -162,7 +164,8 @@ pub enum Want {
 }
 
 /// What became of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// At every point.
     Holds,
@@ -175,7 +178,7 @@ pub enum Verdict {
 }
 
 /// A claim beside our own figures.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// What is compared, in words.
     pub what: String,

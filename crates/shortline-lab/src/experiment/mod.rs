@@ -14,6 +14,7 @@ mod results;
 mod throughput;
 mod uplink;
 mod uplink_table;
+pub(crate) mod verdicts;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::bookstore;
 use super::catalogue::Experiment;
 use super::figures::Figures;
 use super::plan::Plan;
-use super::results::{Told, beds, has_results, is_of_experiment, tell};
+use super::results::{Told, beds, experiment_of, has_results, is_of_experiment, tell};
+use super::verdicts::{self, KeptClaims};
 use super::{cut_short, kept};
 use crate::LabError;
 
@@ -23,12 +26,14 @@ pub struct Ran {
     pub figures: Option<Figures>,
     /// What came out of runs with the bookstore.
     pub shop: Option<Vec<bookstore::Outcome>>,
+    /// What is kept of a folder that has nothing else any more.
+    pub kept: Option<KeptClaims>,
     /// How it was run.
     pub conditions: Conditions,
 }
 
 /// How an experiment was run, in words; nothing where that does not apply.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Which kernel had the bed: native, uml, virtual.
     pub bed: String,
@@ -42,8 +47,9 @@ pub struct Conditions {
     pub cut_short: Option<String>,
 }
 
-/// The pass in `folder`, sorted by the folders' names; the report of each is written again. A
-/// folder that nothing has been measured in yet is left out.
+/// The pass in `folder`, sorted by the folders' names; the report of each is written again. Of a
+/// folder whose measurements are elsewhere what it keeps of the claims is told; one that nothing has
+/// been measured in yet is left out.
 ///
 /// # Errors
 /// If no folder in it holds results, or one holds something wrong.
@@ -52,6 +58,8 @@ pub fn read(folder: &Path) -> Result<Vec<Ran>, LabError> {
     for folder in folders(folder)? {
         if has_results(&folder)? {
             all.push(Ran::of(&folder)?);
+        } else if let Some(kept) = verdicts::read(&folder)? {
+            all.push(Ran::told_before(&folder, kept)?);
         }
     }
     if all.is_empty() {
@@ -72,6 +80,17 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
 }
 
 impl Ran {
+    fn told_before(folder: &Path, kept: KeptClaims) -> Result<Self, LabError> {
+        Ok(Self {
+            folder: name_of(folder),
+            experiment: experiment_of(folder)?,
+            figures: None,
+            shop: None,
+            conditions: kept.conditions.clone(),
+            kept: Some(kept),
+        })
+    }
+
     fn of(folder: &Path) -> Result<Self, LabError> {
         let Told {
             experiment,
@@ -79,17 +98,17 @@ impl Ran {
             shop,
             ..
         } = tell(folder)?;
-        let name = folder.file_name().unwrap_or_default();
         let conditions = match (&uplink, &shop) {
             (Some((plan, _)), _) => Conditions::of(folder, plan)?,
             (None, Some(runs)) => Conditions::of_shop(runs),
             (None, None) => Conditions::default(),
         };
         Ok(Self {
-            folder: name.to_string_lossy().into_owned(),
+            folder: name_of(folder),
             experiment,
             figures: uplink.map(|(_, figures)| figures),
             shop,
+            kept: None,
             conditions,
         })
     }
@@ -127,6 +146,11 @@ impl Conditions {
             ..Self::default()
         }
     }
+}
+
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 fn joined<T: ToString>(values: impl IntoIterator<Item = T>, between: &str) -> String {

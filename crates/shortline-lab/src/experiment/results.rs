@@ -92,7 +92,11 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
     })
 }
 
-fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
+/// Which experiment wrote the folder.
+///
+/// # Errors
+/// If that is not told, or it is none.
+pub fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
     let name_file = folder.join(NAME_FILE);
     let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
     Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))

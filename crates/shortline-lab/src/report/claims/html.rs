@@ -122,7 +122,7 @@ fn experiment(ran: &Ran) -> Markup {
     let conditions = &ran.conditions;
     html! {
         tr {
-            th { @if ran.figures.is_some() || ran.shop.is_some() { (results(&ran.folder)) } @else { (ran.folder) } }
+            th { @if ran.figures.is_some() || ran.shop.is_some() || ran.kept.is_some() { (results(&ran.folder)) } @else { (ran.folder) } }
             td.words { (ran.experiment.id) }
             td.words { (conditions.bed) }
             td.words { (conditions.kernel) }

@@ -69,7 +69,7 @@ fn claim(claimed: &Claimed) -> String {
             "",
             &checked.compared.what,
             checked.compared.verdict.word(),
-            checked.paper,
+            &checked.paper,
             &ours(&checked.compared),
             "",
         ]);

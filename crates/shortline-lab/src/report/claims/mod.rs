@@ -22,6 +22,7 @@ use self::why::Why;
 use crate::LabError;
 use crate::experiment::claim::{Compared, Figure, Verdict};
 use crate::experiment::pass::Ran;
+use crate::experiment::verdicts::{self, KeptCheck, KeptClaims};
 use crate::experiment::{Experiment, all};
 
 /// The papers, as the names of figures begin, and what they are.
@@ -78,7 +79,7 @@ struct Claimed {
 
 struct Checked {
     /// What the paper found, in its words.
-    paper: &'static str,
+    paper: String,
     compared: Compared,
 }
 
@@ -96,6 +97,7 @@ struct Absent {
 /// If `why.md` is wrong, or a file cannot be written.
 pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, LabError> {
     let why = Why::read(folder)?;
+    keep(folder, pass)?;
     let papers = PAPERS.map(|(number, title)| Paper::of(number, title, pass, &why));
     let html_file = folder.join("claims.html");
     let markdown_file = folder.join("claims.md");
@@ -191,7 +193,12 @@ impl Claimed {
     fn of(figure: Figure, ran: &[&Ran], why: Vec<String>) -> Self {
         let (mut checks, mut verdicts) = (Vec::new(), Vec::new());
         for one in ran {
-            for (paper, is_papers, mut compared) in compared(&figure, one) {
+            for check in compared(&figure, one) {
+                let KeptCheck {
+                    paper,
+                    is_papers,
+                    mut compared,
+                } = check;
                 if is_papers {
                     verdicts.push(compared.verdict);
                 }
@@ -211,19 +218,46 @@ impl Claimed {
     }
 }
 
-/// What a figure claims in numbers, beside what came out of one experiment: what the paper found,
-/// whether it is the paper's.
-fn compared(figure: &Figure, ran: &Ran) -> Vec<(&'static str, bool, Compared)> {
+/// What a figure claims in numbers, beside what came out of one experiment.
+fn compared(figure: &Figure, ran: &Ran) -> Vec<KeptCheck> {
     let mut all = Vec::new();
+    let mut add = |paper: &str, is_papers, compared| {
+        all.push(KeptCheck {
+            paper: paper.to_owned(),
+            is_papers,
+            compared,
+        });
+    };
     if let Some(figures) = &ran.figures {
-        let checks = figure.checks.iter();
-        all.extend(checks.map(|check| (check.paper, check.is_papers(), check.compare(figures))));
+        for check in &figure.checks {
+            add(check.paper, check.is_papers(), check.compare(figures));
+        }
     }
     if let Some(runs) = &ran.shop {
-        let checks = figure.shop_checks.iter();
-        all.extend(checks.map(|check| (check.paper, check.is_papers(), check.compare(runs))));
+        for check in &figure.shop_checks {
+            add(check.paper, check.is_papers(), check.compare(runs));
+        }
+    }
+    if let Some(kept) = &ran.kept {
+        all.extend(kept.figures.get(figure.name).cloned().unwrap_or_default());
     }
     all
+}
+
+/// Keeps in each folder that was measured what became of its claims.
+fn keep(folder: &Path, pass: &[Ran]) -> Result<(), LabError> {
+    for ran in pass.iter().filter(|ran| ran.kept.is_none()) {
+        let figures = ran.experiment.figures.iter();
+        let of_papers = figures.filter(|figure| !figure.name.is_empty());
+        let claims = KeptClaims {
+            conditions: ran.conditions.clone(),
+            figures: of_papers
+                .map(|figure| (figure.name.to_owned(), compared(figure, ran)))
+                .collect(),
+        };
+        verdicts::write(&folder.join(&ran.folder), &claims)?;
+    }
+    Ok(())
 }
 
 impl Absent {

@@ -42,6 +42,24 @@ fn lines_of<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
 }
 
 #[test]
+fn a_folder_whose_measurements_are_elsewhere_tells_what_it_kept() {
+    let measured = pass();
+    report(measured.path()).unwrap();
+    let kept = tempfile::tempdir().unwrap();
+    for name in ["w1 seed", "003-load"] {
+        fs::create_dir(kept.path().join(name)).unwrap();
+        for file in ["claims.json", "experiment.txt"] {
+            let path = Path::new(name).join(file);
+            fs::copy(measured.path().join(&path), kept.path().join(&path)).unwrap();
+        }
+    }
+    report(kept.path()).unwrap();
+    for page in ["claims.md", "claims.html"] {
+        assert_eq!(read(kept.path(), page), read(measured.path(), page));
+    }
+}
+
+#[test]
 fn a_pass_says_of_each_claim_whether_it_holds() {
     let folder = pass();
     let text = report(folder.path()).unwrap();

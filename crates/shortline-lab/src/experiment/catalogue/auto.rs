@@ -32,7 +32,7 @@ pub fn all() -> Vec<Experiment> {
         ),
         auto(
             "auto-w1-100mbit",
-            "the same at 100 Mbit/s",
+            "W1 at 100 Mbit/s where ours finds out the rate, which its own interface states",
             w1(50).at_rate(FAST),
             over_optimum(AT_HOME),
         ),
@@ -44,13 +44,13 @@ pub fn all() -> Vec<Experiment> {
         ),
         auto(
             "auto-hop-100mbit",
-            "the same at 100 Mbit/s",
+            "W1 at 100 Mbit/s, narrow one hop away behind a FIFO of 100 ms",
             w1(50).with(hop).at_rate(FAST),
             over_optimum(AWAY),
         ),
         auto(
             "auto-wan",
-            "the same at 10 Mbit/s with clients 20 to 200 ms away",
+            "W1, narrow one hop away behind a FIFO of 100 ms, with clients 20 to 200 ms away",
             w1(100).with(hop).with(far_clients),
             Check::own_aim(Measure::FinishedGain, Want::AtLeast(3.0)).of("auto", "nginx"),
         ),

@@ -106,6 +106,8 @@ impl Commands {
             // One query, one processor: as many at once as the gate lets in, no more.
             "max_parallel_workers_per_gather=0".to_owned(),
             "jit=off".to_owned(),
+            // Else each connection plans a statement five times before it keeps the plan.
+            "plan_cache_mode=force_generic_plan".to_owned(),
         ];
         let settings: String = settings
             .iter()

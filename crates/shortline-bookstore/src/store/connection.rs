@@ -126,6 +126,8 @@ async fn open_mariadb(database: &Database) -> Result<Connection, StoreError> {
         // Else the driver would leave the address it was given for the server's own socket.
         .prefer_socket(false)
         .tcp_nodelay(true)
+        // A row that is given the values it has counts as changed, as on PostgreSQL.
+        .client_found_rows(true)
         .stmt_cache_size(PREPARED_MAX);
     let conn = mysql_async::Conn::new(options).await?;
     Ok(Connection::MariaDb(Box::new(conn)))

@@ -249,10 +249,10 @@ fn over_time(set: &Figures<'_>, load: Load) -> Vec<Drawing> {
     let Some(run) = set.doors(Some(load)).into_iter().find_map(first) else {
         return Vec::new();
     };
-    let shaded = if load == Load::Alternating {
-        overloads_s(run.run.seconds)
-    } else {
-        vec![(figures::change_s(run), run.by_second.len() as f64)]
+    let end_s = run.by_second.len() as f64;
+    let shaded = match run.phase_s {
+        Some(phase_s) => overloads_s(phase_s, figures::arrivals_end_s(run)),
+        None => vec![(figures::change_s(run), end_s)],
     };
     let plot = |id: &str, what: &str, y, of: &dyn Fn(&Outcome) -> Points| Drawing {
         id: format!("{}-{load}-{id}", set.database),

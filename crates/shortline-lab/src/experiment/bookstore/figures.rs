@@ -183,9 +183,14 @@ pub fn service_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
     Some((whole_s - wait_s(run, interaction)?).max(0.0))
 }
 
-/// The share of the run's warm-up and length after which it changes, in seconds from its begin.
+/// When the last visitor of the open loop may have come, in seconds from the run's begin.
+pub fn arrivals_end_s(run: &Outcome) -> f64 {
+    run.run.load.warm_up().as_secs_f64() + run.run.seconds as f64
+}
+
+/// When something changes, in seconds from the run's begin.
 pub fn change_s(run: &Outcome) -> f64 {
-    super::WARM_UP.as_secs_f64() + run.run.seconds as f64 / 2.0
+    run.run.load.warm_up().as_secs_f64() + run.run.seconds as f64 / 2.0
 }
 
 /// What was finished a second in the last third of what follows the change.
@@ -208,7 +213,7 @@ pub fn settled_s(run: &Outcome) -> Option<f64> {
 /// The whole seconds from the change to the end.
 fn after_change(run: &Outcome) -> (usize, usize) {
     let begin = change_s(run).ceil() as usize;
-    let end = super::WARM_UP.as_secs() as usize + run.run.seconds as usize;
+    let end = run.run.load.warm_up().as_secs() as usize + run.run.seconds as usize;
     (begin, end.min(run.by_second.len()))
 }
 

@@ -7,9 +7,9 @@
 //!   taken from the closed runs before. There sessions are short against a phase, that the load may
 //!   follow their rate: about ten pages.
 //!
-//! 002's times are all multiplied by one factor ([`Pace`]), about the time that an interaction costs the
-//! database of today over what it cost 002's (60 s / 941): so the same number of browsers makes the
-//! same load, and as many of them are in the database at once.
+//! 002's times are all multiplied by one factor ([`Pace`]), so that 100 browsers or less saturate a
+//! database of today. More would do so with longer times, but each of their connections costs
+//! PostgreSQL a process and the plans of all statements before it is as fast as in the long run.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,17 +21,22 @@ use shortline_bookstore::browser::{Arrivals, CutExponential, Mix, Phase, Times};
 use super::visit::failed;
 use crate::LabError;
 
-/// How long a visitor waits for a page, before it is scaled; 002 has a limit and does not say which.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// In the open loop every interaction counts and nobody gives up before this.
+/// How long a visitor of the closed loop waits for a page; 002 has a limit and does not say which.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// In the open loop nobody gives up before this.
 const OPEN_PATIENCE: Duration = Duration::from_secs(120);
 /// Thinking times of the open loop over those of the closed one.
 const OPEN_THINK: f64 = 0.5;
 /// How many thinking times a session of the open loop has, in the mean and at most.
 const OPEN_SESSION: (f64, f64) = (9.0, 36.0);
-/// The shares of capacity, and how long each lasts.
+/// The shares of capacity, and how long each lasts: what the database does so many interactions in.
 const SHARES: [f64; 2] = [1.3, 0.6];
-const PHASE: Duration = Duration::from_secs(10);
+const PHASE_INTERACTIONS: f64 = 2_000.0;
+/// Before anything counts, visitors come for so long, and so much longer for each browser.
+const WARM_UP: Duration = Duration::from_secs(5);
+const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(100);
+/// As many connections as so many browsers need are warm soon in the open loop.
+const OPEN_BROWSERS: u32 = 150;
 /// More sessions at once than this are not begun, and counted.
 const SESSIONS_MAX: usize = 5_000;
 /// How long the last may take.
@@ -59,10 +64,17 @@ pub enum Load {
 }
 
 impl Load {
-    /// Whether every interaction counts, from the first to the last of the drained shop; else only those
-    /// after a warm-up and before the end.
-    pub fn counts_all(self) -> bool {
-        self == Self::Alternating
+    /// How long visitors come before anything counts: a connection is slow until it has prepared and
+    /// planned what is asked of it, and each browser may need one.
+    pub fn warm_up(self) -> Duration {
+        let browsers = match self {
+            Self::Alone => 0,
+            Self::Browsers(browsers) | Self::SlowsDown(browsers) | Self::ChangesMix(browsers) => {
+                u32::try_from(browsers).unwrap_or(u32::MAX)
+            }
+            Self::Alternating => OPEN_BROWSERS,
+        };
+        WARM_UP + WARM_UP_PER_BROWSER * browsers
     }
 
     /// How many browsers there are in the closed loop, all else being the same.
@@ -93,7 +105,8 @@ impl Load {
         let closed = |browsers, times| Visitors {
             arrivals: Arrivals::Closed { browsers },
             times,
-            patience: PATIENCE.mul_f64(pace.factor),
+            patience: PATIENCE,
+            phase_s: None,
         };
         Ok(match self {
             Self::Alone => {
@@ -116,6 +129,7 @@ impl Load {
                     arrivals: alternating(times, capacity_per_s),
                     times,
                     patience: OPEN_PATIENCE,
+                    phase_s: Some(PHASE_INTERACTIONS / capacity_per_s),
                 }
             }
         })
@@ -150,13 +164,15 @@ pub struct Visitors {
     pub times: Times,
     /// How long they wait for a page.
     pub patience: Duration,
+    /// How long a phase of the open loop is, in seconds.
+    pub phase_s: Option<f64>,
 }
 
 fn alternating(times: Times, capacity_per_s: f64) -> Arrivals {
     // The first page, and one after each thinking time that ends before the session does.
     let pages = 1.0 + times.session.cut_mean_s() / times.think.cut_mean_s();
     let phase = |share| Phase {
-        lasts: PHASE,
+        lasts: Duration::from_secs_f64(PHASE_INTERACTIONS / capacity_per_s),
         sessions_per_s: share * capacity_per_s / pages,
     };
     Arrivals::Open {
@@ -166,15 +182,13 @@ fn alternating(times: Times, capacity_per_s: f64) -> Arrivals {
     }
 }
 
-/// When the open loop is above capacity in `seconds`, in seconds from its begin.
-pub fn overloads_s(seconds: u64) -> Vec<(f64, f64)> {
-    let phase = PHASE.as_secs_f64();
-    let cycle = phase * SHARES.len() as f64;
-    let end = seconds as f64;
-    let begins = (0u32..).map(|round| f64::from(round) * cycle);
-    let before_end = begins.take_while(|begin| *begin < end);
+/// When an open loop with phases of that length is above capacity before `end_s`, in seconds.
+pub fn overloads_s(phase_s: f64, end_s: f64) -> Vec<(f64, f64)> {
+    let cycle_s = phase_s * SHARES.len() as f64;
+    let begins = (0u32..).map(|round| f64::from(round) * cycle_s);
+    let before_end = begins.take_while(|begin| *begin < end_s);
     before_end
-        .map(|begin| (begin, (begin + phase).min(end)))
+        .map(|begin| (begin, (begin + phase_s).min(end_s)))
         .collect()
 }
 
@@ -212,7 +226,8 @@ mod tests {
         assert!((9.5..10.0).contains(&pages), "{pages}");
         assert!((phases[0].sessions_per_s * pages - 1300.0).abs() < 1e-6);
         assert!((phases[1].sessions_per_s * pages - 600.0).abs() < 1e-6);
-        assert_eq!(overloads_s(25), [(0.0, 10.0), (20.0, 25.0)]);
+        assert_eq!(visitors.phase_s, Some(2.0));
+        assert_eq!(overloads_s(10.0, 25.0), [(0.0, 10.0), (20.0, 25.0)]);
     }
 
     #[test]
@@ -221,5 +236,6 @@ mod tests {
         assert_eq!(Load::SlowsDown(5).later_mix(), None);
         assert_eq!(Load::SlowsDown(5).browsers(), None);
         assert_eq!(Load::Browsers(5).browsers(), Some(5));
+        assert_eq!(Load::Browsers(100).warm_up(), Duration::from_secs(15));
     }
 }

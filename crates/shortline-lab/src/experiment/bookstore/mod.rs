@@ -25,7 +25,6 @@ mod visit;
 mod watch;
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shortline_bookstore::bed::{Bed, Sizing};
@@ -44,8 +43,6 @@ pub use outcome::Outcome;
 
 /// The file with all runs.
 pub const RESULTS: &str = "bookstore.json";
-/// How long visitors come before anything counts.
-const WARM_UP: Duration = Duration::from_secs(6);
 /// How long they come after that, if not said.
 const SECONDS: u64 = 20;
 /// How many times what is repeated is run, if not said.
@@ -115,7 +112,10 @@ impl Design {
             .iter()
             .flat_map(|stage| trial.runs(stage).collect::<Vec<_>>())
             .collect();
-        let seconds: u64 = runs.iter().map(|run| run.seconds + WARM_UP.as_secs()).sum();
+        let seconds: u64 = runs
+            .iter()
+            .map(|run| run.seconds + run.load.warm_up().as_secs())
+            .sum();
         let (count, minutes) = (runs.len(), seconds.div_ceil(60));
         format!("{count} runs, {minutes} min and filling the databases")
     }
@@ -201,7 +201,6 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
                     factor: stage.factor,
                 },
                 capacity_per_s: outcome::capacity_per_s(&kept, database),
-                warm_up: WARM_UP,
                 connections_max: DATABASE_CONNECTIONS_MAX,
             };
             kept.push(visit.run(&runtime, run)?);

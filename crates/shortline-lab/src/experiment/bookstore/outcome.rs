@@ -39,6 +39,8 @@ pub struct Outcome {
     pub late_mean_s: f64,
     /// Sessions of the open loop that could not begin.
     pub turned_away: u64,
+    /// How long a phase of the open loop was, in seconds.
+    pub phase_s: Option<f64>,
 }
 
 /// How long interactions of a type had the database, from the first statement to the last answer, in
@@ -158,10 +160,10 @@ pub mod made_up {
 
     /// `count` interactions of each of home and best sellers, the latter ten times as long.
     pub fn run(door: Door, load: Load, seed: u64, count: u32, mean_s: f64) -> Outcome {
-        let seconds = 10;
+        let (seconds, warm_up) = (10, load.warm_up());
         let mut records = Vec::new();
         for n in 0..count {
-            let at_s = 6.0 + 9.0 * f64::from(n) / f64::from(count);
+            let at_s = warm_up.as_secs_f64() + 9.0 * f64::from(n) / f64::from(count);
             records.push(RequestRecord::finished(at_s, "/home", 10, mean_s));
             records.push(RequestRecord::finished(
                 at_s,
@@ -185,7 +187,7 @@ pub mod made_up {
                 seconds,
                 capacity_ms: 40,
             },
-            summary: Summary::of(&records, Duration::from_secs(6), Duration::from_secs(16)),
+            summary: Summary::of(&records, warm_up, warm_up + Duration::from_secs(seconds)),
             counters: Counters {
                 database_user_share: 0.75,
                 database_system_share: 0.25,
@@ -204,6 +206,7 @@ pub mod made_up {
             by_second: seconds_of(&records),
             late_mean_s: 0.001,
             turned_away: 0,
+            phase_s: None,
         }
     }
 }

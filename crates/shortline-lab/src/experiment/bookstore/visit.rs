@@ -38,7 +38,6 @@ pub struct Visit<'a> {
     pub pace: Pace,
     /// The most that the database did so far, in interactions per second.
     pub capacity_per_s: Option<f64>,
-    pub warm_up: Duration,
     pub connections_max: u32,
 }
 
@@ -60,7 +59,7 @@ impl Visit<'_> {
         let (gate, database) = self.open_door(run)?;
         let application = Application::new(database, self.application())
             .map_err(|error| failed("the bookstore", &error))?;
-        let warm_up = self.warm_up(run.load);
+        let warm_up = run.load.warm_up();
         let lasts = warm_up + Duration::from_secs(run.seconds);
         let visitors = run.load.visitors(self.pace, self.capacity_per_s)?;
         let half = warm_up + Duration::from_secs(run.seconds) / 2;
@@ -104,15 +103,8 @@ impl Visit<'_> {
             by_second: seconds_of(&results.records),
             late_mean_s: mean(results.records.iter().map(|record| record.lag_s)),
             turned_away: results.turned_away,
+            phase_s: visitors.phase_s,
         })
-    }
-
-    fn warm_up(&self, load: Load) -> Duration {
-        if load.counts_all() {
-            Duration::ZERO
-        } else {
-            self.warm_up
-        }
     }
 
     /// Looks at the machine and the gate from the end of the warm-up to the end of arrivals, and slows

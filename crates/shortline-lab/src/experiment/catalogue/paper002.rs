@@ -1,8 +1,7 @@
 //! Paper 002: admission and shortest job first before a database.
 //!
-//! The databases of today do an interaction many times faster than 002's did; the factor of each is
-//! about by how much ([`crate::experiment::bookstore::Load`]), so that 002's numbers of browsers make its
-//! loads.
+//! The databases of today do an interaction many times faster than 002's did, so that all times are
+//! scaled by a factor for each (`experiment/bookstore/load`).
 
 use shortline_bookstore::{Interaction, Kind as Database, Locking};
 
@@ -18,8 +17,8 @@ use Measure::{
 /// By database: what 002's times are multiplied by, and the capacity found by `002-capacity` in
 /// milliseconds; with locking in the application, and in the database.
 const BEDS: [(Database, Bed, Bed); 2] = [
-    (Database::Postgres, bed(0.025, 400), bed(0.05, 400)),
-    (Database::MariaDb, bed(0.1, 1600), bed(0.1, 1600)),
+    (Database::Postgres, bed(0.01, 200), bed(0.02, 200)),
+    (Database::MariaDb, bed(0.05, 1600), bed(0.1, 1600)),
 ];
 
 #[derive(Clone, Copy)]
@@ -35,13 +34,13 @@ const fn bed(factor: f64, capacity_ms: u32) -> Bed {
     }
 }
 
-/// Below the peak, near it (002's was at 230), and twice that; 002 ends at 300.
-const APPLICATION_BROWSERS: [usize; 3] = [75, 150, 225];
-const APPLICATION_MOST: usize = 450;
+/// Below the peak, near it, and twice that; 002's peak was at 230.
+const APPLICATION_BROWSERS: [usize; 3] = [30, 60, 90];
+const APPLICATION_MOST: usize = 180;
 const DATABASE_BROWSERS: [usize; 3] = [20, 40, 80];
 const DATABASE_MOST: usize = 160;
 /// At the peak, about.
-const AT_PEAK: Load = Load::Browsers(225);
+const AT_PEAK: Load = Load::Browsers(90);
 const SLOWED: Load = Load::SlowsDown(APPLICATION_MOST);
 const OTHER_MIX: Load = Load::ChangesMix(APPLICATION_MOST);
 const ORDERS: [Door; 3] = [Door::None, Door::FIFO, Door::SJF];

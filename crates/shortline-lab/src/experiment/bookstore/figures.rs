@@ -110,9 +110,12 @@ impl<'a> Figures<'a> {
         Some((at.0, highest))
     }
 
-    /// The load of twice the browsers of a door's peak, or the next above; nothing if there was none.
+    /// The load of twice the browsers of a door's peak, or of that without a gate if it came with fewer (a
+    /// door's throughput may go on rising); or the next above; nothing if there was none.
     pub fn twice_the_peak(&self, door: Door) -> Option<Load> {
         let (at_peak, _) = self.peak(door)?;
+        let without = self.peak(Door::None).map(|(browsers, _)| browsers);
+        let at_peak = without.map_or(at_peak, |browsers| browsers.min(at_peak));
         let loads = self.loads().into_iter();
         loads
             .filter(|load| {

@@ -180,10 +180,13 @@ pub fn wait_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
 }
 
 /// How long interactions of a type had the database, without what they waited in the gate, in the
-/// mean, in seconds.
+/// mean, in seconds. Not the same interactions are behind both means, but those that began and those that
+/// were admitted in the run: nothing where waits grow or shrink so much that the difference says
+/// nothing.
 pub fn service_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
     let whole_s = run.executions.get(&interaction)?.mean_s;
-    Some((whole_s - wait_s(run, interaction)?).max(0.0))
+    let difference_s = whole_s - wait_s(run, interaction)?;
+    (difference_s > 0.0).then_some(difference_s)
 }
 
 /// When the last visitor of the open loop may have come, in seconds from the run's begin.

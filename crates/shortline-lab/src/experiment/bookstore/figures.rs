@@ -127,8 +127,8 @@ impl<'a> Figures<'a> {
 
     /// The load of the most browsers.
     pub fn most(&self) -> Option<Load> {
-        let loads = self.loads().into_iter();
-        loads.filter(|load| load.browsers().is_some()).next_back()
+        let mut loads = self.loads().into_iter();
+        loads.rfind(|load| load.browsers().is_some())
     }
 
     /// The type of the longest execution there, of those that are common enough with both doors.

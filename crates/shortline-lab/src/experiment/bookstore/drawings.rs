@@ -251,7 +251,10 @@ fn over_time(set: &Figures<'_>, load: Load) -> Vec<Drawing> {
     };
     let end_s = run.by_second.len() as f64;
     let shaded = match run.phase_s {
-        Some(phase_s) => overloads_s(phase_s, figures::arrivals_end_s(run)),
+        Some(phase_s) => {
+            let begin_s = run.run.load.warm_up().as_secs_f64();
+            overloads_s(phase_s, begin_s, figures::arrivals_end_s(run))
+        }
         None => vec![(figures::change_s(run), end_s)],
     };
     let plot = |id: &str, what: &str, y, of: &dyn Fn(&Outcome) -> Points| Drawing {

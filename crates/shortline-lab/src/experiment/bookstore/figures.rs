@@ -110,9 +110,12 @@ impl<'a> Figures<'a> {
         Some((at.0, highest))
     }
 
-    /// The load of twice the browsers of a door's peak, or the next above; nothing if there was none.
+    /// The load of twice the browsers of a door's peak, or of that without a gate if it came with fewer (a
+    /// door's throughput may go on rising); or the next above; nothing if there was none.
     pub fn twice_the_peak(&self, door: Door) -> Option<Load> {
         let (at_peak, _) = self.peak(door)?;
+        let without = self.peak(Door::None).map(|(browsers, _)| browsers);
+        let at_peak = without.map_or(at_peak, |browsers| browsers.min(at_peak));
         let loads = self.loads().into_iter();
         loads
             .filter(|load| {
@@ -177,10 +180,13 @@ pub fn wait_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
 }
 
 /// How long interactions of a type had the database, without what they waited in the gate, in the
-/// mean, in seconds.
+/// mean, in seconds. Not the same interactions are behind both means, but those that began and those that
+/// were admitted in the run: nothing where waits grow or shrink so much that the difference says
+/// nothing.
 pub fn service_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
     let whole_s = run.executions.get(&interaction)?.mean_s;
-    Some((whole_s - wait_s(run, interaction)?).max(0.0))
+    let difference_s = whole_s - wait_s(run, interaction)?;
+    (difference_s > 0.0).then_some(difference_s)
 }
 
 /// When the last visitor of the open loop may have come, in seconds from the run's begin.

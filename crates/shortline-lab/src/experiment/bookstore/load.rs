@@ -32,6 +32,8 @@ const OPEN_SESSION: (f64, f64) = (9.0, 36.0);
 /// The shares of capacity, and how long each lasts: what the database does so many interactions in.
 const SHARES: [f64; 2] = [1.3, 0.6];
 const PHASE_INTERACTIONS: f64 = 2_000.0;
+/// The share of the warm-up that is above capacity.
+const WARM_UP_ABOVE: f64 = 0.4;
 /// Before anything counts, visitors come for so long, and so much longer for each browser.
 const WARM_UP: Duration = Duration::from_secs(5);
 const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(100);
@@ -96,11 +98,16 @@ impl Load {
     }
 
     /// Who comes when, and how long they think and wait; `capacity_per_s` is how many interactions a
-    /// second the database can do.
+    /// second the database can do, `seconds` how long is counted.
     ///
     /// # Errors
     /// If that is wanted and not known.
-    pub fn visitors(self, pace: Pace, capacity_per_s: Option<f64>) -> Result<Visitors, LabError> {
+    pub fn visitors(
+        self,
+        pace: Pace,
+        capacity_per_s: Option<f64>,
+        seconds: u64,
+    ) -> Result<Visitors, LabError> {
         let times = pace.times();
         let closed = |browsers, times| Visitors {
             arrivals: Arrivals::Closed { browsers },
@@ -126,7 +133,7 @@ impl Load {
                 };
                 let times = Times { think, session };
                 Visitors {
-                    arrivals: alternating(times, capacity_per_s),
+                    arrivals: alternating(times, capacity_per_s, self.warm_up(), seconds),
                     times,
                     patience: OPEN_PATIENCE,
                     phase_s: Some(PHASE_INTERACTIONS / capacity_per_s),
@@ -168,24 +175,36 @@ pub struct Visitors {
     pub phase_s: Option<f64>,
 }
 
-fn alternating(times: Times, capacity_per_s: f64) -> Arrivals {
+/// The warm-up begins with an overload, that all connections are made and warm, and ends below capacity,
+/// that nobody waits when counting begins.
+fn alternating(times: Times, capacity_per_s: f64, warm_up: Duration, seconds: u64) -> Arrivals {
     // The first page, and one after each thinking time that ends before the session does.
     let pages = 1.0 + times.session.cut_mean_s() / times.think.cut_mean_s();
-    let phase = |share| Phase {
-        lasts: Duration::from_secs_f64(PHASE_INTERACTIONS / capacity_per_s),
+    let phase = |share, lasts| Phase {
+        lasts,
         sessions_per_s: share * capacity_per_s / pages,
     };
+    let [above, below] = SHARES;
+    let mut phases = vec![
+        phase(above, warm_up.mul_f64(WARM_UP_ABOVE)),
+        phase(below, warm_up.mul_f64(1.0 - WARM_UP_ABOVE)),
+    ];
+    let lasts = Duration::from_secs_f64(PHASE_INTERACTIONS / capacity_per_s);
+    let count = (seconds as f64 / lasts.as_secs_f64()).ceil() as usize;
+    let shares = SHARES.into_iter().cycle().take(count);
+    phases.extend(shares.map(|share| phase(share, lasts)));
     Arrivals::Open {
-        phases: SHARES.map(phase).into(),
+        phases,
         sessions_max: SESSIONS_MAX,
         drain_max: DRAIN_MAX,
     }
 }
 
-/// When an open loop with phases of that length is above capacity before `end_s`, in seconds.
-pub fn overloads_s(phase_s: f64, end_s: f64) -> Vec<(f64, f64)> {
+/// When an open loop with phases of that length is above capacity between `begin_s` and `end_s`, in
+/// seconds.
+pub fn overloads_s(phase_s: f64, begin_s: f64, end_s: f64) -> Vec<(f64, f64)> {
     let cycle_s = phase_s * SHARES.len() as f64;
-    let begins = (0u32..).map(|round| f64::from(round) * cycle_s);
+    let begins = (0u32..).map(|round| begin_s + f64::from(round) * cycle_s);
     let before_end = begins.take_while(|begin| *begin < end_s);
     before_end
         .map(|begin| (begin, (begin + phase_s).min(end_s)))
@@ -216,18 +235,22 @@ mod tests {
             factor: 0.1,
         };
         let load = Load::Alternating;
-        assert!(load.visitors(pace, None).is_err());
-        let visitors = load.visitors(pace, Some(1000.0)).unwrap();
+        assert!(load.visitors(pace, None, 5).is_err());
+        let visitors = load.visitors(pace, Some(1000.0), 5).unwrap();
         let Arrivals::Open { phases, .. } = visitors.arrivals else {
             panic!("{:?}", visitors.arrivals);
         };
         let times = visitors.times;
         let pages = 1.0 + times.session.cut_mean_s() / times.think.cut_mean_s();
         assert!((9.5..10.0).contains(&pages), "{pages}");
-        assert!((phases[0].sessions_per_s * pages - 1300.0).abs() < 1e-6);
-        assert!((phases[1].sessions_per_s * pages - 600.0).abs() < 1e-6);
+        let offered: Vec<f64> = phases
+            .iter()
+            .map(|phase| (phase.sessions_per_s * pages).round())
+            .collect();
+        assert_eq!(offered, [1300.0, 600.0, 1300.0, 600.0, 1300.0]);
+        assert_eq!(phases[0].lasts + phases[1].lasts, load.warm_up());
         assert_eq!(visitors.phase_s, Some(2.0));
-        assert_eq!(overloads_s(10.0, 25.0), [(0.0, 10.0), (20.0, 25.0)]);
+        assert_eq!(overloads_s(10.0, 5.0, 30.0), [(5.0, 15.0), (25.0, 30.0)]);
     }
 
     #[test]

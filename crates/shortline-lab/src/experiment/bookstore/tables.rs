@@ -205,9 +205,10 @@ fn breakdown(set: &Figures<'_>, load: Load) -> Captioned {
     per_type(set, load, caption, |door, interaction| {
         let wait = set.mean(door, load, |run| figures::wait_s(run, interaction));
         let service = set.mean(door, load, |run| figures::service_s(run, interaction));
+        let or_unknown = |mean: Option<f64>| mean.map_or_else(|| "?".to_owned(), time);
         match (wait, service) {
-            (Some(wait), Some(service)) => format!("{} + {}", time(wait), time(service)),
-            _ => "-".into(),
+            (None, None) => "-".into(),
+            (wait, service) => format!("{} + {}", or_unknown(wait), or_unknown(service)),
         }
     })
 }

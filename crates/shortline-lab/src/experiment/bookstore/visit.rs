@@ -61,7 +61,9 @@ impl Visit<'_> {
             .map_err(|error| failed("the bookstore", &error))?;
         let warm_up = run.load.warm_up();
         let lasts = warm_up + Duration::from_secs(run.seconds);
-        let visitors = run.load.visitors(self.pace, self.capacity_per_s)?;
+        let visitors = run
+            .load
+            .visitors(self.pace, self.capacity_per_s, run.seconds)?;
         let half = warm_up + Duration::from_secs(run.seconds) / 2;
         let options = |shop| browser::Options {
             shop,

@@ -119,6 +119,7 @@ fn one_point_has_every_plot_of_a_run() {
         "variance",
         "stretch",
         "connections",
+        "queue",
         "drops",
     ];
     for plot in plots {

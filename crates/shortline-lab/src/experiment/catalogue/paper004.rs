@@ -232,7 +232,7 @@ fn at_100_mbit() -> Experiment {
         "004-100mbit",
         "user equivalents",
         &SERVERS,
-        points(100_000_000, &[250, 1250, 2500, 3250, 3750, 4250, 5000]),
+        points(100_000_000, &[250, 1250, 2500, 3250, 3750, 4250, 4800]),
         vec![
             figure(
                 "004 Fig. 12, 100 Mbit/s",

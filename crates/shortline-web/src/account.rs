@@ -166,6 +166,11 @@ impl Account {
         &self.connection
     }
 
+    /// When the request was complete, on the link's clock.
+    pub fn begun_ns(&self) -> u64 {
+        self.begun_ns
+    }
+
     /// The response's status is decided.
     pub fn set_status(&mut self, status: u16) {
         self.status = status;

@@ -8,7 +8,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::connection::Connection;
 use crate::outgoing::Outgoing;
 use crate::proxy::{self, Received};
-use crate::respond::{Tunnel, respond};
+use crate::respond::{Responding, Tunnel, respond};
 use crate::socket::Rewound;
 use crate::watch::Order;
 
@@ -35,8 +35,6 @@ pub enum After<S> {
     Open(S, Bytes),
 }
 
-type Answer = Pin<Box<dyn Future<Output = io::Result<Response<ScheduledBody>>> + Send>>;
-
 /// Answers requests until the connection closes or has been idle for a while.
 pub async fn serve<S>(connection: &Arc<Connection>, stream: S, before: Bytes) -> After<S>
 where
@@ -47,7 +45,11 @@ where
     let service = service_fn({
         let (connection, after) = (Arc::clone(connection), Arc::clone(&after));
         move |request: Request<Incoming>| {
-            answer(Arc::clone(&connection), Arc::clone(&after), request)
+            let (head, body) = request.into_parts();
+            Answer {
+                responding: respond(&connection, head, Received::Http1(body)),
+                after: Arc::clone(&after),
+            }
         }
     });
     let mut driver = Box::new(
@@ -103,20 +105,25 @@ async fn close<S: AsyncWrite + Unpin>(mut stream: S) {
     let _ = poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await;
 }
 
-fn answer(
-    connection: Arc<Connection>,
+/// The response to one request, as hyper takes it.
+struct Answer {
+    responding: Responding,
     after: Arc<Mutex<Option<Tunnel>>>,
-    request: Request<Incoming>,
-) -> Answer {
-    Box::pin(async move {
-        let (head, body) = request.into_parts();
-        let started = respond(&connection, head, Received::Http1(body)).await?;
-        *after.lock() = started.tunnel;
+}
+
+impl Future for Answer {
+    type Output = io::Result<Response<ScheduledBody>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let started = ready!(Pin::new(&mut self.responding).poll(context))?;
+        if started.tunnel.is_some() {
+            *self.after.lock() = started.tunnel;
+        }
         let mut response = Response::new(ScheduledBody(started.outgoing));
         *response.status_mut() = started.status;
         *response.headers_mut() = started.headers;
-        Ok(response)
-    })
+        Poll::Ready(Ok(response))
+    }
 }
 
 /// A body that yields one frame a grant.

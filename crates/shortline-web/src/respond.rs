@@ -1,14 +1,16 @@
 //! From a request to a response that may start: the site decides what it is, the link decides
 //! when. The same for HTTP/1.1 and HTTP/2.
 
-use std::future::poll_fn;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version};
 use hyper::upgrade::Upgraded;
 use shortline_link::{JobHandle, Length};
 
@@ -59,59 +61,121 @@ struct Decided {
     tunnel: Option<Tunnel>,
 }
 
+/// A request whose response is not decided yet.
+struct Asked {
+    connection: Arc<Connection>,
+    version: Version,
+    method: Method,
+    closes: bool,
+    account: Account,
+}
+
+/// The way of a response up to its first grant: most are decided at once, and need no task of their
+/// own then.
+pub struct Responding {
+    /// What has to be waited for, and for which request.
+    deciding: Option<(Deciding, Asked)>,
+    /// What is decided, and waits for its turn.
+    started: Option<Started>,
+    /// What there is of the request's body: to drop it before the answer is ready would close the
+    /// connection.
+    body: Option<Received>,
+}
+
+type Deciding = Pin<Box<dyn Future<Output = Decided> + Send>>;
+
 /// Decides the response to a request and waits until it may start.
-pub async fn respond(
-    connection: &Arc<Connection>,
-    head: Parts,
-    body: Received,
-) -> io::Result<Started> {
-    let target = target(&head).to_owned();
-    let (version, method) = (head.version, head.method.clone());
-    let mut account = Account::open(
+pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Responding {
+    let account = Account::open(
         connection,
         &RequestFacts {
-            method: &method,
-            target: &target,
-            version,
+            method: &head.method,
+            target: target(&head),
+            version: head.version,
             headers: &head.headers,
         },
     );
-    let closes = asks_to_close(version, &head.headers);
-    let mut decided = decide(connection, head, body, &target).await;
-    if closes && decided.tunnel.is_none() {
-        // hyper would add it later, 19 bytes that the first quantum had no room for: they made a
-        // segment of their own, 80 bytes a response on the link.
-        let close = HeaderValue::from_static("close");
-        decided.headers.insert(header::CONNECTION, close);
+    let decided = decide_now(connection, &head, account.begun_ns());
+    let asked = Asked {
+        connection: Arc::clone(connection),
+        version: head.version,
+        method: head.method.clone(),
+        closes: asks_to_close(head.version, &head.headers),
+        account,
+    };
+    match decided {
+        Some(decided) => Responding {
+            deciding: None,
+            started: Some(asked.begin(decided)),
+            body: Some(body),
+        },
+        None => {
+            let now_ns = asked.account.begun_ns();
+            let deciding = decide(Arc::clone(connection), head, body, now_ns);
+            Responding {
+                deciding: Some((Box::pin(deciding), asked)),
+                started: None,
+                body: None,
+            }
+        }
     }
-    let body_bytes = decided.content.bytes();
-    let framing = framing(connection, version, &decided.headers, body_bytes);
-    let length = body_bytes.map_or(Length::Unknown, |bytes| {
-        Length::Known(bytes + u64::from(framing.head_bytes))
-    });
-    let transport = connection.watch.transport();
-    let submitted = connection.settings.link.submit(transport, length);
-    let job = submitted.unwrap_or_else(|_full| {
-        // Better an answer at once than a wait without end.
-        decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
-        JobHandle::unscheduled()
-    });
-    let Decided {
-        status,
-        headers,
-        content,
-        tunnel,
-    } = decided;
-    account.set_status(status.as_u16());
-    let mut outgoing = Outgoing::new(job, content, framing, account);
-    poll_fn(|context| outgoing.poll_start(context)).await?;
-    outgoing.start();
-    Ok(Started {
-        status,
-        headers,
-        outgoing,
-        tunnel,
-    })
+}
+
+impl Future for Responding {
+    type Output = io::Result<Started>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some((deciding, _)) = &mut self.deciding {
+            let decided = ready!(deciding.as_mut().poll(context));
+            let asked = self.deciding.take().map(|(_, asked)| asked);
+            self.started = asked.map(|asked| asked.begin(decided));
+        }
+        let started = self.started.as_mut();
+        let started = started.expect("invariant: a future is not asked for after its end");
+        ready!(started.outgoing.poll_start(context))?;
+        started.outgoing.start();
+        drop(self.body.take());
+        let started = self.started.take();
+        Poll::Ready(Ok(started.expect("invariant: it was there just now")))
+    }
+}
+
+impl Asked {
+    /// Submits the response to the link.
+    fn begin(self, mut decided: Decided) -> Started {
+        let Self {
+            connection,
+            version,
+            method,
+            closes,
+            mut account,
+        } = self;
+        if closes && decided.tunnel.is_none() {
+            // hyper would add it later, 19 bytes that the first quantum had no room for: they made a
+            // segment of their own, 80 bytes a response on the link.
+            let close = HeaderValue::from_static("close");
+            decided.headers.insert(header::CONNECTION, close);
+        }
+        let body_bytes = decided.content.bytes();
+        let framing = framing(&connection, version, &decided.headers, body_bytes);
+        let length = body_bytes.map_or(Length::Unknown, |bytes| {
+            Length::Known(bytes + u64::from(framing.head_bytes))
+        });
+        let transport = connection.watch.transport();
+        let submitted = connection.settings.link.submit(transport, length);
+        let job = submitted.unwrap_or_else(|_full| {
+            // Better an answer at once than a wait without end.
+            decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
+            JobHandle::unscheduled()
+        });
+        account.set_status(decided.status.as_u16());
+        Started {
+            status: decided.status,
+            headers: decided.headers,
+            outgoing: Outgoing::new(job, decided.content, framing, account),
+            tunnel: decided.tunnel,
+        }
+    }
 }
 
 /// The route that answers a request, if it is none for a file.
@@ -125,16 +189,33 @@ fn target(head: &Parts) -> &str {
         .map_or("*", |path_and_query| path_and_query.as_str())
 }
 
-async fn decide(connection: &Connection, head: Parts, body: Received, target: &str) -> Decided {
-    if !names_one_host(&head) {
-        return bad_request().into();
+/// The answer where neither a backend nor a disk has to be waited for.
+fn decide_now(connection: &Connection, head: &Parts, now_ns: u64) -> Option<Decided> {
+    if !names_one_host(head) {
+        return Some(bad_request().into());
     }
-    let Some(route) = route(connection, &head) else {
-        // `body` is dropped with the answer ready: to drop it before would close the connection.
-        return plan(connection, &head, target).await.into();
+    if route(connection, head).is_some() {
+        return None;
+    }
+    let plan = match &connection.settings.site {
+        Some(site) => site.respond_now(&request_head(head), now_ns)?,
+        None => Plan::text(StatusCode::NOT_FOUND, &head.method),
+    };
+    Some(plan.into())
+}
+
+/// The answer of a backend, or of a file that has to be looked for on the disk.
+async fn decide(connection: Arc<Connection>, head: Parts, body: Received, now_ns: u64) -> Decided {
+    let Some(route) = route(&connection, &head) else {
+        // `body` is dropped with the answer ready; see `State::Waiting`.
+        let plan = match &connection.settings.site {
+            Some(site) => site.respond(&request_head(&head), now_ns).await,
+            None => Plan::text(StatusCode::NOT_FOUND, &head.method),
+        };
+        return plan.into();
     };
     let method = head.method.clone();
-    match proxy::ask(connection, route, head, body).await {
+    match proxy::ask(&connection, route, head, body).await {
         Ok(proxied) => Decided::proxied(proxied, route),
         Err(error) => {
             tracing::debug!("{}: {error}", route.path);
@@ -143,15 +224,11 @@ async fn decide(connection: &Connection, head: Parts, body: Received, target: &s
     }
 }
 
-async fn plan(connection: &Connection, head: &Parts, target: &str) -> Plan {
-    let request = RequestHead {
+fn request_head(head: &Parts) -> RequestHead<'_> {
+    RequestHead {
         method: &head.method,
-        target,
+        target: target(head),
         headers: &head.headers,
-    };
-    match &connection.settings.site {
-        Some(site) => site.respond(&request).await,
-        None => Plan::text(StatusCode::NOT_FOUND, &head.method),
     }
 }
 

@@ -15,7 +15,7 @@ async fn get(site: &Site, target: &str) -> Plan {
         target,
         headers,
     };
-    site.respond(&head).await
+    site.respond(&head, shortline_link::clock::now_ns()).await
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Entry {
     pub(super) identity: Arc<Variant>,
     siblings: Vec<(Coding, Arc<Variant>)>,
-    /// When the file system was last asked, ns since the site was opened.
+    /// When the file system was last asked, on the clock of those who ask.
     checked_ns: AtomicU64,
 }
 

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use super::cache::{BELIEVED_NS, EntryCache};
 use super::encoding::Coding;
@@ -21,7 +21,6 @@ pub(super) struct Lookup {
     options: SiteOptions,
     cache: EntryCache,
     copies: Arc<KernelCopies>,
-    opened_at: Instant,
 }
 
 /// What a path names.
@@ -45,18 +44,16 @@ impl Lookup {
             options,
             cache,
             copies: Arc::new(copies),
-            opened_at: Instant::now(),
         })
     }
 
-    /// What `path` names now, or did at most [`BELIEVED_NS`] ago.
-    pub(super) fn find(&self, path: &SitePath<'_>, wait: Wait) -> Result<Found, OpenError> {
-        let now_ns = u64::try_from(self.opened_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.find_at(now_ns, path, wait)
-    }
-
-    /// `now_ns` counts from when the site was opened.
-    fn find_at(&self, now_ns: u64, path: &SitePath<'_>, wait: Wait) -> Result<Found, OpenError> {
+    /// What `path` names at `now_ns`, or did at most [`BELIEVED_NS`] before.
+    pub(super) fn find(
+        &self,
+        now_ns: u64,
+        path: &SitePath<'_>,
+        wait: Wait,
+    ) -> Result<Found, OpenError> {
         let known = self.cache.get(path.as_str());
         if let Some(entry) = known
             .as_ref()
@@ -217,7 +214,7 @@ mod tests {
         let Ok(Target::Resource { path, .. }) = parse_target("/file") else {
             panic!("a path")
         };
-        let Found::Resource(entry) = lookup.find_at(now_ns, &path, Wait::Allowed)? else {
+        let Found::Resource(entry) = lookup.find(now_ns, &path, Wait::Allowed)? else {
             panic!("a file")
         };
         let file = &entry.identity.file;

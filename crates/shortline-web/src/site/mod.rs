@@ -127,13 +127,14 @@ impl Site {
 
     /// The plan for a request if it can be made without waiting for a disk: always so for what is
     /// cached, mostly so for what the kernel has in memory. `None`: ask [`Site::respond`].
-    pub fn respond_now(&self, head: &RequestHead<'_>) -> Option<Plan> {
-        respond::respond_now(&self.inner, head)
+    /// `now_ns` is the time on any clock that never goes back, the same with each request, in ns.
+    pub fn respond_now(&self, head: &RequestHead<'_>, now_ns: u64) -> Option<Plan> {
+        respond::respond_now(&self.inner, head, now_ns)
     }
 
     /// The plan for a request. Tries [`Site::respond_now`] first; else a thread of tokio's
     /// blocking pool looks the file up.
-    pub async fn respond(&self, head: &RequestHead<'_>) -> Plan {
-        respond::respond(&self.inner, head).await
+    pub async fn respond(&self, head: &RequestHead<'_>, now_ns: u64) -> Plan {
+        respond::respond(&self.inner, head, now_ns).await
     }
 }

@@ -35,14 +35,14 @@ use super::range::{Piece, Ranges, parse_range};
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 /// See [`super::Site::respond`].
-pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>) -> Plan {
-    if let Some(plan) = respond_now(lookup, head) {
+pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns: u64) -> Plan {
+    if let Some(plan) = respond_now(lookup, head, now_ns) {
         return plan;
     }
     let looking = Arc::clone(lookup);
     let target = head.target.to_owned();
     let found = tokio::task::spawn_blocking(move || match parse_target(&target) {
-        Ok(Target::Resource { path, .. }) => looking.find(&path, Wait::Allowed),
+        Ok(Target::Resource { path, .. }) => looking.find(now_ns, &path, Wait::Allowed),
         // Whatever names no path was answered without waiting.
         Ok(Target::Asterisk) | Err(_) => Err(OpenError::Broken),
     });
@@ -55,12 +55,12 @@ pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>) -> Pla
 }
 
 /// See [`super::Site::respond_now`].
-pub(super) fn respond_now(lookup: &Lookup, head: &RequestHead<'_>) -> Option<Plan> {
+pub(super) fn respond_now(lookup: &Lookup, head: &RequestHead<'_>, now_ns: u64) -> Option<Plan> {
     let (path, query) = match accept(head) {
         Ok(accepted) => accepted,
         Err(plan) => return Some(*plan),
     };
-    match lookup.find(&path, Wait::Never) {
+    match lookup.find(now_ns, &path, Wait::Never) {
         Err(OpenError::WouldBlock) => None,
         found => Some(plan_found(found, head, &path, query)),
     }

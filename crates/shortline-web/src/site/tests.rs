@@ -57,7 +57,7 @@ impl Bed {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        runtime.block_on(self.site.respond(&head))
+        runtime.block_on(self.site.respond(&head, shortline_link::clock::now_ns()))
     }
 
     fn get(&self, target: &str) -> Plan {
@@ -488,6 +488,9 @@ fn what_is_in_memory_needs_no_waiting() {
         target: "/file.txt",
         headers: &HeaderMap::new(),
     };
-    let plan = bed.site.respond_now(&head).unwrap();
+    let plan = bed
+        .site
+        .respond_now(&head, shortline_link::clock::now_ns())
+        .unwrap();
     assert_eq!(answer(&plan).1, "0123456789");
 }

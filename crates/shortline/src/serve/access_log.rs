@@ -1,8 +1,9 @@
 //! The access log: one line per response, written by a thread of its own.
 //!
 //! The server hands records to a bounded channel and never waits: when the disk is slower
-//! than the responses, lines are dropped and counted. The file is reopened on request, as
-//! `logrotate` wants it.
+//! than the responses, lines are dropped and counted. Lines gather for a moment before they are
+//! written together, so that a busy server does not wake the thread with every response. The file
+//! is reopened on request, as `logrotate` wants it.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -11,11 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_web::server::{AccessLog, AccessRecord};
 
 use super::combined;
+
+/// How long lines gather after the first of them has come.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// An access log that is being written. Dropping the last handle writes what is left.
 pub struct LogWriter {
@@ -133,7 +138,9 @@ impl LogFile {
             Err(TryRecvError::Empty) => {
                 let flushed = self.out.flush();
                 self.count_if_lost(flushed);
-                messages.recv().ok()
+                let first = messages.recv().ok()?;
+                std::thread::sleep(GATHER);
+                Some(first)
             }
         }
     }

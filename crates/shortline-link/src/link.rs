@@ -43,6 +43,9 @@ const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
 const BANDS_UNSENT_BYTES_MAX: u32 = 8 * 1024;
 /// 0, the system's default and none at all, where the socket's buffer itself is to be full,
 const UNSENT_BYTES_UNMARKED: u32 = 0;
+/// that of 001's Linux 2.0: 32 KiB with the kernel's own overhead, which today's doubles for. Today's grow
+/// to megabytes, so that no write blocks and there is nothing left to order,
+const WRITER_BUFFER_BYTES: usize = 16 * 1024;
 /// else what keeps a fast path busy; more only leaves the processor's cache.
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// The device's counters are read at most this often.
@@ -127,6 +130,9 @@ impl Link {
         // those of later ones do, instead of by itself, 66 bytes on the link.
         socket.set_tcp_quickack(false)?;
         socket.set_priority(self.bands.as_ref().map_or(0, |bands| bands.control))?;
+        if self.config.mode == LinkMode::Writers {
+            socket.set_send_buffer_size(WRITER_BUFFER_BYTES)?;
+        }
         socket.set_tcp_notsent_lowat(unsent_bytes_max)
     }
 

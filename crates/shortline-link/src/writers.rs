@@ -4,7 +4,7 @@
 //! Source: 001 3.1 and 5.4, there N threads (35 as a rule, 1 to 60 tried) that block in `write` of 32
 //! KiB and put what remains of the response back into the queue. What the sockets took is out of
 //! the queue's order, so that more writers, or larger socket buffers, mean less control and more
-//! throughput (001 Figs 5 and 6). Kept for the lab, beside [`crate::slots`], which counts what the
+//! throughput (001 Figs 5 and 6): sockets have a buffer as small as 001's system gave them. Kept for the lab, beside [`crate::slots`], which counts what the
 //! peer has not acknowledged instead.
 //!
 //! Departures: a writer is a count and no thread, and there is one queue for the network where

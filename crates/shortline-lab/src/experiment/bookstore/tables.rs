@@ -38,9 +38,9 @@ pub fn of_database(set: &Figures<'_>) -> Vec<Captioned> {
         tables.push(failures(set, load));
         tables.push(breakdown(set, load));
     }
-    if set.loads().contains(&Load::Alternating) {
-        tables.push(by_type(set, Load::Alternating));
-        tables.push(breakdown(set, Load::Alternating));
+    for load in set.loads().into_iter().filter(|load| load.is_open()) {
+        tables.push(by_type(set, load));
+        tables.push(breakdown(set, load));
     }
     tables.extend(executions(set));
     tables.extend(changes(set));

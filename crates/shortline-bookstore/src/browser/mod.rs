@@ -66,7 +66,9 @@ pub enum Arrival {
     /// A session: its further clicks follow its pages and its thinking.
     Session,
     /// A click, by the visitor in the shop who has thought longest, or by a new one where all wait for
-    /// pages. Visitors go after as many clicks in the mean as they would make by [`Times`].
+    /// pages. Visitors go after as many clicks in the mean as they would make by [`Times`], and come as
+    /// if they had been in the shop for a while: else those that one queue made come would all begin at
+    /// home, and look for best sellers next.
     Click,
 }
 

@@ -155,7 +155,10 @@ async fn open(shared: &Arc<Shared>, each: Arrival, phases: &[Phase], sessions_ma
             Some(visitor) => visitor,
             None => {
                 // A number is used up also by who is turned away, so that the others stay who they are.
-                let session = shared.begin_session();
+                let mut session = shared.begin_session();
+                if each == Arrival::Click {
+                    session.settle();
+                }
                 if shared.present.load(Ordering::Relaxed) >= sessions_max {
                     turned_away += 1;
                     continue;

@@ -11,7 +11,7 @@ use crate::experiment::claim::Want::{AtLeast, AtMost};
 use Measure::{
     AfterChangeOfBest, Converged, DatabaseShare, FinishedGain, HeldAtTwice, LongestRatio, MeanGain,
     MemoryRatio, OfBestFixed, PeakRatio, ProcessesRatio, ServiceRatio, ServiceSpread, Settled,
-    SlowerThanAlone, TypeRatio, WaitGain,
+    SlowerThanAlone, ThroughputRatio, TypeRatio, WaitGain,
 };
 
 /// By database: what 002's times are multiplied by, and the capacity found by `002-capacity` in
@@ -41,6 +41,8 @@ const DATABASE_BROWSERS: [usize; 3] = [20, 40, 80];
 const DATABASE_MOST: usize = 160;
 /// At the peak, about.
 const AT_PEAK: Load = Load::Browsers(90);
+/// Twice that.
+const IN_OVERLOAD: Load = Load::Browsers(APPLICATION_MOST);
 const SHORT_SESSIONS: Load = Load::ShortSessions(90);
 const SLOWED: Load = Load::SlowsDown(APPLICATION_MOST);
 const OTHER_MIX: Load = Load::ChangesMix(APPLICATION_MOST);
@@ -58,8 +60,9 @@ pub fn all() -> Vec<Experiment> {
 fn estimates() -> Experiment {
     let steps = |_| {
         vec![
-            once(Load::Alone, &[Door::None]).times(2),
-            once(AT_PEAK, &[Door::None, Door::FIFO]).times(3),
+            once(Load::Alone, &[Door::None, Door::FIFO]).times(2),
+            once(AT_PEAK, &[Door::None, Door::FIFO, Door::FIFO_OFFLINE]).times(3),
+            once(IN_OVERLOAD, &[Door::FIFO, Door::FIFO_OFFLINE]).times(3),
         ]
     };
     let figures = vec![
@@ -94,7 +97,11 @@ fn estimates() -> Experiment {
         shown(
             "002 Fig. 6",
             "with estimates taken alone the gate is unstable at high load, with those learnt online it is not",
-            Vec::new(),
+            vec![
+                Check::new(ThroughputRatio, AtMost(0.97), "degrades")
+                    .of(Door::FIFO_OFFLINE, Door::FIFO)
+                    .at(IN_OVERLOAD),
+            ],
         ),
     ];
     bookstore("002-estimates", Locking::Application, steps, figures)

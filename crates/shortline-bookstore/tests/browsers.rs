@@ -7,7 +7,7 @@ mod bench;
 use std::time::Duration;
 
 use bench::{Bench, SCALE, for_each_database};
-use shortline_bookstore::browser::{self, Arrivals, Mix, Options, Phase, Summary, Times};
+use shortline_bookstore::browser::{self, Arrival, Arrivals, Mix, Options, Phase, Summary, Times};
 use shortline_bookstore::{Interaction, Locking};
 
 #[test]
@@ -51,16 +51,7 @@ fn an_open_loop_is_drained_and_repeats() {
         };
         let run = async || {
             browser::run(Options {
-                arrivals: Arrivals::Open {
-                    phases: [6.0, 2.0]
-                        .map(|sessions_per_s| Phase {
-                            lasts: Duration::from_millis(500),
-                            sessions_per_s,
-                        })
-                        .into(),
-                    sessions_max: 100,
-                    drain_max: Duration::from_secs(60),
-                },
+                arrivals: open(Arrival::Session, [6.0, 2.0]),
                 pictures: true,
                 ..options(&bench, Mix::Browsing)
             })
@@ -74,6 +65,41 @@ fn an_open_loop_is_drained_and_repeats() {
         // Each session makes as many clicks, whatever came of them.
         assert_eq!(one.records.len(), other.records.len());
     });
+}
+
+#[test]
+fn clicks_of_an_open_loop_come_by_themselves_and_visitors_stay() {
+    for_each_database(async |kind| {
+        let Some(bench) = Bench::open(kind, Locking::Application).await else {
+            return;
+        };
+        let results = browser::run(Options {
+            arrivals: open(Arrival::Click, [60.0, 20.0]),
+            ..options(&bench, Mix::Shopping)
+        })
+        .await;
+        let failed = results.records.iter().find(|one| one.failure.is_some());
+        assert!(failed.is_none(), "{failed:?}");
+        assert_eq!(results.turned_away, 0);
+        // 40 a second in the mean for 3 s, by visitors who make many each.
+        let (clicks, visitors) = (results.records.len(), results.sessions as usize);
+        assert!((70..190).contains(&clicks), "{clicks}");
+        assert!(visitors * 3 < clicks, "{visitors} of {clicks}");
+    });
+}
+
+fn open(each: Arrival, rates_per_s: [f64; 2]) -> Arrivals {
+    Arrivals::Open {
+        each,
+        phases: rates_per_s
+            .map(|per_s| Phase {
+                lasts: Duration::from_millis(500),
+                per_s,
+            })
+            .into(),
+        sessions_max: 100,
+        drain_max: Duration::from_secs(60),
+    }
 }
 
 fn options(bench: &Bench, mix: Mix) -> Options {

@@ -8,11 +8,16 @@
 //! | loop | visitors | what ends a session |
 //! |---|---|---|
 //! | closed (002) | so many; whose session ends begins another | the clock |
-//! | open | sessions begin as a Poisson process, at rates that alternate | its thinking times add up |
+//! | open, by session | sessions begin as a Poisson process, at rates that alternate | its thinking times add up |
+//! | open, by click | clicks come as one; each is made by who has thought longest | so many clicks in the mean |
 //!
-//! In the open loop a session makes the same clicks however slow the shop is, so that the load that
-//! is offered does not depend on who serves it; and the run goes on until all have their last page.
-//! 002 has only the closed one, where a slow shop is asked for less.
+//! In both open loops the run goes on until all have their last page. A session makes the same clicks
+//! however slow the shop is, but later where each page is late: its delays hold back its own load, so
+//! that the queue of a slow shop is short and the load that it is offered lasts longer (Schroeder,
+//! Wierman and Harchol-Balter, Open versus closed: a cautionary tale, NSDI 2006: partly open). Clicks
+//! that come by themselves are what is left of that when there are many visitors who think for much
+//! longer than pages take: then the load depends on nobody's order. 002 has only the closed loop, where
+//! a slow shop is asked for less.
 
 mod client;
 mod mix;
@@ -42,8 +47,10 @@ pub enum Arrivals {
         /// How many.
         browsers: usize,
     },
-    /// Sessions that begin by themselves.
+    /// What comes by itself, whatever became of the earlier.
     Open {
+        /// What that is.
+        each: Arrival,
         /// Rates that follow each other, over and over.
         phases: Vec<Phase>,
         /// More sessions at once than this are not begun, and counted.
@@ -53,13 +60,25 @@ pub enum Arrivals {
     },
 }
 
+/// What comes by itself in an open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A session: its further clicks follow its pages and its thinking.
+    Session,
+    /// A click, by the visitor in the shop who has thought longest, or by a new one where all wait for
+    /// pages. Visitors go after as many clicks in the mean as they would make by [`Times`], and come as
+    /// if they had been in the shop for a while: else those that one queue made come would all begin at
+    /// home, and look for best sellers next.
+    Click,
+}
+
 /// A time of steady load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Phase {
     /// How long.
     pub lasts: Duration,
-    /// Sessions that begin, per second.
-    pub sessions_per_s: f64,
+    /// How many come, per second.
+    pub per_s: f64,
 }
 
 /// A run.

@@ -1,5 +1,6 @@
 //! The loops: visitors come, click, think and go.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::client::{Client, Progress};
 use super::session::{Click, Session};
-use super::{Arrivals, Mix, Options, Phase, Results};
+use super::{Arrival, Arrivals, Mix, Options, Phase, Results};
 
 /// Records of a run at most: above it the run ends.
 const RECORDS_MAX: usize = 20_000_000;
@@ -29,6 +30,7 @@ pub async fn run(options: Options) -> Results {
         records: Mutex::new(Vec::new()),
         sessions: AtomicU64::new(0),
         present: AtomicUsize::new(0),
+        thinking: Mutex::new(VecDeque::new()),
         options,
     });
     let turned_away = match &shared.options.arrivals {
@@ -37,10 +39,11 @@ pub async fn run(options: Options) -> Results {
             0
         }
         Arrivals::Open {
+            each,
             phases,
             sessions_max,
             ..
-        } => open(&shared, phases, *sessions_max).await,
+        } => open(&shared, *each, phases, *sessions_max).await,
     };
     let took = shared.begin.elapsed();
     Results {
@@ -58,7 +61,15 @@ struct Shared {
     records: Mutex<Vec<RequestRecord>>,
     sessions: AtomicU64,
     present: AtomicUsize,
+    /// Visitors of the open loop by click who have their page, the one who has had it longest first.
+    thinking: Mutex<VecDeque<Visitor>>,
     options: Options,
+}
+
+/// One who clicks when told to.
+struct Visitor {
+    client: Client,
+    session: Session,
 }
 
 impl Shared {
@@ -125,9 +136,9 @@ async fn browser(shared: Arc<Shared>) {
     }
 }
 
-/// Begins sessions until the time for arrivals is over, then waits for the last; says how many could
-/// not begin.
-async fn open(shared: &Arc<Shared>, phases: &[Phase], sessions_max: usize) -> u64 {
+/// Lets visitors come until the time for arrivals is over, then waits for the last; says how many could
+/// not come.
+async fn open(shared: &Arc<Shared>, each: Arrival, phases: &[Phase], sessions_max: usize) -> u64 {
     let mut rng = ChaCha8Rng::seed_from_u64(shared.options.seed);
     rng.set_stream(ARRIVALS_STREAM);
     let mut all = JoinSet::new();
@@ -135,27 +146,43 @@ async fn open(shared: &Arc<Shared>, phases: &[Phase], sessions_max: usize) -> u6
     for at in arrivals(phases, shared.options.lasts, &mut rng) {
         let at = shared.begin + at;
         sleep_until(at).await;
-        // A number is used up also by who is turned away, so that the others stay who they are.
-        let session = shared.begin_session();
-        if shared.present.fetch_add(1, Ordering::Relaxed) >= sessions_max {
-            shared.present.fetch_sub(1, Ordering::Relaxed);
-            turned_away += 1;
-            continue;
-        }
-        all.spawn(guest(Arc::clone(shared), session, at));
         while all.try_join_next().is_some() {}
+        let waits = match each {
+            Arrival::Session => None,
+            Arrival::Click => shared.thinking.lock().pop_front(),
+        };
+        let visitor = match waits {
+            Some(visitor) => visitor,
+            None => {
+                // A number is used up also by who is turned away, so that the others stay who they are.
+                let mut session = shared.begin_session();
+                if each == Arrival::Click {
+                    session.settle();
+                }
+                if shared.present.load(Ordering::Relaxed) >= sessions_max {
+                    turned_away += 1;
+                    continue;
+                }
+                shared.present.fetch_add(1, Ordering::Relaxed);
+                let client = shared.client();
+                Visitor { client, session }
+            }
+        };
+        match each {
+            Arrival::Session => all.spawn(guest(Arc::clone(shared), visitor, at)),
+            Arrival::Click => all.spawn(one_click(Arc::clone(shared), visitor, at)),
+        };
     }
     while all.join_next().await.is_some() {}
     turned_away
 }
 
 /// One session of the open loop.
-async fn guest(shared: Arc<Shared>, mut session: Session, mut at: Instant) {
+async fn guest(shared: Arc<Shared>, mut visitor: Visitor, mut at: Instant) {
     let times = shared.options.times;
-    let mut left = times.session.draw(session.rng());
-    let mut client = shared.client();
-    while click(&shared, &mut client, &mut session, at).await {
-        let think = times.think.draw(session.rng());
+    let mut left = times.session.draw(visitor.session.rng());
+    while click(&shared, &mut visitor.client, &mut visitor.session, at).await {
+        let think = times.think.draw(visitor.session.rng());
         if think >= left {
             break;
         }
@@ -163,6 +190,17 @@ async fn guest(shared: Arc<Shared>, mut session: Session, mut at: Instant) {
         at = Instant::now() + think;
     }
     shared.present.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// One click of the open loop, after which the visitor thinks or goes.
+async fn one_click(shared: Arc<Shared>, mut visitor: Visitor, at: Instant) {
+    let stays = click(&shared, &mut visitor.client, &mut visitor.session, at).await;
+    let goes = 1.0 / shared.options.times.clicks_mean();
+    if stays && !visitor.session.rng().random_bool(goes) {
+        shared.thinking.lock().push_back(visitor);
+    } else {
+        shared.present.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The times of arrival in a Poisson process whose rate follows `phases`, over and over, before
@@ -174,7 +212,7 @@ fn arrivals(
 ) -> impl Iterator<Item = Duration> {
     let expected: f64 = phases
         .iter()
-        .map(|phase| phase.sessions_per_s * phase.lasts.as_secs_f64())
+        .map(|phase| phase.per_s * phase.lasts.as_secs_f64())
         .sum();
     let mut times = Vec::new();
     let mut now = 0.0;
@@ -183,12 +221,12 @@ fn arrivals(
     let rounds = phases.iter().cycle().take_while(|_| expected > 0.0);
     for phase in rounds {
         let end = now + phase.lasts.as_secs_f64();
-        while gap <= (end - now) * phase.sessions_per_s {
-            now += gap / phase.sessions_per_s;
+        while gap <= (end - now) * phase.per_s {
+            now += gap / phase.per_s;
             gap = exponential(rng);
             times.push(Duration::from_secs_f64(now));
         }
-        gap -= (end - now) * phase.sessions_per_s;
+        gap -= (end - now) * phase.per_s;
         now = end;
         if now >= lasts.as_secs_f64() {
             break;
@@ -257,10 +295,10 @@ fn record(
 mod tests {
     use super::*;
 
-    fn phase(seconds: u64, sessions_per_s: f64) -> Phase {
+    fn phase(seconds: u64, per_s: f64) -> Phase {
         Phase {
             lasts: Duration::from_secs(seconds),
-            sessions_per_s,
+            per_s,
         }
     }
 

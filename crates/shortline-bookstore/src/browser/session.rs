@@ -20,6 +20,8 @@ use crate::words::{
 
 /// How likely a visitor is a customer already.
 const COMES_BACK: f64 = 0.8;
+/// After so many pages it makes no difference that a visitor began at home.
+const SETTLED_PAGES: usize = 30;
 /// How likely an order goes to another address than the customer's.
 const SHIPS_ELSEWHERE: f64 = 0.05;
 
@@ -64,6 +66,25 @@ impl Session {
             item: None,
             reading: Reading::default(),
         }
+    }
+
+    /// Puts the visitor where one is who has been in the shop for a while, without asking for any page; not
+    /// on the way from a cart to its order, for there is none.
+    pub fn settle(&mut self) {
+        let mut page = Interaction::Home;
+        for pages in 0.. {
+            page = self.mix.next(page, &mut self.rng);
+            let has_cart = matches!(
+                page,
+                Interaction::ShoppingCart
+                    | Interaction::CustomerRegistration
+                    | Interaction::BuyRequest
+            );
+            if pages >= SETTLED_PAGES && !has_cart {
+                break;
+            }
+        }
+        self.page = Some(page);
     }
 
     /// The random numbers, for times.
@@ -284,6 +305,18 @@ mod tests {
                 click
             })
             .collect()
+    }
+
+    #[test]
+    fn who_has_settled_clicks_as_the_mix_has_it() {
+        let visitors = 4000;
+        let best_sellers = (0..visitors).filter(|number| {
+            let mut session = Session::new(3, *number, Mix::Shopping, SCALE);
+            session.settle();
+            session.click().interaction == Interaction::BestSellers
+        });
+        let share = best_sellers.count() as f64 / visitors as f64;
+        assert!((0.035..0.075).contains(&share), "{share}");
     }
 
     #[test]

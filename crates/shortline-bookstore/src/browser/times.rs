@@ -77,6 +77,16 @@ impl Times {
             session: self.session.scaled(factor),
         }
     }
+
+    /// How many clicks a session has in the mean if pages take no time: the first, and one after each
+    /// thinking time that ends before the session does; at least one.
+    pub fn clicks_mean(&self) -> f64 {
+        let think_s = self.think.cut_mean_s();
+        if think_s == 0.0 {
+            return f64::INFINITY;
+        }
+        1.0 + self.session.cut_mean_s() / think_s
+    }
 }
 
 #[cfg(test)]
@@ -103,5 +113,11 @@ mod tests {
         let times = Times::APPLICATION_LOCKING.scaled(0.1);
         assert_eq!(times.think.mean, Duration::from_millis(700));
         assert_eq!(times.session.max, Duration::from_secs(360));
+    }
+
+    #[test]
+    fn a_session_of_the_paper_has_128_clicks() {
+        let clicks = Times::APPLICATION_LOCKING.scaled(0.05).clicks_mean();
+        assert!((126.0..129.0).contains(&clicks), "{clicks}");
     }
 }

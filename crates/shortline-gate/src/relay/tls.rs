@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -37,13 +38,19 @@ pub enum TlsError {
     Setup(#[from] rustls::Error),
 }
 
-/// TLS towards clients.
+/// TLS towards clients. Clones share the certificate, also one that comes later.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
-    config: Arc<ServerConfig>,
-    leaf: CertificateDer<'static>,
+    shown: Arc<RwLock<Shown>>,
     /// Whether clients without TLS are turned away.
     pub is_required: bool,
+}
+
+/// What new handshakes get.
+#[derive(Clone, Debug)]
+struct Shown {
+    config: Arc<ServerConfig>,
+    leaf: CertificateDer<'static>,
 }
 
 impl ClientTls {
@@ -69,11 +76,18 @@ impl ClientTls {
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        let config = Arc::new(config);
         Ok(Self {
-            config: Arc::new(config),
-            leaf,
+            shown: Arc::new(RwLock::new(Shown { config, leaf })),
             is_required,
         })
+    }
+
+    /// New handshakes of this and all its clones get the certificate of `other`; those under way keep
+    /// theirs.
+    pub fn replace(&self, other: &Self) {
+        let shown = other.shown.read().clone();
+        *self.shown.write() = shown;
     }
 
     /// The client's side of the handshake is about to come.
@@ -81,15 +95,15 @@ impl ClientTls {
     /// # Errors
     /// What rustls says of the handshake.
     pub async fn accept(&self, socket: TcpStream) -> io::Result<Stream> {
-        let accepted = TlsAcceptor::from(Arc::clone(&self.config))
-            .accept(socket)
-            .await?;
+        let config = Arc::clone(&self.shown.read().config);
+        let accepted = TlsAcceptor::from(config).accept(socket).await?;
         Ok(Stream::Tls(Box::new(accepted.into())))
     }
 
-    /// Whether clients see this very certificate.
+    /// Whether clients see this very certificate. One who shook hands just before it was exchanged saw
+    /// another, and would fail at a channel binding rather than be let in wrongly.
     pub fn shows(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.leaf == *certificate
+        self.shown.read().leaf == *certificate
     }
 }
 

@@ -34,6 +34,9 @@ pub struct AdmissionConfig {
     pub trial_ns: NonZeroU64,
     /// Everything starts at once; what would have waited is only counted.
     pub dry_run: bool,
+    /// Estimates that were kept from before stay as they are (002, 5.1: unstable under high load); of
+    /// other types they are learnt.
+    pub estimates_fixed: bool,
 }
 
 impl Default for AdmissionConfig {
@@ -51,6 +54,7 @@ impl Default for AdmissionConfig {
             stall_ns: NonZeroU64::new(10_000_000_000),
             trial_ns: NonZeroU64::MIN.saturating_add(4_999_999_999),
             dry_run: false,
+            estimates_fixed: false,
         }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Kind {
     pub(super) used: bool,
     /// Service times in the unit of [`super::slowdown`].
     pub(super) window: Window,
+    /// Whether the estimate stays as it is.
+    pub(super) is_fixed: bool,
     /// The estimate in that unit; 0 before the first request came.
     pub(super) estimate_ns: u64,
     /// What keeps the scale where estimates are divided by the slowdown.
@@ -49,6 +51,7 @@ impl Kind {
             generation,
             used: false,
             window: Window::default(),
+            is_fixed: false,
             estimate_ns: 0,
             anchor: Anchor::default(),
             unknown_since_ns: None,

@@ -326,7 +326,7 @@ impl Admission {
         let Some(capacity_ns) = self.control.limit_ns() else {
             return true;
         };
-        self.active == 0 || self.load_ns.saturating_add(load_ns) <= capacity_ns
+        self.active < self.control.free() || self.load_ns.saturating_add(load_ns) <= capacity_ns
     }
 
     fn stalled_since(&self, now_ns: u64) -> bool {

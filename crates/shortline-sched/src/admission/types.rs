@@ -78,6 +78,8 @@ pub(super) struct Types {
     held_max: usize,
     hand: usize,
     estimator: Estimator,
+    /// Whether what is restored stays.
+    estimates_fixed: bool,
     service_ns_prior: u64,
     /// The last requests of all types, in the unit of [`Slowdown`].
     all: Window,
@@ -92,6 +94,7 @@ impl Types {
             held_max: types_held(config.types_max).get(),
             hand: 0,
             estimator: config.estimator,
+            estimates_fixed: config.estimates_fixed,
             service_ns_prior: config.service_ns_prior.clamp(1, SERVICE_NS_MAX),
             all: Window::default(),
             slowdown: Slowdown::new(config.capacity == Capacity::Auto),
@@ -174,7 +177,8 @@ impl Types {
     /// A request ended; whose estimates that changed.
     pub(super) fn end(&mut self, kind: usize, service_ns: u64, outcome: Outcome) -> Learnt {
         let longer = service_ns > self.service_ns(kind);
-        if self.kinds[kind].end(longer, outcome) {
+        let teaches = self.kinds[kind].end(longer, outcome);
+        if teaches && !self.kinds[kind].is_fixed {
             self.learn(kind, service_ns)
         } else {
             Learnt::Nothing
@@ -240,6 +244,7 @@ impl Types {
             self.add_sample(kind, sample_ns);
         }
         if kept.requests > 0 {
+            self.kinds[kind].is_fixed = self.estimates_fixed;
             let load_ns = kept.service_ns.clamp(1, SERVICE_NS_MAX);
             self.kinds[kind].anchor.load_ns = Some(load_ns as f64);
         }

@@ -39,7 +39,7 @@ Examples:
   shortline gate postgres --config /etc/shortline.toml --admin 127.0.0.1:9181
 
 Times read 500ms or 2s, sizes 64KiB or 2MB. docs/gate.md tells what each option does.
-SIGHUP reads again what tells the types of requests, and the certificate of gate http; SIGTERM lets
+SIGHUP reads again what tells the types of requests, and the certificate; SIGTERM lets
 transactions finish, a second one stops at once.";
 
 /// What the backend speaks.

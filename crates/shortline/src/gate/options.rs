@@ -103,6 +103,10 @@ pub struct GateOptions {
     /// Keep what was learnt in this file, over restarts
     #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
     pub estimates: Option<PathBuf>,
+    /// Take the estimates of that file as they are: what has run since changes none of them, and the
+    /// file is not written [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Types of requests")]
+    pub estimates_fixed: Option<bool>,
     /// Rules that name types, the first that matches (`[[gate.rule]]` of the file only)
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
@@ -231,6 +235,7 @@ overlay!(GateOptions {
     types_max,
     estimator,
     estimates,
+    estimates_fixed,
     rule,
     admin,
     admin_connections_max,

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use rustls::sign::CertifiedKey;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::mysql::{self, MysqlConfig};
@@ -27,27 +28,41 @@ pub type Relays = JoinSet<Result<(), CommandError>>;
 
 /// What takes clients' connections, by what they speak.
 pub enum Front {
-    /// A relay an address; the registry counts their connections.
-    Postgres(Arc<Registry>),
+    /// A relay an address.
+    Postgres(Relayed),
     /// The same.
-    Mysql(Arc<Registry>),
+    Mysql(Relayed),
     /// A web server at all of them.
     Http(HttpFront),
+}
+
+/// What the relays of a database share.
+pub struct Relayed {
+    /// Counts their connections.
+    registry: Arc<Registry>,
+    /// TLS towards clients.
+    tls: Option<ClientTls>,
+}
+
+/// A certificate that was read again.
+pub enum Reread {
+    Relayed(Option<ClientTls>),
+    Http(Option<CertifiedKey>),
 }
 
 impl Front {
     /// Not listening yet. Call inside a runtime.
     ///
     /// # Errors
-    /// [`CommandError`]: what [`HttpFront::new`] says.
+    /// [`CommandError`]: a certificate that cannot be had, or what [`HttpFront::new`] says.
     pub fn new(
         settings: &Settings,
         classifier: &Classifier,
         gate: &Gate,
     ) -> Result<Self, CommandError> {
         Ok(match settings.kind {
-            Kind::Postgres => Self::Postgres(Arc::default()),
-            Kind::Mysql => Self::Mysql(Arc::default()),
+            Kind::Postgres => Self::Postgres(Relayed::new(settings)?),
+            Kind::Mysql => Self::Mysql(Relayed::new(settings)?),
             Kind::Http => Self::Http(HttpFront::new(settings, classifier, gate)?),
         })
     }
@@ -55,12 +70,46 @@ impl Front {
     /// Counts the connections from now on.
     pub fn connections(&self) -> Box<dyn Fn() -> Connections + Send + Sync> {
         match self {
-            Self::Postgres(registry) | Self::Mysql(registry) => {
-                let registry = Arc::clone(registry);
+            Self::Postgres(relayed) | Self::Mysql(relayed) => {
+                let registry = Arc::clone(&relayed.registry);
                 Box::new(move || registry.counts().into())
             }
             Self::Http(front) => Box::new(front.connections()),
         }
+    }
+
+    /// Reads the certificate again, for a new handshake to get it once [`Self::exchange`] is told.
+    ///
+    /// # Errors
+    /// [`CommandError`]: what is wrong with it.
+    pub fn read_certificate(&self, settings: &Settings) -> Result<Reread, CommandError> {
+        Ok(match self {
+            Self::Postgres(_) | Self::Mysql(_) => Reread::Relayed(client_tls(settings)?),
+            Self::Http(front) => Reread::Http(front.read_certificate(settings)?),
+        })
+    }
+
+    /// New handshakes get this certificate from now on.
+    pub fn exchange(&self, certificate: Reread) {
+        match (self, certificate) {
+            (Self::Http(front), Reread::Http(key)) => front.exchange(key),
+            (Self::Postgres(relayed) | Self::Mysql(relayed), Reread::Relayed(Some(tls))) => {
+                if let Some(shown) = &relayed.tls {
+                    shown.replace(&tls);
+                }
+            }
+            // None was read: there is none, and a reload adds none.
+            _ => {}
+        }
+    }
+}
+
+impl Relayed {
+    fn new(settings: &Settings) -> Result<Self, CommandError> {
+        Ok(Self {
+            registry: Arc::default(),
+            tls: client_tls(settings)?,
+        })
     }
 }
 
@@ -93,14 +142,14 @@ impl Starting<'_> {
                 self.spawn(relays, front.run(sockets, self.until_ending()));
                 Ok(())
             }
-            Front::Postgres(registry) => {
-                let config = self.postgres(registry)?;
+            Front::Postgres(relayed) => {
+                let config = self.postgres(relayed)?;
                 self.spawn_each(sockets, relays, |listener, ending| {
                     postgres::run(listener, config.clone(), gate(), ending)
                 })
             }
-            Front::Mysql(registry) => {
-                let config = self.mysql(registry)?;
+            Front::Mysql(relayed) => {
+                let config = self.mysql(relayed)?;
                 self.spawn_each(sockets, relays, |listener, ending| {
                     mysql::run(listener, config.clone(), gate(), ending)
                 })
@@ -155,29 +204,29 @@ impl Starting<'_> {
         })
     }
 
-    fn postgres(&self, registry: &Arc<Registry>) -> Result<PostgresConfig, CommandError> {
+    fn postgres(&self, relayed: &Relayed) -> Result<PostgresConfig, CommandError> {
         let settings = self.settings;
         Ok(PostgresConfig {
             upstream: one_upstream(settings)?,
             upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
-            client_tls: client_tls(settings, &[postgres::ALPN]).map_err(CommandError::failure)?,
+            client_tls: relayed.tls.clone(),
             limits: settings.limits.clone(),
             classify: self.classify(),
             notice_after: settings.gate.slow_wait,
             admin: self.admin_database(),
-            registry: Arc::clone(registry),
+            registry: Arc::clone(&relayed.registry),
         })
     }
 
-    fn mysql(&self, registry: &Arc<Registry>) -> Result<MysqlConfig, CommandError> {
+    fn mysql(&self, relayed: &Relayed) -> Result<MysqlConfig, CommandError> {
         let settings = self.settings;
         Ok(MysqlConfig {
             upstream: one_upstream(settings)?,
             upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
-            client_tls: client_tls(settings, &[]).map_err(CommandError::failure)?,
+            client_tls: relayed.tls.clone(),
             limits: settings.limits.clone(),
             classify: self.classify(),
-            registry: Arc::clone(registry),
+            registry: Arc::clone(&relayed.registry),
         })
     }
 
@@ -251,9 +300,15 @@ fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
     }
 }
 
-fn client_tls(settings: &Settings, alpn: &[&[u8]]) -> Result<Option<ClientTls>, TlsError> {
+/// The certificate towards clients of a database, if there is one.
+fn client_tls(settings: &Settings) -> Result<Option<ClientTls>, CommandError> {
+    let alpn: &[&[u8]] = match settings.kind {
+        Kind::Postgres => &[postgres::ALPN],
+        Kind::Mysql | Kind::Http => &[],
+    };
     let files = settings.client_tls.as_ref();
     files
         .map(|files| ClientTls::load(&files.cert, &files.key, alpn, settings.is_tls_required))
         .transpose()
+        .map_err(CommandError::failure)
 }

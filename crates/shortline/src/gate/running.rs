@@ -1,8 +1,8 @@
 //! A running gate: started, told by signals, ended.
 //!
-//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, and
-//! of `gate http` the certificate, or keeps everything as it is and says why. All else changes at a restart: a change of it is refused
-//! rather than passed over in silence.
+//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, and the
+//! certificate, or keeps everything as it is and says why. All else changes at a restart: a change of it
+//! is refused rather than passed over in silence.
 
 use sd_notify::NotifyState;
 use shortline_gate::Gate;
@@ -73,7 +73,9 @@ impl Running {
         let gate = Gate::new(settings.gate.clone());
         let keeper = settings.estimates.as_deref();
         let keeper = keeper.map(|path| Keeper::open(path, settings.kind.name(), &gate));
-        let keeper = keeper.transpose()?;
+        // Estimates that stay as they are are not written, so that the file stays, too.
+        let learns = !settings.gate.admission.estimates_fixed;
+        let keeper = keeper.transpose()?.filter(|_| learns);
         let front = Front::new(&settings, &classifier, &gate)?;
         let mut running = Self {
             view: View::new(gate.clone(), front.connections(), &settings),
@@ -113,16 +115,11 @@ impl Running {
     fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
-        let http = match &self.front {
-            Front::Http(front) => Some((front, front.read_certificate(&settings)?)),
-            Front::Postgres(_) | Front::Mysql(_) => None,
-        };
+        let certificate = self.front.read_certificate(&settings)?;
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
-        if let Some((front, key)) = http {
-            front.exchange(key);
-        }
+        self.front.exchange(certificate);
         self.settings = settings;
         Ok(())
     }

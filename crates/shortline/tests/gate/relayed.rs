@@ -88,6 +88,45 @@ fn what_is_above_the_capacity_waits_and_is_let_in() {
 }
 
 #[test]
+fn the_certificate_is_read_again() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let write = |trusted: &str| {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(path("a.crt"), made.cert.pem()).unwrap();
+        std::fs::write(path("a.key"), made.signing_key.serialize_pem()).unwrap();
+        std::fs::write(path(trusted), made.cert.pem()).unwrap();
+    };
+    write("old.crt");
+    let (cert, key) = (path("a.crt"), path("a.key"));
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let mut server = gate(&postgres, &["--tls-cert", cert, "--tls-key", key]);
+    let port = server.address().port();
+    let is_shown = |trusted: &str| {
+        let asked = postgres
+            .psql_command(port, "postgres", &["select 1"])
+            .env("PGSSLMODE", "verify-ca")
+            .env("PGSSLROOTCERT", path(trusted))
+            .output()
+            .unwrap();
+        asked.status.success()
+    };
+    assert!(is_shown("old.crt"));
+    write("new.crt");
+    server.signal(Signal::HUP);
+    server.line_with("reloaded");
+    assert!(is_shown("new.crt") && !is_shown("old.crt"));
+    std::fs::write(path("a.key"), "nonsense").unwrap();
+    server.signal(Signal::HUP);
+    let line = server.line_with("not reloaded");
+    assert!(line.contains("a.key"), "{line}");
+    assert!(is_shown("new.crt"));
+}
+
+#[test]
 fn rules_are_read_again_and_a_wrong_file_changes_nothing() {
     let Some(postgres) = Postgres::start() else {
         return;

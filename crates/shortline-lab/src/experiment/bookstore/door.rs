@@ -1,11 +1,16 @@
-//! What is before the database: nothing, or the gate with one of 002's orders (3.2) and a capacity.
+//! What is before the database: nothing, or the gate with one of 002's orders (3.2) and a capacity; its
+//! estimates are learnt online, or were taken beforehand (002, Fig. 6).
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::LabError;
+
+/// What a name ends with, before the capacity, if estimates were taken beforehand.
+const OFFLINE: &str = "-offline";
 
 /// What the application's connections lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +23,8 @@ pub enum Door {
         order: Order,
         /// How much may run at once.
         capacity: Capacity,
+        /// Where estimates come from.
+        estimates: Estimates,
     },
 }
 
@@ -44,6 +51,15 @@ pub enum Capacity {
     Fixed(u32),
 }
 
+/// Where the gate's estimates come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Estimates {
+    /// From what has run (002, 3.1).
+    Online,
+    /// From a run with one visitor, and they stay as they are.
+    Offline,
+}
+
 impl Door {
     /// The gate, first in, first out.
     pub const FIFO: Self = Self::calibrated(Order::Fifo);
@@ -53,6 +69,13 @@ impl Door {
     pub const FIFO_AUTO: Self = Self::FIFO.at(Capacity::Auto);
     /// The gate as it is without flags.
     pub const SJF_AUTO: Self = Self::SJF.at(Capacity::Auto);
+
+    /// The gate, first in, first out, with estimates taken alone (002, Fig. 6).
+    pub const FIFO_OFFLINE: Self = Self::Gate {
+        order: Order::Fifo,
+        capacity: Capacity::Calibrated,
+        estimates: Estimates::Offline,
+    };
 
     /// The gate with 002's bound of waiting.
     pub const fn aging(bound: u32) -> Self {
@@ -64,7 +87,13 @@ impl Door {
     pub const fn at(self, capacity: Capacity) -> Self {
         match self {
             Self::None => Self::None,
-            Self::Gate { order, .. } => Self::Gate { order, capacity },
+            Self::Gate {
+                order, estimates, ..
+            } => Self::Gate {
+                order,
+                capacity,
+                estimates,
+            },
         }
     }
 
@@ -72,13 +101,24 @@ impl Door {
         Self::Gate {
             order,
             capacity: Capacity::Calibrated,
+            estimates: Estimates::Online,
         }
     }
 
     /// The gate's flags, if there is one; the capacity found for the database in milliseconds of
-    /// estimated service.
-    pub fn gate_flags(self, calibrated_ms: u32) -> Option<Vec<String>> {
-        let Self::Gate { order, capacity } = self else {
+    /// estimated service, and the file of estimates taken alone, which is written where they are taken.
+    pub fn gate_flags(
+        self,
+        calibrated_ms: u32,
+        taken_alone: &Path,
+        takes_them: bool,
+    ) -> Option<Vec<String>> {
+        let Self::Gate {
+            order,
+            capacity,
+            estimates,
+        } = self
+        else {
             return None;
         };
         let capacity = match capacity {
@@ -96,7 +136,25 @@ impl Door {
         if let Order::Aging(bound) = order {
             flags.extend(["--aging".to_owned(), bound.to_string()]);
         }
+        let is_offline = estimates == Estimates::Offline;
+        if is_offline || takes_them {
+            flags.extend(["--estimates".to_owned(), taken_alone.display().to_string()]);
+        }
+        if is_offline {
+            flags.push("--estimates-fixed".to_owned());
+        }
         Some(flags)
+    }
+
+    /// Whether its estimates were taken beforehand.
+    pub fn is_offline(self) -> bool {
+        matches!(
+            self,
+            Self::Gate {
+                estimates: Estimates::Offline,
+                ..
+            }
+        )
     }
 
     /// The capacity, if it is a certain one, in milliseconds of estimated service.
@@ -113,13 +171,21 @@ impl Door {
 
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Gate { order, capacity } = self else {
+        let Self::Gate {
+            order,
+            capacity,
+            estimates,
+        } = self
+        else {
             return f.write_str("none");
         };
         match order {
             Order::Fifo => f.write_str("fifo")?,
             Order::Sjf => f.write_str("sjf")?,
             Order::Aging(bound) => write!(f, "sjf-aging-{bound}")?,
+        }
+        if *estimates == Estimates::Offline {
+            f.write_str(OFFLINE)?;
         }
         match capacity {
             Capacity::Calibrated => Ok(()),
@@ -147,12 +213,20 @@ fn parse(name: &str) -> Option<Door> {
         Some((order, "auto")) => (order, Capacity::Auto),
         Some((order, ms)) => (order, Capacity::Fixed(number(ms.strip_suffix("ms")?)?)),
     };
+    let (order, estimates) = match order.strip_suffix(OFFLINE) {
+        Some(order) => (order, Estimates::Offline),
+        None => (order, Estimates::Online),
+    };
     let order = match order {
         "fifo" => Order::Fifo,
         "sjf" => Order::Sjf,
         _ => Order::Aging(number(order.strip_prefix("sjf-aging-")?)?),
     };
-    Some(Door::Gate { order, capacity })
+    Some(Door::Gate {
+        order,
+        capacity,
+        estimates,
+    })
 }
 
 impl Serialize for Door {
@@ -181,6 +255,7 @@ mod tests {
             Door::SJF_AUTO,
             Door::aging(3),
             Door::FIFO.at(Capacity::Fixed(40)),
+            Door::FIFO_OFFLINE,
         ] {
             assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
         }
@@ -189,13 +264,19 @@ mod tests {
             "fifo@",
             "fifo@0ms",
             "fifo@40",
+            "fifo@auto-offline",
             "none@4ms",
             "nginx",
         ];
         for name in wrong {
             assert!(name.parse::<Door>().is_err(), "{name}");
         }
-        let flags = |door: Door| door.gate_flags(80).unwrap().join(" ");
+        let file = Path::new("alone.json");
+        let flags = |door: Door| door.gate_flags(80, file, false).unwrap().join(" ");
+        let offline = "--capacity 80ms --policy fifo --estimates alone.json --estimates-fixed";
+        assert_eq!(flags(Door::FIFO_OFFLINE), offline);
+        let taking = Door::FIFO.gate_flags(80, file, true).unwrap();
+        assert_eq!(taking[4..], ["--estimates", "alone.json"]);
         assert_eq!(
             flags(Door::aging(5)),
             "--capacity 80ms --policy sjf --aging 5"
@@ -203,6 +284,6 @@ mod tests {
         assert_eq!(flags(Door::SJF_AUTO), "--capacity auto --policy sjf");
         let fixed = Door::FIFO.at(Capacity::Fixed(40));
         assert_eq!(flags(fixed), "--capacity 40ms --policy fifo");
-        assert_eq!(Door::None.gate_flags(80), None);
+        assert_eq!(Door::None.gate_flags(80, file, true), None);
     }
 }

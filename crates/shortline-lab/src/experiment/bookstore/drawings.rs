@@ -100,7 +100,7 @@ pub fn of_database(set: &Figures<'_>) -> Vec<Drawing> {
     all.extend(distributions(set));
     all.extend(by_capacity(set));
     for load in set.loads() {
-        if load.changes() || load == Load::Alternating {
+        if load.changes() || load.is_open() {
             all.extend(over_time(set, load));
         }
     }

@@ -3,9 +3,17 @@
 //! - One visitor who does not think, so that interactions take what they take alone.
 //! - So many browsers in a closed loop, as in 002 (4.4); in some runs the database loses half of its
 //!   processor, or the mix changes, when half of the time is over.
-//! - Sessions of an open loop whose rate alternates above and below what the database can do, which is
-//!   taken from the closed runs before. There sessions are short against a phase, that the load may
-//!   follow their rate: about ten pages.
+//! - Clicks or sessions of an open loop whose rate alternates above and below what the database can do,
+//!   which is taken from closed runs before. Sessions are short against a phase, that the load may
+//!   follow their rate: about ten pages. As they all begin at home, they are of another mix than long
+//!   ones, which has its own closed runs.
+//!
+//! What an order can gain by clicks and by sessions differs, for each visitor waits for one page at a
+//! time. Let a mean page be work `w`, the longest type `W`, and a session have `n` pages. A backlog `E`
+//! of work is then in `E/(n w)` sessions where all wait alike, first come first served, and in
+//! `E/(W + (n - 1) w)` where those wait that are at the longest type. By Little's law the means are as
+//! these numbers: SJF gains at most `(W/w + n - 1)/n` times, `W/w` by clicks (`n = 1`), and with 002's
+//! own sessions of 128 pages hardly anything.
 //!
 //! 002's times are all multiplied by one factor ([`Pace`]), so that 100 browsers or less saturate a
 //! database of today. More would do so with longer times, but each of their connections costs
@@ -16,7 +24,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shortline_bookstore::Locking;
-use shortline_bookstore::browser::{Arrivals, CutExponential, Mix, Phase, Times};
+use shortline_bookstore::browser::{Arrival, Arrivals, CutExponential, Mix, Phase, Times};
 
 use super::visit::failed;
 use crate::LabError;
@@ -32,13 +40,14 @@ const OPEN_SESSION: (f64, f64) = (9.0, 36.0);
 /// The shares of capacity, and how long each lasts: what the database does so many interactions in.
 const SHARES: [f64; 2] = [1.3, 0.6];
 const PHASE_INTERACTIONS: f64 = 2_000.0;
-/// The share of the warm-up that is above capacity.
-const WARM_UP_ABOVE: f64 = 0.4;
 /// Before anything counts, visitors come for so long, and so much longer for each browser.
 const WARM_UP: Duration = Duration::from_secs(5);
-const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(100);
-/// As many connections as so many browsers need are warm soon in the open loop.
-const OPEN_BROWSERS: u32 = 150;
+const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(200);
+/// The same in the open loop, however many come.
+const OPEN_WARM_UP: Duration = Duration::from_secs(45);
+/// The phases of that, the middle one for as long as there is: a queue as long as it will be, of all
+/// connections that there will be; that they stay in use; below capacity, until nobody waits.
+const OPEN_WARM_UP_SHARES: [f64; 3] = [1.3, 1.0, 0.6];
 /// More sessions at once than this are not begun, and counted.
 const SESSIONS_MAX: usize = 5_000;
 /// How long the last may take.
@@ -61,8 +70,12 @@ pub enum Load {
     SlowsDown(usize),
     /// So many, who are after something else in the second half.
     ChangesMix(usize),
+    /// So many, in a closed loop, with the short sessions of [`Self::Alternating`].
+    ShortSessions(usize),
     /// Sessions that begin by themselves, at 1.3 and 0.6 of capacity in turn.
     Alternating,
+    /// The same with clicks.
+    AlternatingClicks,
 }
 
 impl Load {
@@ -71,12 +84,27 @@ impl Load {
     pub fn warm_up(self) -> Duration {
         let browsers = match self {
             Self::Alone => 0,
-            Self::Browsers(browsers) | Self::SlowsDown(browsers) | Self::ChangesMix(browsers) => {
-                u32::try_from(browsers).unwrap_or(u32::MAX)
-            }
-            Self::Alternating => OPEN_BROWSERS,
+            Self::Browsers(browsers)
+            | Self::SlowsDown(browsers)
+            | Self::ChangesMix(browsers)
+            | Self::ShortSessions(browsers) => u32::try_from(browsers).unwrap_or(u32::MAX),
+            Self::Alternating | Self::AlternatingClicks => return OPEN_WARM_UP,
         };
         WARM_UP + WARM_UP_PER_BROWSER * browsers
+    }
+
+    /// Whether it comes by itself.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Alternating | Self::AlternatingClicks)
+    }
+
+    /// Whether what the database does with `self` says what it can do with `open`: the closed loop of the
+    /// same mix.
+    pub fn measures_capacity_for(self, open: Self) -> bool {
+        match open {
+            Self::Alternating => matches!(self, Self::ShortSessions(_)),
+            _ => matches!(self, Self::Browsers(_)),
+        }
     }
 
     /// How many browsers there are in the closed loop, all else being the same.
@@ -123,24 +151,42 @@ impl Load {
             Self::Browsers(browsers) | Self::SlowsDown(browsers) | Self::ChangesMix(browsers) => {
                 closed(browsers, times)
             }
-            Self::Alternating => {
+            Self::ShortSessions(browsers) => closed(browsers, short_sessions(times)),
+            Self::Alternating | Self::AlternatingClicks => {
                 let capacity_per_s = capacity_per_s
                     .ok_or_else(|| failed("the open loop", &"wants a closed run before it"))?;
-                let think = times.think.scaled(OPEN_THINK);
-                let session = CutExponential {
-                    mean: think.mean.mul_f64(OPEN_SESSION.0),
-                    max: think.mean.mul_f64(OPEN_SESSION.1),
+                let (each, times, clicks) = match self {
+                    Self::AlternatingClicks => (Arrival::Click, times, 1.0),
+                    _ => {
+                        let times = short_sessions(times);
+                        (Arrival::Session, times, times.clicks_mean())
+                    }
                 };
-                let times = Times { think, session };
+                let phase = Duration::from_secs_f64(PHASE_INTERACTIONS / capacity_per_s);
                 Visitors {
-                    arrivals: alternating(times, capacity_per_s, self.warm_up(), seconds),
+                    arrivals: Arrivals::Open {
+                        each,
+                        phases: alternating(capacity_per_s / clicks, phase, seconds),
+                        sessions_max: SESSIONS_MAX,
+                        drain_max: DRAIN_MAX,
+                    },
                     times,
                     patience: OPEN_PATIENCE,
-                    phase_s: Some(PHASE_INTERACTIONS / capacity_per_s),
+                    phase_s: Some(phase.as_secs_f64()),
                 }
             }
         })
     }
+}
+
+/// The times of sessions that are short against a phase.
+fn short_sessions(times: Times) -> Times {
+    let think = times.think.scaled(OPEN_THINK);
+    let session = CutExponential {
+        mean: think.mean.mul_f64(OPEN_SESSION.0),
+        max: think.mean.mul_f64(OPEN_SESSION.1),
+    };
+    Times { think, session }
 }
 
 /// By how much 002's times are scaled, and which of its two.
@@ -175,29 +221,20 @@ pub struct Visitors {
     pub phase_s: Option<f64>,
 }
 
-/// The warm-up begins with an overload, that all connections are made and warm, and ends below capacity,
-/// that nobody waits when counting begins.
-fn alternating(times: Times, capacity_per_s: f64, warm_up: Duration, seconds: u64) -> Arrivals {
-    // The first page, and one after each thinking time that ends before the session does.
-    let pages = 1.0 + times.session.cut_mean_s() / times.think.cut_mean_s();
+/// A warm-up, then phases for `seconds`; `capacity_per_s` of what arrives.
+fn alternating(capacity_per_s: f64, lasts: Duration, seconds: u64) -> Vec<Phase> {
     let phase = |share, lasts| Phase {
         lasts,
-        sessions_per_s: share * capacity_per_s / pages,
+        per_s: share * capacity_per_s,
     };
-    let [above, below] = SHARES;
-    let mut phases = vec![
-        phase(above, warm_up.mul_f64(WARM_UP_ABOVE)),
-        phase(below, warm_up.mul_f64(1.0 - WARM_UP_ABOVE)),
-    ];
-    let lasts = Duration::from_secs_f64(PHASE_INTERACTIONS / capacity_per_s);
+    let short = lasts.min(OPEN_WARM_UP / 3);
+    let warm_up = [short, OPEN_WARM_UP - 3 * short, 2 * short];
+    let warm_up = OPEN_WARM_UP_SHARES.into_iter().zip(warm_up);
+    let mut phases: Vec<Phase> = warm_up.map(|(share, lasts)| phase(share, lasts)).collect();
     let count = (seconds as f64 / lasts.as_secs_f64()).ceil() as usize;
     let shares = SHARES.into_iter().cycle().take(count);
     phases.extend(shares.map(|share| phase(share, lasts)));
-    Arrivals::Open {
-        phases,
-        sessions_max: SESSIONS_MAX,
-        drain_max: DRAIN_MAX,
-    }
+    phases
 }
 
 /// When an open loop with phases of that length is above capacity between `begin_s` and `end_s`, in
@@ -218,7 +255,9 @@ impl fmt::Display for Load {
             Self::Browsers(browsers) => write!(f, "{browsers}-browsers"),
             Self::SlowsDown(browsers) => write!(f, "{browsers}-browsers-slowed"),
             Self::ChangesMix(browsers) => write!(f, "{browsers}-browsers-other-mix"),
+            Self::ShortSessions(browsers) => write!(f, "{browsers}-browsers-short-sessions"),
             Self::Alternating => f.write_str("alternating"),
+            Self::AlternatingClicks => f.write_str("alternating-clicks"),
         }
     }
 }
@@ -234,22 +273,27 @@ mod tests {
             locking: Locking::Application,
             factor: 0.1,
         };
-        let load = Load::Alternating;
-        assert!(load.visitors(pace, None, 5).is_err());
-        let visitors = load.visitors(pace, Some(1000.0), 5).unwrap();
-        let Arrivals::Open { phases, .. } = visitors.arrivals else {
-            panic!("{:?}", visitors.arrivals);
+        let offered = |load: Load| {
+            assert!(load.visitors(pace, None, 5).is_err());
+            let visitors = load.visitors(pace, Some(1000.0), 5).unwrap();
+            assert_eq!(visitors.phase_s, Some(2.0));
+            let Arrivals::Open { each, phases, .. } = visitors.arrivals else {
+                panic!("{:?}", visitors.arrivals);
+            };
+            let warm_up: Duration = phases[..3].iter().map(|phase| phase.lasts).sum();
+            assert_eq!(warm_up, load.warm_up());
+            let rates: Vec<f64> = phases.iter().map(|phase| phase.per_s).collect();
+            (each, visitors.times, rates)
         };
-        let times = visitors.times;
-        let pages = 1.0 + times.session.cut_mean_s() / times.think.cut_mean_s();
+        let (each, _, clicks) = offered(Load::AlternatingClicks);
+        assert_eq!(each, Arrival::Click);
+        assert_eq!(clicks, [1300.0, 1000.0, 600.0, 1300.0, 600.0, 1300.0]);
+        let (each, times, sessions) = offered(Load::Alternating);
+        assert_eq!(each, Arrival::Session);
+        let pages = times.clicks_mean();
         assert!((9.5..10.0).contains(&pages), "{pages}");
-        let offered: Vec<f64> = phases
-            .iter()
-            .map(|phase| (phase.sessions_per_s * pages).round())
-            .collect();
-        assert_eq!(offered, [1300.0, 600.0, 1300.0, 600.0, 1300.0]);
-        assert_eq!(phases[0].lasts + phases[1].lasts, load.warm_up());
-        assert_eq!(visitors.phase_s, Some(2.0));
+        let clicks_again: Vec<f64> = sessions.iter().map(|rate| (rate * pages).round()).collect();
+        assert_eq!(clicks_again, clicks);
         assert_eq!(overloads_s(10.0, 5.0, 30.0), [(5.0, 15.0), (25.0, 30.0)]);
     }
 
@@ -259,6 +303,9 @@ mod tests {
         assert_eq!(Load::SlowsDown(5).later_mix(), None);
         assert_eq!(Load::SlowsDown(5).browsers(), None);
         assert_eq!(Load::Browsers(5).browsers(), Some(5));
-        assert_eq!(Load::Browsers(100).warm_up(), Duration::from_secs(15));
+        assert_eq!(Load::Browsers(100).warm_up(), Duration::from_secs(25));
+        assert!(Load::ShortSessions(9).measures_capacity_for(Load::Alternating));
+        assert!(!Load::Browsers(9).measures_capacity_for(Load::Alternating));
+        assert!(Load::Browsers(9).measures_capacity_for(Load::AlternatingClicks));
     }
 }

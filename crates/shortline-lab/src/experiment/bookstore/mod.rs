@@ -53,7 +53,7 @@ const POPULATION_SEED: u64 = 1;
 const BUFFER_MIB: u32 = 1024;
 /// Connections to the database: 002's servlets had one each, 345 in overload (Table 2). Sessions of the
 /// open loop need more: who waits for a connection is in no order.
-const DATABASE_CONNECTIONS_MAX: u32 = 800;
+const DATABASE_CONNECTIONS_MAX: u32 = 1000;
 
 /// What an experiment with the bookstore runs, as data.
 #[derive(Clone, Debug)]
@@ -201,7 +201,7 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
                     locking: trial.design.locking,
                     factor: stage.factor,
                 },
-                capacity_per_s: outcome::capacity_per_s(&kept, database),
+                capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
                 connections_max: DATABASE_CONNECTIONS_MAX,
             };
             kept.push(visit.run(&runtime, run)?);

@@ -11,7 +11,7 @@ use shortline_load::RequestRecord;
 
 use super::counters::Counters;
 use super::watch::GateSeen;
-use super::{Door, RESULTS, Run};
+use super::{Door, Load, RESULTS, Run};
 use crate::LabError;
 use crate::experiment::plan::read_json;
 
@@ -74,11 +74,12 @@ pub fn read(folder: &Path) -> Result<Vec<Outcome>, LabError> {
     read_json(&folder.join(RESULTS))
 }
 
-/// The most that a database did so far in the closed loop, first come first served or without a gate, in
-/// finished interactions per second.
-pub fn capacity_per_s(all: &[Outcome], database: Kind) -> Option<f64> {
+/// The most that a database did so far in the closed loop of the mix of `open`, first come first served
+/// or without a gate, in finished interactions per second.
+pub fn capacity_per_s(all: &[Outcome], database: Kind, open: Load) -> Option<f64> {
     all.iter()
-        .filter(|one| one.run.database == database && one.run.load.browsers().is_some())
+        .filter(|one| one.run.database == database)
+        .filter(|one| one.run.load.measures_capacity_for(open))
         .filter(|one| [Door::None, Door::FIFO].contains(&one.run.door))
         .map(|one| one.summary.throughput_per_min / 60.0)
         .max_by(f64::total_cmp)

@@ -38,9 +38,9 @@ pub fn of_database(set: &Figures<'_>) -> Vec<Captioned> {
         tables.push(failures(set, load));
         tables.push(breakdown(set, load));
     }
-    if set.loads().contains(&Load::Alternating) {
-        tables.push(by_type(set, Load::Alternating));
-        tables.push(breakdown(set, Load::Alternating));
+    for load in set.loads().into_iter().filter(|load| load.is_open()) {
+        tables.push(by_type(set, load));
+        tables.push(breakdown(set, load));
     }
     tables.extend(executions(set));
     tables.extend(changes(set));
@@ -234,7 +234,9 @@ fn per_type(
 /// 002's Table 1: what interactions take alone and at a load, how often they are, and when the gate
 /// knew it.
 fn executions(set: &Figures<'_>) -> Option<Captioned> {
-    let busy = set.most()?;
+    let without_gate = |load: &Load| set.runs(Door::None, *load).next().is_some();
+    let busy = |load: &Load| load.browsers().is_some() && without_gate(load);
+    let busy = set.loads().into_iter().rfind(busy)?;
     set.runs(Door::None, Load::Alone).next()?;
     let caption = format!(
         "{}: mean execution alone and with {busy} (Table 1), and after how long the gate's estimate \

@@ -159,9 +159,21 @@ impl Visit<'_> {
 
     fn open_door(&self, run: Run) -> Result<(Option<GateProcess>, Database), LabError> {
         let behind = self.bed.database().clone();
-        let Some(flags) = run.door.gate_flags(run.capacity_ms) else {
+        let taken_alone = format!("estimates-{}-alone.json", run.database);
+        let taken_alone = self.lab.out().join(taken_alone);
+        let takes_them = run.load == Load::Alone;
+        let flags = run
+            .door
+            .gate_flags(run.capacity_ms, &taken_alone, takes_them);
+        let Some(flags) = flags else {
             return Ok((None, behind));
         };
+        if run.door.is_offline() && !taken_alone.exists() {
+            return Err(failed(
+                &run.door.to_string(),
+                &"wants a run alone before it",
+            ));
+        }
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (address, admin) = (local(free_port()?), local(free_port()?));
         let protocol = match run.database {

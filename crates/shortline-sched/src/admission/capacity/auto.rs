@@ -3,8 +3,9 @@
 //! The capacity stays for a *dwell* of a quarter of a second or more ([`super::dwell`]), in which
 //! the work completed per second is measured. Then it moves:
 //!
-//! - **Rising.** From one request at a time it doubles as long as more work is done than at any
-//!   smaller one, as TCP's slow start; then it goes back to the best.
+//! - **Searching.** Nothing is known at first, so that a sum of estimates says nothing: a few requests
+//!   may run whatever they add, and the capacity that is what they add is where a search begins, up
+//!   and then down ([`super::search`]).
 //! - **Tracking.** A parabola through what was measured nearby ([`super::curve`]) says where the
 //!   top is and how sure that is. The capacity goes there, by no more than a trust region allows,
 //!   and is probed above and below as far as that is uncertain, but never by less than 5 %: there
@@ -27,17 +28,16 @@ use serde::Serialize;
 use super::Ended;
 use super::curve::{Curve, Fit, Point};
 use super::dwell::{Dwell, Measured};
+use super::search::{Next, STEP, Search};
 
 /// Where it begins, and its bounds, in nanoseconds.
 const CAPACITY_FIRST: f64 = 20e6;
 const CAPACITY_MIN: f64 = 1.0;
 const CAPACITY_MAX: f64 = 1e17;
 
-/// While rising: how far it goes at a time, as a logarithm, and how much of that must be gained.
-const RISE: f64 = 0.7;
-const RISE_GAIN: f64 = 0.1;
-/// So much less than the best is a fall.
-const FALL: f64 = 0.05;
+/// So many requests may run whatever they add to the load before anything has been measured: a backend
+/// of today has several processors, and does not thrash with so few.
+const FREE: usize = 4;
 
 /// How far apart probes are, as logarithms.
 const PROBE_MIN: f64 = 0.05;
@@ -71,6 +71,8 @@ pub enum AutoReason {
     Starting,
     /// It doubles as long as that does more work.
     Rising,
+    /// It is halved as long as that does no less work.
+    Falling,
     /// Nobody waits: another capacity would change nothing.
     NobodyWaits,
     /// More work is done at a larger one, surely.
@@ -113,7 +115,7 @@ pub(in crate::admission) struct Auto {
     trust: f64,
     /// Where the last step went.
     direction: f64,
-    rising: Option<Rising>,
+    search: Option<Search>,
     curve: Curve,
     surprise: f64,
     /// By how much errors are larger than service times alone make them.
@@ -126,12 +128,6 @@ pub(in crate::admission) struct Auto {
     active: usize,
     dwell_last: f64,
     view: AutoView,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Rising {
-    /// How many times in a row little was gained.
-    flat: u32,
 }
 
 /// What is done now.
@@ -154,7 +150,7 @@ impl Default for Auto {
             phase: 0,
             trust: TRUST,
             direction: 0.0,
-            rising: Some(Rising::default()),
+            search: Some(Search::Rising { flat: 0 }),
             curve: Curve::default(),
             surprise: 0.0,
             inflation: 1.0,
@@ -181,13 +177,22 @@ impl Auto {
         self.capacity as u64
     }
 
+    /// So many may run whatever they add.
+    pub(super) fn free(&self) -> usize {
+        if self.search.is_some() && self.view.measurements == 0 {
+            FREE
+        } else {
+            1
+        }
+    }
+
     pub(super) fn view(&self) -> AutoView {
         self.view
     }
 
     /// Begins tracking at a capacity that was found before.
     pub(super) fn restore(&mut self, capacity_ns: u64) {
-        self.rising = None;
+        self.search = None;
         self.center = (capacity_ns as f64).clamp(CAPACITY_MIN, CAPACITY_MAX).ln();
         self.move_to(self.center);
     }
@@ -241,8 +246,8 @@ impl Auto {
             y: measured.work_rate.ln(),
             variance: measured.variance * self.inflation,
         };
-        match self.rising {
-            Some(rising) => self.rise(now_ns, rising, point),
+        match self.search {
+            Some(search) => self.search(now_ns, search, point),
             None => self.track(now_ns, point),
         }
         self.stage = Stage::Flushing {
@@ -255,8 +260,8 @@ impl Auto {
     /// have: the load follows demand, and the capacity may be larger than that.
     fn hardly_waited(&mut self, measured: Measured) {
         let limits = measured.waited > 0.0 && measured.load_max as f64 >= 0.5 * self.capacity;
-        if self.rising.is_some() && limits {
-            self.center += RISE;
+        if self.search.is_some() && limits {
+            self.center += STEP;
             self.move_to(self.center);
             self.view.reason = AutoReason::Rising;
         } else {
@@ -264,38 +269,29 @@ impl Auto {
         }
     }
 
-    fn rise(&mut self, now_ns: u64, rising: Rising, point: Point) {
-        self.view.reason = AutoReason::Rising;
-        if self.capacity < self.alone {
-            // One at a time so far: there is nothing to compare with.
-            self.center = self.alone.ln();
+    fn search(&mut self, now_ns: u64, mut search: Search, point: Point) {
+        let begin = (FREE as f64 * self.alone).ln();
+        if self.view.measurements == 1 && point.x < begin {
+            // More than the capacity was inside, which is not what was measured.
+            self.view.reason = AutoReason::Rising;
+            self.center = begin;
             self.move_to(self.center);
             return;
         }
-        let best = self
-            .curve
-            .points()
-            .iter()
-            .map(|point| point.y - point.variance.sqrt())
-            .reduce(f64::max);
-        self.curve.add(point);
-        let flat = match best {
-            Some(best) if point.y < best + RISE_GAIN => rising.flat + 1,
-            _ => 0,
-        };
-        let fell = best.is_some_and(|best| point.y + 3.0 * point.variance.sqrt() < best - FALL);
-        if flat < 2 && !fell {
-            self.rising = Some(Rising { flat });
-            self.center += RISE;
-            self.move_to(self.center);
-            return;
-        }
-        self.rising = None;
-        if let Some(best) = self.curve.best() {
-            self.center = best.x;
-        }
+        let next = search.measured(point, self.alone.ln(), &mut self.curve);
+        let (Next::At(center) | Next::Found(center)) = next;
+        self.center = center;
         self.move_to(self.center);
-        self.show(&self.fit(now_ns, self.spread));
+        if let Next::Found(_) = next {
+            self.search = None;
+            self.show(&self.fit(now_ns, self.spread));
+            return;
+        }
+        self.search = Some(search);
+        self.view.reason = match search {
+            Search::Rising { .. } => AutoReason::Rising,
+            Search::Falling { .. } => AutoReason::Falling,
+        };
     }
 
     fn track(&mut self, now_ns: u64, point: Point) {

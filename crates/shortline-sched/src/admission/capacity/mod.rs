@@ -6,6 +6,7 @@ mod auto;
 mod calibrate;
 mod curve;
 mod dwell;
+mod search;
 mod trials;
 
 pub use auto::{AutoReason, AutoView};
@@ -67,6 +68,15 @@ impl Control {
             Control::Fixed(capacity_ns) => Some(*capacity_ns),
             Control::Auto(auto) => Some(auto.capacity_ns()),
             Control::Calibrate(trials) => Some(trials.capacity_ns()),
+        }
+    }
+
+    /// So many may run whatever they add to the load: one, that something goes on, or more where nothing is
+    /// known yet.
+    pub(super) fn free(&self) -> usize {
+        match self {
+            Control::Auto(auto) => auto.free(),
+            _ => 1,
         }
     }
 

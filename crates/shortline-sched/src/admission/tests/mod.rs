@@ -354,6 +354,28 @@ fn what_was_learnt_is_kept_over_a_restart() {
     assert_eq!(auto.kept().estimates, kept.estimates);
 }
 
+#[test]
+fn estimates_that_are_fixed_stay_and_others_are_learnt() {
+    let mut before = gate(Order::Sjf, "1s");
+    taught(&mut before, "a", 40);
+    let mut fixed = Admission::new(AdmissionConfig {
+        estimates_fixed: true,
+        ..AdmissionConfig::default()
+    });
+    fixed.restore(&before.kept());
+    taught(&mut fixed, "a", 90);
+    taught(&mut fixed, "b", 10);
+    let types = fixed.view().types;
+    let estimate_ns = |name: &str| {
+        types
+            .iter()
+            .find(|kind| kind.name == name)
+            .unwrap()
+            .estimate_ns
+    };
+    assert_eq!((estimate_ns("a"), estimate_ns("b")), (40 * MS, 10 * MS));
+}
+
 /// What anybody may do to a gate.
 #[derive(Clone, Debug)]
 enum Step {

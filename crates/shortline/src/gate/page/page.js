@@ -76,6 +76,7 @@ function showRate() {
 const REASONS = {
   starting: "nothing has been measured yet",
   rising: "it doubles as long as that lets the backend do more",
+  falling: "it is halved as long as that lets the backend do no less",
   nobody_waits: "nobody waits, so another capacity would change nothing",
   more_is_better: "the backend does more at a larger one",
   less_is_better: "the backend does more at a smaller one",

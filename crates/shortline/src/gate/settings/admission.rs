@@ -89,6 +89,20 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             given.at(flags.trial_time.is_some(), "trial-time")
         ));
     }
+    let estimates_fixed = merged.estimates_fixed == Some(true);
+    let (fixed_by_flag, capacity) = (flags.estimates_fixed.is_some(), merged.capacity);
+    if estimates_fixed && merged.estimates.is_none() {
+        return Err(format!(
+            "{}: there are none: add --estimates FILE, or leave it out",
+            given.at(fixed_by_flag, "estimates-fixed")
+        ));
+    }
+    if estimates_fixed && !matches!(capacity, Some(Capacity::Fixed(_) | Capacity::Off)) {
+        return Err(format!(
+            "{}: a capacity is found by what is learnt meanwhile: add --capacity TIME or off",
+            given.at(fixed_by_flag, "estimates-fixed")
+        ));
+    }
     let defaults = GateConfig::default();
     let admission = defaults.admission;
     Ok(GateConfig {
@@ -121,6 +135,7 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
                 .map(nanoseconds)?
                 .unwrap_or(admission.trial_ns),
             dry_run: merged.dry_run.unwrap_or(false),
+            estimates_fixed,
             ..admission
         },
         wait_max: given.time(

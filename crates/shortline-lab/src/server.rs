@@ -184,7 +184,8 @@ impl Running {
     /// If it is not installed, ends at once, or does not listen within 10 s.
     pub fn start(lab: &Lab, server: Server, setup: &ServerSetup) -> Result<Self, LabError> {
         let (program, arguments) = command_line(lab, server, setup)?;
-        let log = lab.log(&server.to_string());
+        // Two servers of a kind may run at once.
+        let log = lab.log(&format!("{server}-{}", setup.port));
         let process = Process::start(lab, &setup.place, &program, &arguments, &log)?;
         let mut running = Self { server, process };
         running.wait_until_listening(setup.port)?;
@@ -271,7 +272,8 @@ fn command_line(
     match server {
         Server::Ours(mode) => Ok((lab.program().to_owned(), our_arguments(lab, mode, setup))),
         Server::Nginx | Server::NginxBehind(_) => {
-            let conf = configuration("nginx.conf", nginx_configuration(&scratch, setup))?;
+            let conf = format!("nginx-{}.conf", setup.port);
+            let conf = configuration(&conf, nginx_configuration(&scratch, setup))?;
             Ok((nginx()?, words(&["-p", &scratch, "-c", &conf])))
         }
         Server::Apache => {

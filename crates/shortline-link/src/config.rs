@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use shortline_sched::units::Rate;
+use shortline_sched::uplink::UplinkConfig;
 use shortline_sched::{Policy, Urgency};
 use thiserror::Error;
 
@@ -15,7 +16,8 @@ use crate::qdisc::QdiscError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkMode {
-    /// `slots` until the uplink's rate has been found out, then `paced` by it.
+    /// As `off` while no queue is seen, `paced` by the rate once it is found out, `slots` where
+    /// nothing can be.
     Auto,
     /// Grants follow the uplink's known rate.
     Paced,
@@ -65,6 +67,8 @@ pub struct LinkConfig {
     pub mode: LinkMode,
     /// The uplink's rate, IP bytes and [`Self::packet_header_bytes`] per packet; `paced` needs it.
     pub rate: Option<Rate>,
+    /// What a rate that is found out never falls below, mode `auto`.
+    pub rate_min: Rate,
     /// The order of the responses.
     pub policy: Policy,
     /// What waiting adds to the order.
@@ -94,6 +98,7 @@ impl Default for LinkConfig {
         Self {
             mode: LinkMode::Slots,
             rate: None,
+            rate_min: Rate::from_bps(UplinkConfig::default().rate_bps_min),
             policy: Policy::Srpt,
             urgency: Urgency::None,
             slots_max: 2,

@@ -8,6 +8,7 @@
 //! Where no grant has to wait, all this takes no system call but the clock's (which is none on
 //! Linux) and the lock twice, to submit and to finish: the grant is made inside `submit`.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -37,19 +38,13 @@ use crate::transport::Transport;
 const IP_TCP_HEADER_BYTES: u32 = 52;
 /// Payload bytes that an unscheduled job may send at once: twice as fast as writes of 256 KiB.
 const UNSCHEDULED_BYTES: u32 = 64 * 1024;
-/// Unsent bytes in a socket before it counts as not writable: about one quantum when paced,
-const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// about one in bands, too: what is unsent seems to have been sent to the choice of a band,
-const BANDS_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// 0, the system's default and none at all, where the socket's buffer itself is to be full,
-const UNSENT_BYTES_UNMARKED: u32 = 0;
-/// that of 001's Linux 2.0: 32 KiB with the kernel's own overhead, which today's doubles for. Today's grow
-/// to megabytes, so that no write blocks and there is nothing left to order,
+/// The send buffer of 001's Linux 2.0: 32 KiB with the kernel's own overhead, which today's doubles for. Today's
+/// grow to megabytes, so that no write blocks and there is nothing left to order.
 const WRITER_BUFFER_BYTES: usize = 16 * 1024;
-/// else what keeps a fast path busy; more only leaves the processor's cache.
-const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// The device's counters are read at most this often.
 const READING_NS_MIN: u64 = 1_000_000;
+/// After so many looks at nothing none is made until something is sent: an idle server sleeps.
+const IDLE_LOOKS_MAX: u32 = 100;
 /// What the kernel states of the device is asked again after this time: people change it.
 const STATED_NS: u64 = 5_000_000_000;
 
@@ -71,6 +66,8 @@ pub struct Link {
     discovery: Option<Mutex<Discovery>>,
     /// Whether a pacer waits to hear what is written: always in mode `paced`, at times in `auto`.
     paces: AtomicBool,
+    /// What new connections inherit.
+    unsent_bytes_max: u32,
     alarm: Alarm,
     /// When the alarm goes off; in the past: it is not set. 0 once [`Link::run`] has seen it.
     armed_ns: AtomicU64,
@@ -102,11 +99,14 @@ impl Link {
             Some(name) => DeviceState::open(name)?,
             None => DeviceState::Unknown,
         };
+        let queue = Queue::new(&config, bands.clone(), now_ns());
         Ok(Arc::new(Self {
-            queue: Mutex::new(Queue::new(&config, bands.clone(), now_ns())),
+            unsent_bytes_max: queue.gate.unsent_bytes_max(),
+            queue: Mutex::new(queue),
             bands,
             device: Mutex::new(device),
-            discovery: (config.mode == LinkMode::Auto).then(|| Mutex::new(Discovery::new())),
+            discovery: (config.mode == LinkMode::Auto)
+                .then(|| Mutex::new(Discovery::new(config.rate_min))),
             paces: AtomicBool::new(config.mode == LinkMode::Paced),
             alarm: Alarm::new().map_err(LinkError::Timer)?,
             armed_ns: AtomicU64::new(0),
@@ -119,12 +119,6 @@ impl Link {
     /// reordered), and that acknowledgements may wait for a response to leave with.
     /// And what they do not inherit, but its SYN-ACKs have: the priority.
     pub fn prepare_listener(&self, socket: impl AsFd) -> std::io::Result<()> {
-        let unsent_bytes_max = match self.config.mode {
-            LinkMode::Paced | LinkMode::Auto => PACED_UNSENT_BYTES_MAX,
-            LinkMode::Bands => BANDS_UNSENT_BYTES_MAX,
-            LinkMode::Writers => UNSENT_BYTES_UNMARKED,
-            LinkMode::Slots | LinkMode::Off => UNSENT_BYTES_MAX,
-        };
         let socket = SockRef::from(&socket);
         // The acknowledgement of a connection's first request may then leave with the response, as
         // those of later ones do, instead of by itself, 66 bytes on the link.
@@ -133,7 +127,12 @@ impl Link {
         if self.config.mode == LinkMode::Writers {
             socket.set_send_buffer_size(WRITER_BUFFER_BYTES)?;
         }
-        socket.set_tcp_notsent_lowat(unsent_bytes_max)
+        socket.set_tcp_notsent_lowat(self.unsent_bytes_max)
+    }
+
+    /// What a listening socket, and so every new connection, has as its mark of unsent bytes.
+    pub(crate) fn unsent_bytes_max(&self) -> u32 {
+        self.unsent_bytes_max
     }
 
     /// The order of the responses.
@@ -217,7 +216,7 @@ impl Link {
     async fn discover(&self, discovery: &Mutex<Discovery>) {
         let mut looks = tokio::time::interval(Duration::from_nanos(LOOK_NS));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut stated_ns, mut grants_total) = (0, 0);
+        let (mut stated_ns, mut grants_total, mut idle_looks) = (0, 0, 0);
         loop {
             looks.tick().await;
             let now_ns = now_ns();
@@ -229,17 +228,36 @@ impl Link {
                 // Nothing was sent and nothing waits to be: nothing can be seen.
                 let idle = queue.grants_total == grants_total && queue.scheduler.is_empty();
                 grants_total = queue.grants_total;
-                if idle {
-                    continue;
-                }
-                queue.facts(now_ns)
+                (!idle).then(|| queue.facts(now_ns))
             };
+            let Some(facts) = facts else {
+                idle_looks += 1;
+                if idle_looks == IDLE_LOOKS_MAX {
+                    self.granted_since(grants_total).await;
+                    idle_looks = 0;
+                }
+                continue;
+            };
+            idle_looks = 0;
             let reading = self.read_device();
             let pacing = discovery.lock().look(Facts { reading, ..facts });
             self.paces
                 .store(matches!(pacing, Pacing::Rate(_)), Ordering::Release);
             self.with_queue(now_ns, |queue| queue.pace(pacing, now_ns));
         }
+    }
+
+    /// Ready once another grant is made after so many.
+    async fn granted_since(&self, grants_total: u64) {
+        poll_fn(|context| {
+            let mut queue = self.queue.lock();
+            if queue.grants_total != grants_total {
+                return Poll::Ready(());
+            }
+            queue.waits_for_grant = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Asks what the kernel states of the device, if it is known by now.

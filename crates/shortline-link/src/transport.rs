@@ -39,6 +39,8 @@ pub struct Transport {
     busy: AtomicBool,
     /// The socket took no more when it was last tried.
     full: AtomicBool,
+    /// The unsent bytes before it counts as not writable. Changed under the link's lock only.
+    unsent_bytes_max: AtomicU32,
     /// The band its packets wait in (mode `bands`). Changed under the link's lock only.
     band: AtomicUsize,
     /// The bands of its jobs that can send or wait for it (mode `bands`). Changed under the link's
@@ -90,6 +92,7 @@ impl Transport {
     ) -> Self {
         Self {
             socket,
+            unsent_bytes_max: AtomicU32::new(link.unsent_bytes_max()),
             link,
             scheduled,
             client,
@@ -215,6 +218,15 @@ impl Transport {
     pub(crate) fn waits_below(&self, band: usize) -> bool {
         let own = self.band.load(Ordering::Relaxed);
         own != BAND_OF_CONTROL && own > band
+    }
+
+    /// Lets the socket count as not writable from so many unsent bytes on: no system call where it
+    /// does already.
+    pub(crate) fn set_unsent_bytes_max(&self, bytes: u32) {
+        if self.unsent_bytes_max.swap(bytes, Ordering::Relaxed) != bytes {
+            // A socket that is gone sends nothing more.
+            let _ = SockRef::from(self.socket()).set_tcp_notsent_lowat(bytes);
+        }
     }
 
     pub(crate) fn set_priority(&self, priority: u32) {

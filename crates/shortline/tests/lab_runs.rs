@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// An experiment with what it is run with, so that it takes seconds, and its own folder.
-const KINDS: [(&str, &[&str]); 19] = [
+const KINDS: [(&str, &[&str]); 22] = [
     // One point, alternating overload, everybody.
     (
         "w1",
@@ -36,6 +36,10 @@ const KINDS: [(&str, &[&str]); 19] = [
     ("000-keepalive", &["--servers", "nginx"]),
     ("000-abort", &["--servers", "srpt"]),
     ("000-table1", &["--servers", "srpt"]),
+    // A link that changes; another server's downloads through it; two servers.
+    ("auto-steps", &["--servers", "auto"]),
+    ("auto-cross", &["--servers", "auto,nginx"]),
+    ("auto-two", &["--servers", "auto"]),
     // Steady loads below 1; two bands.
     ("003-load", &["--servers", "srpt"]),
     (

@@ -47,6 +47,7 @@ fn bed(lab: &Lab, setup: Setup) -> NativeBed {
         queue_packets: 100,
         setup,
         seed: 1,
+        neighbour: false,
     };
     NativeBed::make(lab, &config).unwrap()
 }
@@ -203,7 +204,7 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     setup.groups[0].down.loss = Loss::Uniform { probability: 0.1 };
     let mut bed = bed(&lab, setup);
     let own = i32::try_from(std::process::id()).unwrap();
-    let instruments = Instruments::start(bed.subject(own, vec![own])).unwrap();
+    let instruments = Instruments::start(bed.subject(own, vec![own], None)).unwrap();
     let (listener, server) = at(&bed.server_place(), || {
         let listener = TcpListener::bind(server_port(80)).unwrap();
         (listener, UdpSocket::bind(server_port(9)).unwrap())

@@ -1,9 +1,12 @@
 //! The narrow link one hop away from the server: a namespace that forwards between the server, whose
-//! own interface knows no rate, and the clients (or the networks before them).
+//! own interface knows no rate, and the clients (or the networks before them). A second server, the
+//! neighbour, may be behind the same link on a machine of its own.
 //!
 //! ```text
 //! [ server ]  slu  ==>  slh  [ hop ]  slo, HTB at the rate + FIFO of some time  ==>  slc  [ clients or router ]
 //! 10.91.0.1       10.91.0.2         10.91.0.5                                  10.91.0.6
+//! [ neighbour ]  slw  ==>  slm
+//! 10.91.0.9           10.91.0.10
 //! ```
 //! So it is where a modem or a provider's shaper is narrow: nothing on the server's machine tells of
 //! it.
@@ -28,8 +31,12 @@ pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
 const OUT_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 5);
 /// The next one's.
 pub const BEYOND_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 6);
-/// The server's side, from beyond.
-const SERVER_NETWORK: &str = "10.91.0.0/30";
+/// The neighbour's.
+pub const NEIGHBOUR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 9);
+/// Its address towards the neighbour.
+const NEIGHBOUR_NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 10);
+/// The servers' side, from beyond.
+const SERVER_NETWORK: &str = "10.91.0.0/28";
 
 /// The namespace with the narrow link.
 #[derive(Debug)]
@@ -40,6 +47,7 @@ pub struct Hop {
     pub device: String,
     /// The device towards the server.
     pub near_device: String,
+    neighbour_devices: [String; 2],
     counters: File,
 }
 
@@ -62,6 +70,7 @@ impl Hop {
             namespace,
             device: format!("slo{id}"),
             near_device: format!("slh{id}"),
+            neighbour_devices: [format!("slw{id}"), format!("slm{id}")],
         })
     }
 
@@ -70,6 +79,22 @@ impl Hop {
         let mut text = [0; COUNTERS_BYTES_MAX];
         let length = self.counters.read_at(&mut text, 0).ok()?;
         proc_fs::parse_device_sent(std::str::from_utf8(&text[..length]).ok()?, &self.device)
+    }
+
+    /// Joins the neighbour to it, and lets it reach the clients.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn join_neighbour(&self, neighbour: &Namespace, packet_bytes: u32) -> Result<(), LabError> {
+        let [device, near_device] = self.neighbour_devices.each_ref().map(String::as_str);
+        let ends = [
+            (neighbour, device, NEIGHBOUR_ADDRESS),
+            (&self.namespace, near_device, NEIGHBOUR_NEAR_ADDRESS),
+        ];
+        join_by_veth(ends, packet_bytes)?;
+        let via = NEIGHBOUR_NEAR_ADDRESS.to_string();
+        let added = neighbour.ip(&["route", "add", "default", "via", &via]);
+        added.map(drop)
     }
 
     /// Joins it to `far`, which gets the device `far_device`, and knows the ways in both directions;

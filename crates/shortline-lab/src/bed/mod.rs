@@ -1,7 +1,7 @@
 //! Where servers and clients run: on this machine's loopback, or in the [`native`] bed
 //! with an uplink that can be saturated.
 
-mod hop;
+pub mod hop;
 pub mod kind;
 pub mod native;
 mod netns;

@@ -13,7 +13,7 @@
 //! would see (`gso_max_segs 1`, which `ip` can set, so that ethtool is not needed; a veth
 //! does no GRO unless told to). A packet counts as its IP bytes and 14 of Ethernet, with
 //! HTB as with the device counters. Congestion control is cubic at both ends, as in the
-//! papers and on most servers; a namespace can only choose what the initial namespace
+//! papers and on most servers, unless the setup says BBR; a namespace can only choose what the initial namespace
 //! allows, so that is widened for the run and put back by the janitor.
 //!
 //! A bed is made afresh for every server: no connection in TIME_WAIT and no path metric
@@ -22,6 +22,8 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use shortline_sched::units::{Rate, Span};
@@ -37,15 +39,13 @@ use crate::lab::Lab;
 use crate::wan::report::WanReport;
 use crate::{LabError, proc_fs};
 
-/// The congestion control at both ends.
-pub const CONGESTION_CONTROL: &str = "cubic";
 /// The server's address.
 pub const SERVER_ADDRESS: &str = "10.91.0.1";
 const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
-/// Parameters of both namespaces.
-const BOTH: [(&str, &str); 1] = [("net.ipv4.tcp_congestion_control", CONGESTION_CONTROL)];
+/// How TCP finds its rate, in every namespace.
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// Without these the generator runs out of ports and starts requests seconds late.
 const CLIENT: [(&str, &str); 3] = [
@@ -70,6 +70,9 @@ pub struct BedConfig {
     pub setup: Setup,
     /// Seed of what the networks lose and delay.
     pub seed: u64,
+    /// Whether a second server is behind the same link, where that is one hop away.
+    #[serde(default)]
+    pub neighbour: bool,
 }
 
 /// What the uplink has carried since the bed was made.
@@ -91,8 +94,10 @@ pub struct NativeBed {
     router: Option<Router>,
     hop: Option<Hop>,
     server: Namespace,
+    neighbour: Option<Namespace>,
     client: Namespace,
     device: String,
+    rate_bps: Arc<AtomicU64>,
     clients: Vec<(Ipv4Addr, f64)>,
     notes: Vec<String>,
 }
@@ -108,7 +113,7 @@ impl NativeBed {
         setup.check().map_err(LabError::workload)?;
         command::find("ip", "iproute2")?;
         command::find("tc", "iproute2")?;
-        allow_congestion_control(lab)?;
+        allow_congestion_control(lab, setup.system.congestion_control.name())?;
         let namespace = |end: &str| {
             let name = format!("shortline-{}-{end}", lab.run_id());
             Namespace::make(lab.janitor(), name)
@@ -122,7 +127,11 @@ impl NativeBed {
             Bottleneck::Server => None,
             Bottleneck::Hop { .. } => Some(Hop::make(lab)?),
         };
+        let neighbour = hop.as_ref().filter(|_| config.neighbour);
+        let neighbour = neighbour.map(|_| namespace("neighbour")).transpose()?;
         let mut bed = Self {
+            neighbour,
+            rate_bps: Arc::new(AtomicU64::new(config.rate.bps())),
             device: format!("slu{}", lab.run_id()),
             router: None,
             hop,
@@ -195,6 +204,25 @@ impl NativeBed {
         self.server.place()
     }
 
+    /// Where the second server runs.
+    ///
+    /// # Errors
+    /// If the bed was made without one.
+    pub fn neighbour_place(&self) -> Result<Place, LabError> {
+        let neighbour = self.neighbour.as_ref().map(Namespace::place);
+        neighbour.ok_or_else(|| LabError::Workload("the bed has no second server".into()))
+    }
+
+    /// Lets the narrow link have another rate from now on; its queue holds as many bytes as before.
+    ///
+    /// # Errors
+    /// If `tc` fails.
+    pub fn set_rate(&self, rate: Rate) -> Result<(), LabError> {
+        self.set_class("change", rate)?;
+        self.rate_bps.store(rate.bps(), Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Where the generator runs.
     pub fn client_place(&self) -> Place {
         self.client.place()
@@ -232,14 +260,21 @@ impl NativeBed {
     }
 
     /// What the instruments are to look at.
-    pub fn subject(&self, server_pid: i32, generator_pids: Vec<i32>) -> Subject {
+    pub fn subject(
+        &self,
+        server_pid: i32,
+        generator_pids: Vec<i32>,
+        admin_port: Option<u16>,
+    ) -> Subject {
         let (narrow, device) = self.narrow();
         Subject {
             namespace: self.server.name().into(),
             queue_namespace: narrow.name().into(),
             device: device.into(),
+            rate_bps: Arc::clone(&self.rate_bps),
             server_pid,
             generator_pids,
+            admin_port,
         }
     }
 
@@ -274,15 +309,18 @@ impl NativeBed {
     }
 
     fn set(&self, setup: &Setup) -> Result<(), LabError> {
-        for (parameter, value) in BOTH {
-            self.server.set(parameter, value)?;
-            self.client.set(parameter, value)?;
+        let servers = || std::iter::once(&self.server).chain(&self.neighbour);
+        let congestion_control = setup.system.congestion_control.name();
+        for namespace in servers().chain([&self.client]) {
+            namespace.set(CONGESTION_CONTROL, congestion_control)?;
         }
         for (parameter, value) in CLIENT {
             self.client.set(parameter, value)?;
         }
         for (parameter, value) in server_parameters(setup) {
-            self.server.set(parameter, &value)?;
+            for server in servers() {
+                server.set(parameter, &value)?;
+            }
         }
         if sets_initial_rto() {
             // The client's SYN waits as the server's SYN-ACK does.
@@ -304,6 +342,9 @@ impl NativeBed {
         hop::join_by_veth([server, next], setup.packet_bytes)?;
         if let Some(hop) = &self.hop {
             hop.join(far, far_device, setup.packet_bytes, setup.has_wan())?;
+            if let Some(neighbour) = &self.neighbour {
+                hop.join_neighbour(neighbour, setup.packet_bytes)?;
+            }
         }
         let ways = match (&self.hop, setup.has_wan()) {
             (None, false) => return Ok(()),
@@ -326,8 +367,6 @@ impl NativeBed {
 
     fn limit(&self, config: &BedConfig) -> Result<(), LabError> {
         let (namespace, device) = self.narrow();
-        let rate = format!("{}bit", config.rate.bps());
-        let burst = format!("{}b", burst_bytes(config.rate));
         let (fifo, limit) = match config.setup.bottleneck {
             Bottleneck::Server => ("pfifo", config.queue_packets.to_string()),
             Bottleneck::Hop { queue } => ("bfifo", bytes_in(config.rate, queue).to_string()),
@@ -338,14 +377,23 @@ impl NativeBed {
             &["root", "handle", "1:", "htb", "default", "10"],
         ];
         namespace.tc(&root.concat())?;
-        let class = [
-            "class", "add", "dev", device, "parent", "1:", "classid", "1:10",
-        ];
-        let htb = ["htb", "rate", &rate, "burst", &burst, "cburst", &burst];
-        namespace.tc(&[&class[..], &htb, &["quantum", "1514"]].concat())?;
+        self.set_class("add", config.rate)?;
         let leaf = ["parent", "1:10", "handle", "10:", fifo, "limit", &limit];
         namespace.tc(&[&qdisc[..], &leaf].concat())?;
         Ok(())
+    }
+
+    /// The class through which all leaves the narrow link.
+    fn set_class(&self, verb: &str, rate: Rate) -> Result<(), LabError> {
+        let (namespace, device) = self.narrow();
+        let burst = format!("{}b", burst_bytes(rate));
+        let rate = format!("{}bit", rate.bps());
+        let class = [
+            "class", verb, "dev", device, "parent", "1:", "classid", "1:10",
+        ];
+        let htb = ["htb", "rate", &rate, "burst", &burst, "cburst", &burst];
+        let set = namespace.tc(&[&class[..], &htb, &["quantum", "1514"]].concat());
+        set.map(drop)
     }
 }
 
@@ -427,18 +475,15 @@ fn bytes_in(rate: Rate, time: Span) -> u64 {
     (rate.bps() as f64 / 8.0 * time.duration().as_secs_f64()) as u64
 }
 
-fn allow_congestion_control(lab: &Lab) -> Result<(), LabError> {
+fn allow_congestion_control(lab: &Lab, name: &str) -> Result<(), LabError> {
     let path = Path::new(ALLOWED);
     let allowed = fs::read_to_string(path).map_err(LabError::file(path))?;
     let allowed = allowed.trim();
-    if allowed
-        .split_whitespace()
-        .any(|name| name == CONGESTION_CONTROL)
-    {
+    if allowed.split_whitespace().any(|known| known == name) {
         return Ok(());
     }
     lab.janitor().watch_setting(path, allowed)?;
-    fs::write(path, format!("{CONGESTION_CONTROL} {allowed}")).map_err(LabError::file(path))
+    fs::write(path, format!("{name} {allowed}")).map_err(LabError::file(path))
 }
 
 /// Drops and backlog of the FIFO, or of all bands together, in what `tc -s -j qdisc show` printed.

@@ -107,6 +107,34 @@ pub struct System {
     pub workers: Option<u32>,
     /// How long TCP waits for the answer to a SYN or SYN-ACK.
     pub initial_rto: Span,
+    /// How TCP finds its rate, on the clients' machines too.
+    #[serde(default, skip_serializing_if = "CongestionControl::is_cubic")]
+    pub congestion_control: CongestionControl,
+}
+
+/// How TCP finds its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionControl {
+    /// As in the papers and on most servers (RFC 9438).
+    #[default]
+    Cubic,
+    /// By a model of the path (draft-ietf-ccwg-bbr; Linux has its first version).
+    Bbr,
+}
+
+impl CongestionControl {
+    fn is_cubic(&self) -> bool {
+        *self == Self::Cubic
+    }
+
+    /// As the kernel calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
 }
 
 /// A setup that cannot be.
@@ -146,6 +174,7 @@ impl System {
             syn_cookies: true,
             workers: None,
             initial_rto: ms(1000),
+            congestion_control: CongestionControl::Cubic,
         }
     }
 
@@ -157,6 +186,7 @@ impl System {
             syn_cookies: false,
             workers: Some(350),
             initial_rto: ms(3000),
+            congestion_control: CongestionControl::Cubic,
         }
     }
 }

@@ -65,6 +65,8 @@ pub enum Plot {
     Connections,
     /// How long a packet waits before the narrow link, over time.
     Queue,
+    /// The rate that our server found, beside the link's, over time.
+    Rate,
     /// SYNs dropped, in all, over time.
     Drops,
 }
@@ -128,6 +130,14 @@ pub enum Measure {
     LateStarts,
     /// When it dropped the first, in seconds; nothing where it dropped none.
     FirstSynDrop,
+    /// How long until the queue was short again after the link got slower or others left, in seconds.
+    QueueBack,
+    /// How long until the link was used again after it got faster, in seconds.
+    UsedAgain,
+    /// Bytes that the neighbour's clients received beside it, over those beside the other.
+    NeighbourBytes,
+    /// How many times shorter the mean response time of the neighbour's finished requests is.
+    NeighbourGain,
 }
 
 /// Whose requests are compared.
@@ -297,7 +307,9 @@ impl Check {
             Measure::OverOptimum
             | Measure::SynDrops
             | Measure::LateStarts
-            | Measure::FirstSynDrop => {
+            | Measure::FirstSynDrop
+            | Measure::QueueBack
+            | Measure::UsedAgain => {
                 format!("{}, {of}{clients}{at}", self.measure.about())
             }
             _ => format!("{}, {of} against {over}{clients}{at}", self.measure.about()),
@@ -415,6 +427,12 @@ impl Measure {
             Self::SynDrops => "SYNs dropped",
             Self::LateStarts => "requests started late",
             Self::FirstSynDrop => "the first SYN dropped, after seconds",
+            Self::QueueBack => "seconds until the queue is short again",
+            Self::UsedAgain => "seconds until 95 % of the link are used again",
+            Self::NeighbourBytes => "bytes of the neighbour's downloads, ratio",
+            Self::NeighbourGain => {
+                "mean response time of the neighbour's finished requests, times shorter"
+            }
         }
     }
 
@@ -463,6 +481,16 @@ impl Measure {
             Self::SynDrops => of.seen.map(|seen| seen.syn_drops),
             Self::LateStarts => Some(of.summary.late_starts as f64),
             Self::FirstSynDrop => of.seen?.first_syn_drop_s,
+            Self::QueueBack => of.course?.queue_back_s,
+            Self::UsedAgain => of.course?.used_again_s,
+            Self::NeighbourBytes => {
+                let bytes = |run: &RunFigures| Some(run.course?.neighbour_bytes? as f64);
+                ratio(bytes(of)?, bytes(over)?)
+            }
+            Self::NeighbourGain => {
+                let mean_s = |run: &RunFigures| run.course?.neighbour_mean_s;
+                ratio(mean_s(over)?, mean_s(of)?)
+            }
         }
     }
 }

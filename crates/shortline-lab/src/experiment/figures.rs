@@ -12,6 +12,7 @@ use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
 
 use super::claim::fair_of;
+use super::course_figures::{self, CourseFigures};
 use super::groups::{self, GroupFigures};
 use super::kept::{Kept, KeptRun};
 use super::plan::Plan;
@@ -110,6 +111,8 @@ pub struct RunFigures {
     pub drops: u64,
     /// What the emulated networks did, in a line; nothing where there were none.
     pub network: Option<String>,
+    /// How soon it came to terms with what changed at the link; nothing where nothing did.
+    pub course: Option<CourseFigures>,
     /// What each group of clients saw; none where there is one group.
     pub groups: Vec<GroupFigures>,
     /// Some of the failed requests, with the time until they failed.
@@ -307,6 +310,7 @@ impl<'a> Beside<'a> {
             overload_over_off: self.off_bytes.map(|off| overload_bytes / off),
             drops: run.carried.total.drops,
             network: run.carried.wan.as_ref().map(ToString::to_string),
+            course: course_figures::of(self.point, run.seen.as_ref(), run.neighbour.as_deref()),
             groups: groups::of(&run.records, self.point),
             failed: failed(run),
             summary,

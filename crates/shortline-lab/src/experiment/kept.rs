@@ -16,6 +16,7 @@ use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
 use shortline_sim::{Arrival, fluid};
 
+use super::neighbour::records_file;
 use super::plan::{Plan, read_json};
 use super::point::Point;
 use crate::LabError;
@@ -64,6 +65,8 @@ pub struct KeptRun {
     pub carried: Carried,
     /// What the instruments saw; nothing on loopback.
     pub seen: Option<Samples>,
+    /// What became of the requests to the neighbour, where there was one.
+    pub neighbour: Option<Vec<RequestRecord>>,
 }
 
 /// Where the results of a point under a seed are.
@@ -127,11 +130,16 @@ impl<'a> Kept<'a> {
             let seen = carried
                 .sampling
                 .map(|_| Samples::read(&samples_file(&folder, server)));
+            let neighbour =
+                point.setup.course.neighbour.map(|_| {
+                    read_records(&records_file(&folder, server)).map_err(LabError::workload)
+                });
             Ok(KeptRun {
                 server: server.clone(),
                 records,
                 carried,
                 seen: seen.transpose()?,
+                neighbour: neighbour.transpose()?,
             })
         };
         let runs = whole.map(run).collect::<Result<Vec<_>, LabError>>()?;
@@ -168,7 +176,7 @@ impl<'a> Kept<'a> {
     }
 
     /// The records that a fluid link under `policy` would have left; nothing where no run is
-    /// kept, or the loop is closed.
+    /// kept, the loop is closed, or the link changes.
     ///
     /// # Errors
     /// If the simulator refuses the arrivals.
@@ -177,7 +185,8 @@ impl<'a> Kept<'a> {
         model: WireModel,
         policy: Policy,
     ) -> Result<Option<Vec<RequestRecord>>, LabError> {
-        if self.requests.is_empty() {
+        // The bound knows one link, of one rate, that is the server's own.
+        if self.requests.is_empty() || !self.point.setup.course.is_empty() {
             return Ok(None);
         }
         let arrivals: Vec<Arrival> = self

@@ -56,7 +56,7 @@ struct Measured {
 pub fn servers(named: &[Server]) -> Result<Vec<Server>, LabError> {
     if named.is_empty() {
         Ok(vec![
-            Server::Ours(OursMode::Slots(Policy::Srpt)),
+            Server::Ours(OursMode::Auto(Policy::Srpt)),
             Server::Nginx,
         ])
     } else {

@@ -3,10 +3,13 @@
 pub(crate) mod bookstore;
 mod catalogue;
 pub(crate) mod claim;
+pub(crate) mod course;
+mod course_figures;
 pub(crate) mod figures;
 pub(crate) mod groups;
 pub(crate) mod kept;
 mod memory;
+mod neighbour;
 pub(crate) mod pass;
 pub(crate) mod plan;
 pub(crate) mod point;

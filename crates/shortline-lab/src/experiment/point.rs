@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use shortline_load::workload::{Schedule, SiteFiles, SiteName};
 use shortline_sched::units::Rate;
 
+use super::course::Course;
 use crate::bed::Setup as Environment;
 use crate::server::Speech;
 
@@ -84,6 +85,9 @@ pub struct Setup {
     /// How many processes the generator is.
     #[serde(default = "one_process", skip_serializing_if = "is_one")]
     pub generators: u32,
+    /// What changes at the link while requests arrive.
+    #[serde(default, skip_serializing_if = "Course::is_empty")]
+    pub course: Course,
     /// How long after the last arrival the generator waits for what is still under way, in
     /// seconds; what is not over then has failed.
     pub drain_s: u64,
@@ -118,6 +122,7 @@ impl Setup {
             loopback: false,
             writers: None,
             generators: one_process(),
+            course: Course::default(),
             drain_s: 30,
         }
     }

@@ -32,7 +32,8 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Connections that wrk keeps busy.
 const CONNECTIONS: u32 = 64;
 
-const OURS: Server = Server::Ours(OursMode::Slots(Policy::Srpt));
+/// As it is by default.
+const OURS: Server = Server::Ours(OursMode::Auto(Policy::Srpt));
 const OURS_OFF: Server = Server::Ours(OursMode::Off);
 
 /// One comparison.

@@ -9,8 +9,7 @@
 //! computed from these, by [`super::figures`].
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,14 +17,17 @@ use std::time::{Duration, Instant};
 use shortline_load::trace::{Request, write_csv};
 use shortline_load::workload::{self, Schedule, SiteFiles};
 
+use super::course::Neighbour;
 use super::figures::with_per_request;
 use super::kept::{Carried, samples_file, seed_folder, whole_file};
+use super::neighbour::{self, Beside};
 use super::plan::{Plan, write_json};
 use super::point::{Arrivals, Files, Point};
 use crate::LabError;
-use crate::bed::native::{CONGESTION_CONTROL, SERVER_ADDRESS};
+use crate::bed::native::SERVER_ADDRESS;
 use crate::bed::setup::Abort;
 use crate::bed::{BedConfig, Counters, NativeBed, Place};
+use crate::instruments::status::admin_page;
 use crate::instruments::{Instruments, sample};
 use crate::lab::Lab;
 use crate::load::{self, LoadSetup, Work};
@@ -36,6 +38,8 @@ use crate::wan::report::WanReport;
 const QUEUE_PACKETS: u32 = 100;
 /// The port that servers listen on in the bed, where all ports are free.
 const PORT: u16 = 8080;
+/// The port of the bed at which a server tells what it found out of its uplink.
+const ADMIN_PORT: u16 = 8079;
 /// How often the device's counters are read.
 const SAMPLE_DEVICE: Duration = Duration::from_millis(20);
 /// How often the server is asked on loopback: each time is a request.
@@ -121,9 +125,25 @@ impl Run<'_> {
             (_, Some(schedule)) => {
                 let requests = arrivals(self.point, &schedule, self.seed, site);
                 write_csv(&self.trace(), &requests).map_err(LabError::workload)?;
+                self.prepare_neighbour(&schedule, site)?;
                 Ok(format!("{} requests", requests.len()))
             }
             (Arrivals::Phases { .. }, None) => unreachable!("invariant: phases are a schedule"),
+        }
+    }
+
+    fn prepare_neighbour(&self, schedule: &Schedule, site: &SiteFiles) -> Result<(), LabError> {
+        match self.point.setup.course.neighbour {
+            None => Ok(()),
+            Some(Neighbour::Downloads { number, from, .. }) => {
+                neighbour::write_downloads(self.folder, self.point, number, from)
+            }
+            Some(Neighbour::Twin) => {
+                let seed = neighbour::seed_of_twin(self.seed);
+                let requests = arrivals(self.point, schedule, seed, site);
+                let path = neighbour::trace_file(self.folder);
+                write_csv(&path, &requests).map_err(LabError::workload)
+            }
         }
     }
 
@@ -172,6 +192,7 @@ impl Run<'_> {
                 queue_packets: QUEUE_PACKETS,
                 setup: setup.environment.clone(),
                 seed: self.seed,
+                neighbour: setup.course.neighbour.is_some(),
             };
             let bed = NativeBed::make(self.lab, &config)?;
             match server {
@@ -183,9 +204,10 @@ impl Run<'_> {
                 }
                 _ => {}
             }
-            (Meter::Bed(Box::new(bed)), CONGESTION_CONTROL.into())
+            let name = setup.environment.system.congestion_control.name();
+            (Meter::Bed(Box::new(bed)), name.into())
         };
-        let server_setup = self.server_setup(&meter)?;
+        let server_setup = self.server_setup(&meter, server)?;
         let mut running = Running::start(self.lab, server, &server_setup)?;
         let records = self.folder.join(format!("{server}.csv"));
         let trace = self.trace();
@@ -199,14 +221,19 @@ impl Run<'_> {
             processes: setup.generators,
         };
         let before = meter.total(running.pid())?;
+        let beside = self.start_neighbour(&meter, (server, &server_setup))?;
         let generator = load::start(self.lab, &meter.client_place(), &server_setup, &load)?;
         // Users who give up and try again may begin another try at the very end.
         let tries = |abort: Abort| abort.after.duration() * (abort.retries + 1);
         let patience = setup.environment.abort.map_or(Duration::ZERO, tries);
         let drain = Duration::from_secs(setup.drain_s) + patience;
         let limit = self.point.length() + drain + Duration::from_secs(30);
-        let instruments = meter.instruments(running.pid(), generator.pids())?;
-        let samples = meter.samples_while(running.pid(), || generator.finish(limit))?;
+        let admin_port = server_setup.admin_port;
+        let instruments = meter.instruments(running.pid(), generator.pids(), admin_port)?;
+        let samples = meter.samples_while(running.pid(), || {
+            meter.change_while(self.point, || generator.finish(limit))
+        })?;
+        beside.map(Beside::finish).transpose()?;
         let seen = instruments.map(Instruments::stop).transpose()?;
         if let Some(seen) = &seen {
             let path = samples_file(self.folder, &server.to_string());
@@ -235,9 +262,30 @@ impl Run<'_> {
         })
     }
 
-    fn server_setup(&self, meter: &Meter) -> Result<ServerSetup, LabError> {
+    fn start_neighbour(
+        &self,
+        meter: &Meter,
+        server: (Server, &ServerSetup),
+    ) -> Result<Option<Beside>, LabError> {
+        let (Some(neighbour), Meter::Bed(bed)) = (self.point.setup.course.neighbour, meter) else {
+            return Ok(None);
+        };
+        let asked = neighbour::Asked {
+            bed,
+            point: self.point,
+            server,
+            folder: self.folder,
+        };
+        Beside::start(self.lab, neighbour, &asked).map(Some)
+    }
+
+    fn server_setup(&self, meter: &Meter, server: Server) -> Result<ServerSetup, LabError> {
+        let discovers = matches!(server, Server::Ours(OursMode::Auto(_)));
         let (place, address, port, admin_port) = match meter {
-            Meter::Bed(bed) => (bed.server_place(), SERVER_ADDRESS, PORT, None),
+            Meter::Bed(bed) => {
+                let admin_port = discovers.then_some(ADMIN_PORT);
+                (bed.server_place(), SERVER_ADDRESS, PORT, admin_port)
+            }
             Meter::Admin(admin_port) => (Place::Here, "127.0.0.1", free_port()?, Some(*admin_port)),
         };
         Ok(ServerSetup {
@@ -304,10 +352,26 @@ impl Meter {
         &self,
         server_pid: i32,
         generator_pids: Vec<i32>,
+        admin_port: Option<u16>,
     ) -> Result<Option<Instruments>, LabError> {
         match self {
-            Self::Bed(bed) => Instruments::start(bed.subject(server_pid, generator_pids)).map(Some),
+            Self::Bed(bed) => {
+                let subject = bed.subject(server_pid, generator_pids, admin_port);
+                Instruments::start(subject).map(Some)
+            }
             Self::Admin(_) => Ok(None),
+        }
+    }
+
+    /// Does `work` while the link changes as in the point's course.
+    fn change_while(
+        &self,
+        point: &Point,
+        work: impl FnOnce() -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        match self {
+            Self::Bed(bed) => point.setup.course.while_it_runs(bed, point, work),
+            Self::Admin(_) => work(),
         }
     }
 
@@ -388,11 +452,7 @@ impl Meter {
 /// The wire bytes that our server counted, as its admin address tells them.
 fn wire_bytes_of(admin_port: u16) -> std::io::Result<u64> {
     const NAME: &str = "shortline_link_wire_bytes_total";
-    let mut connection = TcpStream::connect(("127.0.0.1", admin_port))?;
-    connection.set_read_timeout(Some(Duration::from_secs(5)))?;
-    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n")?;
-    let mut text = String::new();
-    connection.read_to_string(&mut text)?;
+    let text = admin_page(admin_port, "/metrics")?;
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(NAME)?.trim().parse::<f64>().ok());

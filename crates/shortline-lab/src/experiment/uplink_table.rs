@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::catalogue::Experiment;
 use super::claim::Compared;
+use super::course_figures::CourseFigures;
 use super::figures::{BoundFigures, Figures, PointFigures, RunFigures, SeedFigures};
 use super::plan::Plan;
 use super::point::{Arrivals, Point};
@@ -90,8 +91,11 @@ pub fn about(point: &Point) -> String {
         )
     });
     format!(
-        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}, setup {environment}",
-        point.rate, point.seconds
+        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}, {}, setup {environment}{}",
+        point.rate,
+        point.seconds,
+        environment.system.congestion_control.name(),
+        setup.course
     )
 }
 
@@ -159,6 +163,9 @@ fn notes(point: &Point, seed: &SeedFigures) -> String {
         if let Some(network) = &run.network {
             writeln!(notes, "{}: {network}", run.server).ok();
         }
+        if let Some(course) = &run.course {
+            notes += &of_course(&run.server, course);
+        }
         if run.failed.is_empty() {
             continue;
         }
@@ -187,6 +194,26 @@ fn notes(point: &Point, seed: &SeedFigures) -> String {
         }
     }
     notes
+}
+
+/// How a server came to terms with what changed at the link, in lines.
+fn of_course(server: &str, course: &CourseFigures) -> String {
+    let said = [
+        course
+            .queue_back_s
+            .map(|after_s| format!("the queue short again after {after_s:.1} s")),
+        course
+            .used_again_s
+            .map(|after_s| format!("the link used again after {after_s:.1} s")),
+        course
+            .neighbour_bytes
+            .map(|received| format!("{} to the neighbour's clients", bytes(received as f64))),
+        course
+            .neighbour_mean_s
+            .map(|mean_s| format!("their mean response time {}", time(mean_s))),
+    ];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    format!("{server}: {}\n", said.join(", "))
 }
 
 fn medians(plan: &Plan, seeds: &[SeedFigures]) -> Table {

@@ -12,6 +12,7 @@
 //! | [`sockets`] | TCP sockets by state and the listener's queue (`sock_diag`) |
 //! | [`counters`] | drops and retransmissions (`/proc/net/netstat`, `/proc/net/snmp`) |
 //! | [`queue`] | backlog and drops of the uplink's qdisc (rtnetlink) |
+//! | [`status`] | what our own server takes its uplink for, where it finds that out |
 //! | [`usage`] | processor time and memory (`/proc/PID`), once a second |
 //! | [`sample`] | one look, as a line of CSV, and the file read back |
 
@@ -20,6 +21,7 @@ mod query;
 pub mod queue;
 pub mod sample;
 pub mod sockets;
+pub mod status;
 pub mod usage;
 
 use std::fs::File;
@@ -27,7 +29,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,7 @@ use crate::LabError;
 use queue::Queue;
 use sample::Sample;
 use sockets::Sockets;
+use status::Discovered;
 use usage::Watched;
 
 /// How often it looks.
@@ -57,10 +60,14 @@ pub struct Subject {
     pub queue_namespace: String,
     /// The uplink's device there.
     pub device: String,
+    /// Its rate by now, in bits per second.
+    pub rate_bps: Arc<AtomicU64>,
     /// The server.
     pub server_pid: i32,
     /// The generator's processes, wherever they are.
     pub generator_pids: Vec<i32>,
+    /// The server's admin port, where it is one that finds out its uplink.
+    pub admin_port: Option<u16>,
 }
 
 /// What was seen.
@@ -163,6 +170,8 @@ fn look_until(ended: &AtomicBool, subject: &Subject, mut queue: Queue) -> io::Re
             sockets: sockets.count()?,
             counters: counters::read()?,
             queue: queue.read()?,
+            rate_bps: subject.rate_bps.load(Ordering::Relaxed),
+            discovered: Discovered::read(subject.admin_port),
             server: server.usage(at),
             generator: generators
                 .iter_mut()
@@ -209,6 +218,8 @@ mod tests {
             namespace: "no-such-namespace".into(),
             queue_namespace: "no-such-namespace".into(),
             device: "lo".into(),
+            rate_bps: Arc::default(),
+            admin_port: None,
             server_pid: 1,
             generator_pids: vec![1],
         };
@@ -227,6 +238,8 @@ mod tests {
             namespace: String::new(),
             queue_namespace: String::new(),
             device: "lo".into(),
+            rate_bps: Arc::default(),
+            admin_port: None,
             server_pid: own,
             generator_pids: vec![own],
         };

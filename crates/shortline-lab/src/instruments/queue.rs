@@ -19,6 +19,8 @@ pub struct QueueState {
     pub bytes: u64,
     /// Packets dropped since the qdisc was made.
     pub drops: u64,
+    /// Bytes that have left it.
+    pub sent_bytes: u64,
 }
 
 /// The qdisc of one device.
@@ -67,11 +69,16 @@ fn state_of(attributes: &[TcAttribute]) -> Option<QueueState> {
         TcAttribute::Stats2(stats) => Some(stats),
         _ => None,
     })?;
+    let sent_bytes = stats.iter().find_map(|stat| match stat {
+        TcStats2::Basic(basic) => Some(basic.bytes),
+        _ => None,
+    });
     stats.iter().find_map(|stat| match stat {
         TcStats2::Queue(queue) => Some(QueueState {
             packets: u64::from(queue.qlen),
             bytes: u64::from(queue.backlog),
             drops: u64::from(queue.drops),
+            sent_bytes: sent_bytes.unwrap_or(0),
         }),
         _ => None,
     })

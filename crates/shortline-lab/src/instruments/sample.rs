@@ -8,6 +8,7 @@ use std::path::Path;
 use super::counters::TcpCounters;
 use super::queue::QueueState;
 use super::sockets::SocketCounts;
+use super::status::Discovered;
 use super::usage::Usage;
 use crate::LabError;
 
@@ -22,13 +23,17 @@ pub struct Sample {
     pub counters: TcpCounters,
     /// The uplink's queue.
     pub queue: QueueState,
+    /// The rate of the uplink's link, in bits per second.
+    pub rate_bps: u64,
+    /// What our own server takes its uplink for.
+    pub discovered: Discovered,
     /// The server's processes.
     pub server: Usage,
     /// The generator's.
     pub generator: Usage,
 }
 
-const COLUMNS: usize = 25;
+const COLUMNS: usize = 29;
 
 impl Sample {
     /// Names and values, in the order of the file.
@@ -38,6 +43,8 @@ impl Sample {
             sockets,
             counters,
             queue,
+            rate_bps,
+            discovered,
             server,
             generator,
         } = self;
@@ -63,6 +70,10 @@ impl Sample {
             ("queue_packets", queue.packets as f64),
             ("queue_bytes", queue.bytes as f64),
             ("queue_drops", queue.drops as f64),
+            ("queue_sent_bytes", queue.sent_bytes as f64),
+            ("link_rate_bps", *rate_bps as f64),
+            ("estimate_bps", discovered.estimate_bps as f64),
+            ("uplink_state", discovered.state as f64),
             ("server_cpu_s", server.cpu_s),
             ("server_resident_bytes", server.resident_bytes as f64),
             ("generator_cpu_s", generator.cpu_s),

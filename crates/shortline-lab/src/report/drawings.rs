@@ -17,7 +17,7 @@ use crate::table::{bytes, time_on_axis};
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);
 /// Plots that are drawn for each point, in this order.
-const OF_POINT: [Plot; 10] = [
+const OF_POINT: [Plot; 11] = [
     Plot::OverTime,
     Plot::FirstByte,
     Plot::Complementary,
@@ -27,6 +27,7 @@ const OF_POINT: [Plot; 10] = [
     Plot::Stretch,
     Plot::Connections,
     Plot::Queue,
+    Plot::Rate,
     Plot::Drops,
 ];
 /// Plots over all points.
@@ -121,6 +122,7 @@ pub fn name(plot: Plot) -> &'static str {
         Plot::Stretch => "stretch",
         Plot::Connections => "connections",
         Plot::Queue => "queue",
+        Plot::Rate => "rate",
         Plot::Drops => "drops",
     }
 }
@@ -135,9 +137,12 @@ fn scales(plot: Plot) -> ((bool, bool), (Format, Format)) {
             ((false, true), (plain, time_on_axis))
         }
         Plot::Slowdown | Plot::Variance => ((false, true), (plain, plain)),
-        Plot::Requests | Plot::GainByGroup | Plot::Connections | Plot::Queue | Plot::Drops => {
-            ((false, false), (plain, plain))
-        }
+        Plot::Requests
+        | Plot::GainByGroup
+        | Plot::Connections
+        | Plot::Queue
+        | Plot::Rate
+        | Plot::Drops => ((false, false), (plain, plain)),
         Plot::Bytes => ((false, false), (plain, bytes)),
         Plot::Complementary => ((true, true), (time_on_axis, plain)),
         Plot::BySize => ((true, true), (bytes_of_size, time_on_axis)),
@@ -261,14 +266,18 @@ pub fn of_point(results: &Results<'_>, point: &Point, series: &[Series]) -> Vec<
 fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
     let over_time = matches!(
         plot,
-        Plot::OverTime | Plot::FirstByte | Plot::Connections | Plot::Queue | Plot::Drops
+        Plot::OverTime
+            | Plot::FirstByte
+            | Plot::Connections
+            | Plot::Queue
+            | Plot::Rate
+            | Plot::Drops
     );
     let lines = match plot {
         Plot::Stretch => stretch_lines(series),
         Plot::Connections => lines(series, connections),
-        Plot::Queue => lines(series, |series| {
-            waits_ms(&series.seen("queue_bytes"), point.rate)
-        }),
+        Plot::Queue => lines(series, |series| waits_ms(series, point.rate)),
+        Plot::Rate => rates(series),
         Plot::Drops => lines(series, |series| series.seen("listen_drops")),
         Plot::FirstByte => pooled(series, points::first_byte_over_time),
         Plot::Complementary => pooled(series, points::complementary),
@@ -334,18 +343,45 @@ fn words(plot: Plot) -> (&'static str, &'static str, &'static str) {
             "time (s)",
             "ms",
         ),
+        Plot::Rate => (
+            "the rate that was found, and the narrow link's",
+            "time (s)",
+            "Mbit/s",
+        ),
         Plot::Drops => ("SYNs dropped, in all, over time", "time (s)", "SYNs"),
         _ => ("mean response time over time", "arrival (s)", ""),
     }
 }
 
 /// How long the link needs for what waits before it.
-fn waits_ms(queue_bytes: &Points, rate: Rate) -> Points {
-    let wait_ms = |bytes: f64| bytes * 8e3 / rate.bps() as f64;
-    queue_bytes
-        .iter()
-        .map(|&(at_s, bytes)| (at_s, wait_ms(bytes)))
+fn waits_ms(series: &Series, usual: Rate) -> Points {
+    let (queue_bytes, rate_bps) = (series.seen("queue_bytes"), series.seen("link_rate_bps"));
+    // Samples of earlier versions do not say it: it never changed.
+    let rate_bps = rate_bps.iter().map(|(_, bps)| *bps);
+    let rate_bps = rate_bps.chain(std::iter::repeat(usual.bps() as f64));
+    let both = queue_bytes.iter().zip(rate_bps);
+    both.map(|(&(at_s, bytes), rate_bps)| (at_s, bytes * 8e3 / rate_bps))
         .collect()
+}
+
+/// What each server found, as long as it had found something; and the link's rate beside it.
+fn rates(series: &[Series]) -> Vec<Line> {
+    let in_mbit = |points: Points| -> Points {
+        let told = points.into_iter().filter(|(_, bps)| *bps > 0.0);
+        told.map(|(at_s, bps)| (at_s, bps / 1e6)).collect()
+    };
+    let mut found = lines(series, |series| in_mbit(series.seen("estimate_bps")));
+    let link = series.iter().map(|series| series.seen("link_rate_bps"));
+    if !found.is_empty()
+        && let Some(link) = link.into_iter().find(|points| !points.is_empty())
+    {
+        found.push(Line {
+            name: "the link".into(),
+            style: drawing::style_of_reference(),
+            points: in_mbit(link),
+        });
+    }
+    found
 }
 
 /// As the server's machine saw them; of a fluid bound and on loopback, requests under way.

@@ -83,9 +83,10 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// One that knows nothing yet.
-    pub fn new() -> Self {
+    /// One that knows nothing yet, and never paces below `rate_min`.
+    pub fn new(rate_min: Rate) -> Self {
         let config = UplinkConfig {
+            rate_bps_min: rate_min.bps(),
             gap_ns_max: GAP_NS_MAX,
             ..UplinkConfig::default()
         };

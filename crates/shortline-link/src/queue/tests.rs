@@ -294,3 +294,15 @@ async fn a_grant_is_for_what_is_at_hand() {
     assert_eq!(queue.take_grant(id), Some(100));
     assert_eq!(queue.charged_total, 100 + 52 + 14);
 }
+
+#[tokio::test]
+async fn a_connection_keeps_little_unsent_only_while_a_found_rate_paces_it() {
+    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Auto).await;
+    let mark = |transport: &Transport| SockRef::from(transport.socket()).tcp_notsent_lowat();
+    queue.pace(Pacing::Rate(Rate::from_bps(8_000_000)), SECOND);
+    granted(&mut queue, &transport, SECOND);
+    assert_eq!(mark(&transport).unwrap(), PACED_UNSENT_BYTES_MAX);
+    queue.pace(Pacing::Free, SECOND);
+    granted(&mut queue, &transport, SECOND);
+    assert_eq!(mark(&transport).unwrap(), UNSENT_BYTES_MAX);
+}

@@ -59,7 +59,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  shortline serve /srv/www                          at port 8080, no rate known
+  shortline serve /srv/www                          at port 8080, the rate is found out
   shortline serve /srv/www --uplink 100mbit         paced at the uplink's rate
   shortline serve --config /etc/shortline.toml
 

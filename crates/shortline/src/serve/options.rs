@@ -21,9 +21,12 @@ use super::super::keys::{Overlay, from_text, some_from_text};
 #[command(next_help_heading = "Uplink")]
 pub struct UplinkOptions {
     /// The uplink's rate, such as 100mbit: responses leave just as fast as it drains them.
-    /// `off` for no scheduling. Without it, `slots` keeps the kernel's queue short
+    /// `auto` to have it found out while serving; `off` for no scheduling [default: auto]
     #[arg(long = "uplink", value_name = "RATE|auto|off")]
     pub rate: Option<Uplink>,
+    /// What a rate that is found out never falls below (auto) [default: 100kbit]
+    #[arg(long = "uplink-rate-min", value_name = "RATE")]
+    pub rate_min: Option<Rate>,
     /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
     /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las or fsp [default: srpt]
     #[arg(long, value_name = "NAME")]
@@ -40,7 +43,8 @@ pub struct UplinkOptions {
     #[arg(long, value_name = "MODE", value_parser = link_mode)]
     #[serde(deserialize_with = "some_from_text")]
     pub link_mode: Option<LinkMode>,
-    /// Responses that may hold unacknowledged bytes in the kernel (slots) [default: 2]
+    /// Responses that may hold unacknowledged bytes in the kernel; by itself it means link mode
+    /// slots [default: 2]
     #[arg(long, value_name = "N")]
     pub slots: Option<NonZeroUsize>,
     /// Give SYN-ACKs and handshakes a band of their own above all (bands) [default: true]
@@ -198,6 +202,7 @@ impl<'de> Deserialize<'de> for Uplink {
 
 overlay!(UplinkOptions {
     rate,
+    rate_min,
     policy,
     aging,
     growing,

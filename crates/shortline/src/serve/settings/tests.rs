@@ -31,13 +31,32 @@ fn refused(flags: &str, file: &str) -> String {
 }
 
 #[test]
-fn nothing_said_is_slots_and_srpt_at_the_default_address() {
+fn nothing_said_is_auto_and_srpt_at_the_default_address() {
     let settings = settings("", "").unwrap();
-    assert_eq!(settings.link.mode, LinkMode::Slots);
+    assert_eq!(settings.link.mode, LinkMode::Auto);
     assert_eq!(settings.link.policy.name(), "srpt");
     assert_eq!(settings.listen[0].address, LISTEN_DEFAULT);
     assert!(!settings.listen_asked);
     assert_eq!(settings.limits, Limits::default());
+}
+
+#[test]
+fn a_rate_that_is_found_out_has_a_floor() {
+    let floor = |flags: &str, file: &str| settings(flags, file).unwrap().link.rate_min.bps();
+    assert_eq!(floor("", ""), 100_000);
+    let file = "[uplink]\nrate-min = \"2mbit\"";
+    assert_eq!(floor("", file), 2_000_000);
+    assert_eq!(floor("--uplink-rate-min 1mbit", file), 1_000_000);
+    assert_eq!(floor("--uplink 1gbit", file), 100_000);
+}
+
+#[test]
+fn slots_without_a_mode_are_asked_for() {
+    let by_flag = settings("--slots 3", "").unwrap().link;
+    let in_file = settings("", "[uplink]\nslots = 3").unwrap().link;
+    for link in [by_flag, in_file] {
+        assert_eq!((link.mode, link.slots_max), (LinkMode::Slots, 3));
+    }
 }
 
 #[test]
@@ -216,7 +235,12 @@ fn contradictions_are_told_with_their_place() {
         (
             "--control-band",
             "",
-            "--control-band: contradicts link mode slots",
+            "--control-band: contradicts link mode auto",
+        ),
+        (
+            "--uplink 1gbit --uplink-rate-min 1mbit",
+            "",
+            "--uplink-rate-min: contradicts link mode paced",
         ),
         ("--quantum 0", "", "--quantum: 0B is out of range"),
         (

@@ -2,6 +2,7 @@
 //!
 //! A flag that decides the link mode (`--link-mode`, or `--uplink` by itself) also hides the
 //! file's keys that this mode does not know, so that `--link-mode off` works beside any file.
+//! Where nothing decides it, a number of slots means `slots`; else it is `auto`.
 
 use std::num::NonZeroUsize;
 
@@ -38,7 +39,8 @@ pub fn resolve(
     };
     let in_file = without_other_urgency(in_file, flags);
     let merged = flags.clone().over(in_file);
-    let mode = mode_asked(&merged).unwrap_or(LinkMode::Slots);
+    let unsaid = merged.slots.map_or(LinkMode::Auto, |_| LinkMode::Slots);
+    let mode = mode_asked(&merged).unwrap_or(unsaid);
     refuse_contradictions(flags, &merged, mode, &place)?;
     let defaults = LinkConfig::default();
     let config = LinkConfig {
@@ -47,6 +49,7 @@ pub fn resolve(
             Some(Uplink::Rate(rate)) => Some(rate),
             Some(Uplink::Off | Uplink::Auto) | None => None,
         },
+        rate_min: merged.rate_min.unwrap_or(defaults.rate_min),
         policy: merged.policy.unwrap_or(match mode {
             LinkMode::Bands => Policy::Bands(Cutoffs::USUAL),
             _ => defaults.policy,
@@ -88,6 +91,7 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
     };
     match mode {
         LinkMode::Paced => UplinkOptions {
+            rate_min: None,
             slots: None,
             control_band: None,
             rate: kept.rate.filter(|rate| matches!(rate, Uplink::Rate(_))),
@@ -100,12 +104,14 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
             ..kept
         },
         LinkMode::Slots | LinkMode::Writers => UplinkOptions {
+            rate_min: None,
             control_band: None,
             rate: kept.rate.filter(|rate| matches!(rate, Uplink::Rate(_))),
             ..kept
         },
         LinkMode::Bands => UplinkOptions {
             rate: None,
+            rate_min: None,
             policy: kept.policy.filter(ordering::has_bands),
             aging: None,
             growing: None,
@@ -158,6 +164,12 @@ fn refuse_contradictions(
             "{}: contradicts link mode {mode}, which has no bands: leave it out, or add --link-mode \
              bands",
             place.of(control_band, "control-band", "control-band")
+        ));
+    }
+    if merged.rate_min.is_some() && mode != LinkMode::Auto {
+        return Err(format!(
+            "{}: contradicts link mode {mode}, which finds no rate out: leave it out, or add --uplink auto",
+            place.of(flags.rate_min.is_some(), "uplink-rate-min", "rate-min")
         ));
     }
     match mode {

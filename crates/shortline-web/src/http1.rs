@@ -41,7 +41,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &connection.settings.limits;
-    let after: Arc<Mutex<Option<Tunnel>>> = Arc::default();
+    let after: Arc<Mutex<Option<Box<Tunnel>>>> = Arc::default();
     let service = service_fn({
         let (connection, after) = (Arc::clone(connection), Arc::clone(&after));
         move |request: Request<Incoming>| {
@@ -87,10 +87,12 @@ where
             let stream = parts.io.into_inner().into_stream();
             let tunnel = after.lock().take();
             if let Some(tunnel) = tunnel {
-                proxy::tunnel(connection, stream, parts.read_buf, tunnel).await;
+                proxy::tunnel(connection, stream, parts.read_buf, *tunnel).await;
                 After::Closed
             } else if parking {
-                After::Open(stream, parts.read_buf)
+                // Nothing of it may keep the whole buffer.
+                let left = Bytes::copy_from_slice(&parts.read_buf);
+                After::Open(stream, left)
             } else {
                 close(stream).await;
                 After::Closed
@@ -108,7 +110,7 @@ async fn close<S: AsyncWrite + Unpin>(mut stream: S) {
 /// The response to one request, as hyper takes it.
 struct Answer {
     responding: Responding,
-    after: Arc<Mutex<Option<Tunnel>>>,
+    after: Arc<Mutex<Option<Box<Tunnel>>>>,
 }
 
 impl Future for Answer {

@@ -42,7 +42,7 @@ pub struct Started {
     /// Its body, and the turns it waits for.
     pub outgoing: Outgoing,
     /// What takes the connection over afterwards.
-    pub tunnel: Option<Tunnel>,
+    pub tunnel: Option<Box<Tunnel>>,
 }
 
 /// A backend that has switched protocols.
@@ -58,7 +58,7 @@ struct Decided {
     status: StatusCode,
     headers: HeaderMap,
     content: Content,
-    tunnel: Option<Tunnel>,
+    tunnel: Option<Box<Tunnel>>,
 }
 
 /// A request whose response is not decided yet.
@@ -74,7 +74,7 @@ struct Asked {
 /// own then.
 pub struct Responding {
     /// What has to be waited for, and for which request.
-    deciding: Option<(Deciding, Asked)>,
+    deciding: Option<Box<(Deciding, Asked)>>,
     /// What is decided, and waits for its turn.
     started: Option<Started>,
     /// What there is of the request's body: to drop it before the answer is ready would close the
@@ -113,7 +113,7 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
             let now_ns = asked.account.begun_ns();
             let deciding = decide(Arc::clone(connection), head, body, now_ns);
             Responding {
-                deciding: Some((Box::pin(deciding), asked)),
+                deciding: Some(Box::new((Box::pin(deciding), asked))),
                 started: None,
                 body: None,
             }
@@ -125,9 +125,9 @@ impl Future for Responding {
     type Output = io::Result<Started>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some((deciding, _)) = &mut self.deciding {
-            let decided = ready!(deciding.as_mut().poll(context));
-            let asked = self.deciding.take().map(|(_, asked)| asked);
+        if let Some(waits) = &mut self.deciding {
+            let decided = ready!(waits.0.as_mut().poll(context));
+            let asked = self.deciding.take().map(|waits| waits.1);
             self.started = asked.map(|asked| asked.begin(decided));
         }
         let started = self.started.as_mut();
@@ -241,9 +241,11 @@ impl Decided {
                 Some(relayed) => Content::Relayed(relayed),
                 None => PlanBody::Empty.into(),
             },
-            tunnel: proxied.upgraded.map(|backend| Tunnel {
-                backend,
-                idle_time_max: route.upstream.options.tunnel_idle_time_max,
+            tunnel: proxied.upgraded.map(|backend| {
+                Box::new(Tunnel {
+                    backend,
+                    idle_time_max: route.upstream.options.tunnel_idle_time_max,
+                })
             }),
         }
     }

@@ -38,6 +38,7 @@ mod tests {
         sent_segments: 0,
         rtt_us_min: 20_000,
         rtt_us: 30_000,
+        ack_age_ms: 0,
         cwnd_segments: 10,
         delivered_bytes_per_s: 50_000,
         resent_bytes: 0,

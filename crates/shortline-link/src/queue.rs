@@ -19,6 +19,9 @@ use crate::writers::Writers;
 
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
+/// Connections that compete with other people's traffic, mode `auto`: beside one download they get 97 % of
+/// the link, and what they have in the kernel is less than half a second of 10 Mbit/s.
+const FEW_MAX: usize = 32;
 /// Payload bytes of a quantum in mode `writers` (001 3.1).
 const WRITER_BLOCK_BYTES: u32 = 32 * 1024;
 /// Payload bytes of a quantum in mode `bands`: so often its band is looked at (004 3.2).
@@ -72,7 +75,10 @@ pub(crate) enum Pacing {
     Rate(Rate),
     /// As many as slots say: nothing can be found out.
     Slots,
-    /// At once: there is no bottleneck, or it is not known yet, or not ours to order.
+    /// To the first few, which then compete with other people's traffic: so many connections have their
+    /// fair share of the link, and what else waits keeps its order and can be paced again at once.
+    Few,
+    /// At once: there is no bottleneck, or it is not known yet.
     Free,
 }
 
@@ -184,16 +190,25 @@ impl Queue {
     /// granted; what of it is unwritten a new pacer does not know, and it forgets no more than it was
     /// charged.
     pub fn pace(&mut self, pacing: Pacing, now_ns: u64) {
+        let was_free = matches!(self.gate, Gate::Off);
+        let pacing = match pacing {
+            // What waited for a rate does not go all at once.
+            Pacing::Free if !was_free && self.scheduler.waiting() > 0 => Pacing::Few,
+            asked => asked,
+        };
         match (pacing, &mut self.gate) {
             (Pacing::Rate(rate), Gate::Paced(pacer)) => pacer.set_rate(rate, now_ns),
             (Pacing::Rate(rate), _) => self.gate = Gate::Paced(Pacer::new(rate, now_ns)),
-            (Pacing::Slots, Gate::Slots(_)) | (Pacing::Free, Gate::Off) => {}
+            (Pacing::Few, Gate::Slots(slots)) if slots.is_patient() => {}
+            (Pacing::Slots, Gate::Slots(slots)) if !slots.is_patient() => {}
+            (Pacing::Free, Gate::Off) => {}
+            (Pacing::Few, _) => self.gate = few(self.quantum_bytes_asked),
             (Pacing::Slots, _) => self.gate = slots(self.slots_max, self.quantum_bytes_asked),
             (Pacing::Free, _) => self.gate = Gate::Off,
         }
         self.rate = match pacing {
             Pacing::Rate(rate) => Some(rate),
-            Pacing::Slots | Pacing::Free => None,
+            Pacing::Slots | Pacing::Few | Pacing::Free => None,
         };
         self.quantum_bytes = self
             .quantum_bytes_asked
@@ -369,7 +384,8 @@ impl Queue {
             if !self.is_due(now_ns) {
                 return Some(match &self.gate {
                     Gate::Paced(pacer) => pacer.due_ns().saturating_sub(now_ns),
-                    Gate::Slots(_) | Gate::Writers(_) | Gate::Bands(_) | Gate::Off => LOOK_AGAIN_NS,
+                    Gate::Slots(slots) => slots.look_again_ns(),
+                    Gate::Writers(_) | Gate::Bands(_) | Gate::Off => LOOK_AGAIN_NS,
                 });
             }
             let taken = self.scheduler.take(now_ns);
@@ -568,6 +584,11 @@ impl Queue {
 fn slots(slots_max: usize, quantum_bytes: Option<u32>) -> Gate {
     let quantum_bytes = quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES);
     Gate::Slots(Slots::new(slots_max, quantum_bytes))
+}
+
+fn few(quantum_bytes: Option<u32>) -> Gate {
+    let quantum_bytes = quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES);
+    Gate::Slots(Slots::new(FEW_MAX, quantum_bytes).patient())
 }
 
 fn paced_quantum_bytes(rate: Rate) -> u32 {

@@ -29,6 +29,10 @@ pub const DRAIN_NS_INSTANT: u64 = 250_000;
 pub const STALL_NS_MAX: u64 = 100_000_000;
 /// How long until full slots are looked at again while jobs wait.
 pub const LOOK_AGAIN_NS: u64 = 250_000;
+/// As [`STALL_NS_MAX`] and [`LOOK_AGAIN_NS`] where a queue is known to stand: a round trip is long there, and
+/// packets get lost.
+const PATIENT_STALL_NS_MAX: u64 = 1_000_000_000;
+const PATIENT_LOOK_AGAIN_NS: u64 = 1_000_000;
 /// 32 times the slots: where clients acknowledge late, more must be under way.
 const LEVEL_MAX: u32 = 5;
 /// Four times the quantum: larger writes only evict each other from the processor's cache.
@@ -59,6 +63,9 @@ pub struct Slots<H> {
     slots_max: usize,
     quantum_bytes: u32,
     level: u32,
+    stall_ns_max: u64,
+    look_again_ns: u64,
+    looked_ns: Option<u64>,
     taken: Vec<Slot<H>>,
 }
 
@@ -69,8 +76,31 @@ impl<H: Holder> Slots<H> {
             slots_max,
             quantum_bytes,
             level: 0,
+            stall_ns_max: STALL_NS_MAX,
+            look_again_ns: LOOK_AGAIN_NS,
+            looked_ns: None,
             taken: Vec::new(),
         }
+    }
+
+    /// The same for many slots behind a queue that others fill, too: rarer looks, and no slot is given
+    /// back for the losses there.
+    pub fn patient(self) -> Self {
+        Self {
+            stall_ns_max: PATIENT_STALL_NS_MAX,
+            look_again_ns: PATIENT_LOOK_AGAIN_NS,
+            ..self
+        }
+    }
+
+    /// Whether they are such.
+    pub fn is_patient(&self) -> bool {
+        self.look_again_ns == PATIENT_LOOK_AGAIN_NS
+    }
+
+    /// How long until full slots are to be looked at again while jobs wait.
+    pub fn look_again_ns(&self) -> u64 {
+        self.look_again_ns
     }
 
     /// Payload bytes that the next grant may carry.
@@ -86,7 +116,13 @@ impl<H: Holder> Slots<H> {
 
     /// Whether a slot is free; looks at the sockets only when none is known to be.
     pub fn is_free(&mut self, now_ns: u64) -> bool {
-        if self.is_full() {
+        let since_ns = |looked_ns| now_ns.saturating_sub(looked_ns);
+        let looks = !self.is_patient()
+            || self
+                .looked_ns
+                .is_none_or(|looked_ns| since_ns(looked_ns) >= self.look_again_ns);
+        if self.is_full() && looks {
+            self.looked_ns = Some(now_ns);
             self.look(now_ns);
         }
         !self.is_full()
@@ -122,12 +158,12 @@ impl<H: Holder> Slots<H> {
     }
 
     fn look(&mut self, now_ns: u64) {
-        let quantum_bytes = self.quantum_bytes;
+        let (quantum_bytes, stall_ns_max) = (self.quantum_bytes, self.stall_ns_max);
         // Each judgement may ask the kernel for the round trip: only where it can change the level.
         let (can_rise, can_fall) = (self.level < LEVEL_MAX, self.level > 0);
         let (mut fast, mut slow) = (false, false);
         self.taken.retain_mut(|slot| {
-            if slot.is_taken(now_ns) {
+            if slot.is_taken(stall_ns_max, now_ns) {
                 if can_fall && !slot.late {
                     slot.late = !slot.drained_within(DRAIN_NS_FAST, now_ns);
                     slow |= slot.late;
@@ -151,7 +187,7 @@ impl<H: Holder> Slots<H> {
 }
 
 impl<H: Holder> Slot<H> {
-    fn is_taken(&mut self, now_ns: u64) -> bool {
+    fn is_taken(&mut self, stall_ns_max: u64, now_ns: u64) -> bool {
         if !self.holder.has_unwritten() {
             let left_bytes = self.holder.unacknowledged_bytes();
             if left_bytes == 0 {
@@ -162,7 +198,7 @@ impl<H: Holder> Slot<H> {
                 self.progress_ns = now_ns;
             }
         }
-        now_ns.saturating_sub(self.progress_ns) < STALL_NS_MAX
+        now_ns.saturating_sub(self.progress_ns) < stall_ns_max
     }
 
     fn drained_within(&self, limit_ns: u64, now_ns: u64) -> bool {
@@ -206,6 +242,18 @@ mod tests {
     }
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn patient_slots_wait_for_what_is_lost_and_look_rarely() {
+        let mut slots = Slots::new(1, 1000).patient();
+        let holder = Fake::holding(30);
+        slots.take(&holder, 1000, 0);
+        assert!(!slots.is_free(PATIENT_LOOK_AGAIN_NS));
+        assert!(!slots.is_free(PATIENT_LOOK_AGAIN_NS + 1));
+        assert_eq!(holder.looks.load(Ordering::Relaxed), 1);
+        assert!(!slots.is_free(PATIENT_STALL_NS_MAX));
+        assert!(slots.is_free(2 * PATIENT_STALL_NS_MAX));
+    }
 
     #[test]
     fn only_so_many_hold_bytes_and_a_drained_one_makes_room() {

@@ -25,6 +25,8 @@ pub struct TcpInfo {
     pub rtt_us_min: u32,
     /// Smoothed round trip, in microseconds; 0 when the kernel has no sample.
     pub rtt_us: u32,
+    /// How long ago the peer acknowledged anything, in milliseconds: so old is the round trip.
+    pub ack_age_ms: u32,
     /// Congestion window, in segments.
     pub cwnd_segments: u32,
     /// What the connection delivered lately, in bytes per second; 0 when nothing yet.
@@ -66,6 +68,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         sent_segments: u32_at(&info, 136),
         rtt_us_min: u32_at(&info, 148),
         rtt_us: u32_at(&info, 68),
+        ack_age_ms: u32_at(&info, 56),
         cwnd_segments: u32_at(&info, 80),
         delivered_bytes_per_s: u64_at(&info, 160),
         sent_bytes: u64_at(&info, 200),

@@ -153,7 +153,10 @@ impl Discovery {
     fn pacing(&self) -> Pacing {
         match self.decision.pacing_rate_bps {
             None => Pacing::Slots,
-            Some(rate_bps) if rate_bps >= self.rate_bps_max => Pacing::Free,
+            Some(rate_bps) if rate_bps >= self.rate_bps_max => match self.decision.state {
+                State::Yielding => Pacing::Few,
+                _ => Pacing::Free,
+            },
             Some(rate_bps) => Pacing::Rate(Rate::from_bps(rate_bps)),
         }
     }

@@ -7,7 +7,10 @@
 //! connection that is over is kept until its last byte has arrived, 500 ms at most.
 //!
 //! A round trip is believed where no delayed acknowledgement can be in it (40 ms with Linux, 200 with
-//! others): of the handshake, or where more than a segment was acknowledged since the last look.
+//! others): of the handshake, or where more than a segment was acknowledged since the last look; and
+//! where it is so short that neither it nor a queue can be in it, as responses of one segment would else
+//! tell nothing at all. It is as old as the last acknowledgement: a response that has waited for its first
+//! grant since the handshake tells of the queue that there was then.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,6 +31,9 @@ const LOOKS_MAX: u8 = 50;
 const RATIO_LOOKS: f64 = 50.0;
 /// A delay is good for so long: many round trips of a near path, a part of one of a far one.
 const DELAY_AGE_NS_MAX: u64 = 100_000_000;
+/// Within less than this nothing waited, be the acknowledgement delayed or not: without an estimate
+/// the controller takes more for a queue.
+const SHORT_NS: u64 = 8_000_000;
 /// The share of the paths whose delay is smaller than the one taken for all: what delays one client
 /// delays it alone, what delays nearly all is shared.
 const DELAY_QUANTILE: f64 = 0.25;
@@ -178,11 +184,13 @@ impl Sampler {
         let since = transport.count(|counted| counted.advance(&info));
         asked.add(since);
         let of_handshake = asked_at == 0 && info.acked_bytes == 0;
-        let at_once = since.acked > u64::from(info.segment_bytes);
-        if (of_handshake || at_once) && info.rtt_us > 0 {
+        if info.rtt_us > 0 {
             let delay_ns = self.delay_ns(transport.client(), &info, now_ns);
-            self.delays.add(transport.client(), delay_ns, now_ns);
-            asked.rtts_ns.push(u64::from(info.rtt_us) * 1000);
+            if tells(&info, of_handshake, since.acked, delay_ns) {
+                let seen_ns = now_ns.saturating_sub(age_ns(&info));
+                self.delays.add(transport.client(), delay_ns, seen_ns);
+                asked.rtts_ns.push(u64::from(info.rtt_us) * 1000);
+            }
         }
         if info.acked_bytes < info.sent_bytes.saturating_sub(info.resent_bytes) {
             asked.under_way += 1;
@@ -220,6 +228,16 @@ impl Sampler {
             ..Seen::default()
         }
     }
+}
+
+/// Whether the round trip, with so much delay in it, tells of the queue that there is now.
+fn tells(info: &TcpInfo, of_handshake: bool, acked_bytes: u64, delay_ns: u64) -> bool {
+    let at_once = acked_bytes > u64::from(info.segment_bytes);
+    age_ns(info) <= DELAY_AGE_NS_MAX && (of_handshake || at_once || delay_ns < SHORT_NS)
+}
+
+fn age_ns(info: &TcpInfo) -> u64 {
+    u64::from(info.ack_age_ms) * 1_000_000
 }
 
 /// The sums of one look, in payload bytes.
@@ -301,6 +319,21 @@ mod tests {
         let all = [(1, 80), (2, 83), (3, 79), (4, 91)];
         assert_eq!(shared(&all), (Some(80), 4));
         assert_eq!(shared(&[]), (None, 0));
+    }
+
+    #[test]
+    fn a_round_trip_tells_of_now_if_it_is_fresh_and_no_acknowledgement_was_delayed() {
+        let info = |ack_age_ms| TcpInfo {
+            segment_bytes: 1448,
+            ack_age_ms,
+            ..TcpInfo::default()
+        };
+        let long_ns = 40_000_000;
+        assert!(tells(&info(0), true, 0, long_ns), "of the handshake");
+        assert!(tells(&info(90), false, 2 * 1448, long_ns), "two at once");
+        assert!(!tells(&info(0), false, 1448, long_ns), "it may be delayed");
+        assert!(tells(&info(0), false, 1448, SHORT_NS - 1), "nothing waited");
+        assert!(!tells(&info(101), true, 0, 0), "the queue of long ago");
     }
 
     #[test]

@@ -306,3 +306,24 @@ async fn a_connection_keeps_little_unsent_only_while_a_found_rate_paces_it() {
     granted(&mut queue, &transport, SECOND);
     assert_eq!(mark(&transport).unwrap(), UNSENT_BYTES_MAX);
 }
+
+#[tokio::test]
+async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
+    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Auto).await;
+    queue.pace(Pacing::Free, SECOND);
+    assert!(matches!(queue.gate, Gate::Off), "nothing ever waited");
+    queue.pace(Pacing::Rate(Rate::from_bps(8_000)), SECOND);
+    for _ in 0..2 * FEW_MAX {
+        queue
+            .submit(&transport, Length::Known(1_000_000), None, SECOND)
+            .unwrap();
+    }
+    queue.dispatch(SECOND);
+    let before = queue.grants_total;
+    queue.pace(Pacing::Free, SECOND);
+    assert!(matches!(&queue.gate, Gate::Slots(slots) if slots.is_patient()));
+    queue.dispatch(SECOND);
+    assert_eq!(queue.grants_total - before, FEW_MAX as u64);
+    queue.pace(Pacing::Slots, SECOND);
+    assert!(matches!(&queue.gate, Gate::Slots(slots) if !slots.is_patient()));
+}

@@ -270,15 +270,18 @@ impl Auto {
     }
 
     fn search(&mut self, now_ns: u64, mut search: Search, point: Point) {
-        let begin = (FREE as f64 * self.alone).ln();
-        if self.view.measurements == 1 && point.x < begin {
-            // More than the capacity was inside, which is not what was measured.
+        let (begin, least) = ((FREE as f64 * self.alone).ln(), self.alone.ln());
+        let rises = matches!(search, Search::Rising { .. });
+        // At first more than the capacity was inside, and below the least one at a time: neither can be
+        // compared. Long requests end late, so that the least grows.
+        if rises && (self.view.measurements == 1 && point.x < begin || point.x < least) {
             self.view.reason = AutoReason::Rising;
+            self.curve.clear();
             self.center = begin;
             self.move_to(self.center);
             return;
         }
-        let next = search.measured(point, self.alone.ln(), &mut self.curve);
+        let next = search.measured(point, least, &mut self.curve);
         let (Next::At(center) | Next::Found(center)) = next;
         self.center = center;
         self.move_to(self.center);

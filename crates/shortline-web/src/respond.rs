@@ -63,7 +63,6 @@ struct Decided {
 
 /// A request whose response is not decided yet.
 struct Asked {
-    connection: Arc<Connection>,
     version: Version,
     method: Method,
     closes: bool,
@@ -97,7 +96,6 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
     );
     let decided = decide_now(connection, &head, account.begun_ns());
     let asked = Asked {
-        connection: Arc::clone(connection),
         version: head.version,
         method: head.method.clone(),
         closes: asks_to_close(head.version, &head.headers),
@@ -144,7 +142,6 @@ impl Asked {
     /// Submits the response to the link.
     fn begin(self, mut decided: Decided) -> Started {
         let Self {
-            connection,
             version,
             method,
             closes,
@@ -156,8 +153,9 @@ impl Asked {
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }
+        let connection = account.connection();
         let body_bytes = decided.content.bytes();
-        let framing = framing(&connection, version, &decided.headers, body_bytes);
+        let framing = framing(connection, version, &decided.headers, body_bytes);
         let length = body_bytes.map_or(Length::Unknown, |bytes| {
             Length::Known(bytes + u64::from(framing.head_bytes))
         });
@@ -207,7 +205,7 @@ fn decide_now(connection: &Connection, head: &Parts, now_ns: u64) -> Option<Deci
 /// The answer of a backend, or of a file that has to be looked for on the disk.
 async fn decide(connection: Arc<Connection>, head: Parts, body: Received, now_ns: u64) -> Decided {
     let Some(route) = route(&connection, &head) else {
-        // `body` is dropped with the answer ready; see `State::Waiting`.
+        // `body` is dropped with the answer ready; see `Responding::body`.
         let plan = match &connection.settings.site {
             Some(site) => site.respond(&request_head(&head), now_ns).await,
             None => Plan::text(StatusCode::NOT_FOUND, &head.method),

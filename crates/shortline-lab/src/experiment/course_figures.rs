@@ -10,6 +10,7 @@ use serde::Serialize;
 use shortline_load::RequestRecord;
 
 use super::course::Neighbour;
+use super::figures::mean;
 use super::point::Point;
 use crate::instruments::sample::Samples;
 
@@ -68,10 +69,7 @@ pub fn of(
 
 fn mean_finished_s(records: &[RequestRecord]) -> Option<f64> {
     let finished = records.iter().filter(|record| record.ok());
-    let (count, sum) = finished.fold((0u32, 0.0), |(count, sum), record| {
-        (count + 1, sum + record.response_time_s)
-    });
-    (count > 0).then(|| sum / f64::from(count))
+    mean(finished.map(|record| record.response_time_s))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -22,6 +22,10 @@ use crate::watch::Watch;
 
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What a stage may be large: h2 keeps buffers of 4 KiB and more, of which an idle connection has
+/// touched the first page. A buffer in the place of a stage that has ended has all its pages.
+#[cfg(test)]
+const STAGE_BYTES_MAX: usize = 3_584;
 /// The first read of a connection, and of a parked one: most heads fit.
 const FIRST_READ_BYTES: usize = 1024;
 
@@ -49,7 +53,8 @@ pub async fn serve(
 ) {
     let socket = ClientSocket::new(receiving, Arc::clone(&connection.watch));
     // Each stage is boxed and gives its memory back before the next begins: 10,000 idle
-    // connections hold only what the last one needs.
+    // connections hold only what the last one needs. It must be smaller than the buffers that
+    // stay (`STAGE_BYTES_MAX`).
     let protocol = match tls {
         None => Box::pin(begin_plain(connection, socket)).await,
         Some(tls) => Box::pin(begin_tls(connection, socket, tls)).await,
@@ -143,4 +148,30 @@ async fn read_some<S: AsyncRead + Unpin>(stream: &mut S, before: Bytes) -> io::R
         Poll::Ready(Ok([&before, buffer.filled()].concat().into()))
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of what an async function of three arguments returns.
+    fn future_bytes<A, B, C, F: Future>(_: fn(A, B, C) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+
+    fn future_bytes_of_two<A, B, F: Future>(_: fn(A, B) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+
+    #[test]
+    fn a_stage_leaves_no_place_that_a_lasting_buffer_would_take() {
+        assert!(future_bytes(begin_tls) <= STAGE_BYTES_MAX);
+        assert!(future_bytes_of_two(begin_plain) <= STAGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn what_a_connection_waits_in_is_small() {
+        let whole = future_bytes(serve);
+        assert!(whole <= 512, "{whole} bytes for each connection");
+    }
 }

@@ -5,7 +5,7 @@
 //! and gives the claim back: a claim left standing would be served by h2 in its own order. It
 //! asks again when the connection has moved bytes, for only that can open a window.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub type Http2<S> = Box<server::Connection<S, Bytes>>;
 
 /// Exchanges settings with the client; `None` if the connection ended over it.
-pub async fn begin<S>(connection: &Connection, stream: S) -> Option<Http2<S>>
+pub fn begin<S>(connection: &Connection, stream: S) -> impl Future<Output = Option<Http2<S>>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -55,12 +55,15 @@ where
         .max_header_list_size(limits.header_bytes_max as u32)
         .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX);
-    let handshake = builder.handshake(stream);
-    match connection.watch.obeying(handshake).await? {
-        Ok(h2) => Some(Box::new(h2)),
-        Err(error) => {
-            connection.server.count_connection_error(&error);
-            None
+    // Boxed, so that the futures around it stay small (see `connection::serve`).
+    let handshake = Box::pin(builder.handshake(stream));
+    async move {
+        match connection.watch.obeying(handshake).await? {
+            Ok(h2) => Some(Box::new(h2)),
+            Err(error) => {
+                connection.server.count_connection_error(&error);
+                None
+            }
         }
     }
 }

@@ -25,8 +25,9 @@ const fn colour(light: (u8, u8, u8), dark: (u8, u8, u8)) -> Colour {
     }
 }
 
-/// Told apart also by those who see no red or green (Okabe and Ito 2008, and two more).
-const COLOURS: [Colour; 8] = [
+/// Told apart also by those who see no red or green (Okabe and Ito 2008, and some more for plots of many
+/// lines).
+const COLOURS: [Colour; 12] = [
     colour((0, 114, 178), (92, 154, 255)),
     colour((213, 94, 0), (255, 138, 61)),
     colour((0, 158, 115), (51, 199, 154)),
@@ -35,6 +36,10 @@ const COLOURS: [Colour; 8] = [
     colour((86, 180, 233), (140, 220, 255)),
     colour((120, 80, 40), (190, 145, 100)),
     colour((90, 90, 90), (165, 165, 165)),
+    colour((140, 0, 70), (255, 110, 160)),
+    colour((128, 128, 0), (200, 200, 80)),
+    colour((70, 60, 160), (170, 150, 255)),
+    colour((0, 110, 120), (60, 190, 200)),
 ];
 /// Text, axes, and the line of the optimum.
 const INK: Colour = colour((0, 0, 0), (232, 232, 232));

@@ -21,6 +21,7 @@ pub mod clock;
 mod config;
 pub mod device;
 mod discovery;
+mod handle;
 mod link;
 mod network;
 pub mod pacer;
@@ -35,7 +36,8 @@ pub mod writers;
 
 pub use config::{LinkConfig, LinkError, LinkMode};
 pub use discovery::Discovered;
-pub use link::{Grant, JobHandle, Link};
+pub use handle::{Grant, JobHandle};
+pub use link::Link;
 pub use queue::Length;
 pub use snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 pub use transport::Transport;

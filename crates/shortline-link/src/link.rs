@@ -6,18 +6,19 @@
 //! are in the socket. Dropping the handle ends the job, finished or not.
 //!
 //! Where no grant has to wait, all this takes no system call but the clock's (which is none on
-//! Linux) and the lock twice, to submit and to finish: the grant is made inside `submit`.
+//! Linux), and the lock once: the grant is made inside `submit`, and a response that it covers whole
+//! never enters the queue.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use shortline_sched::{Aging, Growing, JobId, Needs, PathView, Policy, QueueFull};
+use shortline_sched::{Aging, Growing, Needs, PathView, Policy, QueueFull};
 use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::MissedTickBehavior;
@@ -27,6 +28,7 @@ use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::Device;
 use crate::discovery::{Discovery, Facts, LOOK_NS};
+use crate::handle::JobHandle;
 use crate::pacer::Reading;
 use crate::qdisc::shaper_of;
 use crate::queue::{Gate, Length, Pacing, Queue};
@@ -36,8 +38,6 @@ use crate::transport::Transport;
 
 /// IPv4 and TCP headers with timestamps, per packet.
 const IP_TCP_HEADER_BYTES: u32 = 52;
-/// Payload bytes that an unscheduled job may send at once: twice as fast as writes of 256 KiB.
-const UNSCHEDULED_BYTES: u32 = 64 * 1024;
 /// The send buffer of 001's Linux 2.0: 32 KiB with the kernel's own overhead, which today's doubles for. Today's
 /// grow to megabytes, so that no write blocks and there is nothing left to order.
 const WRITER_BUFFER_BYTES: usize = 16 * 1024;
@@ -48,19 +48,12 @@ const IDLE_LOOKS_MAX: u32 = 100;
 /// What the kernel states of the device is asked again after this time: people change it.
 const STATED_NS: u64 = 5_000_000_000;
 
-/// Leave to hand over up to so many payload bytes, framing and head included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// Payload bytes of the connection.
-    pub bytes: u32,
-}
-
 /// The uplink that all responses share.
 pub struct Link {
     config: LinkConfig,
     /// In mode `bands`.
     bands: Option<Arc<BandMap>>,
-    queue: Mutex<Queue>,
+    pub(crate) queue: Mutex<Queue>,
     device: Mutex<DeviceState>,
     /// In mode `auto`.
     discovery: Option<Mutex<Discovery>>,
@@ -184,20 +177,19 @@ impl Link {
         let now_ns = now_ns();
         let path = self.path(transport, false);
         let mut queue = self.queue.lock();
+        if let Some(whole) = queue.grant_whole(transport, length, now_ns) {
+            self.leave_queue(queue, now_ns, None);
+            return Ok(JobHandle::granted_whole(transport, whole));
+        }
         let id = queue.submit(transport, length, path, now_ns)?;
         let look_again_ns = queue.dispatch(now_ns);
         let granted_bytes = queue.take_grant(id);
         self.leave_queue(queue, now_ns, look_again_ns);
-        Ok(JobHandle(Some(Scheduled {
-            transport: Arc::clone(transport),
-            id,
-            granted_bytes,
-            asks: true,
-        })))
+        Ok(JobHandle::queued(transport, id, granted_bytes))
     }
 
     /// The connection's path now, if the order goes by paths: no system call else.
-    fn path(&self, transport: &Transport, has_sent: bool) -> Option<PathView> {
+    pub(crate) fn path(&self, transport: &Transport, has_sent: bool) -> Option<PathView> {
         (self.config.policy.needs() == Needs::Path).then(|| transport.path(has_sent))
     }
 
@@ -385,7 +377,7 @@ impl Link {
     }
 
     /// Changes the queue, then makes the grants that became due.
-    fn with_queue<T>(&self, now_ns: u64, change: impl FnOnce(&mut Queue) -> T) -> T {
+    pub(crate) fn with_queue<T>(&self, now_ns: u64, change: impl FnOnce(&mut Queue) -> T) -> T {
         let mut queue = self.queue.lock();
         let result = change(&mut queue);
         let look_again_ns = queue.dispatch(now_ns);
@@ -395,7 +387,7 @@ impl Link {
 
     /// Gives the lock back, wakes the jobs that got a grant, and sets the alarm for the next one
     /// unless it will go off before that anyway.
-    fn leave_queue(
+    pub(crate) fn leave_queue(
         &self,
         mut queue: MutexGuard<'_, Queue>,
         now_ns: u64,
@@ -471,116 +463,5 @@ impl DeviceState {
             device,
             enqueued_at_start,
         })
-    }
-}
-
-/// A response on the link, until it is dropped.
-pub struct JobHandle(Option<Scheduled>);
-
-struct Scheduled {
-    transport: Arc<Transport>,
-    id: JobId,
-    /// Granted as the job was submitted, and not yet taken.
-    granted_bytes: Option<u32>,
-    /// It has asked for a grant that it has not taken.
-    asks: bool,
-}
-
-impl JobHandle {
-    /// A response that waits for nobody, such as the one that says the queue is full.
-    pub fn unscheduled() -> Self {
-        Self(None)
-    }
-
-    /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
-    pub fn poll_grant(&mut self, context: &mut Context<'_>) -> Poll<Grant> {
-        let Some(job) = &mut self.0 else {
-            return Poll::Ready(Grant {
-                bytes: UNSCHEDULED_BYTES,
-            });
-        };
-        let granted = job.granted_bytes.take().or_else(|| job.ask(context));
-        job.asks = granted.is_none();
-        granted.map_or(Poll::Pending, |bytes| Poll::Ready(Grant { bytes }))
-    }
-
-    /// The response has so many payload bytes to hand over now and waits for more to be made: its
-    /// next grant is for these. Without a word it has all that it has left.
-    pub fn offer(&mut self, payload_bytes: u32) {
-        if let Some(job) = &self.0 {
-            let mut queue = job.transport.link().queue.lock();
-            queue.offer(job.id, payload_bytes);
-        }
-    }
-
-    /// `payload_bytes` of the grant just taken go to the connection now. They may be more or
-    /// fewer than granted: framing, or the end of the response.
-    pub fn hand_over(&mut self, payload_bytes: u32) {
-        if let Some(job) = &self.0 {
-            let mut queue = job.transport.link().queue.lock();
-            queue.hand_over(job.id, payload_bytes);
-        }
-    }
-
-    /// As [`Self::hand_over`], with the last bytes of the response, or none where all are out: the
-    /// job ends with them.
-    pub fn finish(&mut self, payload_bytes: u32) {
-        if let Some(job) = self.0.take() {
-            job.end(|queue| {
-                queue.hand_over(job.id, payload_bytes);
-                queue.complete(job.id);
-            });
-        }
-    }
-
-    /// The grant just taken cannot be used now; the next [`Self::poll_grant`] asks again.
-    pub fn decline(&mut self) {
-        if let Some(job) = &mut self.0 {
-            job.granted_bytes = None;
-            job.asks = false;
-            let link = job.transport.link();
-            link.with_queue(now_ns(), |queue| queue.decline(job.id));
-        }
-    }
-}
-
-impl Drop for JobHandle {
-    fn drop(&mut self) {
-        if let Some(job) = self.0.take() {
-            job.end(|_| ());
-        }
-    }
-}
-
-impl Scheduled {
-    /// The grant, if it is there or due; else the waker is told when it is.
-    fn ask(&self, context: &mut Context<'_>) -> Option<u32> {
-        let (link, id) = (self.transport.link(), self.id);
-        // Once a quantum: a job that has asked before waits with what was seen then.
-        let path = (!self.asks)
-            .then(|| link.path(&self.transport, true))
-            .flatten();
-        let mut queue = link.queue.lock();
-        if let Some(bytes) = queue.take_grant(id) {
-            return Some(bytes);
-        }
-        let now_ns = now_ns();
-        queue.want(id, path, now_ns);
-        let look_again_ns = queue.dispatch(now_ns);
-        let granted = queue.take_grant(id);
-        if granted.is_none() {
-            queue.job_mut(id).waker = Some(context.waker().clone());
-        }
-        link.leave_queue(queue, now_ns, look_again_ns);
-        granted
-    }
-
-    fn end(&self, before: impl FnOnce(&mut Queue)) {
-        let link = self.transport.link();
-        link.with_queue(now_ns(), |queue| {
-            before(queue);
-            queue.remove(self.id);
-        });
-        link.correct_by_socket(&self.transport);
     }
 }

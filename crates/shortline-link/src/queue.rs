@@ -17,6 +17,10 @@ use crate::slots::{LOOK_AGAIN_NS, Slots};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 use crate::writers::Writers;
 
+mod whole;
+
+pub(crate) use whole::Whole;
+
 /// Payload bytes of a quantum in mode `slots`.
 const SLOT_QUANTUM_BYTES: u32 = 14_480;
 /// Connections that compete with other people's traffic, mode `auto`: beside one download they get 97 % of
@@ -139,12 +143,18 @@ pub(crate) struct Queue {
     pub charged_total: u64,
 }
 
+impl Charge {
+    /// What of it is unwritten: nothing once the connection has drained.
+    fn unwritten(self, transport: &Transport) -> u32 {
+        let drained = self.drains != transport.ledger.drains.load(Ordering::Acquire);
+        if drained { 0 } else { self.wire_bytes }
+    }
+}
+
 impl LinkJob {
-    /// Takes back what is unwritten of its charge: nothing once the connection has drained.
+    /// Takes back what is unwritten of its charge.
     fn take_unwritten(&mut self) -> u32 {
-        let Charge { wire_bytes, drains } = std::mem::take(&mut self.charge);
-        let drained = drains != self.transport.ledger.drains.load(Ordering::Acquire);
-        if drained { 0 } else { wire_bytes }
+        std::mem::take(&mut self.charge).unwritten(&self.transport)
     }
 }
 
@@ -263,13 +273,8 @@ impl Queue {
             path,
             ..JobSpec::default()
         })?;
-        if let Gate::Slots(slots) = &mut self.gate
-            && !transport.carries_jobs()
-        {
-            // The client has sent another request: it has the last response.
-            slots.release(transport);
-        }
-        transport.jobs.fetch_add(1, Ordering::AcqRel);
+        self.release_last_response(transport);
+        transport.job_began();
         if self.jobs.len() <= id.index() {
             self.jobs.resize_with(id.index() + 1, || None);
         }
@@ -354,7 +359,7 @@ impl Queue {
     /// The job is done, or its client has gone.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let mut job = self.jobs.get_mut(id.index())?.take()?;
-        job.transport.jobs.fetch_sub(1, Ordering::AcqRel);
+        job.transport.job_ended();
         if matches!(self.gate, Gate::Bands(_)) {
             job.transport.jobs_bands.lock().remove(id);
         }
@@ -457,42 +462,56 @@ impl Queue {
         let bytes = u32::try_from(remaining).unwrap_or(u32::MAX).min(granted);
         job.granted_bytes = Some(granted);
         job.wanting = false;
-        let transport = Arc::clone(&job.transport);
-        self.grants_total += 1;
-        if let Some(recent) = &mut self.recent {
-            recent.note(&transport);
-            self.to_wake.extend(self.waits_for_grant.take());
-            // The gate may be another than when the connection was accepted.
-            transport.set_unsent_bytes_max(self.gate.unsent_bytes_max());
-        }
+        let waker = job.waker.take();
+        self.to_wake.extend(waker);
+        let transport = Arc::clone(&self.job_mut(id).transport);
+        self.note_grant(&transport);
         if let Gate::Bands(map) = &self.gate {
             // Nothing is charged: the qdisc has the rate. Others of this connection may hold a
             // grant, too, and not have used it yet.
             let map = Arc::clone(map);
             let band = transport.jobs_bands.lock().most_urgent();
             self.move_to_band(&map, &transport, band);
-            let waker = self.job_mut(id).waker.take();
-            self.to_wake.extend(waker);
             return;
         }
-        let charge = transport.wire_bytes(bytes.max(1));
-        let job = self.job_mut(id);
-        job.charge = Charge {
-            wire_bytes: charge,
-            drains: transport.ledger.drains.load(Ordering::Acquire),
-        };
-        let waker = job.waker.take();
-        self.to_wake.extend(waker);
-        self.charged_total += u64::from(charge);
-        transport
-            .ledger
-            .unwritten
-            .fetch_add(charge, Ordering::AcqRel);
+        self.job_mut(id).charge = self.charge(&transport, bytes, now_ns);
+    }
+
+    /// A grant is made on a connection: what is counted of it, and what the connection is told.
+    fn note_grant(&mut self, transport: &Arc<Transport>) {
+        self.grants_total += 1;
+        if let Some(recent) = &mut self.recent {
+            recent.note(transport);
+            self.to_wake.extend(self.waits_for_grant.take());
+            // The gate may be another than when the connection was accepted.
+            transport.set_unsent_bytes_max(self.gate.unsent_bytes_max());
+        }
+    }
+
+    /// Charges a grant of so many payload bytes.
+    fn charge(&mut self, transport: &Arc<Transport>, bytes: u32, now_ns: u64) -> Charge {
+        let wire_bytes = transport.wire_bytes(bytes.max(1));
+        self.charged_total += u64::from(wire_bytes);
+        let ledger = &transport.ledger;
+        ledger.unwritten.fetch_add(wire_bytes, Ordering::AcqRel);
         match &mut self.gate {
-            Gate::Paced(pacer) => pacer.charge(charge),
-            Gate::Slots(slots) => slots.take(&transport, bytes, now_ns),
-            Gate::Writers(writers) => writers.take(&transport),
+            Gate::Paced(pacer) => pacer.charge(wire_bytes),
+            Gate::Slots(slots) => slots.take(transport, bytes, now_ns),
+            Gate::Writers(writers) => writers.take(transport),
             Gate::Bands(_) | Gate::Off => {}
+        }
+        Charge {
+            wire_bytes,
+            drains: ledger.drains.load(Ordering::Acquire),
+        }
+    }
+
+    /// Where the client has sent another request, it has the last response: the slot is free.
+    fn release_last_response(&mut self, transport: &Arc<Transport>) {
+        if let Gate::Slots(slots) = &mut self.gate
+            && !transport.carries_jobs()
+        {
+            slots.release(transport);
         }
     }
 

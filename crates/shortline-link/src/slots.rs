@@ -19,6 +19,7 @@
 //!
 //! No I/O of its own: what the kernel holds is asked through [`Holder`], the time is an argument.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Drained this soon after its grant (beside the path's own round trip), a quantum met no queue.
@@ -66,7 +67,8 @@ pub struct Slots<H> {
     stall_ns_max: u64,
     look_again_ns: u64,
     looked_ns: Option<u64>,
-    taken: Vec<Slot<H>>,
+    /// In the order they were taken.
+    taken: VecDeque<Slot<H>>,
 }
 
 impl<H: Holder> Slots<H> {
@@ -79,7 +81,7 @@ impl<H: Holder> Slots<H> {
             stall_ns_max: STALL_NS_MAX,
             look_again_ns: LOOK_AGAIN_NS,
             looked_ns: None,
-            taken: Vec::new(),
+            taken: VecDeque::new(),
         }
     }
 
@@ -130,7 +132,7 @@ impl<H: Holder> Slots<H> {
 
     /// A grant of `bytes` leaves on `holder`.
     pub fn take(&mut self, holder: &Arc<H>, bytes: u32, now_ns: u64) {
-        self.taken.push(Slot {
+        self.taken.push_back(Slot {
             holder: Arc::clone(holder),
             granted_ns: now_ns,
             progress_ns: now_ns,
@@ -150,7 +152,11 @@ impl<H: Holder> Slots<H> {
 
     /// The bytes of `holder` have arrived: its slots are free.
     pub fn release(&mut self, holder: &Arc<H>) {
-        self.taken.retain(|slot| !Arc::ptr_eq(&slot.holder, holder));
+        let is_its = |slot: &Slot<H>| Arc::ptr_eq(&slot.holder, holder);
+        // Whoever asks again is likely to be among the first, and to hold one slot.
+        while let Some(first) = self.taken.iter().position(is_its) {
+            self.taken.remove(first);
+        }
     }
 
     fn is_full(&self) -> bool {

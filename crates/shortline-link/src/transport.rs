@@ -47,7 +47,7 @@ pub struct Transport {
     /// lock only.
     pub(crate) jobs_bands: Mutex<JobsBands>,
     /// Jobs on this connection.
-    pub(crate) jobs: AtomicU32,
+    jobs: AtomicU32,
     pub(crate) ledger: Ledger,
     /// Its counters when discovery asked for them last.
     counted: Mutex<Counted>,
@@ -202,6 +202,16 @@ impl Transport {
     /// Whether responses of this connection wait or are being sent.
     pub(crate) fn carries_jobs(&self) -> bool {
         self.jobs.load(Ordering::Acquire) > 0
+    }
+
+    /// A job on this connection begins.
+    pub(crate) fn job_began(&self) {
+        self.jobs.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A job on this connection has ended.
+    pub(crate) fn job_ended(&self) {
+        self.jobs.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Lets further packets wait in `band`, whose `SO_PRIORITY` is as told. Whether that is another

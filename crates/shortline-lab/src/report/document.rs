@@ -1,11 +1,12 @@
-//! What all pages are made in: the document around their content, its style, the mark of a verdict, the
-//! key of a line.
+//! What all pages are made in: the document around their content, its style, a claim beside what came
+//! out, the key of a line.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::ShapeStyle;
 
 use crate::drawing;
-use crate::experiment::claim::Verdict;
+use crate::experiment::claim::{Compared, Figure, Verdict};
+use crate::experiment::ours;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -41,6 +42,35 @@ fn dark_drawings() -> String {
         "@media (prefers-color-scheme: dark) {{\n{}}}\n",
         drawing::style_sheet()
     )
+}
+
+/// What a figure claims, and its comparisons: each with what the paper has.
+pub fn claim(figure: &Figure, checks: &[(&str, Compared)]) -> Markup {
+    html! {
+        article.claim {
+            p {
+                @if !figure.name.is_empty() { strong { "Paper " (figure.name) ": " } }
+                (figure.claim) "."
+            }
+            @if !checks.is_empty() {
+                div.scroll {
+                    table {
+                        thead { tr { th { "" } th { "compared" } th { "paper" } th { "ours" } } }
+                        tbody {
+                            @for (paper, compared) in checks {
+                                tr {
+                                    td { (badge(compared.verdict)) }
+                                    td.words { (compared.what) }
+                                    td.words { (paper) }
+                                    td.words { (ours(compared)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A verdict that can be told without its colour.

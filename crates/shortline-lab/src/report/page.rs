@@ -4,14 +4,14 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::Results;
-use super::document::{badge, document, swatch};
+use super::document::{claim, document, swatch};
 use super::drawings::{Drawing, name};
 use super::series::{self, FLUID_PS, OPTIMUM};
 use crate::drawing;
-use crate::experiment::claim::{Check, Compared, Figure};
+use crate::experiment::claim::{Check, Figure};
 use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
 use crate::experiment::point::Point;
-use crate::experiment::{about, cut_short, ours};
+use crate::experiment::{about, cut_short};
 use crate::stats::Spread;
 use crate::table::{bytes, three_digits, time};
 
@@ -58,40 +58,14 @@ pub fn render(
 }
 
 fn claims(results: &Results<'_>) -> Markup {
+    let compared = |figure: &Figure| -> Vec<_> {
+        let compare = |check: &Check| (check.paper, check.compare(results.figures));
+        figure.checks.iter().map(compare).collect()
+    };
     html! {
         section {
             h2 { "What is claimed, and what came out" }
-            @for figure in &results.experiment.figures { (claim(results, figure)) }
-        }
-    }
-}
-
-fn claim(results: &Results<'_>, figure: &Figure) -> Markup {
-    let compared = |check: &Check| (check.paper, check.compare(results.figures));
-    let checks: Vec<(&str, Compared)> = figure.checks.iter().map(compared).collect();
-    html! {
-        article.claim {
-            p {
-                @if !figure.name.is_empty() { strong { "Paper " (figure.name) ": " } }
-                (figure.claim) "."
-            }
-            @if !checks.is_empty() {
-                div.scroll {
-                    table {
-                        thead { tr { th { "" } th { "compared" } th { "paper" } th { "ours" } } }
-                        tbody {
-                            @for (paper, compared) in &checks {
-                                tr {
-                                    td { (badge(compared.verdict)) }
-                                    td.words { (compared.what) }
-                                    td.words { (paper) }
-                                    td.words { (ours(compared)) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            @for figure in &results.experiment.figures { (claim(figure, &compared(figure))) }
         }
     }
 }

@@ -5,19 +5,18 @@
 //! ones included; a place is given back when the socket is closed.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use shortline_link::clock::now_ns;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio_util::io::InspectReader;
 
 use super::address::UpstreamAddress;
 use super::error::ProxyError;
@@ -137,11 +136,12 @@ impl Backend {
             source,
         })?;
         self.connections_total.fetch_add(1, Ordering::Relaxed);
-        let socket = Socket {
-            stream,
-            received: Arc::clone(&received),
-            _place: place,
-        };
+        let counted = Arc::clone(&received);
+        // It holds its place of the pool and counts what comes.
+        let socket = InspectReader::new(stream, move |bytes: &[u8]| {
+            let _held = &place;
+            counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        });
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(self.options.response_head_bytes_max)
             .max_headers(self.options.response_fields_max)
@@ -314,54 +314,3 @@ async fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-/// A backend's socket; it holds a place of the pool and counts what comes.
-struct Socket {
-    stream: Box<dyn Stream>,
-    received: Arc<AtomicU64>,
-    _place: OwnedSemaphorePermit,
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let bytes = buffer.filled().len() - before;
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}

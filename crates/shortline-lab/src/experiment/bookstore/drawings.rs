@@ -322,29 +322,34 @@ fn response(run: &Outcome) -> Points {
 
 /// A line for each door that has points.
 fn lines(doors: impl IntoIterator<Item = Door>, points: impl Fn(Door) -> Points) -> Vec<Line> {
+    let mut place_free = PLACES.len();
     let line = |door: Door| Line {
         name: door.to_string(),
-        style: drawing::style(place_of(door)),
+        style: drawing::style(place_of(door, &mut place_free)),
         points: points(door),
     };
     let lines = doors.into_iter().map(line);
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// Each door has its colour in all plots.
-fn place_of(door: Door) -> usize {
-    const PLACES: [Door; 8] = [
-        Door::None,
-        Door::FIFO,
-        Door::SJF,
-        Door::aging(1),
-        Door::aging(3),
-        Door::aging(5),
-        Door::FIFO_AUTO,
-        Door::SJF_AUTO,
-    ];
-    PLACES
-        .iter()
-        .position(|place| *place == door)
-        .unwrap_or(PLACES.len())
+/// These have their colours in all plots.
+const PLACES: [Door; 9] = [
+    Door::None,
+    Door::FIFO,
+    Door::SJF,
+    Door::aging(1),
+    Door::aging(3),
+    Door::aging(5),
+    Door::FIFO_AUTO,
+    Door::SJF_AUTO,
+    Door::FIFO_OFFLINE,
+];
+
+/// The place of a door's colour: its own, or the next that is free in this plot.
+fn place_of(door: Door, place_free: &mut usize) -> usize {
+    let own = PLACES.iter().position(|place| *place == door);
+    own.unwrap_or_else(|| {
+        *place_free += 1;
+        *place_free - 1
+    })
 }

@@ -10,9 +10,8 @@ use super::figures::Figures;
 use super::{Outcome, tables};
 use crate::LabError;
 use crate::experiment::Experiment;
-use crate::experiment::claim::{Compared, Figure};
-use crate::experiment::ours;
-use crate::report::document::{badge, document, swatch};
+use crate::experiment::claim::Figure;
+use crate::report::document::{claim, document, swatch};
 
 const HOW_IT_WAS_RUN: &str = "Browsers, bookstore and gate share one processor, the database has the \
 other for itself. “Finished” is 002's count: what ended well. “All” also counts what failed, with the \
@@ -56,42 +55,16 @@ pub fn write(folder: &Path, experiment: &Experiment, all: &[Outcome]) -> Result<
 }
 
 fn claims(experiment: &Experiment, all: &[Outcome]) -> Markup {
+    let compared = |figure: &Figure| -> Vec<_> {
+        let checks = figure.shop_checks.iter();
+        checks
+            .map(|check| (check.paper, check.compare(all)))
+            .collect()
+    };
     html! {
         section {
             h2 { "What is claimed, and what came out" }
-            @for figure in &experiment.figures { (claim(figure, all)) }
-        }
-    }
-}
-
-fn claim(figure: &Figure, all: &[Outcome]) -> Markup {
-    let checks = figure.shop_checks.iter();
-    let checks: Vec<(&str, Compared)> = checks
-        .map(|check| (check.paper, check.compare(all)))
-        .collect();
-    html! {
-        article.claim {
-            p {
-                @if !figure.name.is_empty() { strong { "Paper " (figure.name) ": " } }
-                (figure.claim) "."
-            }
-            @if !checks.is_empty() {
-                div.scroll {
-                    table {
-                        thead { tr { th { "" } th { "compared" } th { "paper" } th { "ours" } } }
-                        tbody {
-                            @for (paper, compared) in &checks {
-                                tr {
-                                    td { (badge(compared.verdict)) }
-                                    td.words { (compared.what) }
-                                    td.words { (paper) }
-                                    td.words { (ours(compared)) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            @for figure in &experiment.figures { (claim(figure, &compared(figure))) }
         }
     }
 }

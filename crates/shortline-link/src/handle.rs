@@ -1,0 +1,220 @@
+//! The handle of a job: what a response asks of the link, and tells it, until it ends.
+//!
+//! A response that was granted whole as it came ([`Whole`]) takes the queue's lock no more unless
+//! it goes astray: is declined, sends more than it said, or is aborted.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use shortline_sched::{JobId, QueueFull};
+
+use crate::clock::now_ns;
+use crate::queue::{Queue, Whole};
+use crate::transport::Transport;
+
+/// Leave to hand over up to so many payload bytes, framing and head included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Payload bytes of the connection.
+    pub bytes: u32,
+}
+
+/// What an unscheduled job may send at once: twice as fast as writes of 256 KiB.
+const UNSCHEDULED: Grant = Grant { bytes: 64 * 1024 };
+
+/// A response on the link, until it is dropped.
+pub struct JobHandle(Option<Scheduled>);
+
+struct Scheduled {
+    transport: Arc<Transport>,
+    place: Place,
+    /// Granted as the job was submitted, and not yet taken.
+    granted_bytes: Option<u32>,
+    /// It has asked for a grant that it has not taken.
+    asks: bool,
+}
+
+enum Place {
+    Queued(JobId),
+    Whole(Whole),
+}
+
+impl JobHandle {
+    /// A response that waits for nobody, such as the one that says the queue is full.
+    pub fn unscheduled() -> Self {
+        Self(None)
+    }
+
+    /// A job of the queue, with the grant that it was given at once, if it was.
+    pub(crate) fn queued(
+        transport: &Arc<Transport>,
+        id: JobId,
+        granted_bytes: Option<u32>,
+    ) -> Self {
+        Self(Some(Scheduled {
+            transport: Arc::clone(transport),
+            place: Place::Queued(id),
+            granted_bytes,
+            asks: true,
+        }))
+    }
+
+    /// A job that needs no place in the queue.
+    pub(crate) fn granted_whole(transport: &Arc<Transport>, whole: Whole) -> Self {
+        Self(Some(Scheduled {
+            transport: Arc::clone(transport),
+            granted_bytes: Some(whole.granted_bytes()),
+            place: Place::Whole(whole),
+            asks: true,
+        }))
+    }
+
+    /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
+    pub fn poll_grant(&mut self, context: &mut Context<'_>) -> Poll<Grant> {
+        let Some(job) = &mut self.0 else {
+            return Poll::Ready(UNSCHEDULED);
+        };
+        let granted = match job.granted_bytes.take() {
+            Some(bytes) => Some(bytes),
+            None => match job.ask(context) {
+                Ok(granted) => granted,
+                Err(QueueFull { .. }) => {
+                    // It was granted whole once: what is left of it is little.
+                    *self = Self::unscheduled();
+                    return Poll::Ready(UNSCHEDULED);
+                }
+            },
+        };
+        job.asks = granted.is_none();
+        granted.map_or(Poll::Pending, |bytes| Poll::Ready(Grant { bytes }))
+    }
+
+    /// The response has so many payload bytes to hand over now and waits for more to be made: its
+    /// next grant is for these. Without a word it has all that it has left.
+    pub fn offer(&mut self, payload_bytes: u32) {
+        if let Some(job) = &mut self.0
+            && job.granted_bytes.is_none()
+            && let Ok(id) = job.enter_queue()
+        {
+            let mut queue = job.transport.link().queue.lock();
+            queue.offer(id, payload_bytes);
+        }
+    }
+
+    /// `payload_bytes` of the grant just taken go to the connection now. They may be more or
+    /// fewer than granted: framing, or the end of the response.
+    pub fn hand_over(&mut self, payload_bytes: u32) {
+        let Some(job) = &mut self.0 else {
+            return;
+        };
+        match &mut job.place {
+            Place::Queued(id) => {
+                let mut queue = job.transport.link().queue.lock();
+                queue.hand_over(*id, payload_bytes);
+            }
+            Place::Whole(whole) => whole.hand_over(&job.transport, payload_bytes),
+        }
+    }
+
+    /// As [`Self::hand_over`], with the last bytes of the response, or none where all are out: the
+    /// job ends with them.
+    pub fn finish(&mut self, payload_bytes: u32) {
+        self.hand_over(payload_bytes);
+        let Some(job) = self.0.take() else {
+            return;
+        };
+        match job.place {
+            Place::Queued(id) => change_queue(&job.transport, |queue| {
+                queue.complete(id);
+                queue.remove(id);
+            }),
+            Place::Whole(_) => job.transport.job_ended(),
+        }
+        job.transport.link().correct_by_socket(&job.transport);
+    }
+
+    /// The grant just taken cannot be used now; the next [`Self::poll_grant`] asks again.
+    pub fn decline(&mut self) {
+        if let Some(job) = &mut self.0 {
+            job.granted_bytes = None;
+            job.asks = false;
+            let Scheduled {
+                transport, place, ..
+            } = job;
+            change_queue(transport, |queue| match place {
+                Place::Queued(id) => queue.decline(*id),
+                Place::Whole(whole) => queue.cancel_whole(transport, whole),
+            });
+        }
+    }
+}
+
+impl Drop for JobHandle {
+    fn drop(&mut self) {
+        let Some(Scheduled {
+            transport, place, ..
+        }) = self.0.take()
+        else {
+            return;
+        };
+        change_queue(&transport, |queue| match place {
+            Place::Queued(id) => {
+                queue.remove(id);
+            }
+            Place::Whole(mut whole) => {
+                queue.cancel_whole(&transport, &mut whole);
+                transport.job_ended();
+            }
+        });
+        transport.link().correct_by_socket(&transport);
+    }
+}
+
+impl Scheduled {
+    /// The grant, if it is there or due; else the waker is told when it is.
+    ///
+    /// # Errors
+    /// [`QueueFull`] if the job had no place in the queue yet and there is none.
+    fn ask(&mut self, context: &mut Context<'_>) -> Result<Option<u32>, QueueFull> {
+        let id = self.enter_queue()?;
+        let link = self.transport.link();
+        // Once a quantum: a job that has asked before waits with what was seen then.
+        let path = (!self.asks)
+            .then(|| link.path(&self.transport, true))
+            .flatten();
+        let mut queue = link.queue.lock();
+        if let Some(bytes) = queue.take_grant(id) {
+            return Ok(Some(bytes));
+        }
+        let now_ns = now_ns();
+        queue.want(id, path, now_ns);
+        let look_again_ns = queue.dispatch(now_ns);
+        let granted = queue.take_grant(id);
+        if granted.is_none() {
+            queue.job_mut(id).waker = Some(context.waker().clone());
+        }
+        link.leave_queue(queue, now_ns, look_again_ns);
+        Ok(granted)
+    }
+
+    /// Its place in the queue: that of a job granted whole, from now on.
+    fn enter_queue(&mut self) -> Result<JobId, QueueFull> {
+        let id = match &self.place {
+            Place::Queued(id) => *id,
+            Place::Whole(whole) => {
+                let link = self.transport.link();
+                let path = link.path(&self.transport, true);
+                link.queue
+                    .lock()
+                    .submit_whole(&self.transport, whole, path)?
+            }
+        };
+        self.place = Place::Queued(id);
+        Ok(id)
+    }
+}
+
+/// Changes the queue, then makes the grants that became due.
+fn change_queue(transport: &Transport, change: impl FnOnce(&mut Queue)) {
+    transport.link().with_queue(now_ns(), change);
+}

@@ -1,11 +1,11 @@
 //! A relay to measure, without the command line around it:
 //! `relay (postgres|mysql) LISTEN UPSTREAM [CAPACITY [THREADS]]`, where CAPACITY is `off` or a time.
-//! All statements are of one type. It ends with the first line of its input.
+//! Types are told as by default. It ends with the first line of its input.
 
 use std::error::Error;
 use std::sync::Arc;
 
-use shortline_gate::classify::{Classify, Client};
+use shortline_gate::classify::{Classifier, ClassifierConfig, Classify, Client, Dialect, Protocol};
 use shortline_gate::mysql::{self, MysqlConfig};
 use shortline_gate::postgres::{self, PostgresConfig};
 use shortline_gate::relay::Limits;
@@ -29,13 +29,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let gate = Gate::new(config);
     let upstream = upstream.parse()?;
-    let statement: Arc<str> = "statement".into();
-    let classify: Classify = Arc::new(move |_: &[u8], _: &Client<'_>| Arc::clone(&statement));
+    let is_mysql = kind == "mysql";
+    let dialect = if is_mysql {
+        Dialect::MySql
+    } else {
+        Dialect::Postgres
+    };
+    let classifier = Classifier::new(&ClassifierConfig::new(Protocol::Sql(dialect)))?;
+    let classify: Classify =
+        Arc::new(move |text: &[u8], client: &Client<'_>| classifier.statement(text, client));
     let listener = TcpListener::bind(listen).await?;
     let end_of_input = async {
         let _ = tokio::io::stdin().read_u8().await;
     };
-    if kind == "mysql" {
+    if is_mysql {
         let mut config = MysqlConfig::new(upstream, classify);
         config.limits = limits;
         mysql::run(listener, config, gate, end_of_input).await?;

@@ -9,13 +9,16 @@
 //! (`psql`, `PostgreSQL JDBC Driver`), and all statements of an application would be one type.
 //!
 //! A statement that was seen is looked up by a hash under a random key, in a bounded cache; what is
-//! looked up is the statement, the client's names and those tags that can decide. One that was not
-//! costs a pass over its bytes.
+//! looked up is the statement, the client's names and those tags that can decide. A short statement
+//! is looked up without its constants (module `skeleton`), unless a rule may ask for them: else each
+//! statement that has its values in its text would be a new one. One that was not seen costs a pass
+//! over its bytes.
 
 mod fingerprint;
 mod lexer;
 mod route;
 mod rules;
+mod skeleton;
 mod tags;
 
 use std::fmt;
@@ -32,6 +35,7 @@ pub use rules::{RULES_MAX, RuleError, RuleText};
 pub use tags::{Tagged, Tags};
 
 use rules::Rules;
+use skeleton::Skeleton;
 
 /// Statements that are remembered at most, each with 64 bytes and its type's name.
 const CACHE_STATEMENTS_MAX: usize = 8192;
@@ -128,6 +132,8 @@ struct Inner {
     sources: Vec<Source>,
     /// Tags by which a statement's type can be told.
     tag_keys: Vec<String>,
+    /// Whose constants do not count in the cache.
+    folds: Option<Dialect>,
     cache: Cache<u64, Arc<str>>,
     hashes: RandomState,
 }
@@ -153,8 +159,7 @@ impl Classifier {
 
     /// The type of a statement.
     pub fn statement(&self, sql: &[u8], client: &Client<'_>) -> Arc<str> {
-        let inner = Arc::clone(&self.0.read());
-        inner.statement(sql, client)
+        self.0.read().statement(sql, client)
     }
 
     /// The type of an HTTP request: `host` without a port, `path` with its query.
@@ -170,6 +175,10 @@ impl Classifier {
 impl Inner {
     fn new(config: &ClassifierConfig) -> Result<Self, RuleError> {
         let rules = Rules::new(&config.rules, config.protocol)?;
+        let folds = match config.protocol {
+            Protocol::Sql(dialect) if !rules.read_statements() => Some(dialect),
+            _ => None,
+        };
         let mut tag_keys: Vec<String> = rules.tag_keys().map(str::to_owned).collect();
         if config.sources.contains(&Source::Tag) {
             tag_keys.extend(["route", "controller", "action"].map(str::to_owned));
@@ -181,6 +190,7 @@ impl Inner {
             rules,
             sources: config.sources.clone(),
             tag_keys,
+            folds,
             cache: Cache::new(CACHE_STATEMENTS_MAX),
             hashes: RandomState::new(),
         })
@@ -201,7 +211,13 @@ impl Inner {
 
     fn key(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> u64 {
         let mut hasher = self.hashes.build_hasher();
-        statement.hash(&mut hasher);
+        let skeleton = self
+            .folds
+            .and_then(|dialect| Skeleton::of(statement, dialect));
+        match &skeleton {
+            Some(skeleton) => hasher.write(skeleton.bytes()),
+            None => statement.hash(&mut hasher),
+        }
         client.hash(&mut hasher);
         if !tags.is_empty() {
             for key in &self.tag_keys {

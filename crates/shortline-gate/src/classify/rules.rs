@@ -125,6 +125,11 @@ impl Rules {
         rules.collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether some rule asks for a statement's text.
+    pub(super) fn read_statements(&self) -> bool {
+        self.0.iter().any(|rule| rule.statement.is_some())
+    }
+
     /// The keys of tags that some rule asks for.
     pub(super) fn tag_keys(&self) -> impl Iterator<Item = &str> {
         let tags = self.0.iter().flat_map(|rule| &rule.tags);

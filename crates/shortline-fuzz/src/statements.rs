@@ -33,6 +33,10 @@ pub fn statement(bytes: &[u8]) {
         let first = classifier.statement(bytes, &Client::default());
         assert_name(&first);
         assert_eq!(classifier.statement(bytes, &Client::default()), first);
+        // What was looked up without its constants is what it is by itself.
+        if Tagged::new(bytes).tags.is_empty() && !name.is_empty() {
+            assert_eq!(*first, *name);
+        }
     }
     let tagged = Tagged::new(bytes);
     assert!(tagged.statement.len() <= bytes.len());

@@ -79,6 +79,20 @@ fn plan(name: &str) -> Option<Plan> {
                 ..Path::default()
             }];
         }
+        "fast" => {
+            plan.seconds = 9.0;
+            plan.rates = vec![(0.0, 100e6), (3.0, 50e6), (6.0, 200e6)];
+            plan.demand = Demand::Responses {
+                high: 1.6,
+                low: 1.6,
+                period_s: 5.0,
+            };
+            plan.paths = vec![Path {
+                rtt_ms: 1.0,
+                noise_ms: 0.05,
+                ..Path::default()
+            }];
+        }
         "loss" => plan.loss = 0.03,
         "route" => plan.rtt_rise = Some((8.0, 40.0)),
         "wan" => {

@@ -11,8 +11,9 @@
 //! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
 //!   quarter, as long as something waits for the pacer.
 //!
-//! A delay that stands above the target begins a trial. Held back for long, for a delay that does
-//! not go, it is given up: the averages that round-trip times are hardly move at a low rate.
+//! A delay that stands above the target begins a trial. One that finds others there is made again
+//! before the rate is given up for them: with a capacity that was taken for too large, too little
+//! was held back. So is a rate that is held back for long without an end.
 
 use super::config::{MS, UplinkConfig};
 use super::estimate::{Delivery, Estimate};
@@ -23,6 +24,8 @@ use super::trial::{Effect, Trial, Verdict};
 
 /// Two full packets on the wire, in bits.
 const TWO_PACKETS_BITS: f64 = 2.0 * 1514.0 * 8.0;
+/// The shortest delay to leave, but for two packets.
+const TARGET_NS_MIN: u64 = MS / 2;
 /// Rates that differ by this share are not the same.
 const DIFFERS: f64 = 0.05;
 /// A trial is begun anew no more often than this.
@@ -57,14 +60,10 @@ pub(super) struct Sight<'a> {
     pub now_ns: u64,
     pub span_ns: u64,
     pub sent_bytes: u64,
-    /// The delay as it should be by now.
     pub delay_ns: u64,
     pub rtt_ns: u64,
     /// A round trip without the queue.
     pub flight_ns: u64,
-    /// The delay as it is observed, and how much older than a round trip that is.
-    pub observed_ns: u64,
-    pub age_ns: u64,
     pub lag_ns: u64,
     pub paths: u32,
     pub limited_by: Limit,
@@ -95,6 +94,7 @@ pub(super) struct Paced {
     usual_delay_ns: f64,
     best_bps: f64,
     stuck_ns: u64,
+    stuck_delay_ns: u64,
     sweep: Sweep,
     /// No trial has ended yet.
     unswept: bool,
@@ -122,6 +122,7 @@ impl Paced {
             usual_delay_ns: 0.0,
             best_bps: 0.0,
             stuck_ns: 0,
+            stuck_delay_ns: 0,
             sweep: Sweep::new(),
             unswept: true,
             paths,
@@ -138,7 +139,7 @@ impl Paced {
         let target_ns = sight.target_ns(estimate.bps);
         let high_ns = sight.high_ns(estimate.bps);
         self.measure(sight, estimate, target_ns / 2);
-        if self.judge(sight, estimate, target_ns) == Some(Verdict::Theirs) {
+        if self.judge(sight, estimate) == Some(Verdict::Theirs) {
             return Next::Yield;
         }
         if sight.delay_ns > high_ns {
@@ -163,7 +164,7 @@ impl Paced {
         let excess = (sight.delay_ns as f64 - target_ns as f64) / (2.0 * sight.lag_ns as f64);
         let held_back = self.sweep.held_back(sight).max(excess);
         let bps = (estimate.bps * (1.0 - held_back.min(HELD_BACK_MAX))).min(self.trial_bps());
-        if self.is_stuck(sight, bps, target_ns * 3 / 2) {
+        if self.is_stuck(sight, bps) {
             return Next::Yield;
         }
         Next::Pace(bps)
@@ -185,7 +186,10 @@ impl Paced {
         // What came out against what went in a flight's time before.
         let sent = sight.meter.before(sight.flight_ns, window.span_ns, 0);
         let sent_bps = sent.map_or(bps, |sent| sent.sent_bps());
-        if (bps - sent_bps).abs() <= DIFFERS * sent_bps {
+        // Without a queue that changes they are the same, whatever round trips of different lengths
+        // make of it.
+        let stands = sight.delay_ns > sight.tolerated_ns(estimate.bps);
+        if !stands || (bps - sent_bps).abs() <= DIFFERS * sent_bps {
             estimate.confirm(bps);
             return;
         }
@@ -199,14 +203,9 @@ impl Paced {
     }
 
     /// Begins a trial where the delay asks for one, and goes on with the one that runs.
-    fn judge(
-        &mut self,
-        sight: &Sight<'_>,
-        estimate: &mut Estimate,
-        target_ns: u64,
-    ) -> Option<Verdict> {
+    fn judge(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Option<Verdict> {
         let high_ns = sight.high_ns(estimate.bps);
-        let standing = sight.delay_ns > target_ns * 3 / 2 && !self.falls(sight);
+        let standing = sight.delay_ns > sight.tolerated_ns(estimate.bps) && !self.falls(sight);
         self.above_target_ns = if standing {
             self.above_target_ns + sight.span_ns
         } else {
@@ -243,10 +242,9 @@ impl Paced {
                 let delivered = sight
                     .window(0)
                     .and_then(|window| sight.delivered_bps(&window));
-                let delivered_bps = delivered.unwrap_or(*capacity_bps);
-                if delivered_bps < 0.9 * *capacity_bps && self.restarts < RESTARTS_MAX {
-                    // Too little was held back, for a capacity that is not there any more.
+                if self.restarts < RESTARTS_MAX {
                     self.restarts += 1;
+                    let delivered_bps = delivered.unwrap_or(*capacity_bps).min(*capacity_bps);
                     self.trial = Some((sight.trial(SHARE_WANTED), delivered_bps));
                     return None;
                 }
@@ -255,13 +253,13 @@ impl Paced {
         Some(verdict)
     }
 
-    /// Whether the observed delay is on its way down already.
+    /// Whether the delay is on its way down already.
     fn falls(&mut self, sight: &Sight<'_>) -> bool {
-        let observed_ns = sight.observed_ns as f64;
-        let over_ns = (sight.age_ns + sight.lag_ns) as f64;
+        let delay_ns = sight.delay_ns as f64;
+        let over_ns = sight.lag_ns as f64;
         self.usual_delay_ns +=
-            (sight.span_ns as f64 / over_ns).min(1.0) * (observed_ns - self.usual_delay_ns);
-        observed_ns < FALLS * self.usual_delay_ns
+            (sight.span_ns as f64 / over_ns).min(1.0) * (delay_ns - self.usual_delay_ns);
+        delay_ns < FALLS * self.usual_delay_ns
     }
 
     /// No more than this, while a trial runs: a little less than was delivered when it began,
@@ -274,18 +272,20 @@ impl Paced {
         }
     }
 
-    /// Whether much less than was delivered lately has been sent for long, for the sake of a delay
-    /// that does not go: round-trip times may be averages that hardly move at such a rate.
-    fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64, gone_below_ns: u64) -> bool {
+    /// Whether much less than was delivered lately has been sent for long, and the delay has not even
+    /// halved: whoever keeps it, it is not worth that.
+    fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
         let forgets = (sight.span_ns as f64 / FORGETS_NS).min(1.0);
         self.best_bps = (self.best_bps * (1.0 - forgets)).max(delivered);
-        let held = bps < STUCK * self.best_bps && sight.observed_ns > gone_below_ns;
-        self.stuck_ns = if held {
-            self.stuck_ns + sight.span_ns
-        } else {
-            0
-        };
+        let held = bps < STUCK * self.best_bps && sight.delay_ns > sight.tolerated_ns(bps);
+        if !held || sight.delay_ns < self.stuck_delay_ns / 2 {
+            self.stuck_ns = 0;
+        }
+        if self.stuck_ns == 0 {
+            self.stuck_delay_ns = sight.delay_ns;
+        }
+        self.stuck_ns += sight.span_ns;
         self.stuck_ns > STUCK_NS
     }
 
@@ -313,16 +313,22 @@ impl Paced {
 }
 
 impl Sight<'_> {
-    /// The delay to leave at the bottleneck.
+    /// The delay to leave at the bottleneck: where round trips are short a shorter one, as theirs
+    /// vary less and it is more to them.
     pub fn target_ns(&self, bps: f64) -> u64 {
-        self.config
-            .delay_target_ns
-            .max((TWO_PACKETS_BITS * 1e9 / bps) as u64)
+        let of_flight_ns = TARGET_NS_MIN + self.flight_ns / 8;
+        let wanted_ns = self.config.delay_target_ns.min(of_flight_ns);
+        wanted_ns.max(two_packets_ns(bps))
+    }
+
+    /// A delay that is not worth a trial, however the target is.
+    pub fn tolerated_ns(&self, bps: f64) -> u64 {
+        self.config.delay_target_ns.max(two_packets_ns(bps)) * 3 / 2
     }
 
     /// A delay above this is too much.
     pub fn high_ns(&self, bps: f64) -> u64 {
-        self.target_ns(bps) * 5 / 2
+        self.config.delay_target_ns.max(two_packets_ns(bps)) * 5 / 2
     }
 
     /// The window to measure a rate over: longer where there are few packets.
@@ -344,7 +350,7 @@ impl Sight<'_> {
 
     /// A trial that begins now.
     pub fn trial(&self, share_wanted: f64) -> Trial {
-        Trial::new(self.now_ns, self.observed_ns, share_wanted)
+        Trial::new(self.now_ns, self.delay_ns, share_wanted)
     }
 
     /// What a trial sees now.
@@ -353,10 +359,13 @@ impl Sight<'_> {
             now_ns: self.now_ns,
             span_ns: self.span_ns,
             sent_share: self.sent_bytes as f64 * 8e9 / self.span_ns as f64 / capacity_bps,
-            delay_ns: self.observed_ns,
-            gone_below_ns: self.target_ns(capacity_bps) * 3 / 2,
+            delay_ns: self.delay_ns,
+            gone_below_ns: self.tolerated_ns(capacity_bps),
             lag_ns: self.lag_ns,
-            age_ns: self.age_ns,
         }
     }
+}
+
+fn two_packets_ns(bps: f64) -> u64 {
+    (TWO_PACKETS_BITS * 1e9 / bps) as u64
 }

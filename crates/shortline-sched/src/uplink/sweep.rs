@@ -13,6 +13,8 @@ use super::paced::Sight;
 const AFTER_TRIAL: f64 = 0.15;
 const REGULAR: f64 = 0.1;
 const EVERY_NS: u64 = 10_000 * MS;
+/// For so much longer than a round trip, as those of paths far away are more than the typical one.
+const EXTRA_NS: u64 = 100 * MS;
 /// A round trip that got shorter by this share, had a queue in it.
 const SHORTER: f64 = 0.02;
 /// No more than so many in a row.
@@ -73,7 +75,7 @@ impl Sweep {
 
     fn start(&mut self, sight: &Sight<'_>) {
         self.since_ns = 0;
-        self.left_ns = sight.lag_ns + sight.age_ns;
+        self.left_ns = sight.lag_ns + EXTRA_NS;
         self.rtt_before_ns = Some(sight.rtt_ns);
     }
 

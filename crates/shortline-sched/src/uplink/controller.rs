@@ -263,7 +263,7 @@ fn start(sight: &Sight<'_>, estimate: Option<Estimate>, queueless_ns: &mut u64) 
     } else if sight.limited_by != Limit::Application {
         *queueless_ns = queueless_ns.saturating_add(sight.span_ns);
     }
-    let window = sight.window(sight.config.delay_start_ns);
+    let window = sight.first_window();
     let measured = window.filter(|window| queue && window.is_busy() && window.is_backlogged());
     let Some(bps) = measured.and_then(|window| sight.delivered_bps(&window)) else {
         return (Mode::Free, estimate, None);

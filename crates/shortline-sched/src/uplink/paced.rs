@@ -137,12 +137,11 @@ impl Paced {
     /// One observation later.
     pub fn step(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Next {
         let target_ns = sight.target_ns(estimate.bps);
-        let high_ns = sight.high_ns(estimate.bps);
-        self.measure(sight, estimate, target_ns / 2);
+        self.measure(sight, estimate);
         if self.judge(sight, estimate) == Some(Verdict::Theirs) {
             return Next::Yield;
         }
-        if sight.delay_ns > high_ns {
+        if sight.delay_ns > target_ns * 5 / 2 {
             self.growth = GROWTH_FIRST;
             self.round_ns = 0;
         } else if sight.delay_ns < target_ns / 2 {
@@ -153,7 +152,11 @@ impl Paced {
             if !self.sweep.is_running() {
                 self.grow(sight, estimate);
             }
-        } else if sight.limited_by != Limit::Application {
+        }
+        if sight.delay_ns >= target_ns / 2
+            && sight.delay_ns <= sight.high_ns(estimate.bps)
+            && sight.limited_by != Limit::Application
+        {
             // The rate is right for now: how fast it grew is forgotten.
             let forgotten = (sight.span_ns as f64 / GROWTH_MEMORY_NS).min(1.0);
             self.growth -= forgotten * (self.growth - GROWTH_FIRST);
@@ -171,8 +174,9 @@ impl Paced {
     }
 
     /// Takes a measurement each window, where one says anything.
-    fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate, busy_ns: u64) {
+    fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) {
         self.since_measured_ns += sight.span_ns;
+        let busy_ns = sight.tolerated_ns(estimate.bps) / 3;
         let Some(window) = sight.window(busy_ns) else {
             return;
         };
@@ -333,7 +337,16 @@ impl Sight<'_> {
 
     /// The window to measure a rate over: longer where there are few packets.
     pub fn window(&self, busy_delay_ns: u64) -> Option<Window> {
-        let shortest_ns = self.config.window_ns_min.max(self.lag_ns);
+        self.window_of(self.config.window_ns_min.max(self.lag_ns), busy_delay_ns)
+    }
+
+    /// The window for the first estimate, which is only to be good enough to empty the queue.
+    pub fn first_window(&self) -> Option<Window> {
+        let shortest_ns = (self.config.window_ns_min / 2).max(2 * self.lag_ns);
+        self.window_of(shortest_ns, self.config.delay_start_ns)
+    }
+
+    fn window_of(&self, shortest_ns: u64, busy_delay_ns: u64) -> Option<Window> {
         let window = self
             .meter
             .last(shortest_ns.min(self.config.window_ns_max), busy_delay_ns)?;

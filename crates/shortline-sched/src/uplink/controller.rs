@@ -181,7 +181,6 @@ impl Controller {
             span_ns,
             sent_bytes: observation.sent_wire_bytes,
             delay_ns,
-            rtt_ns: self.rtt_ns as u64,
             flight_ns: self.flight_ns(),
             lag_ns: self.rtt_ns as u64 + SAMPLING_NS,
             paths: observation.paths,

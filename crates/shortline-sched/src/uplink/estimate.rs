@@ -36,7 +36,7 @@ impl Estimate {
             bps,
             measured_bps: bps,
             error: 0.05,
-            agreed: 1,
+            agreed: 0,
         }
     }
 
@@ -44,10 +44,7 @@ impl Estimate {
     pub fn measure(&mut self, bps: f64) {
         let distance = (bps - self.bps).abs() / self.bps;
         if distance > AGREE {
-            *self = Self {
-                agreed: 0,
-                ..Self::new(bps)
-            };
+            *self = Self::new(bps);
             return;
         }
         let weight = WEIGHT.max(1.0 / f64::from(self.agreed + 2));

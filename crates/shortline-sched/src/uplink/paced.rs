@@ -61,7 +61,6 @@ pub(super) struct Sight<'a> {
     pub span_ns: u64,
     pub sent_bytes: u64,
     pub delay_ns: u64,
-    pub rtt_ns: u64,
     /// A round trip without the queue.
     pub flight_ns: u64,
     pub lag_ns: u64,
@@ -176,8 +175,8 @@ impl Paced {
     /// Takes a measurement each window, where one says anything.
     fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) {
         self.since_measured_ns += sight.span_ns;
-        let busy_ns = sight.tolerated_ns(estimate.bps) / 3;
-        let Some(window) = sight.window(busy_ns) else {
+        let tolerated_ns = sight.tolerated_ns(estimate.bps);
+        let Some(window) = sight.window(sight.target_ns(estimate.bps) / 2) else {
             return;
         };
         if self.since_measured_ns < window.span_ns || !window.is_busy() || !window.is_backlogged() {
@@ -192,7 +191,8 @@ impl Paced {
         let sent_bps = sent.map_or(bps, |sent| sent.sent_bps());
         // Without a queue that changes they are the same, whatever round trips of different lengths
         // make of it.
-        let stands = sight.delay_ns > sight.tolerated_ns(estimate.bps);
+        let stood = sight.window(tolerated_ns / 3);
+        let stands = sight.delay_ns > tolerated_ns && stood.is_some_and(|window| window.is_busy());
         if !stands || (bps - sent_bps).abs() <= DIFFERS * sent_bps {
             estimate.confirm(bps);
             return;

@@ -17,6 +17,8 @@ const SMOOTHING_NS: f64 = 20e6;
 const SAMPLING_NS: u64 = 20_000_000;
 /// A known delay is good for this long.
 const DELAY_AGE_NS_MAX: u64 = 500_000_000;
+/// After a pause that is no longer, what was begun goes on.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
 /// Nothing is believed of a round trip longer than this.
 const RTT_NS_MAX: u64 = 1_000_000_000;
 
@@ -104,24 +106,32 @@ impl Controller {
         match span_ns {
             Some(span_ns) if span_ns > 0 && span_ns <= self.config.gap_ns_max => Some(span_ns),
             Some(0) => None,
+            Some(span_ns) if span_ns <= PAUSE_NS_MAX => {
+                self.forget_the_moment();
+                if let Mode::Yielding(yielding) = &mut self.mode {
+                    yielding.pause(span_ns);
+                }
+                None
+            }
             _ => {
                 self.forget_the_moment();
+                self.mode = match self.mode {
+                    Mode::Paced(paced) => Mode::Paced(paced.resumed()),
+                    Mode::Yielding(_) => Mode::Yielding(Yielding::new()),
+                    Mode::Free => Mode::Free,
+                };
                 None
             }
         }
     }
 
-    /// After a pause or a jump of the clock: the estimate stays, the measurements begin anew.
+    /// After a pause or a jump of the clock: the measurements begin anew. The estimate stays, and after a
+    /// short pause so does what is under way: on a busy machine they are many.
     fn forget_the_moment(&mut self) {
         self.meter.clear();
         self.delay_ns = None;
         self.unseen_ns = 0;
         self.queueless_ns = 0;
-        self.mode = match self.mode {
-            Mode::Paced(paced) => Mode::Paced(paced.resumed()),
-            Mode::Yielding(_) => Mode::Yielding(Yielding::new()),
-            Mode::Free => Mode::Free,
-        };
     }
 
     fn take_in(&mut self, observation: &Observation, span_ns: u64) {

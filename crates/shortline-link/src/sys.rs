@@ -21,12 +21,16 @@ pub struct TcpInfo {
     pub acked_bytes: u64,
     /// Segments handed to IP: data, acknowledgements, SYN-ACK and FIN.
     pub sent_segments: u32,
+    /// Segments of the peer that carried no payload: its acknowledgements.
+    pub ack_segments: u32,
     /// Smallest round trip seen, in microseconds; 0 when the kernel has no sample.
     pub rtt_us_min: u32,
     /// Smoothed round trip, in microseconds; 0 when the kernel has no sample.
     pub rtt_us: u32,
     /// How long ago the peer acknowledged anything, in milliseconds: so old is the round trip.
     pub ack_age_ms: u32,
+    /// How long ago the peer sent anything, its request for one, in milliseconds.
+    pub request_age_ms: u32,
     /// Congestion window, in segments.
     pub cwnd_segments: u32,
     /// What the connection delivered lately, in bytes per second; 0 when nothing yet.
@@ -66,9 +70,11 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     Ok(TcpInfo {
         segment_bytes: u32_at(&info, 16),
         sent_segments: u32_at(&info, 136),
+        ack_segments: u32_at(&info, 140).wrapping_sub(u32_at(&info, 152)),
         rtt_us_min: u32_at(&info, 148),
         rtt_us: u32_at(&info, 68),
         ack_age_ms: u32_at(&info, 56),
+        request_age_ms: u32_at(&info, 52),
         cwnd_segments: u32_at(&info, 80),
         delivered_bytes_per_s: u64_at(&info, 160),
         sent_bytes: u64_at(&info, 200),
@@ -116,7 +122,7 @@ mod tests {
         assert_eq!(info.resent_bytes, 0);
         // The byte that the handshake counts is not the payload's, and the acknowledgement may come late.
         assert!(info.acked_bytes <= 1000);
-        assert!(info.sent_segments >= 1);
+        assert!(info.sent_segments >= 1 && info.ack_segments >= 1);
         assert!(info.segment_bytes > 500);
         assert!(info.rtt_us > 0 && info.rtt_us_min > 0);
         assert!((2..1000).contains(&info.cwnd_segments));

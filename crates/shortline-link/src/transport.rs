@@ -51,7 +51,7 @@ pub struct Transport {
     pub(crate) ledger: Ledger,
     /// Its counters when discovery asked for them last.
     counted: Mutex<Counted>,
-    /// It is on the list of connections to ask next.
+    /// It is on the list of the connections that discovery asks.
     recent: AtomicBool,
     /// Jobs passed over while the connection could not send. Changed under the link's lock only.
     pub(crate) parked: Mutex<Vec<JobId>>,
@@ -266,7 +266,7 @@ impl Transport {
         change(&mut self.counted.lock())
     }
 
-    /// Puts the connection on the list of those to ask next; whether it was not there.
+    /// Puts the connection on the list of those that discovery asks; whether it was not there.
     pub(crate) fn set_recent(&self) -> bool {
         !self.recent.swap(true, Ordering::AcqRel)
     }

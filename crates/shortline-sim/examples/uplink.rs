@@ -1,7 +1,7 @@
 //! Shows the uplink's controller at work on a link in virtual time: a line every tenth of a
 //! second with the rate, the queue and the state.
 //!
-//!     cargo run -p shortline-sim --example uplink -- start|steps|cross|cross10|w1|lab|wan|loss|route
+//!     cargo run -p shortline-sim --example uplink -- start|steps|fast|cross|cross10|w1|lab|wan|loss|route
 
 use shortline_sched::uplink::{Controller, UplinkConfig};
 use shortline_sim::uplink::{Cross, Demand, Path, Plan, run};
@@ -12,7 +12,7 @@ fn main() {
         .unwrap_or_else(|| "steps".to_owned());
     let Some(plan) = plan(&name) else {
         eprintln!(
-            "uplink: no scene called {name:?}; there are start, steps, cross, cross10, w1, lab, wan, loss and route"
+            "uplink: no scene called {name:?}; there are start, steps, fast, cross, cross10, w1, lab, wan, loss and route"
         );
         std::process::exit(2);
     };
@@ -24,7 +24,7 @@ fn main() {
         decision
     });
     println!(
-        "seconds link_mbit paced_mbit estimate_mbit confidence queue_ms seen_ms corrected_ms ours_mbit cross_mbit state limit"
+        "seconds link_mbit paced_mbit estimate_mbit confidence queue_ms seen_ms smoothed_ms ours_mbit cross_mbit state limit"
     );
     for (samples, delays_ms) in trace.samples().chunks(10).zip(delays_ms.chunks(10)) {
         let last = samples[samples.len() - 1];
@@ -71,6 +71,20 @@ fn plan(name: &str) -> Option<Plan> {
             plan.demand = Demand::Responses {
                 high: 1.4,
                 low: 0.6,
+                period_s: 5.0,
+            };
+            plan.paths = vec![Path {
+                rtt_ms: 1.0,
+                noise_ms: 0.05,
+                ..Path::default()
+            }];
+        }
+        "fast" => {
+            plan.seconds = 9.0;
+            plan.rates = vec![(0.0, 100e6), (3.0, 50e6), (6.0, 200e6)];
+            plan.demand = Demand::Responses {
+                high: 1.6,
+                low: 1.6,
                 period_s: 5.0,
             };
             plan.paths = vec![Path {

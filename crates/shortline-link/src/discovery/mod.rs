@@ -10,7 +10,9 @@
 //! Nothing is asked while nothing is sent, and never more than `sample` bounds.
 
 mod paths;
+mod round_trip;
 mod sample;
+mod shared;
 
 use serde::Serialize;
 use shortline_sched::units::Rate;

@@ -13,8 +13,9 @@ pub struct UplinkConfig {
     /// Never pace above this; a decision of just this rate holds nothing back. Default: 100
     /// Gbit/s.
     pub rate_bps_max: u64,
-    /// The queueing delay to leave at the bottleneck, so that it never runs dry; at low rates
-    /// it is the time of two packets instead, where that is more. Default: 3 ms.
+    /// The queueing delay to leave at the bottleneck, so that it never runs dry; where round trips are
+    /// short it is half a millisecond and an eighth of theirs, and always at least the time of two
+    /// packets. Default: 3 ms.
     pub delay_target_ns: u64,
     /// Without an estimate, this much delay is a queue. Default: 8 ms.
     pub delay_start_ns: u64,
@@ -25,9 +26,6 @@ pub struct UplinkConfig {
     pub window_ns_max: u64,
     /// The round-trip time assumed where none is known. Default: 100 ms.
     pub rtt_ns_assumed: u64,
-    /// The delay that is observed is a moving average over so many packets of each path, as
-    /// `tcpi_rtt` is; 0 where it is fresh. Default: 16 (an eighth of each acknowledgement of two).
-    pub rtt_packets: u32,
     /// Two observations further apart than this do not belong together. Default: 1 s.
     pub gap_ns_max: u64,
     /// Bytes are sent and no delay is known for this long: blind. Default: 2 s.
@@ -49,7 +47,6 @@ impl Default for UplinkConfig {
             window_ns_min: 200 * MS,
             window_ns_max: 1500 * MS,
             rtt_ns_assumed: 100 * MS,
-            rtt_packets: 16,
             gap_ns_max: 1000 * MS,
             blind_ns: 2000 * MS,
             open_ns: 3000 * MS,

@@ -15,14 +15,10 @@ const CONFIDENT: f64 = 0.7;
 const SMOOTHING_NS: f64 = 20e6;
 /// What the sampling itself adds to a round trip before a change shows.
 const SAMPLING_NS: u64 = 20_000_000;
-/// A full packet on the wire, in bits.
-const PACKET_BITS: f64 = 1514.0 * 8.0;
-/// An observed delay is not taken for older than this.
-const AGE_NS_MAX: f64 = 1e9;
-/// An observed delay is not corrected to more than so many times itself, and the target.
-const CORRECTED_MAX: f64 = 2.0;
 /// A known delay is good for this long.
 const DELAY_AGE_NS_MAX: u64 = 500_000_000;
+/// After a pause that is no longer, what was begun goes on.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
 /// Nothing is believed of a round trip longer than this.
 const RTT_NS_MAX: u64 = 1_000_000_000;
 
@@ -34,7 +30,6 @@ pub struct Controller {
     meter: Meter,
     delay_ns: Option<f64>,
     delay_age_ns: u64,
-    paths: u32,
     rtt_ns: f64,
     unseen_ns: u64,
     queueless_ns: u64,
@@ -69,7 +64,6 @@ impl Controller {
             meter: Meter::default(),
             delay_ns: None,
             delay_age_ns: 0,
-            paths: 0,
             rtt_ns: config.rtt_ns_assumed as f64,
             unseen_ns: 0,
             queueless_ns: 0,
@@ -100,21 +94,9 @@ impl Controller {
         self.decision
     }
 
-    /// The queueing delay that all paths share, in nanoseconds, as it should be by now: the one
-    /// observed + its age (sent / delivered - 1), the two rates over that age.
+    /// The queueing delay that all paths share, smoothed, in nanoseconds.
     pub fn delay_ns(&self) -> Option<u64> {
-        let delay_ns = self.delay_ns?;
-        let age_ns = self.age_ns();
-        let flight_ns = self.flight_ns();
-        let delivered = self.meter.last(age_ns, 0);
-        let sent = self.meter.before(flight_ns, age_ns, 0);
-        let excess = match (sent, delivered) {
-            (Some(sent), Some(delivered)) => self.delivery.excess(&sent, &delivered),
-            _ => 0.0,
-        };
-        // Where nothing is observed yet, flights of different lengths look like a queue.
-        let highest_ns = CORRECTED_MAX * delay_ns + self.config.delay_target_ns as f64;
-        Some((delay_ns + age_ns as f64 * excess).clamp(0.0, highest_ns) as u64)
+        self.delay_ns.map(|delay_ns| delay_ns as u64)
     }
 
     /// The time since the observation before; None where the two do not belong together.
@@ -124,24 +106,32 @@ impl Controller {
         match span_ns {
             Some(span_ns) if span_ns > 0 && span_ns <= self.config.gap_ns_max => Some(span_ns),
             Some(0) => None,
+            Some(span_ns) if span_ns <= PAUSE_NS_MAX => {
+                self.forget_the_moment();
+                if let Mode::Yielding(yielding) = &mut self.mode {
+                    yielding.pause(span_ns);
+                }
+                None
+            }
             _ => {
                 self.forget_the_moment();
+                self.mode = match self.mode {
+                    Mode::Paced(paced) => Mode::Paced(paced.resumed()),
+                    Mode::Yielding(_) => Mode::Yielding(Yielding::new()),
+                    Mode::Free => Mode::Free,
+                };
                 None
             }
         }
     }
 
-    /// After a pause or a jump of the clock: the estimate stays, the measurements begin anew.
+    /// After a pause or a jump of the clock: the measurements begin anew. The estimate stays, and after a
+    /// short pause so does what is under way: on a busy machine they are many.
     fn forget_the_moment(&mut self) {
         self.meter.clear();
         self.delay_ns = None;
         self.unseen_ns = 0;
         self.queueless_ns = 0;
-        self.mode = match self.mode {
-            Mode::Paced(paced) => Mode::Paced(paced.resumed()),
-            Mode::Yielding(_) => Mode::Yielding(Yielding::new()),
-            Mode::Free => Mode::Free,
-        };
     }
 
     fn take_in(&mut self, observation: &Observation, span_ns: u64) {
@@ -157,16 +147,6 @@ impl Controller {
             delay_ns: self.delay_ns.map(|delay_ns| delay_ns as u64),
             backlogged: observation.limited_by != Limit::Application,
         });
-    }
-
-    /// How old the observed delay is beyond a round trip: the kernel's round-trip times are
-    /// moving averages, and the older the more paths share the rate.
-    fn age_ns(&self) -> u64 {
-        let recent = self.meter.last(self.config.window_ns_min, 0);
-        let rate_bps = recent.map_or(0.0, |window| window.delivered_bps());
-        let averaged_bits =
-            f64::from(self.paths) * f64::from(self.config.rtt_packets) * PACKET_BITS;
-        (averaged_bits * 1e9 / rate_bps.max(1.0)).min(AGE_NS_MAX) as u64
     }
 
     /// A round trip without the queue.
@@ -189,7 +169,6 @@ impl Controller {
             return;
         };
         self.delay_age_ns = 0;
-        self.paths = observation.paths;
         self.unseen_ns = 0;
         let delay_ns = self.local.beyond_ns(shared_ns, observation.local) as f64;
         let weight = span_ns as f64 / (span_ns as f64 + SMOOTHING_NS);
@@ -201,7 +180,7 @@ impl Controller {
 
     /// Asks the state; while no delay is known, all stays as it is.
     fn step(&mut self, observation: &Observation, span_ns: u64) {
-        let (Some(delay_ns), Some(observed_ns)) = (self.delay_ns(), self.delay_ns) else {
+        let Some(delay_ns) = self.delay_ns() else {
             return;
         };
         let sight = Sight {
@@ -212,10 +191,7 @@ impl Controller {
             span_ns,
             sent_bytes: observation.sent_wire_bytes,
             delay_ns,
-            observed_ns: observed_ns as u64,
-            rtt_ns: self.rtt_ns as u64,
             flight_ns: self.flight_ns(),
-            age_ns: self.age_ns(),
             lag_ns: self.rtt_ns as u64 + SAMPLING_NS,
             paths: observation.paths,
             limited_by: observation.limited_by,
@@ -225,9 +201,12 @@ impl Controller {
             Mode::Paced(paced) => pace(&sight, paced, self.estimate),
             Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
         };
+        let high_ns = estimate.map_or(0, |estimate| sight.high_ns(estimate.bps));
         // What was measured in other bytes than we send in is measured again.
         let strange = matches!(mode, Mode::Paced(_))
-            && self.delivery.learn(&self.meter, &self.config, span_ns);
+            && self
+                .delivery
+                .learn(&self.meter, &self.config, span_ns, high_ns);
         let (mode, estimate, rate_bps) = if strange {
             (Mode::Free, None, None)
         } else {
@@ -293,7 +272,7 @@ fn start(sight: &Sight<'_>, estimate: Option<Estimate>, queueless_ns: &mut u64) 
     } else if sight.limited_by != Limit::Application {
         *queueless_ns = queueless_ns.saturating_add(sight.span_ns);
     }
-    let window = sight.window(sight.config.delay_start_ns);
+    let window = sight.first_window();
     let measured = window.filter(|window| queue && window.is_busy() && window.is_backlogged());
     let Some(bps) = measured.and_then(|window| sight.delivered_bps(&window)) else {
         return (Mode::Free, estimate, None);

@@ -12,6 +12,8 @@ const AGREE: f64 = 0.08;
 /// Of what is sent, no less and no more than this is taken to be seen as delivered.
 const RATIO_MIN: f64 = 0.5;
 const RATIO_MAX: f64 = 1.5;
+/// A queue that is emptied makes what is delivered no larger than this share of what is sent.
+const QUEUE_EMPTIED: f64 = 1.15;
 /// Without a measurement, the estimate falls no further than this below the last.
 const SCALED_DOWN_MAX: f64 = 0.05;
 /// The weight of a new measurement that agrees.
@@ -34,21 +36,19 @@ impl Estimate {
             bps,
             measured_bps: bps,
             error: 0.05,
-            agreed: 1,
+            agreed: 0,
         }
     }
 
-    /// Takes a measurement into account.
+    /// Takes a measurement into account: the mean of the first few, then a moving average.
     pub fn measure(&mut self, bps: f64) {
         let distance = (bps - self.bps).abs() / self.bps;
         if distance > AGREE {
-            *self = Self {
-                agreed: 0,
-                ..Self::new(bps)
-            };
+            *self = Self::new(bps);
             return;
         }
-        self.bps += WEIGHT * (bps - self.bps);
+        let weight = WEIGHT.max(1.0 / f64::from(self.agreed + 2));
+        self.bps += weight * (bps - self.bps);
         self.measured_bps = self.bps;
         self.error += WEIGHT * (distance - self.error);
         self.agreed = (self.agreed + 1).min(4);
@@ -104,21 +104,31 @@ impl Delivery {
         }
     }
 
-    /// While paced: one ratio each longest window. True if what was measured so far was in quite
+    /// While paced: one ratio each longest window in which no delay was as long as `high_ns`, as
+    /// a queue that long changes and overflows. True if what was measured so far was in quite
     /// other bytes, and has to be measured again.
-    pub fn learn(&mut self, meter: &Meter, config: &UplinkConfig, span_ns: u64) -> bool {
+    pub fn learn(
+        &mut self,
+        meter: &Meter,
+        config: &UplinkConfig,
+        span_ns: u64,
+        high_ns: u64,
+    ) -> bool {
         self.since_ns += span_ns;
         if self.since_ns < config.window_ns_max {
             return false;
         }
-        let Some(window) = meter.last(config.window_ns_max, 0) else {
+        let Some(window) = meter.last(config.window_ns_max, high_ns) else {
             return false;
         };
-        self.since_ns = 0;
         if window.sent_bytes == 0 {
             return false;
         }
         let seen = window.delivered_bytes as f64 / window.sent_bytes as f64;
+        if window.busy_ns * 10 > window.span_ns && seen < QUEUE_EMPTIED {
+            return false;
+        }
+        self.since_ns = 0;
         let distance = seen.clamp(RATIO_MIN, RATIO_MAX) - self.ratio;
         let stranger = distance.abs() > 0.2;
         self.ratio += if stranger { 0.8 } else { 0.4 } * distance;
@@ -137,16 +147,5 @@ impl Delivery {
             .map_or(f64::INFINITY, |longest| longest.sent_bps());
         let bps = (window.delivered_bps() / self.ratio).min(1.2 * sent_bps.max(window.sent_bps()));
         (bps > 0.0 && bps.is_finite()).then_some(bps)
-    }
-
-    /// By how much more was sent than delivered, as a share of what was delivered; in two
-    /// windows of the same length, one a flight's time before the other.
-    pub fn excess(&self, sent: &Window, delivered: &Window) -> f64 {
-        let (sent_bps, delivered_bps) = (sent.sent_bps() * self.ratio, delivered.delivered_bps());
-        if delivered_bps > 0.0 {
-            (sent_bps / delivered_bps - 1.0).clamp(-1.0, 1.0)
-        } else {
-            0.0
-        }
     }
 }

@@ -11,8 +11,9 @@
 //! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
 //!   quarter, as long as something waits for the pacer.
 //!
-//! A delay that stands above the target begins a trial. Held back for long, for a delay that does
-//! not go, it is given up: the averages that round-trip times are hardly move at a low rate.
+//! A delay that stands above the target begins a trial. One that finds others there is made again
+//! before the rate is given up for them: with a capacity that was taken for too large, too little
+//! was held back. So is a rate that is held back for long without an end.
 
 use super::config::{MS, UplinkConfig};
 use super::estimate::{Delivery, Estimate};
@@ -23,6 +24,8 @@ use super::trial::{Effect, Trial, Verdict};
 
 /// Two full packets on the wire, in bits.
 const TWO_PACKETS_BITS: f64 = 2.0 * 1514.0 * 8.0;
+/// The shortest delay to leave, but for two packets.
+const TARGET_NS_MIN: u64 = MS / 2;
 /// Rates that differ by this share are not the same.
 const DIFFERS: f64 = 0.05;
 /// A trial is begun anew no more often than this.
@@ -57,14 +60,9 @@ pub(super) struct Sight<'a> {
     pub now_ns: u64,
     pub span_ns: u64,
     pub sent_bytes: u64,
-    /// The delay as it should be by now.
     pub delay_ns: u64,
-    pub rtt_ns: u64,
     /// A round trip without the queue.
     pub flight_ns: u64,
-    /// The delay as it is observed, and how much older than a round trip that is.
-    pub observed_ns: u64,
-    pub age_ns: u64,
     pub lag_ns: u64,
     pub paths: u32,
     pub limited_by: Limit,
@@ -95,6 +93,7 @@ pub(super) struct Paced {
     usual_delay_ns: f64,
     best_bps: f64,
     stuck_ns: u64,
+    stuck_delay_ns: u64,
     sweep: Sweep,
     /// No trial has ended yet.
     unswept: bool,
@@ -122,6 +121,7 @@ impl Paced {
             usual_delay_ns: 0.0,
             best_bps: 0.0,
             stuck_ns: 0,
+            stuck_delay_ns: 0,
             sweep: Sweep::new(),
             unswept: true,
             paths,
@@ -136,12 +136,11 @@ impl Paced {
     /// One observation later.
     pub fn step(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Next {
         let target_ns = sight.target_ns(estimate.bps);
-        let high_ns = sight.high_ns(estimate.bps);
-        self.measure(sight, estimate, target_ns / 2);
-        if self.judge(sight, estimate, target_ns) == Some(Verdict::Theirs) {
+        self.measure(sight, estimate);
+        if self.judge(sight, estimate) == Some(Verdict::Theirs) {
             return Next::Yield;
         }
-        if sight.delay_ns > high_ns {
+        if sight.delay_ns > target_ns * 5 / 2 {
             self.growth = GROWTH_FIRST;
             self.round_ns = 0;
         } else if sight.delay_ns < target_ns / 2 {
@@ -152,7 +151,11 @@ impl Paced {
             if !self.sweep.is_running() {
                 self.grow(sight, estimate);
             }
-        } else if sight.limited_by != Limit::Application {
+        }
+        if sight.delay_ns >= target_ns / 2
+            && sight.delay_ns <= sight.high_ns(estimate.bps)
+            && sight.limited_by != Limit::Application
+        {
             // The rate is right for now: how fast it grew is forgotten.
             let forgotten = (sight.span_ns as f64 / GROWTH_MEMORY_NS).min(1.0);
             self.growth -= forgotten * (self.growth - GROWTH_FIRST);
@@ -163,16 +166,17 @@ impl Paced {
         let excess = (sight.delay_ns as f64 - target_ns as f64) / (2.0 * sight.lag_ns as f64);
         let held_back = self.sweep.held_back(sight).max(excess);
         let bps = (estimate.bps * (1.0 - held_back.min(HELD_BACK_MAX))).min(self.trial_bps());
-        if self.is_stuck(sight, bps, target_ns * 3 / 2) {
+        if self.is_stuck(sight, bps) {
             return Next::Yield;
         }
         Next::Pace(bps)
     }
 
     /// Takes a measurement each window, where one says anything.
-    fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate, busy_ns: u64) {
+    fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) {
         self.since_measured_ns += sight.span_ns;
-        let Some(window) = sight.window(busy_ns) else {
+        let tolerated_ns = sight.tolerated_ns(estimate.bps);
+        let Some(window) = sight.window(sight.target_ns(estimate.bps) / 2) else {
             return;
         };
         if self.since_measured_ns < window.span_ns || !window.is_busy() || !window.is_backlogged() {
@@ -185,7 +189,11 @@ impl Paced {
         // What came out against what went in a flight's time before.
         let sent = sight.meter.before(sight.flight_ns, window.span_ns, 0);
         let sent_bps = sent.map_or(bps, |sent| sent.sent_bps());
-        if (bps - sent_bps).abs() <= DIFFERS * sent_bps {
+        // Without a queue that changes they are the same, whatever round trips of different lengths
+        // make of it.
+        let stood = sight.window(tolerated_ns / 3);
+        let stands = sight.delay_ns > tolerated_ns && stood.is_some_and(|window| window.is_busy());
+        if !stands || (bps - sent_bps).abs() <= DIFFERS * sent_bps {
             estimate.confirm(bps);
             return;
         }
@@ -199,14 +207,9 @@ impl Paced {
     }
 
     /// Begins a trial where the delay asks for one, and goes on with the one that runs.
-    fn judge(
-        &mut self,
-        sight: &Sight<'_>,
-        estimate: &mut Estimate,
-        target_ns: u64,
-    ) -> Option<Verdict> {
+    fn judge(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Option<Verdict> {
         let high_ns = sight.high_ns(estimate.bps);
-        let standing = sight.delay_ns > target_ns * 3 / 2 && !self.falls(sight);
+        let standing = sight.delay_ns > sight.tolerated_ns(estimate.bps) && !self.falls(sight);
         self.above_target_ns = if standing {
             self.above_target_ns + sight.span_ns
         } else {
@@ -243,10 +246,9 @@ impl Paced {
                 let delivered = sight
                     .window(0)
                     .and_then(|window| sight.delivered_bps(&window));
-                let delivered_bps = delivered.unwrap_or(*capacity_bps);
-                if delivered_bps < 0.9 * *capacity_bps && self.restarts < RESTARTS_MAX {
-                    // Too little was held back, for a capacity that is not there any more.
+                if self.restarts < RESTARTS_MAX {
                     self.restarts += 1;
+                    let delivered_bps = delivered.unwrap_or(*capacity_bps).min(*capacity_bps);
                     self.trial = Some((sight.trial(SHARE_WANTED), delivered_bps));
                     return None;
                 }
@@ -255,13 +257,13 @@ impl Paced {
         Some(verdict)
     }
 
-    /// Whether the observed delay is on its way down already.
+    /// Whether the delay is on its way down already.
     fn falls(&mut self, sight: &Sight<'_>) -> bool {
-        let observed_ns = sight.observed_ns as f64;
-        let over_ns = (sight.age_ns + sight.lag_ns) as f64;
+        let delay_ns = sight.delay_ns as f64;
+        let over_ns = sight.lag_ns as f64;
         self.usual_delay_ns +=
-            (sight.span_ns as f64 / over_ns).min(1.0) * (observed_ns - self.usual_delay_ns);
-        observed_ns < FALLS * self.usual_delay_ns
+            (sight.span_ns as f64 / over_ns).min(1.0) * (delay_ns - self.usual_delay_ns);
+        delay_ns < FALLS * self.usual_delay_ns
     }
 
     /// No more than this, while a trial runs: a little less than was delivered when it began,
@@ -274,18 +276,20 @@ impl Paced {
         }
     }
 
-    /// Whether much less than was delivered lately has been sent for long, for the sake of a delay
-    /// that does not go: round-trip times may be averages that hardly move at such a rate.
-    fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64, gone_below_ns: u64) -> bool {
+    /// Whether much less than was delivered lately has been sent for long, and the delay has not even
+    /// halved: whoever keeps it, it is not worth that.
+    fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
         let forgets = (sight.span_ns as f64 / FORGETS_NS).min(1.0);
         self.best_bps = (self.best_bps * (1.0 - forgets)).max(delivered);
-        let held = bps < STUCK * self.best_bps && sight.observed_ns > gone_below_ns;
-        self.stuck_ns = if held {
-            self.stuck_ns + sight.span_ns
-        } else {
-            0
-        };
+        let held = bps < STUCK * self.best_bps && sight.delay_ns > sight.tolerated_ns(bps);
+        if !held || sight.delay_ns < self.stuck_delay_ns / 2 {
+            self.stuck_ns = 0;
+        }
+        if self.stuck_ns == 0 {
+            self.stuck_delay_ns = sight.delay_ns;
+        }
+        self.stuck_ns += sight.span_ns;
         self.stuck_ns > STUCK_NS
     }
 
@@ -313,21 +317,36 @@ impl Paced {
 }
 
 impl Sight<'_> {
-    /// The delay to leave at the bottleneck.
+    /// The delay to leave at the bottleneck: where round trips are short a shorter one, as theirs
+    /// vary less and it is more to them.
     pub fn target_ns(&self, bps: f64) -> u64 {
-        self.config
-            .delay_target_ns
-            .max((TWO_PACKETS_BITS * 1e9 / bps) as u64)
+        let of_flight_ns = TARGET_NS_MIN + self.flight_ns / 8;
+        let wanted_ns = self.config.delay_target_ns.min(of_flight_ns);
+        wanted_ns.max(two_packets_ns(bps))
+    }
+
+    /// A delay that is not worth a trial, however the target is.
+    pub fn tolerated_ns(&self, bps: f64) -> u64 {
+        self.config.delay_target_ns.max(two_packets_ns(bps)) * 3 / 2
     }
 
     /// A delay above this is too much.
     pub fn high_ns(&self, bps: f64) -> u64 {
-        self.target_ns(bps) * 5 / 2
+        self.config.delay_target_ns.max(two_packets_ns(bps)) * 5 / 2
     }
 
     /// The window to measure a rate over: longer where there are few packets.
     pub fn window(&self, busy_delay_ns: u64) -> Option<Window> {
-        let shortest_ns = self.config.window_ns_min.max(self.lag_ns);
+        self.window_of(self.config.window_ns_min.max(self.lag_ns), busy_delay_ns)
+    }
+
+    /// The window for the first estimate, which is only to be good enough to empty the queue.
+    pub fn first_window(&self) -> Option<Window> {
+        let shortest_ns = (self.config.window_ns_min / 2).max(2 * self.lag_ns);
+        self.window_of(shortest_ns, self.config.delay_start_ns)
+    }
+
+    fn window_of(&self, shortest_ns: u64, busy_delay_ns: u64) -> Option<Window> {
         let window = self
             .meter
             .last(shortest_ns.min(self.config.window_ns_max), busy_delay_ns)?;
@@ -344,7 +363,7 @@ impl Sight<'_> {
 
     /// A trial that begins now.
     pub fn trial(&self, share_wanted: f64) -> Trial {
-        Trial::new(self.now_ns, self.observed_ns, share_wanted)
+        Trial::new(self.now_ns, self.delay_ns, share_wanted)
     }
 
     /// What a trial sees now.
@@ -353,10 +372,13 @@ impl Sight<'_> {
             now_ns: self.now_ns,
             span_ns: self.span_ns,
             sent_share: self.sent_bytes as f64 * 8e9 / self.span_ns as f64 / capacity_bps,
-            delay_ns: self.observed_ns,
-            gone_below_ns: self.target_ns(capacity_bps) * 3 / 2,
+            delay_ns: self.delay_ns,
+            gone_below_ns: self.tolerated_ns(capacity_bps),
             lag_ns: self.lag_ns,
-            age_ns: self.age_ns,
         }
     }
+}
+
+fn two_packets_ns(bps: f64) -> u64 {
+    (TWO_PACKETS_BITS * 1e9 / bps) as u64
 }

@@ -4,7 +4,7 @@
 //! while a queue stood takes that for its ground, and the queue would stay for ever. So after
 //! a queue has been found to be ours, and every ten seconds (BBR's ProbeRTT has the same
 //! interval and reason), a little is held back for a round trip; and again as long as round-trip
-//! times fall by that.
+//! times, less the queue that is known, fall by that.
 
 use super::config::MS;
 use super::paced::Sight;
@@ -13,7 +13,9 @@ use super::paced::Sight;
 const AFTER_TRIAL: f64 = 0.15;
 const REGULAR: f64 = 0.1;
 const EVERY_NS: u64 = 10_000 * MS;
-/// A round trip that got shorter by this share, had a queue in it.
+/// For so much longer than a round trip, as those of paths far away are more than the typical one.
+const EXTRA_NS: u64 = 100 * MS;
+/// A round trip that got shorter by this share, without the queue that was known, had one in it.
 const SHORTER: f64 = 0.02;
 /// No more than so many in a row.
 const IN_A_ROW_MAX: u32 = 4;
@@ -24,7 +26,7 @@ pub(super) struct Sweep {
     since_ns: u64,
     left_ns: u64,
     share: f64,
-    rtt_before_ns: Option<u64>,
+    ground_before_ns: Option<u64>,
     in_a_row: u32,
 }
 
@@ -34,7 +36,7 @@ impl Sweep {
             since_ns: 0,
             left_ns: 0,
             share: REGULAR,
-            rtt_before_ns: None,
+            ground_before_ns: None,
             in_a_row: 0,
         }
     }
@@ -73,13 +75,13 @@ impl Sweep {
 
     fn start(&mut self, sight: &Sight<'_>) {
         self.since_ns = 0;
-        self.left_ns = sight.lag_ns + sight.age_ns;
-        self.rtt_before_ns = Some(sight.rtt_ns);
+        self.left_ns = sight.lag_ns + EXTRA_NS;
+        self.ground_before_ns = Some(sight.flight_ns);
     }
 
     fn settle(&mut self, sight: &Sight<'_>) {
-        let before_ns = self.rtt_before_ns.unwrap_or(0) as f64;
-        if (sight.rtt_ns as f64) < (1.0 - SHORTER) * before_ns && self.in_a_row < IN_A_ROW_MAX {
+        let before_ns = self.ground_before_ns.unwrap_or(0) as f64;
+        if (sight.flight_ns as f64) < (1.0 - SHORTER) * before_ns && self.in_a_row < IN_A_ROW_MAX {
             self.in_a_row += 1;
             self.start(sight);
         } else {

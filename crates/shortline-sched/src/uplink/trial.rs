@@ -40,12 +40,11 @@ pub(super) struct Effect {
     pub span_ns: u64,
     /// What was sent, as a share of the capacity.
     pub sent_share: f64,
-    /// The delay as it is observed, late as that may be, and at or below which it has gone.
+    /// The delay, and at or below which it has gone.
     pub delay_ns: u64,
     pub gone_below_ns: u64,
-    /// How late that is: a round trip, and the age of the average on top.
+    /// How late that is: a round trip, and what the sampling adds.
     pub lag_ns: u64,
-    pub age_ns: u64,
 }
 
 /// What a trial has shown.
@@ -99,7 +98,9 @@ impl Trial {
             self.lowest_at_ns = effect.now_ns;
         }
         let excess_ns = self.delay_before_ns - effect.gone_below_ns as f64;
-        self.expected_ns += (1.0 - effect.sent_share).max(0.0) * effect.span_ns as f64;
+        if !self.is_enough() {
+            self.expected_ns += (1.0 - effect.sent_share).max(0.0) * effect.span_ns as f64;
+        }
         if self.expected_ns < (0.4 * excess_ns).max(EXPECTED_NS_MIN) {
             self.enough_at_ns = None;
         } else {
@@ -117,7 +118,7 @@ impl Trial {
         if self.delay_before_ns - effect.delay_ns as f64 > self.share_wanted * expected_ns {
             return Verdict::Ours;
         }
-        let falls = since(self.lowest_at_ns) < effect.lag_ns + 2 * effect.age_ns;
+        let falls = since(self.lowest_at_ns) < effect.lag_ns;
         if falls && !late {
             Verdict::Pending
         } else {
@@ -127,8 +128,7 @@ impl Trial {
 
     /// Whether enough was held back and there was time to see it.
     fn is_seen(&self, effect: Effect) -> bool {
-        let wait_ns = effect.lag_ns + 2 * effect.age_ns;
         self.enough_at_ns
-            .is_some_and(|at_ns| effect.now_ns.saturating_sub(at_ns) >= wait_ns)
+            .is_some_and(|at_ns| effect.now_ns.saturating_sub(at_ns) >= effect.lag_ns)
     }
 }

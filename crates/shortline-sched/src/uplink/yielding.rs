@@ -79,6 +79,11 @@ impl Yielding {
         After::Yield(None)
     }
 
+    /// Time has passed of which nothing is known.
+    pub fn pause(&mut self, span_ns: u64) {
+        self.waited_ns += span_ns;
+    }
+
     fn is_due(&mut self, sight: &Sight<'_>, got_bps: f64) -> bool {
         if self.waited_ns < SETTLE_NS {
             return false;

@@ -7,8 +7,6 @@ const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
 const WINDOW_FIRST: f64 = 10.0 * PACKET;
 const WINDOW_MIN: f64 = 2.0 * PACKET;
-/// The kernel averages over eight acknowledgements of two packets each (RFC 6298).
-const SMOOTHED_BYTES: f64 = 8.0 * 2.0 * PACKET;
 /// What the kernel's buffers allow (`tcp_wmem`, 4 MiB).
 const WINDOW_MAX: f64 = 4.0 * 1024.0 * 1024.0;
 
@@ -24,8 +22,6 @@ pub(super) struct Flow {
     epoch: Option<u32>,
     recovers_until: u32,
     rtt_min_ms: f64,
-    /// The kernel's moving average (RFC 6298).
-    pub smoothed_ms: Option<f64>,
     window_was_full: bool,
 }
 
@@ -42,7 +38,6 @@ impl Flow {
             epoch: None,
             recovers_until: 0,
             rtt_min_ms: f64::INFINITY,
-            smoothed_ms: None,
             window_was_full: false,
         }
     }
@@ -82,9 +77,6 @@ impl Flow {
     pub fn acknowledge(&mut self, bytes: f64, rtt_ms: f64, step: u32) {
         self.in_flight = (self.in_flight - bytes).max(0.0);
         self.rtt_min_ms = self.rtt_min_ms.min(rtt_ms);
-        let smoothed_ms = self.smoothed_ms.unwrap_or(rtt_ms);
-        self.smoothed_ms =
-            Some(smoothed_ms + bytes / (bytes + SMOOTHED_BYTES) * (rtt_ms - smoothed_ms));
         if step < self.recovers_until || !self.window_was_full {
             return;
         }

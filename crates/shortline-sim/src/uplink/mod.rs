@@ -5,7 +5,7 @@
 //! propagation time later. Our flows and the others' follow the same CUBIC (RFC 9438, with
 //! HyStart's exit from slow start by delay); ours also wait for the pacing rate, in the order
 //! of remaining bytes. Every ten milliseconds an [`Observation`] is made as the real link makes it: from
-//! what left, what was acknowledged, and smoothed round-trip times with noise.
+//! what left, what was acknowledged, and round-trip times with noise.
 //!
 //! What is left out: packets (a millisecond at 10 Mbit/s is about one), timeouts, the way back's
 //! queue. A decision without a rate holds nothing back.
@@ -136,7 +136,7 @@ impl<'a> Plant<'a> {
                     flow.acknowledge(echo.bytes, rtt_ms, step);
                     if let Some(path) = flow.path {
                         self.seen.acknowledged += echo.bytes;
-                        self.paths[path].sample(rtt_ms, flow.smoothed_ms.unwrap_or(rtt_ms), step);
+                        self.paths[path].sample(echo.flow, rtt_ms);
                     }
                 }
             }
@@ -317,6 +317,9 @@ impl<'a> Plant<'a> {
             [_, application, network] if application > network => Limit::Application,
             _ => Limit::Network,
         };
+        for path in &mut self.paths {
+            path.look(step);
+        }
         let (shared_delay_ns, rtt_ns, paths) = path::shared_delay(&self.paths, step);
         Observation {
             now_ns: u64::from(step + 1) * 1_000_000,

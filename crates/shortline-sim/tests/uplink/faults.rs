@@ -16,10 +16,10 @@ const S: u64 = 1_000_000_000;
 
 #[test]
 fn a_clock_that_jumps_costs_nothing() {
-    assert_target("clock forwards", 10, 0.85, 0, |seed| {
+    assert_target("clock forwards", 10, 0.95, 0, |seed| {
         with_fault(seed, |told| told.now_ns += told.now_ns / (2 * S) * 3600 * S)
     });
-    assert_target("clock backwards", 10, 0.85, 0, |seed| {
+    assert_target("clock backwards", 10, 0.95, 0, |seed| {
         with_fault(seed, |told| {
             told.now_ns = told.now_ns % (4 * S) + 1000 * S - told.now_ns / (4 * S) * 100 * S
         })
@@ -28,7 +28,7 @@ fn a_clock_that_jumps_costs_nothing() {
 
 #[test]
 fn one_client_with_spikes_is_not_the_uplink() {
-    assert_target("spikes", 10, 0.75, 0, |seed| {
+    assert_target("spikes", 10, 0.95, 0, |seed| {
         let mut plan = Draw::new(seed).link(15.0);
         let path = plan.paths[0];
         plan.paths.resize(plan.paths.len().max(4), path);
@@ -45,7 +45,7 @@ fn clients_that_acknowledge_falsely_or_never_stall_nobody() {
             told.delivered_wire_bytes = told.delivered_wire_bytes * 3 + 10_000
         })
     });
-    assert_target("a third never acknowledged", 10, 0.5, 150, |seed| {
+    assert_target("a third never acknowledged", 10, 0.8, 0, |seed| {
         with_fault(seed, |told| {
             told.delivered_wire_bytes = told.delivered_wire_bytes * 2 / 3
         })
@@ -57,17 +57,17 @@ fn clients_that_acknowledge_falsely_or_never_stall_nobody() {
 
 #[test]
 fn missing_fields_and_a_vanishing_interface_stall_nobody() {
-    assert_target("no round-trip time", 10, 0.85, 0, |seed| {
+    assert_target("no round-trip time", 10, 0.95, 0, |seed| {
         with_fault(seed, |told| told.rtt_ns = None)
     });
-    assert_target("nothing known later", 10, 0.8, 0, |seed| {
+    assert_target("nothing known later", 10, 0.95, 0, |seed| {
         with_fault(seed, |told| {
             if told.now_ns > 6 * S {
                 (told.rtt_ns, told.shared_delay_ns, told.paths) = (None, None, 0);
             }
         })
     });
-    assert_target("interface vanishes", 10, 0.8, 0, |seed| {
+    assert_target("interface vanishes", 10, 0.95, 0, |seed| {
         with_fault(seed, |told| {
             let local = LocalQueue {
                 backlog_bytes: 0,
@@ -80,7 +80,7 @@ fn missing_fields_and_a_vanishing_interface_stall_nobody() {
 
 #[test]
 fn loss_without_congestion_is_not_a_lower_rate() {
-    for (loss, target) in [(0.01, 0.8), (0.05, 0.65)] {
+    for (loss, target) in [(0.01, 0.95), (0.05, 0.9)] {
         assert_target(&format!("loss {loss}"), 10, target, 0, |seed| {
             let plan = Plan {
                 loss,
@@ -95,7 +95,7 @@ fn loss_without_congestion_is_not_a_lower_rate() {
 fn a_longer_route_is_not_a_queue_for_long() {
     // Until the smallest round-trip times have been forgotten the link is not scheduled all of the
     // time, and what is tried meanwhile costs something.
-    assert_target("longer route", 10, 0.75, 50, |seed| {
+    assert_target("longer route", 10, 0.9, 0, |seed| {
         let plan = Plan {
             rtt_rise: Some((6.0, 30.0)),
             ..Draw::new(seed).link(20.0)

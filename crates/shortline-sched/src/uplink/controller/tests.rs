@@ -79,6 +79,39 @@ fn a_queue_that_stands_whatever_we_send_is_left_to_the_others() {
     assert_eq!(decision.state, State::Yielding);
 }
 
+/// A busy machine does not let the link look for 60 ms now and then.
+#[test]
+fn pauses_keep_nobody_from_yielding_nor_from_trying_again() {
+    let config = UplinkConfig {
+        gap_ns_max: 50 * MS,
+        ..UplinkConfig::default()
+    };
+    let mut controller = Controller::new(config.clone());
+    let (mut now_ns, mut yielded_ns) = (0, None);
+    for k in 0..1000 {
+        now_ns += if k % 50 == 49 { 60 * MS } else { 10 * MS };
+        let decision = controller.decision();
+        let bytes = decision.pacing_rate_bps.unwrap_or(0).min(10_000_000) / 800;
+        controller.observe(&Observation {
+            sent_wire_bytes: bytes,
+            delivered_wire_bytes: bytes,
+            shared_delay_ns: Some(60 * MS),
+            limited_by: Limit::Pacing,
+            ..quiet(now_ns)
+        });
+        let decision = controller.decision();
+        if decision.state != State::Yielding {
+            continue;
+        }
+        let since_ns = *yielded_ns.get_or_insert(now_ns);
+        if decision.pacing_rate_bps < Some(config.rate_bps_max) {
+            assert!(now_ns - since_ns <= 4000 * MS, "a trial");
+            return;
+        }
+    }
+    panic!("neither yields nor tries: {:?}", controller.decision());
+}
+
 #[test]
 fn a_stated_local_rate_is_taken_as_it_is() {
     let mut controller = Controller::new(UplinkConfig::default());

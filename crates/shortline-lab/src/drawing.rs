@@ -302,7 +302,10 @@ fn range(values: impl Iterator<Item = f64>, log: bool) -> (f64, f64) {
     if log {
         return (low / 1.3, high * 1.3);
     }
-    (low.min(0.0), high.max(low + 1e-9) * 1.05)
+    let low = low.min(0.0);
+    // Zero all along is drawn on an axis of ordinary numbers.
+    let high = if high > low { high * 1.05 } else { low + 1.0 };
+    (low, high)
 }
 
 /// Draws a line.
@@ -363,4 +366,18 @@ pub fn number(value: f64) -> String {
     }
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_its_values_and_is_never_empty() {
+        assert_eq!(range([0.0, 0.0].into_iter(), false), (0.0, 1.0));
+        assert_eq!(range([4.0].into_iter(), false), (0.0, 4.2));
+        assert_eq!(range([-2.0, 0.0].into_iter(), false), (-2.0, 0.0));
+        assert_eq!(range([1.3].into_iter(), true), (1.0, 1.3 * 1.3));
+        assert_eq!(range(std::iter::empty(), true), (0.1, 1.0));
+    }
 }

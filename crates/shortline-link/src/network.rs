@@ -37,6 +37,7 @@ mod tests {
         sent_bytes: 0,
         sent_segments: 0,
         ack_segments: 0,
+        request_segments: 0,
         rtt_us_min: 20_000,
         rtt_us: 30_000,
         ack_age_ms: 0,

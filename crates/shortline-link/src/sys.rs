@@ -23,6 +23,8 @@ pub struct TcpInfo {
     pub sent_segments: u32,
     /// Segments of the peer that carried no payload: its acknowledgements.
     pub ack_segments: u32,
+    /// Segments of the peer that carried payload: its requests, and acknowledgements with them.
+    pub request_segments: u32,
     /// Smallest round trip seen, in microseconds; 0 when the kernel has no sample.
     pub rtt_us_min: u32,
     /// Smoothed round trip, in microseconds; 0 when the kernel has no sample.
@@ -71,6 +73,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         segment_bytes: u32_at(&info, 16),
         sent_segments: u32_at(&info, 136),
         ack_segments: u32_at(&info, 140).wrapping_sub(u32_at(&info, 152)),
+        request_segments: u32_at(&info, 152),
         rtt_us_min: u32_at(&info, 148),
         rtt_us: u32_at(&info, 68),
         ack_age_ms: u32_at(&info, 56),

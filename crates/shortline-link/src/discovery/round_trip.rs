@@ -4,7 +4,8 @@
 //! (RFC 6298, 2.3), that still has the handshake's in it when a small response is over. Between two
 //! questions with n acknowledgements s' = k s + (1 - k) x for k = (7/8)^n, where x is a mean of these n,
 //! later ones weighing more: x = s + (s' - s) / (1 - k). How many there were, a segment without
-//! payload each, the kernel says too (since 4.6; 0 before that: then the average is taken as it is).
+//! payload each, the kernel says too (since 4.6; 0 before that: then the average is taken as it is);
+//! a client that asks again at once sends them with its requests, which are counted where there are no others.
 //! At the first question it is taken as it is: an average since the connection's handshake, just before
 //! its request.
 //!
@@ -29,6 +30,7 @@ pub(super) const DELAY_AGE_NS_MAX: u64 = 100_000_000;
 pub(super) struct RoundTrips {
     rtt_us: f64,
     acks: u32,
+    requests: u32,
     asked: bool,
 }
 
@@ -50,6 +52,7 @@ impl RoundTrips {
             Self {
                 rtt_us: f64::from(info.rtt_us),
                 acks: info.ack_segments,
+                requests: info.request_segments,
                 asked: true,
             },
         );
@@ -63,19 +66,24 @@ impl RoundTrips {
             info.ack_age_ms.max(info.request_age_ms)
         };
         Some(RoundTrip {
-            us: before.mean_us(info)?,
+            us: before.mean_us(info, acked_bytes)?,
             age_ms,
             at_once: of_handshake || acked_bytes > u64::from(info.segment_bytes),
         })
     }
 
     /// The mean since `self` was kept.
-    fn mean_us(&self, info: &TcpInfo) -> Option<f64> {
+    fn mean_us(&self, info: &TcpInfo, acked_bytes: u64) -> Option<f64> {
         let rtt_us = f64::from(info.rtt_us);
         if !self.asked || info.ack_segments == 0 {
             return Some(rtt_us);
         }
-        let acks = info.ack_segments.wrapping_sub(self.acks);
+        let alone = info.ack_segments.wrapping_sub(self.acks);
+        let acks = if alone == 0 && acked_bytes > 0 {
+            info.request_segments.wrapping_sub(self.requests)
+        } else {
+            alone
+        };
         if acks == 0 {
             return None;
         }
@@ -134,6 +142,24 @@ mod tests {
         let mut trips = RoundTrips::default();
         trips.of(&info(5000, 3), 0);
         assert_eq!(trips.of(&info(5000, 3), 0), None);
+    }
+
+    /// Connections kept busy on loopback were taken for blind.
+    #[test]
+    fn an_acknowledgement_that_comes_with_the_next_request_counts() {
+        let mut trips = RoundTrips::default();
+        let asked = |rtt_us, request_segments| TcpInfo {
+            request_segments,
+            ..info(rtt_us, 1)
+        };
+        trips.of(&asked(5000, 1), 0);
+        let rtt = trips.of(&asked(6000, 2), 1000).unwrap();
+        assert_eq!(rtt.ns(), 13_000_000, "one of 13 ms moves 5 ms to 6");
+        assert_eq!(
+            trips.of(&asked(6000, 3), 0),
+            None,
+            "nothing was acknowledged"
+        );
     }
 
     #[test]

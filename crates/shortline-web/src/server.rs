@@ -2,10 +2,12 @@
 //! runs, and its end.
 
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -279,11 +281,19 @@ async fn accept(
 ) {
     let mut warned = false;
     loop {
-        let connections_max = shared.active().limits.connections_max;
-        while shared.registry.open() >= connections_max {
+        // Asked when a connection is there, not when the wait for it begins: meanwhile another worker
+        // may have taken the last place. (Two that ask in the same microsecond may take one too many.)
+        let accepted = poll_fn(|context| {
+            if shared.registry.open() >= shared.active().limits.connections_max {
+                return Poll::Ready(None);
+            }
+            listener.poll_accept(context).map(Some)
+        });
+        let Some(accepted) = accepted.await else {
             tokio::time::sleep(ACCEPT_AGAIN).await;
-        }
-        match listener.accept().await {
+            continue;
+        };
+        match accepted {
             Ok((socket, peer)) => {
                 warned = false;
                 take(&shared, worker, socket, peer, tls.clone());

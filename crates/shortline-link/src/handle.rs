@@ -119,18 +119,24 @@ impl JobHandle {
     /// As [`Self::hand_over`], with the last bytes of the response, or none where all are out: the
     /// job ends with them.
     pub fn finish(&mut self, payload_bytes: u32) {
-        self.hand_over(payload_bytes);
-        let Some(job) = self.0.take() else {
+        let Some(Scheduled {
+            transport, place, ..
+        }) = self.0.take()
+        else {
             return;
         };
-        match job.place {
-            Place::Queued(id) => change_queue(&job.transport, |queue| {
+        match place {
+            Place::Queued(id) => change_queue(&transport, |queue| {
+                queue.hand_over(id, payload_bytes);
                 queue.complete(id);
                 queue.remove(id);
             }),
-            Place::Whole(_) => job.transport.job_ended(),
+            Place::Whole(mut whole) => {
+                whole.hand_over(&transport, payload_bytes);
+                transport.job_ended();
+            }
         }
-        job.transport.link().correct_by_socket(&job.transport);
+        transport.link().correct_by_socket(&transport);
     }
 
     /// The grant just taken cannot be used now; the next [`Self::poll_grant`] asks again.

@@ -177,6 +177,7 @@ impl Link {
         let now_ns = now_ns();
         let path = self.path(transport, false);
         let mut queue = self.queue.lock();
+        queue.release_last_response(transport);
         if let Some(whole) = queue.grant_whole(transport, length, now_ns) {
             self.leave_queue(queue, now_ns, None);
             return Ok(JobHandle::granted_whole(transport, whole));

@@ -273,7 +273,6 @@ impl Queue {
             path,
             ..JobSpec::default()
         })?;
-        self.release_last_response(transport);
         transport.job_began();
         if self.jobs.len() <= id.index() {
             self.jobs.resize_with(id.index() + 1, || None);
@@ -507,7 +506,7 @@ impl Queue {
     }
 
     /// Where the client has sent another request, it has the last response: the slot is free.
-    fn release_last_response(&mut self, transport: &Arc<Transport>) {
+    pub fn release_last_response(&mut self, transport: &Arc<Transport>) {
         if let Gate::Slots(slots) = &mut self.gate
             && !transport.carries_jobs()
         {

@@ -51,7 +51,6 @@ impl Queue {
         if banded || self.scheduler.waiting() > 0 || !transport.can_send() {
             return None;
         }
-        self.release_last_response(transport);
         let granted_bytes = self.quantum();
         let bytes = u32::try_from(length_bytes).ok()?;
         if bytes > granted_bytes || !self.is_due(now_ns) {

@@ -60,38 +60,16 @@ fn plan(name: &str) -> Option<Plan> {
                 .map(|k| Cross::download(5.0, 12.0, 20.0 + f64::from(k) * 5.0))
                 .collect()
         }
-        "w1" => {
-            plan.demand = Demand::Responses {
-                high: 1.4,
-                low: 0.6,
-                period_s: 5.0,
-            }
-        }
+        "w1" => plan.demand = responses(1.4, 0.6),
         "lab" => {
-            plan.demand = Demand::Responses {
-                high: 1.4,
-                low: 0.6,
-                period_s: 5.0,
-            };
-            plan.paths = vec![Path {
-                rtt_ms: 1.0,
-                noise_ms: 0.05,
-                ..Path::default()
-            }];
+            plan.demand = responses(1.4, 0.6);
+            plan.paths = vec![near()];
         }
         "fast" => {
             plan.seconds = 9.0;
             plan.rates = vec![(0.0, 100e6), (3.0, 50e6), (6.0, 200e6)];
-            plan.demand = Demand::Responses {
-                high: 1.6,
-                low: 1.6,
-                period_s: 5.0,
-            };
-            plan.paths = vec![Path {
-                rtt_ms: 1.0,
-                noise_ms: 0.05,
-                ..Path::default()
-            }];
+            plan.demand = responses(1.6, 1.6);
+            plan.paths = vec![near()];
         }
         "loss" => plan.loss = 0.03,
         "route" => plan.rtt_rise = Some((8.0, 40.0)),
@@ -106,4 +84,22 @@ fn plan(name: &str) -> Option<Plan> {
         _ => return None,
     }
     Some(plan)
+}
+
+/// A client a millisecond away.
+fn near() -> Path {
+    Path {
+        rtt_ms: 1.0,
+        noise_ms: 0.05,
+        ..Path::default()
+    }
+}
+
+/// Responses whose load alternates every five seconds.
+fn responses(high: f64, low: f64) -> Demand {
+    Demand::Responses {
+        high,
+        low,
+        period_s: 5.0,
+    }
 }

@@ -1,5 +1,5 @@
 //! Link mode `bands`: the kernel's qdisc orders packets, and each connection's `SO_PRIORITY` says
-//! in which of its bands they wait.
+//! in which of its bands they wait. In the other modes that order anything SYN-ACKs alone have one.
 //!
 //! Source: papers 003 3.3 and 000 3.2 (bands of the remaining size), 003 7 (the quick fix: small
 //! and large by the total size), 004 3.2 (bands of the remaining response time, in milliseconds).
@@ -21,7 +21,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use shortline_sched::{Job, JobId, Policy};
 use socket2::SockRef;
 
-use crate::config::{LinkConfig, LinkError};
+use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::qdisc::{DeviceBands, QdiscError};
 
 /// Cutoffs of response times in nanoseconds: 100, 500, 1000, 20000 and 80000 ms (004 3.2; its appendix B
@@ -33,6 +33,27 @@ const RESPONSE_TIME_NS: [u64; 5] = [
     20_000_000_000,
     80_000_000_000,
 ];
+
+/// The most urgent that a socket may have without a privilege, and one of the first band's in `prio`,
+/// `pfifo_fast` and `fq` as the kernel sets them up (`TC_PRIO_INTERACTIVE`).
+const INTERACTIVE: u32 = 6;
+
+/// What a listener, and so its SYN-ACKs, has for its priority: that of the control band in mode `bands`;
+/// else what lets them pass responses in a qdisc that has bands, whoever set it up, for they are small and
+/// a visitor waits for them before all else (003 3.3.2). A plain server sets none.
+pub(crate) fn control_priority(mode: LinkMode, bands: Option<&BandMap>) -> u32 {
+    match (bands, mode) {
+        (Some(bands), _) => bands.control,
+        (None, LinkMode::Off | LinkMode::Writers) => 0,
+        (None, _) => first_band_of(DeviceBands::find().ok().as_ref()),
+    }
+}
+
+/// The first band's priority if everybody may ask for it: a qdisc may have another map than the kernel's own.
+fn first_band_of(device: Option<&DeviceBands>) -> u32 {
+    let first = device.and_then(|device| device.bands.first());
+    first.map_or(INTERACTIVE, |band| band.priority.min(INTERACTIVE))
+}
 
 /// Which priority means what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +232,20 @@ mod tests {
             map.band(scheduler.job(id).unwrap(), response_ns, scheduler.cutoffs())
         };
         sizes.iter().map(band).collect()
+    }
+
+    #[test]
+    fn syn_acks_have_the_first_band_in_every_mode_that_orders() {
+        let map = BandMap::of(&device(6), &config("bands")).unwrap();
+        assert_eq!(control_priority(LinkMode::Bands, Some(&map)), 100);
+        assert_eq!(control_priority(LinkMode::Off, None), 0);
+        assert!(control_priority(LinkMode::Paced, None) <= INTERACTIVE);
+        assert_eq!(first_band_of(None), INTERACTIVE);
+        let mut own_map = device(16);
+        let of_classes = first_band_of(Some(&own_map));
+        assert_eq!(of_classes, INTERACTIVE, "100 would need a privilege");
+        own_map.bands[0].priority = 2;
+        assert_eq!(first_band_of(Some(&own_map)), 2);
     }
 
     #[test]

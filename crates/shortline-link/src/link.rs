@@ -23,7 +23,7 @@ use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::MissedTickBehavior;
 
-use crate::bands::BandMap;
+use crate::bands::{BandMap, control_priority};
 use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::Device;
@@ -53,6 +53,8 @@ pub struct Link {
     config: LinkConfig,
     /// In mode `bands`.
     bands: Option<Arc<BandMap>>,
+    /// What SYN-ACKs have for their priority.
+    control_priority: u32,
     pub(crate) queue: Mutex<Queue>,
     device: Mutex<DeviceState>,
     /// In mode `auto`.
@@ -96,6 +98,7 @@ impl Link {
         Ok(Arc::new(Self {
             unsent_bytes_max: queue.gate.unsent_bytes_max(),
             queue: Mutex::new(queue),
+            control_priority: control_priority(config.mode, bands.as_deref()),
             bands,
             device: Mutex::new(device),
             discovery: (config.mode == LinkMode::Auto)
@@ -116,7 +119,7 @@ impl Link {
         // The acknowledgement of a connection's first request may then leave with the response, as
         // those of later ones do, instead of by itself, 66 bytes on the link.
         socket.set_tcp_quickack(false)?;
-        socket.set_priority(self.bands.as_ref().map_or(0, |bands| bands.control))?;
+        socket.set_priority(self.control_priority)?;
         if self.config.mode == LinkMode::Writers {
             socket.set_send_buffer_size(WRITER_BUFFER_BYTES)?;
         }
@@ -370,7 +373,7 @@ impl Link {
 
     pub(crate) fn transport_drained(&self, transport: &Arc<Transport>) {
         let now_ns = now_ns();
-        self.with_queue(now_ns, |queue| queue.transport_drained(transport));
+        self.with_queue(now_ns, |queue| queue.transport_drained(transport, now_ns));
     }
 
     pub(crate) fn transport_blocked(&self, transport: &Arc<Transport>) {

@@ -4,9 +4,9 @@
 //! Model: `queue(t)` rises by the wire bytes of each grant and falls with the uplink's rate.
 //! A grant is due when `queue <= lead`: the kernel then holds at most the rest of one quantum,
 //! so that almost nothing is where it can no longer be reordered (design, idea 2), and the
-//! link does not run dry while the process is being woken: `lead` follows the lateness of the
-//! wake-ups (their maximum, forgotten by a 64th at each), between [`LEAD_NS_MIN`] and
-//! [`LEAD_NS_MAX`]. `queue` may go down to `-credit` ([`CREDIT_NS`]): time lost to a wake-up that
+//! link does not run dry while the process is being woken: `lead` follows how late wake-ups are, and
+//! how late after a grant its bytes are in the socket (the maximum of each, forgotten by a 64th at
+//! each), between [`LEAD_NS_MIN`] and [`LEAD_NS_MAX`]. `queue` may go down to `-credit` ([`CREDIT_NS`]): time lost to a wake-up that
 //! was later still is made good, as in a token bucket of that depth.
 //!
 //! Correction: the model is charged with what we expect to be sent, and corrected with what
@@ -21,8 +21,8 @@
 use shortline_sched::units::Rate;
 
 /// The least kernel queue aimed at, as time on the link.
-pub const LEAD_NS_MIN: u64 = 400_000;
-/// The most, on a machine that wakes us late.
+pub const LEAD_NS_MIN: u64 = 100_000;
+/// The most, on a machine that wakes us late; a connection that takes longer waits for its client.
 pub const LEAD_NS_MAX: u64 = 2_000_000;
 /// Lost time that is made good, as time on the link.
 pub const CREDIT_NS: u64 = 3_000_000;
@@ -42,7 +42,10 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     bytes_per_ns: f64,
-    lead_ns: f64,
+    wake_late_ns: Lateness,
+    write_late_ns: Lateness,
+    /// When the oldest grant was made that may be unwritten.
+    granted_ns: Option<u64>,
     credit_bytes: f64,
     queue_bytes: f64,
     advanced_ns: u64,
@@ -57,7 +60,9 @@ impl Pacer {
         let bytes_per_ns = rate.bps() as f64 / 8e9;
         Self {
             bytes_per_ns,
-            lead_ns: LEAD_NS_MIN as f64,
+            wake_late_ns: Lateness::default(),
+            write_late_ns: Lateness::default(),
+            granted_ns: None,
             credit_bytes: bytes_per_ns * CREDIT_NS as f64,
             queue_bytes: 0.0,
             advanced_ns: now_ns,
@@ -89,9 +94,7 @@ impl Pacer {
 
     /// A wake-up for a grant that was due came `late_ns` too late.
     pub fn woke_late(&mut self, late_ns: u64) {
-        let forgotten = self.lead_ns * (1.0 - 1.0 / 64.0);
-        let lead_ns = forgotten.max(late_ns as f64);
-        self.lead_ns = lead_ns.clamp(LEAD_NS_MIN as f64, LEAD_NS_MAX as f64);
+        self.wake_late_ns.add(late_ns.min(LEAD_NS_MAX));
     }
 
     /// The modelled queue in bytes at `now_ns`.
@@ -101,15 +104,22 @@ impl Pacer {
     }
 
     /// A grant of `wire_bytes` leaves: they count at once, and as unwritten until told.
-    pub fn charge(&mut self, wire_bytes: u32) {
+    pub fn charge(&mut self, wire_bytes: u32, now_ns: u64) {
+        self.granted_ns.get_or_insert(now_ns);
         self.queue_bytes += f64::from(wire_bytes);
         self.unwritten_bytes += f64::from(wire_bytes);
     }
 
     /// Bytes charged before have reached the kernel.
-    pub fn written(&mut self, wire_bytes: u32) {
+    pub fn written(&mut self, wire_bytes: u32, now_ns: u64) {
         let bytes = f64::from(wire_bytes).min(self.unwritten_bytes);
         self.unwritten_bytes -= bytes;
+        if let Some(granted_ns) = self.granted_ns.take() {
+            let late_ns = now_ns.saturating_sub(granted_ns);
+            if late_ns <= LEAD_NS_MAX {
+                self.write_late_ns.add(late_ns);
+            }
+        }
         self.written_since_reading += bytes;
     }
 
@@ -118,6 +128,9 @@ impl Pacer {
         let bytes = f64::from(wire_bytes).min(self.unwritten_bytes);
         self.unwritten_bytes -= bytes;
         self.queue_bytes -= bytes;
+        if self.unwritten_bytes == 0.0 {
+            self.granted_ns = None;
+        }
         self.floor();
     }
 
@@ -144,7 +157,12 @@ impl Pacer {
     }
 
     fn lead_bytes(&self) -> f64 {
-        self.lead_ns * self.bytes_per_ns
+        self.lead_ns() * self.bytes_per_ns
+    }
+
+    fn lead_ns(&self) -> f64 {
+        let late_ns = self.wake_late_ns.0 + self.write_late_ns.0;
+        late_ns.clamp(LEAD_NS_MIN as f64, LEAD_NS_MAX as f64)
     }
 
     fn advance(&mut self, now_ns: u64) {
@@ -159,16 +177,27 @@ impl Pacer {
     }
 }
 
+/// How late something is at most, in nanoseconds, lately.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lateness(f64);
+
+impl Lateness {
+    fn add(&mut self, late_ns: u64) {
+        let forgotten = self.0 * (1.0 - 1.0 / 64.0);
+        self.0 = forgotten.max(late_ns as f64);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
 
-    /// 1000 bytes per millisecond; it holds the queue that a grant may leave behind, 400 bytes.
+    /// 1000 bytes per millisecond; it holds the queue that a grant may leave behind, 100 bytes.
     fn pacer() -> Pacer {
         let mut pacer = Pacer::new(Rate::from_bps(8_000_000), 0);
-        pacer.charge(400);
+        pacer.charge(100, 0);
         pacer
     }
 
@@ -183,7 +212,7 @@ mod tests {
     fn grants_follow_the_rate() {
         let mut pacer = pacer();
         assert!(pacer.is_due(0));
-        pacer.charge(1000);
+        pacer.charge(1000, 0);
         assert!(!pacer.is_due(MS - 1));
         assert_eq!(pacer.due_ns(), MS);
         assert!(pacer.is_due(MS));
@@ -192,49 +221,62 @@ mod tests {
     #[test]
     fn a_new_rate_holds_from_then_on() {
         let mut pacer = pacer();
-        pacer.charge(2000);
+        pacer.charge(2000, 0);
         pacer.set_rate(Rate::from_bps(4_000_000), MS);
-        assert_eq!(pacer.queue_bytes(MS), 1400);
-        // Of 1400 bytes 200 may be left, 400 us; the others take 2.4 ms.
-        assert_eq!(pacer.due_ns(), MS + 2_400_000);
+        assert_eq!(pacer.queue_bytes(MS), 1100);
+        // Of 1100 bytes 50 may be left, 100 us; the others take 2.1 ms.
+        assert_eq!(pacer.due_ns(), MS + 2_100_000);
     }
 
     #[test]
     fn lost_time_is_made_good_up_to_the_credit() {
         let mut pacer = pacer();
         assert!(pacer.is_due(10 * MS));
-        pacer.charge(1000);
+        pacer.charge(1000, 0);
         assert!(pacer.is_due(10 * MS), "two of three milliseconds are left");
-        pacer.charge(2000);
-        pacer.charge(1000);
+        pacer.charge(2000, 0);
+        pacer.charge(1000, 0);
         assert!(!pacer.is_due(10 * MS));
     }
 
     #[test]
     fn the_lead_follows_late_wake_ups_and_forgets_them() {
         let mut pacer = pacer();
-        pacer.charge(1000);
+        pacer.charge(1000, 0);
         pacer.woke_late(MS);
-        assert_eq!(
-            pacer.due_ns(),
-            400_000,
-            "due earlier by what the wake-up was late"
-        );
+        let earlier = pacer.due_ns();
+        assert_eq!(earlier, 100_000, "by what the wake-up was late");
         for _ in 0..500 {
             pacer.woke_late(0);
         }
         assert_eq!(pacer.due_ns(), MS);
         pacer.woke_late(1000 * MS);
-        assert_eq!(pacer.lead_ns as u64, LEAD_NS_MAX);
+        assert_eq!(pacer.lead_ns() as u64, LEAD_NS_MAX);
+    }
+
+    #[test]
+    fn the_lead_follows_late_writes_too_but_not_clients_that_cannot_take_more() {
+        let mut pacer = pacer();
+        pacer.written(100, MS / 2);
+        pacer.woke_late(MS / 4);
+        assert_eq!(pacer.lead_ns() as u64, MS * 3 / 4);
+        pacer.charge(100, MS);
+        pacer.written(100, 100 * MS);
+        assert_eq!(pacer.lead_ns() as u64, MS * 3 / 4);
+        pacer.charge(100, 100 * MS);
+        pacer.refund(100);
+        pacer.charge(100, 101 * MS);
+        pacer.written(100, 101 * MS);
+        assert!(pacer.lead_ns() < (MS * 3 / 4) as f64);
     }
 
     #[test]
     fn what_the_device_sent_beside_the_charges_delays_the_next_grant() {
         let mut pacer = pacer();
-        pacer.written(400);
+        pacer.written(100, 0);
         pacer.observe(0, reading(5000, 0));
-        pacer.charge(1000);
-        pacer.written(1000);
+        pacer.charge(1000, 0);
+        pacer.written(1000, 0);
         pacer.observe(0, reading(6500, 0));
         assert_eq!(pacer.due_ns(), MS + MS / 2);
     }
@@ -242,9 +284,9 @@ mod tests {
     #[test]
     fn a_grant_that_was_never_written_is_not_mistaken_for_an_overcharge() {
         let mut pacer = pacer();
-        pacer.written(400);
+        pacer.written(100, 0);
         pacer.observe(0, reading(5000, 0));
-        pacer.charge(1000);
+        pacer.charge(1000, 0);
         pacer.observe(0, reading(5000, 0));
         assert_eq!(pacer.due_ns(), MS);
         pacer.refund(1000);
@@ -256,8 +298,8 @@ mod tests {
     #[test]
     fn the_model_is_never_below_the_kernels_own_queue() {
         let mut pacer = pacer();
-        pacer.written(400);
-        pacer.observe(0, reading(9000, 3400));
+        pacer.written(100, 0);
+        pacer.observe(0, reading(9000, 3100));
         assert_eq!(pacer.due_ns(), 3 * MS);
     }
 

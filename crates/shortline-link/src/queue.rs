@@ -382,7 +382,7 @@ impl Queue {
     pub fn dispatch(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(id) = self.scheduler.peek(now_ns) {
             if !self.job_mut(id).transport.can_send() {
-                self.park(id);
+                self.park(id, now_ns);
                 continue;
             }
             if !self.is_due(now_ns) {
@@ -414,12 +414,12 @@ impl Queue {
     }
 
     /// All that was handed to the connection is in the socket.
-    pub fn transport_drained(&mut self, transport: &Arc<Transport>) {
+    pub fn transport_drained(&mut self, transport: &Arc<Transport>, now_ns: u64) {
         let unwritten = transport.ledger.unwritten.swap(0, Ordering::AcqRel);
         let refunded = transport.ledger.refunded.swap(0, Ordering::AcqRel);
         if let Gate::Paced(pacer) = &mut self.gate {
-            pacer.charge(refunded);
-            pacer.written(unwritten + refunded);
+            pacer.charge(refunded, now_ns);
+            pacer.written(unwritten + refunded, now_ns);
         }
         if let Gate::Writers(writers) = &mut self.gate {
             writers.release(transport);
@@ -494,7 +494,7 @@ impl Queue {
         let ledger = &transport.ledger;
         ledger.unwritten.fetch_add(wire_bytes, Ordering::AcqRel);
         match &mut self.gate {
-            Gate::Paced(pacer) => pacer.charge(wire_bytes),
+            Gate::Paced(pacer) => pacer.charge(wire_bytes, now_ns),
             Gate::Slots(slots) => slots.take(transport, bytes, now_ns),
             Gate::Writers(writers) => writers.take(transport),
             Gate::Bands(_) | Gate::Off => {}
@@ -551,7 +551,7 @@ impl Queue {
         }
     }
 
-    fn park(&mut self, id: JobId) {
+    fn park(&mut self, id: JobId, now_ns: u64) {
         self.scheduler.suspend(id);
         let transport = Arc::clone(&self.job_mut(id).transport);
         if let Gate::Bands(map) = &self.gate {
@@ -567,7 +567,7 @@ impl Queue {
         // The connection may have drained between the look and the mark: then nobody else would
         // come back for this job.
         if transport.can_send() {
-            self.transport_drained(&transport);
+            self.transport_drained(&transport, now_ns);
         }
     }
 

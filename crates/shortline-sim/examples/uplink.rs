@@ -1,7 +1,7 @@
 //! Shows the uplink's controller at work on a link in virtual time: a line every tenth of a
 //! second with the rate, the queue and the state.
 //!
-//!     cargo run -p shortline-sim --example uplink -- start|steps|fast|cross|cross10|w1|lab|wan|loss|route
+//!     cargo run -p shortline-sim --example uplink -- start|steps|fast|cross|cross10|w1|lab|wan|wan-w1|loss|route [SEED]
 
 use shortline_sched::uplink::{Controller, UplinkConfig};
 use shortline_sim::uplink::{Cross, Demand, Path, Plan, run};
@@ -10,12 +10,14 @@ fn main() {
     let name = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "steps".to_owned());
-    let Some(plan) = plan(&name) else {
+    let seed = std::env::args().nth(2).map_or(Ok(1), |seed| seed.parse());
+    let (Some(plan), Ok(seed)) = (plan(&name), seed) else {
         eprintln!(
-            "uplink: no scene called {name:?}; there are start, steps, fast, cross, cross10, w1, lab, wan, loss and route"
+            "uplink: no scene called {name:?}; there are start, steps, fast, cross, cross10, w1, lab, wan, wan-w1, loss and route"
         );
         std::process::exit(2);
     };
+    let plan = Plan { seed, ..plan };
     let mut controller = Controller::new(UplinkConfig::default());
     let mut delays_ms = Vec::new();
     let trace = run(&plan, |observation| {
@@ -73,7 +75,10 @@ fn plan(name: &str) -> Option<Plan> {
         }
         "loss" => plan.loss = 0.03,
         "route" => plan.rtt_rise = Some((8.0, 40.0)),
-        "wan" => {
+        "wan" | "wan-w1" => {
+            if name == "wan-w1" {
+                plan.demand = responses(1.4, 0.6);
+            }
             plan.paths = (1..=10)
                 .map(|k| Path {
                     rtt_ms: 20.0 * f64::from(k),

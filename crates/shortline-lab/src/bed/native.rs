@@ -2,7 +2,7 @@
 //! an uplink of a given rate with a FIFO of 100 packets before it, as on a leased line.
 //!
 //! ```text
-//! [ server namespace ]  veth, HTB at the rate + pfifo 100  ==>  veth  [ client namespace ]
+//! [ server namespace ]  veth, HTB at the rate + pfifo_fast 100  ==>  veth  [ client namespace ]
 //!                       10.91.0.1                               10.91.0.2
 //! ```
 //! Where the setup has networks to emulate, a third namespace between them does that
@@ -15,6 +15,9 @@
 //! HTB as with the device counters. Congestion control is cubic at both ends, as in the
 //! papers and on most servers, unless the setup says BBR; a namespace can only choose what the initial namespace
 //! allows, so that is widened for the run and put back by the janitor.
+//!
+//! The FIFO is the kernel's own default, which lets packets of a socket that asks for it pass the
+//! others: Shortline's SYN-ACKs do, the other servers ask for nothing.
 //!
 //! A bed is made afresh for every server: no connection in TIME_WAIT and no path metric
 //! (slow start threshold) of the last one is there to help or hinder the next.
@@ -298,7 +301,7 @@ impl NativeBed {
         let text = namespace.tc(&arguments)?;
         let (drops, backlog_packets) = parse_fifo(&text).ok_or_else(|| LabError::Command {
             command: format!("tc {}", arguments.join(" ")),
-            problem: "printed no pfifo".into(),
+            problem: "printed no FIFO".into(),
         })?;
         Ok(Counters {
             bytes,
@@ -367,10 +370,17 @@ impl NativeBed {
 
     fn limit(&self, config: &BedConfig) -> Result<(), LabError> {
         let (namespace, device) = self.narrow();
-        let (fifo, limit) = match config.setup.bottleneck {
-            Bottleneck::Server => ("pfifo", config.queue_packets.to_string()),
-            Bottleneck::Hop { queue } => ("bfifo", bytes_in(config.rate, queue).to_string()),
+        let bytes = match config.setup.bottleneck {
+            Bottleneck::Server => None,
+            Bottleneck::Hop { queue } => Some(bytes_in(config.rate, queue).to_string()),
         };
+        let fifo = match &bytes {
+            // It takes its length from the device.
+            None => vec!["pfifo_fast"],
+            Some(bytes) => vec!["bfifo", "limit", bytes.as_str()],
+        };
+        let packets = config.queue_packets.to_string();
+        namespace.ip(&["link", "set", "dev", device, "txqueuelen", &packets])?;
         let qdisc = ["qdisc", "add", "dev", device];
         let root = [
             &qdisc[..],
@@ -378,8 +388,8 @@ impl NativeBed {
         ];
         namespace.tc(&root.concat())?;
         self.set_class("add", config.rate)?;
-        let leaf = ["parent", "1:10", "handle", "10:", fifo, "limit", &limit];
-        namespace.tc(&[&qdisc[..], &leaf].concat())?;
+        let leaf = ["parent", "1:10", "handle", "10:"];
+        namespace.tc(&[&qdisc[..], &leaf, &fifo].concat())?;
         Ok(())
     }
 
@@ -492,7 +502,7 @@ fn parse_fifo(text: &str) -> Option<(u64, u64)> {
     let fifo = qdiscs
         .as_array()?
         .iter()
-        .find(|qdisc| qdisc["kind"] == "pfifo" || qdisc["kind"] == "bfifo")
+        .find(|qdisc| qdisc["kind"] == "pfifo_fast" || qdisc["kind"] == "bfifo")
         .or_else(|| {
             qdiscs
                 .as_array()?
@@ -510,7 +520,7 @@ mod tests {
     #[test]
     fn the_fifo_is_found_behind_the_htb() {
         let text = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":9},
-            {"kind":"pfifo","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
+            {"kind":"pfifo_fast","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
         assert_eq!(parse_fifo(text), Some((4, 1)));
         let bands = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":2}]"#;
         assert_eq!(parse_fifo(bands), Some((9, 2)));

@@ -114,7 +114,7 @@ async fn an_abort_on_a_full_socket_leaves_the_refunds_of_others() {
     queue.transport_blocked(&transport);
     assert_eq!(queue.charged_total, 0);
     queue.remove(aborted);
-    queue.transport_drained(&transport);
+    queue.transport_drained(&transport, SECOND);
     assert_eq!(queue.charged_total, CHARGE);
 }
 
@@ -137,7 +137,7 @@ async fn an_abort_frees_its_own_slot_only() {
 async fn an_abort_after_a_drain_leaves_later_charges() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let aborted = granted(&mut queue, &transport, SECOND);
-    queue.transport_drained(&transport);
+    queue.transport_drained(&transport, SECOND);
     let other = granted(&mut queue, &transport, 2 * SECOND);
     queue.hand_over(other, QUANTUM);
     queue.remove(aborted);
@@ -214,7 +214,7 @@ async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
         .unwrap();
     queue.dispatch(0);
     assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
-    queue.transport_drained(&transport);
+    queue.transport_drained(&transport, SECOND);
     transport.drained();
     queue.want(large, None, 0);
     queue.dispatch(0);
@@ -242,7 +242,7 @@ async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
         .unwrap();
     assert!(queue.dispatch(4).is_some(), "to be looked at again");
     assert_eq!(queue.take_grant(waiting), None);
-    queue.transport_drained(&transport);
+    queue.transport_drained(&transport, SECOND);
     assert_eq!(queue.dispatch(5), None);
     assert_eq!(queue.take_grant(waiting), Some(QUANTUM));
 }

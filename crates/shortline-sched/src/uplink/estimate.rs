@@ -23,7 +23,8 @@ const WEIGHT: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub bps: f64,
-    measured_bps: f64,
+    /// What the last measurements made of it.
+    pub measured_bps: f64,
     /// Moving average of the relative distance of measurements.
     error: f64,
     /// Measurements that agreed since one did not, up to a few.

@@ -3,13 +3,14 @@
 //! rate = C (1 - (d - d*) / (2 L)), Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1)
 //! without its cross traffic term: C the estimate, d the delay, d* its target, L how long a
 //! change takes to show. At most half of C is held back. C itself follows
-//! - what was delivered, while a queue stands and more or less came out than went in a flight's
+//! - what was delivered, where all of it came out of a queue, and more or less than went in a flight's
 //!   time before. Where both are the same nothing follows for C: else a delay that is not ours
 //!   would drive the rate to nothing;
 //! - a trial that has shown that the queue was ours: what was delivered then is the capacity;
 //! - the integral of the same error, near the target;
 //! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
-//!   quarter, as long as something waits for the pacer.
+//!   quarter, as long as something waits for the pacer. Near what was last measured no more than
+//!   makes a queue of 7 ms before it is seen, which with clients far away takes long.
 //!
 //! A delay that stands above the target begins a trial. One that finds others there is made again
 //! before the rate is given up for them: with a capacity that was taken for too large, too little
@@ -35,6 +36,10 @@ const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
+/// At rates that differ by less than this share from what was last measured a queue is to be expected: it
+/// may become no longer than this before it is seen.
+const NEAR_MEASURED: f64 = 0.08;
+const QUEUE_OF_GROWTH_NS: f64 = 7e6;
 /// At the target, the growth of before is forgotten in this time.
 const GROWTH_MEMORY_NS: f64 = 1e9;
 /// The queue is ours if this share of what should go in a trial goes.
@@ -191,8 +196,7 @@ impl Paced {
         let sent_bps = sent.map_or(bps, |sent| sent.sent_bps());
         // Without a queue that changes they are the same, whatever round trips of different lengths
         // make of it.
-        let stood = sight.window(tolerated_ns / 3);
-        let stands = sight.delay_ns > tolerated_ns && stood.is_some_and(|window| window.is_busy());
+        let stands = sight.delay_ns > tolerated_ns && sight.stood(&window, tolerated_ns / 3);
         if !stands || (bps - sent_bps).abs() <= DIFFERS * sent_bps {
             estimate.confirm(bps);
             return;
@@ -209,7 +213,8 @@ impl Paced {
     /// Begins a trial where the delay asks for one, and goes on with the one that runs.
     fn judge(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Option<Verdict> {
         let high_ns = sight.high_ns(estimate.bps);
-        let standing = sight.delay_ns > sight.tolerated_ns(estimate.bps) && !self.falls(sight);
+        let tolerated_ns = sight.tolerated_ns(estimate.bps);
+        let standing = sight.delay_ns > tolerated_ns && !self.falls(sight);
         self.above_target_ns = if standing {
             self.above_target_ns + sight.span_ns
         } else {
@@ -223,10 +228,8 @@ impl Paced {
             };
             if self.above_target_ns > patience_ns {
                 self.restarts = 0;
-                let delivered = sight
-                    .window(0)
-                    .and_then(|window| sight.delivered_bps(&window));
-                let capacity_bps = delivered.unwrap_or(estimate.bps).min(estimate.bps);
+                let delivered_bps = sight.delivered_lately_bps();
+                let capacity_bps = delivered_bps.unwrap_or(estimate.bps).min(estimate.bps);
                 self.trial = Some((sight.trial(SHARE_WANTED), capacity_bps));
             }
             return None;
@@ -236,20 +239,19 @@ impl Paced {
             Verdict::Pending => return None,
             Verdict::Ours => {
                 // The queue was ours, so what was delivered is what the bottleneck can.
-                estimate.measure(*capacity_bps);
+                let delivered_bps = sight.delivered_from_queue_bps(tolerated_ns / 3);
+                estimate.measure(delivered_bps.unwrap_or(*capacity_bps));
                 self.trial = None;
                 if std::mem::take(&mut self.unswept) {
                     self.sweep.begin();
                 }
             }
             Verdict::Theirs => {
-                let delivered = sight
-                    .window(0)
-                    .and_then(|window| sight.delivered_bps(&window));
                 if self.restarts < RESTARTS_MAX {
                     self.restarts += 1;
-                    let delivered_bps = delivered.unwrap_or(*capacity_bps).min(*capacity_bps);
-                    self.trial = Some((sight.trial(SHARE_WANTED), delivered_bps));
+                    let delivered_bps = sight.delivered_lately_bps();
+                    let capacity_bps = delivered_bps.unwrap_or(*capacity_bps).min(*capacity_bps);
+                    self.trial = Some((sight.trial(SHARE_WANTED), capacity_bps));
                     return None;
                 }
             }
@@ -301,8 +303,9 @@ impl Paced {
         self.round_ns += sight.span_ns;
         if self.round_ns >= sight.lag_ns + 50 * MS {
             self.round_ns = 0;
+            self.growth = self.growth.min(sight.growth_max(estimate));
             estimate.scale(1.0 + self.growth);
-            self.growth = (2.0 * self.growth).min(GROWTH_MAX);
+            self.growth *= 2.0;
         }
     }
 
@@ -337,7 +340,8 @@ impl Sight<'_> {
 
     /// The window to measure a rate over: longer where there are few packets.
     pub fn window(&self, busy_delay_ns: u64) -> Option<Window> {
-        self.window_of(self.config.window_ns_min.max(self.lag_ns), busy_delay_ns)
+        let shortest_ns = self.lag_ns + 2 * self.flight_ns;
+        self.window_of(self.config.window_ns_min.max(shortest_ns), busy_delay_ns)
     }
 
     /// The window for the first estimate, which is only to be good enough to empty the queue.
@@ -356,9 +360,41 @@ impl Sight<'_> {
         self.meter.last(self.config.window_ns_max, busy_delay_ns)
     }
 
+    /// Whether a queue stood all the time in which the bottleneck sent what a window has seen delivered:
+    /// clients far away say so a flight later, some of them two of the average.
+    fn stood(&self, window: &Window, busy_delay_ns: u64) -> bool {
+        let since_ns = window.span_ns + 2 * self.flight_ns;
+        let stood = self
+            .meter
+            .last(since_ns.min(self.config.window_ns_max), busy_delay_ns);
+        stood.is_some_and(|window| window.is_busy())
+    }
+
+    /// How much more may be tried at once.
+    fn growth_max(&self, estimate: &Estimate) -> f64 {
+        if (estimate.bps / estimate.measured_bps - 1.0).abs() >= NEAR_MEASURED {
+            return GROWTH_MAX;
+        }
+        let unseen_ns = (self.lag_ns + 2 * self.flight_ns) as f64;
+        (QUEUE_OF_GROWTH_NS / unseen_ns).clamp(GROWTH_FIRST, GROWTH_MAX)
+    }
+
     /// What was delivered in a window.
     pub fn delivered_bps(&self, window: &Window) -> Option<f64> {
         self.delivery.delivered_bps(self.meter, self.config, window)
+    }
+
+    /// What was delivered in the last window.
+    fn delivered_lately_bps(&self) -> Option<f64> {
+        self.window(0)
+            .and_then(|window| self.delivered_bps(&window))
+    }
+
+    /// The same, if it all came out of a queue.
+    fn delivered_from_queue_bps(&self, busy_delay_ns: u64) -> Option<f64> {
+        let window = self.window(0)?;
+        let stood = self.stood(&window, busy_delay_ns);
+        stood.then(|| self.delivered_bps(&window)).flatten()
     }
 
     /// A trial that begins now.

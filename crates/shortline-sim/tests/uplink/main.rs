@@ -25,6 +25,7 @@ fn a_hundred_links_each() {
     the_queue_is_short_once_the_rate_is_known();
     a_link_that_halves_has_a_short_queue_again_within_two_seconds();
     a_link_that_quadruples_is_used_within_five_seconds();
+    far_clients_leave_the_link_full_in_overload();
     others_get_their_fair_share();
     beside_others_we_get_what_a_plain_server_gets();
     when_the_others_have_gone_the_queue_is_ours_again_within_five_seconds();
@@ -178,6 +179,29 @@ fn a_fast_link_keeps_a_queue_of_a_millisecond() {
             "{from_s} s: {queue_ms} ms, {used}"
         );
     }
+}
+
+/// Clients 20 to 200 ms away: what is seen of the queue and of what is delivered comes late, and at
+/// different times.
+#[test]
+fn far_clients_leave_the_link_full_in_overload() {
+    assert_target("far clients", 20, 0.93, 20, |seed| {
+        let mut plan = Plan::new(10e6, 20.0, seed);
+        plan.demand = Demand::Responses {
+            high: 1.4,
+            low: 0.6,
+            period_s: 5.0,
+        };
+        plan.paths = (1..=10)
+            .map(|tenth| Path {
+                rtt_ms: 20.0 * f64::from(tenth),
+                ..Path::default()
+            })
+            .collect();
+        let trace = auto(&plan);
+        let used = |from_s, to_s| trace.mean(from_s, to_s, |sample| sample.ours_bps / 10e6);
+        (used(2.0, 5.0) + used(12.0, 15.0)) / 2.0
+    });
 }
 
 fn crossed(seed: u64, count: usize) -> Plan {

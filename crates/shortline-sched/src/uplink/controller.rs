@@ -7,6 +7,7 @@ use super::local::Local;
 use super::meter::{Meter, Reading};
 use super::observation::{Limit, Observation};
 use super::paced::{Next, Paced, Sight};
+use super::sweep::Sweep;
 use super::yielding::{After, Yielding};
 
 /// From this confidence on an estimate is one to rely on.
@@ -32,7 +33,7 @@ pub struct Controller {
     delay_age_ns: u64,
     rtt_ns: f64,
     unseen_ns: u64,
-    queueless_ns: u64,
+    free: Free,
     local: Local,
     mode: Mode,
     delivery: Delivery,
@@ -66,7 +67,7 @@ impl Controller {
             delay_age_ns: 0,
             rtt_ns: config.rtt_ns_assumed as f64,
             unseen_ns: 0,
-            queueless_ns: 0,
+            free: Free::new(),
             local: Local::default(),
             mode: Mode::Free,
             delivery: Delivery::new(),
@@ -131,7 +132,7 @@ impl Controller {
         self.meter.clear();
         self.delay_ns = None;
         self.unseen_ns = 0;
-        self.queueless_ns = 0;
+        self.free = Free::new();
     }
 
     fn take_in(&mut self, observation: &Observation, span_ns: u64) {
@@ -197,7 +198,7 @@ impl Controller {
             limited_by: observation.limited_by,
         };
         let (mode, estimate, rate_bps) = match self.mode {
-            Mode::Free => start(&sight, self.estimate, &mut self.queueless_ns),
+            Mode::Free => start(&sight, self.estimate, &mut self.free),
             Mode::Paced(paced) => pace(&sight, paced, self.estimate),
             Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
         };
@@ -253,7 +254,7 @@ impl Controller {
         match self.mode {
             Mode::Free if self.local.is_bottleneck() => State::Local,
             _ if self.unseen_ns > self.config.blind_ns => State::Blind,
-            Mode::Free if self.queueless_ns > self.config.open_ns => State::Open,
+            Mode::Free if self.free.queueless_ns > self.config.open_ns => State::Open,
             Mode::Free => State::Starting,
             Mode::Yielding(_) => State::Yielding,
             Mode::Paced(_) if confidence >= CONFIDENT => State::Confident,
@@ -264,18 +265,62 @@ impl Controller {
 
 type Step = (Mode, Option<Estimate>, Option<f64>);
 
-/// Nothing is held back, until a queue stands long enough to measure what goes through it.
-fn start(sight: &Sight<'_>, estimate: Option<Estimate>, queueless_ns: &mut u64) -> Step {
-    let queue = sight.delay_ns >= sight.config.delay_start_ns;
-    if queue {
-        *queueless_ns = 0;
-    } else if sight.limited_by != Limit::Application {
-        *queueless_ns = queueless_ns.saturating_add(sight.span_ns);
+/// What is known while nothing is held back.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    /// How long no queue has shown although more could have been sent, less how long one has.
+    queueless_ns: u64,
+    /// Whether something was lost meanwhile, as behind a full queue.
+    lost: bool,
+    sweep: Sweep,
+    /// What was delivered when the sweep began.
+    delivered_bps: f64,
+}
+
+impl Free {
+    fn new() -> Self {
+        let mut sweep = Sweep::new();
+        sweep.begin();
+        Self {
+            queueless_ns: 0,
+            lost: false,
+            sweep,
+            delivered_bps: 0.0,
+        }
     }
+
+    fn look(&mut self, sight: &Sight<'_>, queue: bool) {
+        if queue {
+            self.queueless_ns = self.queueless_ns.saturating_sub(sight.span_ns);
+        } else if sight.limited_by != Limit::Application {
+            self.queueless_ns = self.queueless_ns.saturating_add(sight.span_ns);
+        }
+        self.lost |= sight.window(0).is_some_and(|window| window.lost_bytes > 0);
+    }
+
+    /// The rate of a sweep. A queue that was full when every path was first seen, and has been since, is
+    /// taken for the ground, and shows by nothing but losses: a little is held back now and then.
+    fn sweep_bps(&mut self, sight: &Sight<'_>) -> Option<f64> {
+        if !self.lost || self.queueless_ns <= sight.config.open_ns {
+            return None;
+        }
+        if !self.sweep.is_running() {
+            self.delivered_bps = sight.window(0)?.delivered_bps();
+        }
+        let held_back = self.sweep.held_back(sight);
+        let sweeps = self.sweep.is_running();
+        sweeps.then_some(self.delivered_bps * (1.0 - held_back))
+    }
+}
+
+/// Nothing is held back but by sweeps, until a queue stands long enough to measure what goes through it.
+fn start(sight: &Sight<'_>, estimate: Option<Estimate>, free: &mut Free) -> Step {
+    let queue = sight.delay_ns >= sight.config.delay_start_ns;
+    free.look(sight, queue);
     let window = sight.first_window();
     let measured = window.filter(|window| queue && window.is_busy() && window.is_backlogged());
     let Some(bps) = measured.and_then(|window| sight.delivered_bps(&window)) else {
-        return (Mode::Free, estimate, None);
+        return (Mode::Free, estimate, free.sweep_bps(sight));
     };
     pace(sight, Paced::new(sight, bps), Some(Estimate::new(bps)))
 }

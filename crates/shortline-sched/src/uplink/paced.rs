@@ -16,6 +16,8 @@
 //! before the rate is given up for them: with a capacity that was taken for too large, too little
 //! was held back. So is a rate that is held back for long without an end.
 
+use std::ops::Range;
+
 use super::config::{MS, UplinkConfig};
 use super::estimate::{Delivery, Estimate};
 use super::meter::{Meter, Window};
@@ -36,9 +38,9 @@ const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
-/// At rates that differ by less than this share from what was last measured a queue is to be expected: it
-/// may become no longer than this before it is seen.
-const NEAR_MEASURED: f64 = 0.08;
+/// At such shares of the most that was measured lately a queue is to be expected: it may become no longer
+/// than this before it is seen.
+const NEAR_HIGHEST: Range<f64> = 0.92..1.12;
 const QUEUE_OF_GROWTH_NS: f64 = 7e6;
 /// At the target, the growth of before is forgotten in this time.
 const GROWTH_MEMORY_NS: f64 = 1e9;
@@ -49,7 +51,7 @@ const TRIAL_RATE: f64 = 0.85;
 /// Less than this share of what was delivered lately, for this long, is stuck.
 const STUCK: f64 = 0.6;
 const STUCK_NS: u64 = 1500 * MS;
-/// What was delivered lately is forgotten over this time, in nanoseconds.
+/// What was delivered or measured lately is forgotten over this time, in nanoseconds.
 const FORGETS_NS: f64 = 20e9;
 /// A delay below this share of what it was lately falls.
 const FALLS: f64 = 0.95;
@@ -97,6 +99,8 @@ pub(super) struct Paced {
     restarts: u32,
     usual_delay_ns: f64,
     best_bps: f64,
+    /// The most that was measured lately.
+    highest_bps: f64,
     stuck_ns: u64,
     stuck_delay_ns: u64,
     sweep: Sweep,
@@ -125,6 +129,7 @@ impl Paced {
             restarts: 0,
             usual_delay_ns: 0.0,
             best_bps: 0.0,
+            highest_bps: 0.0,
             stuck_ns: 0,
             stuck_delay_ns: 0,
             sweep: Sweep::new(),
@@ -141,6 +146,8 @@ impl Paced {
     /// One observation later.
     pub fn step(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Next {
         let target_ns = sight.target_ns(estimate.bps);
+        let kept = 1.0 - (sight.span_ns as f64 / FORGETS_NS).min(1.0);
+        self.highest_bps = (self.highest_bps * kept).max(estimate.measured_bps);
         self.measure(sight, estimate);
         if self.judge(sight, estimate) == Some(Verdict::Theirs) {
             return Next::Yield;
@@ -282,8 +289,8 @@ impl Paced {
     /// halved: whoever keeps it, it is not worth that.
     fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
-        let forgets = (sight.span_ns as f64 / FORGETS_NS).min(1.0);
-        self.best_bps = (self.best_bps * (1.0 - forgets)).max(delivered);
+        let kept = 1.0 - (sight.span_ns as f64 / FORGETS_NS).min(1.0);
+        self.best_bps = (self.best_bps * kept).max(delivered);
         let held = bps < STUCK * self.best_bps && sight.delay_ns > sight.tolerated_ns(bps);
         if !held || sight.delay_ns < self.stuck_delay_ns / 2 {
             self.stuck_ns = 0;
@@ -303,7 +310,9 @@ impl Paced {
         self.round_ns += sight.span_ns;
         if self.round_ns >= sight.lag_ns + 50 * MS {
             self.round_ns = 0;
-            self.growth = self.growth.min(sight.growth_max(estimate));
+            self.growth = self
+                .growth
+                .min(sight.growth_max(estimate.bps / self.highest_bps));
             estimate.scale(1.0 + self.growth);
             self.growth *= 2.0;
         }
@@ -370,9 +379,9 @@ impl Sight<'_> {
         stood.is_some_and(|window| window.is_busy())
     }
 
-    /// How much more may be tried at once.
-    fn growth_max(&self, estimate: &Estimate) -> f64 {
-        if (estimate.bps / estimate.measured_bps - 1.0).abs() >= NEAR_MEASURED {
+    /// How much more may be tried at once, at such a share of what was measured lately.
+    fn growth_max(&self, of_highest: f64) -> f64 {
+        if !NEAR_HIGHEST.contains(&of_highest) {
             return GROWTH_MAX;
         }
         let unseen_ns = (self.lag_ns + 2 * self.flight_ns) as f64;

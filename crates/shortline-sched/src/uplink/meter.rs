@@ -87,6 +87,17 @@ impl Meter {
         }
         None
     }
+
+    /// The delay that was known so long ago.
+    pub fn delay_before(&self, ago_ns: u64) -> Option<u64> {
+        let mut passed_ns = 0;
+        let mut cells = self.cells.iter().rev();
+        let then = cells.find(|cell| {
+            passed_ns += cell.span_ns;
+            passed_ns >= ago_ns
+        });
+        then?.delay_ns
+    }
 }
 
 impl Reading {

@@ -194,7 +194,7 @@ impl Paced {
         if self.since_measured_ns < window.span_ns || !window.is_busy() || !window.is_backlogged() {
             return;
         }
-        let Some(bps) = sight.delivered_bps(&window) else {
+        let Some(bps) = sight.capacity_bps(&window) else {
             return;
         };
         self.since_measured_ns = 0;
@@ -393,6 +393,22 @@ impl Sight<'_> {
         self.delivery.delivered_bps(self.meter, self.config, window)
     }
 
+    /// What was delivered, by acknowledgements or by what a queue made of it, whichever is more.
+    fn capacity_bps(&self, window: &Window) -> Option<f64> {
+        let acknowledged_bps = self.delivered_bps(window)?;
+        let drained_bps = self.drained_bps(window).unwrap_or(0.0);
+        Some(drained_bps.max(acknowledged_bps))
+    }
+
+    fn drained_bps(&self, window: &Window) -> Option<f64> {
+        let then_ns = self.meter.delay_before(window.span_ns)?;
+        let entered_ns = (window.span_ns + then_ns).checked_sub(self.delay_ns)?;
+        let ago_ns = self.flight_ns + self.delay_ns;
+        let sent = self.meter.before(ago_ns, entered_ns.max(1), 0)?;
+        let bps = sent.sent_bps() * entered_ns as f64 / window.span_ns as f64;
+        (window.lost_bytes == 0 && sent.lost_bytes == 0).then_some(bps)
+    }
+
     /// What was delivered in the last window.
     fn delivered_lately_bps(&self) -> Option<f64> {
         self.window(0)
@@ -403,7 +419,7 @@ impl Sight<'_> {
     fn delivered_from_queue_bps(&self, busy_delay_ns: u64) -> Option<f64> {
         let window = self.window(0)?;
         let stood = self.stood(&window, busy_delay_ns);
-        stood.then(|| self.delivered_bps(&window)).flatten()
+        stood.then(|| self.capacity_bps(&window)).flatten()
     }
 
     /// A trial that begins now.

@@ -6,8 +6,10 @@
 //! so that almost nothing is where it can no longer be reordered (design, idea 2), and the
 //! link does not run dry while the process is being woken: `lead` follows how late wake-ups are, and
 //! how late after a grant its bytes are in the socket (the maximum of each, forgotten by a 64th at
-//! each), between [`LEAD_NS_MIN`] and [`LEAD_NS_MAX`]. `queue` may go down to `-credit` ([`CREDIT_NS`]): time lost to a wake-up that
-//! was later still is made good, as in a token bucket of that depth.
+//! each), between [`LEAD_NS_MIN`] and [`LEAD_NS_MAX`]. `queue` may go down to `-credit` ([`CREDIT_NS`]) while
+//! somebody waits or has not written a grant yet: time lost to a wake-up that was later still is made good,
+//! as in a token bucket of that depth. Time in which nobody asked is not: what it let through at once would
+//! stand in the kernel's queue before the next small response.
 //!
 //! Correction: the model is charged with what we expect to be sent, and corrected with what
 //! the link really sent (device counters, or `TCP_INFO` where there are none): SYN-ACKs,
@@ -49,6 +51,8 @@ pub struct Pacer {
     credit_bytes: f64,
     queue_bytes: f64,
     advanced_ns: u64,
+    /// Whether somebody was told to wait when last asked.
+    made_wait: bool,
     unwritten_bytes: f64,
     written_since_reading: f64,
     last_reading: Option<(u64, Reading)>,
@@ -66,6 +70,7 @@ impl Pacer {
             credit_bytes: bytes_per_ns * CREDIT_NS as f64,
             queue_bytes: 0.0,
             advanced_ns: now_ns,
+            made_wait: false,
             unwritten_bytes: 0.0,
             written_since_reading: 0.0,
             last_reading: None,
@@ -80,10 +85,14 @@ impl Pacer {
         self.floor();
     }
 
-    /// Whether a grant is due at `now_ns`.
+    /// Whether a grant is due at `now_ns`, for somebody who waits until it is.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         self.advance(now_ns);
-        self.queue_bytes <= self.lead_bytes()
+        if !self.made_wait && self.unwritten_bytes == 0.0 {
+            self.queue_bytes = self.queue_bytes.max(0.0);
+        }
+        self.made_wait = self.queue_bytes > self.lead_bytes();
+        !self.made_wait
     }
 
     /// When the next grant will be due if nothing else happens.
@@ -231,12 +240,27 @@ mod tests {
     #[test]
     fn lost_time_is_made_good_up_to_the_credit() {
         let mut pacer = pacer();
+        pacer.charge(1000, 0);
+        assert!(!pacer.is_due(0));
         assert!(pacer.is_due(10 * MS));
         pacer.charge(1000, 0);
         assert!(pacer.is_due(10 * MS), "two of three milliseconds are left");
         pacer.charge(2000, 0);
         pacer.charge(1000, 0);
         assert!(!pacer.is_due(10 * MS));
+    }
+
+    #[test]
+    fn time_in_which_nobody_asked_is_not_made_good() {
+        let mut pacer = pacer();
+        pacer.written(100, 0);
+        assert!(pacer.is_due(10 * MS));
+        pacer.charge(1000, 10 * MS);
+        assert!(!pacer.is_due(10 * MS));
+        // What was granted and not written yet has been asked for.
+        assert!(pacer.is_due(20 * MS));
+        pacer.charge(1000, 20 * MS);
+        assert!(pacer.is_due(20 * MS));
     }
 
     #[test]

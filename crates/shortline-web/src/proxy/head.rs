@@ -217,8 +217,13 @@ fn host(uri: &Uri, headers: &HeaderMap) -> HeaderValue {
         .unwrap_or(HOST_DEFAULT)
 }
 
+/// RFC 9112 3.2.1. An absolute target may have no path (`http://host?query`, `http://host#fragment`), and
+/// would be empty without its authority; printed by itself a path begins with a slash.
 fn origin_form(uri: &Uri) -> Uri {
-    let path = uri.path_and_query().cloned();
+    let path = match uri.path_and_query() {
+        Some(path) if uri.authority().is_some() => path.to_string().try_into().ok(),
+        path => path.cloned(),
+    };
     Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")))
 }
 
@@ -385,6 +390,15 @@ mod tests {
         assert_eq!(host("http://target:81/x"), "target:81");
         assert_eq!(host("/x"), "field");
         assert_eq!(sent("/x", &[], false)["host"], "localhost");
+    }
+
+    #[test]
+    fn a_target_without_a_path_is_the_root() {
+        let target = |uri: &str| origin_form(&uri.parse().unwrap()).to_string();
+        assert_eq!(target("http://target:8#1/x"), "/");
+        assert_eq!(target("http://target?x=1"), "/?x=1");
+        assert_eq!(target("http://target/a?x=1"), "/a?x=1");
+        assert_eq!(target("/a?x=1"), "/a?x=1");
     }
 
     #[test]

@@ -15,7 +15,8 @@ const PEER: &str = "192.0.2.7";
 pub fn head(bytes: &[u8]) {
     let Some(head) = parse(bytes) else { return };
     let _host = host_name(&head);
-    if refuse_ambiguous(&head).is_err() {
+    // No route is for `*`, which names no file (RFC 9112 3.2.4).
+    if head.uri.path() == "*" || refuse_ambiguous(&head).is_err() {
         return;
     }
     let upgrade = upgrade_asked(&head);

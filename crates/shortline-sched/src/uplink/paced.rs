@@ -38,10 +38,9 @@ const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
-/// At such shares of what was measured lately, over this time, a queue is to be expected: it may become no
-/// longer than this before it is seen.
-const NEAR_USUAL: Range<f64> = 0.9..1.15;
-const USUAL_NS: f64 = 5e9;
+/// At such shares of the most that was measured lately a queue is to be expected: it may become no longer
+/// than this before it is seen.
+const NEAR_HIGHEST: Range<f64> = 0.92..1.12;
 const QUEUE_OF_GROWTH_NS: f64 = 7e6;
 /// At the target, the growth of before is forgotten in this time.
 const GROWTH_MEMORY_NS: f64 = 1e9;
@@ -52,7 +51,7 @@ const TRIAL_RATE: f64 = 0.85;
 /// Less than this share of what was delivered lately, for this long, is stuck.
 const STUCK: f64 = 0.6;
 const STUCK_NS: u64 = 1500 * MS;
-/// What was delivered lately is forgotten over this time, in nanoseconds.
+/// What was delivered or measured lately is forgotten over this time, in nanoseconds.
 const FORGETS_NS: f64 = 20e9;
 /// A delay below this share of what it was lately falls.
 const FALLS: f64 = 0.95;
@@ -100,8 +99,8 @@ pub(super) struct Paced {
     restarts: u32,
     usual_delay_ns: f64,
     best_bps: f64,
-    /// What was measured lately, in the mean.
-    usual_bps: f64,
+    /// The most that was measured lately.
+    highest_bps: f64,
     stuck_ns: u64,
     stuck_delay_ns: u64,
     sweep: Sweep,
@@ -130,7 +129,7 @@ impl Paced {
             restarts: 0,
             usual_delay_ns: 0.0,
             best_bps: 0.0,
-            usual_bps: 0.0,
+            highest_bps: 0.0,
             stuck_ns: 0,
             stuck_delay_ns: 0,
             sweep: Sweep::new(),
@@ -147,7 +146,8 @@ impl Paced {
     /// One observation later.
     pub fn step(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Next {
         let target_ns = sight.target_ns(estimate.bps);
-        self.remember(sight, estimate.measured_bps);
+        let kept = 1.0 - (sight.span_ns as f64 / FORGETS_NS).min(1.0);
+        self.highest_bps = (self.highest_bps * kept).max(estimate.measured_bps);
         self.measure(sight, estimate);
         if self.judge(sight, estimate) == Some(Verdict::Theirs) {
             return Next::Yield;
@@ -182,14 +182,6 @@ impl Paced {
             return Next::Yield;
         }
         Next::Pace(bps)
-    }
-
-    fn remember(&mut self, sight: &Sight<'_>, measured_bps: f64) {
-        if self.usual_bps == 0.0 {
-            self.usual_bps = measured_bps;
-        }
-        let new = (sight.span_ns as f64 / USUAL_NS).min(1.0);
-        self.usual_bps += new * (measured_bps - self.usual_bps);
     }
 
     /// Takes a measurement each window, where one says anything.
@@ -297,8 +289,8 @@ impl Paced {
     /// halved: whoever keeps it, it is not worth that.
     fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
-        let forgets = (sight.span_ns as f64 / FORGETS_NS).min(1.0);
-        self.best_bps = (self.best_bps * (1.0 - forgets)).max(delivered);
+        let kept = 1.0 - (sight.span_ns as f64 / FORGETS_NS).min(1.0);
+        self.best_bps = (self.best_bps * kept).max(delivered);
         let held = bps < STUCK * self.best_bps && sight.delay_ns > sight.tolerated_ns(bps);
         if !held || sight.delay_ns < self.stuck_delay_ns / 2 {
             self.stuck_ns = 0;
@@ -320,7 +312,7 @@ impl Paced {
             self.round_ns = 0;
             self.growth = self
                 .growth
-                .min(sight.growth_max(estimate.bps / self.usual_bps));
+                .min(sight.growth_max(estimate.bps / self.highest_bps));
             estimate.scale(1.0 + self.growth);
             self.growth *= 2.0;
         }
@@ -388,8 +380,8 @@ impl Sight<'_> {
     }
 
     /// How much more may be tried at once, at such a share of what was measured lately.
-    fn growth_max(&self, of_usual: f64) -> f64 {
-        if !NEAR_USUAL.contains(&of_usual) {
+    fn growth_max(&self, of_highest: f64) -> f64 {
+        if !NEAR_HIGHEST.contains(&of_highest) {
             return GROWTH_MAX;
         }
         let unseen_ns = (self.lag_ns + 2 * self.flight_ns) as f64;

@@ -289,6 +289,7 @@ impl Free {
         }
     }
 
+    /// Takes note of an observation, with a queue or without.
     fn look(&mut self, sight: &Sight<'_>, queue: bool) {
         if queue {
             self.queueless_ns = self.queueless_ns.saturating_sub(sight.span_ns);

@@ -9,8 +9,12 @@
 //! - a trial that has shown that the queue was ours: what was delivered then is the capacity;
 //! - the integral of the same error, near the target;
 //! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
-//!   quarter, as long as something waits for the pacer. Near what was last measured no more than
-//!   makes a queue of 7 ms before it is seen, which with clients far away takes long.
+//!   quarter, as long as something waits for the pacer. Near the most that was measured lately no more
+//!   than makes a queue of 7 ms before it is seen, which with clients far away takes long.
+//!
+//! What was delivered is known by acknowledgements, which come late and from few connections, and by the
+//! delay: what left a FIFO in a window is what entered in the time before that is as much longer or
+//! shorter as the delay fell or rose meanwhile, whoever else fills it. Where nothing was lost the greater counts.
 //!
 //! A delay that stands above the target begins a trial. One that finds others there is made again
 //! before the rate is given up for them: with a capacity that was taken for too large, too little
@@ -146,8 +150,7 @@ impl Paced {
     /// One observation later.
     pub fn step(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Next {
         let target_ns = sight.target_ns(estimate.bps);
-        let kept = 1.0 - (sight.span_ns as f64 / FORGETS_NS).min(1.0);
-        self.highest_bps = (self.highest_bps * kept).max(estimate.measured_bps);
+        self.highest_bps = (self.highest_bps * sight.kept()).max(estimate.measured_bps);
         self.measure(sight, estimate);
         if self.judge(sight, estimate) == Some(Verdict::Theirs) {
             return Next::Yield;
@@ -289,8 +292,7 @@ impl Paced {
     /// halved: whoever keeps it, it is not worth that.
     fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
-        let kept = 1.0 - (sight.span_ns as f64 / FORGETS_NS).min(1.0);
-        self.best_bps = (self.best_bps * kept).max(delivered);
+        self.best_bps = (self.best_bps * sight.kept()).max(delivered);
         let held = bps < STUCK * self.best_bps && sight.delay_ns > sight.tolerated_ns(bps);
         if !held || sight.delay_ns < self.stuck_delay_ns / 2 {
             self.stuck_ns = 0;
@@ -379,7 +381,12 @@ impl Sight<'_> {
         stood.is_some_and(|window| window.is_busy())
     }
 
-    /// How much more may be tried at once, at such a share of what was measured lately.
+    /// What is kept of the most there was lately.
+    fn kept(&self) -> f64 {
+        1.0 - (self.span_ns as f64 / FORGETS_NS).min(1.0)
+    }
+
+    /// How much more may be tried at once, at such a share of the most that was measured lately.
     fn growth_max(&self, of_highest: f64) -> f64 {
         if !NEAR_HIGHEST.contains(&of_highest) {
             return GROWTH_MAX;
@@ -393,13 +400,15 @@ impl Sight<'_> {
         self.delivery.delivered_bps(self.meter, self.config, window)
     }
 
-    /// What was delivered, by acknowledgements or by what a queue made of it, whichever is more.
+    /// What was delivered, by acknowledgements or by the delay, whichever is more.
     fn capacity_bps(&self, window: &Window) -> Option<f64> {
         let acknowledged_bps = self.delivered_bps(window)?;
         let drained_bps = self.drained_bps(window).unwrap_or(0.0);
         Some(drained_bps.max(acknowledged_bps))
     }
 
+    /// What left a FIFO in a window: what entered between the packets that its first and its last delay
+    /// are of.
     fn drained_bps(&self, window: &Window) -> Option<f64> {
         let then_ns = self.meter.delay_before(window.span_ns)?;
         let entered_ns = (window.span_ns + then_ns).checked_sub(self.delay_ns)?;

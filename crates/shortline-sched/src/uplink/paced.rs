@@ -207,6 +207,9 @@ impl Paced {
         // Without a queue that changes they are the same, whatever round trips of different lengths
         // make of it.
         let stands = sight.delay_ns > tolerated_ns && sight.stood(&window, tolerated_ns / 3);
+        if stands {
+            self.restart_above(sight, bps);
+        }
         if !stands || (bps - sent_bps).abs() <= DIFFERS * sent_bps {
             estimate.confirm(bps);
             return;
@@ -218,6 +221,17 @@ impl Paced {
             self.trial = self.trial.map(|_| (sight.trial(SHARE_WANTED), bps));
         }
         estimate.measure(bps);
+    }
+
+    /// A trial that took what was delivered before the link slowed down for its capacity holds back too
+    /// little to show anything.
+    fn restart_above(&mut self, sight: &Sight<'_>, bps: f64) {
+        let too_high =
+            |(_, capacity_bps): &(Trial, f64)| bps < (1.0 - 2.0 * DIFFERS) * capacity_bps;
+        if self.trial.as_ref().is_some_and(too_high) && self.restarts < RESTARTS_MAX {
+            self.restarts += 1;
+            self.trial = Some((sight.trial(SHARE_WANTED), bps));
+        }
     }
 
     /// Begins a trial where the delay asks for one, and goes on with the one that runs.

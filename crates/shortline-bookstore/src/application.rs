@@ -37,13 +37,16 @@ use crate::images;
 use crate::interaction::Interaction;
 use crate::interactions::{self, Visit};
 use crate::locks::{Locking, Mutexes};
-use crate::request::{Fields, PageError};
+use crate::request::{Fields, PageError, Session};
 use crate::store::{Database, Pool, StoreError, Work, WorkOptions, pool};
 
 /// The longest form, in bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
 /// How long a visitor may take to send a request's head.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(3600);
+/// How often an interaction is begun that the database undoes because of others, as InnoDB does when the
+/// gaps that two lock meet.
+const ATTEMPTS_MAX: u32 = 4;
 /// How long those under way have after the shop closes.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
@@ -267,21 +270,41 @@ async fn page(shop: &Shop, interaction: Interaction, encoded: &[u8]) -> Result<M
     if interaction == Interaction::CustomerRegistration {
         return interactions::registration(&fields);
     }
-    let mut work = Work::begin(&shop.pool, interaction, shop.work.clone()).await?;
-    let mut visit = Visit {
-        fields: &fields,
-        session,
-        items: shop.options.items,
-        work: &mut work,
-    };
-    let result = interactions::run(interaction, &mut visit).await;
-    let began = work.began();
-    let page = work.finish(result).await?;
-    shop.keep(interaction, began);
-    Ok(page)
+    for _ in 1..ATTEMPTS_MAX {
+        match shop.attempt(interaction, &fields, session).await {
+            Err(PageError::Store(error)) if shop.may_ask_again(&error) => {}
+            result => return result,
+        }
+    }
+    shop.attempt(interaction, &fields, session).await
 }
 
 impl Shop {
+    async fn attempt(
+        &self,
+        interaction: Interaction,
+        fields: &Fields,
+        session: Session,
+    ) -> Result<Markup, PageError> {
+        let mut work = Work::begin(&self.pool, interaction, self.work.clone()).await?;
+        let mut visit = Visit {
+            fields,
+            session,
+            items: self.options.items,
+            work: &mut work,
+        };
+        let result = interactions::run(interaction, &mut visit).await;
+        let began = work.began();
+        let page = work.finish(result).await?;
+        self.keep(interaction, began);
+        Ok(page)
+    }
+
+    /// Whether the database undid the whole interaction and wants it from the start.
+    fn may_ask_again(&self, error: &StoreError) -> bool {
+        self.work.is_one_transaction() && error.asks_to_restart()
+    }
+
     fn keep(&self, interaction: Interaction, began: Instant) {
         let mut executions = self.executions.lock();
         if executions.len() < self.options.executions_max {

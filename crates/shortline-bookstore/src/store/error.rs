@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use thiserror::Error;
+use tokio_postgres::error::SqlState;
+
+/// The SQLSTATE of a transaction that was undone to end a deadlock.
+const MARIADB_RESTART: &str = "40001";
 
 /// A failure of the database, of the way to it, or of what it holds.
 #[derive(Debug, Error)]
@@ -48,6 +52,21 @@ impl StoreError {
         match self {
             Self::Postgres(error) => error.is_closed() || error.as_db_error().is_none(),
             Self::MariaDb(error) => !matches!(error, mysql_async::Error::Server(_)),
+            _ => false,
+        }
+    }
+
+    /// Whether the transaction was undone for the sake of others and may go well if it begins anew.
+    pub(crate) fn asks_to_restart(&self) -> bool {
+        match self {
+            Self::Postgres(error) => error.code().is_some_and(|code| {
+                [
+                    &SqlState::T_R_DEADLOCK_DETECTED,
+                    &SqlState::T_R_SERIALIZATION_FAILURE,
+                ]
+                .contains(&code)
+            }),
+            Self::MariaDb(mysql_async::Error::Server(told)) => told.state == MARIADB_RESTART,
             _ => false,
         }
     }

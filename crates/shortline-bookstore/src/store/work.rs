@@ -22,6 +22,13 @@ pub(crate) struct WorkOptions {
     pub mutexes: Mutexes,
 }
 
+impl WorkOptions {
+    /// Whether an interaction is done as a whole or not at all.
+    pub fn is_one_transaction(&self) -> bool {
+        self.transactions || self.locking == Locking::Database
+    }
+}
+
 /// A connection in the hands of one interaction. Without [`Work::finish`] the connection is closed,
 /// and the database undoes what it was at.
 pub(crate) struct Work {
@@ -131,7 +138,7 @@ impl Work {
 
     fn opening(&self) -> Option<String> {
         match self.options.locking {
-            Locking::Application if !self.options.transactions => None,
+            _ if !self.options.is_one_transaction() => None,
             Locking::Application => Some("BEGIN".to_owned()),
             Locking::Database => {
                 let locks = locks::lock_statement(self.kind(), self.interaction)?;

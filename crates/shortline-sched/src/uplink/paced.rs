@@ -214,11 +214,9 @@ impl Paced {
             estimate.confirm(bps);
             return;
         }
-        if (bps - estimate.bps).abs() > 2.0 * DIFFERS * estimate.bps && self.restarts < RESTARTS_MAX
-        {
+        if (bps - estimate.bps).abs() > 2.0 * DIFFERS * estimate.bps && self.trial.is_some() {
             // What the trial expected came from the wrong capacity.
-            self.restarts += 1;
-            self.trial = self.trial.map(|_| (sight.trial(SHARE_WANTED), bps));
+            self.restart(sight, bps);
         }
         estimate.measure(bps);
     }
@@ -228,10 +226,19 @@ impl Paced {
     fn restart_above(&mut self, sight: &Sight<'_>, bps: f64) {
         let too_high =
             |(_, capacity_bps): &(Trial, f64)| bps < (1.0 - 2.0 * DIFFERS) * capacity_bps;
-        if self.trial.as_ref().is_some_and(too_high) && self.restarts < RESTARTS_MAX {
-            self.restarts += 1;
-            self.trial = Some((sight.trial(SHARE_WANTED), bps));
+        if self.trial.as_ref().is_some_and(too_high) {
+            self.restart(sight, bps);
         }
+    }
+
+    /// Begins the trial anew with this capacity; `false` if that was done often enough.
+    fn restart(&mut self, sight: &Sight<'_>, capacity_bps: f64) -> bool {
+        let may = self.restarts < RESTARTS_MAX;
+        if may {
+            self.restarts += 1;
+            self.trial = Some((sight.trial(SHARE_WANTED), capacity_bps));
+        }
+        may
     }
 
     /// Begins a trial where the delay asks for one, and goes on with the one that runs.
@@ -258,24 +265,23 @@ impl Paced {
             }
             return None;
         };
-        let verdict = trial.step(sight.effect(*capacity_bps));
+        let capacity_bps = *capacity_bps;
+        let verdict = trial.step(sight.effect(capacity_bps));
         match verdict {
             Verdict::Pending => return None,
             Verdict::Ours => {
                 // The queue was ours, so what was delivered is what the bottleneck can.
                 let delivered_bps = sight.delivered_from_queue_bps(tolerated_ns / 3);
-                estimate.measure(delivered_bps.unwrap_or(*capacity_bps));
+                estimate.measure(delivered_bps.unwrap_or(capacity_bps));
                 self.trial = None;
                 if std::mem::take(&mut self.unswept) {
                     self.sweep.begin();
                 }
             }
             Verdict::Theirs => {
-                if self.restarts < RESTARTS_MAX {
-                    self.restarts += 1;
-                    let delivered_bps = sight.delivered_lately_bps();
-                    let capacity_bps = delivered_bps.unwrap_or(*capacity_bps).min(*capacity_bps);
-                    self.trial = Some((sight.trial(SHARE_WANTED), capacity_bps));
+                let delivered_bps = sight.delivered_lately_bps();
+                let capacity_bps = delivered_bps.unwrap_or(capacity_bps).min(capacity_bps);
+                if self.restart(sight, capacity_bps) {
                     return None;
                 }
             }

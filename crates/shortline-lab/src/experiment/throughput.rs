@@ -34,6 +34,7 @@ const CONNECTIONS: u32 = 64;
 
 /// As it is by default.
 const OURS: Server = Server::Ours(OursMode::Auto(Policy::Srpt));
+const OURS_SLOTS: Server = Server::Ours(OursMode::Slots(Policy::Srpt));
 const OURS_OFF: Server = Server::Ours(OursMode::Off);
 
 /// One comparison.
@@ -49,21 +50,17 @@ struct Case {
     uplink_loopback: bool,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 7] = [
     case("1 KB", 1_000, [OURS, Server::Nginx]),
     case("10 KB", 10_000, [OURS, Server::Nginx]),
     Case {
         in_bytes: true,
         ..case("1 MB", 1_000_000, [OURS, Server::Nginx])
     },
-    Case {
-        uplink_loopback: true,
-        ..case("1 KB scheduled", 1_000, [OURS, OURS_OFF])
-    },
-    Case {
-        uplink_loopback: true,
-        ..case("10 KB scheduled", 10_000, [OURS, OURS_OFF])
-    },
+    scheduled("1 KB scheduled", 1_000, OURS),
+    scheduled("10 KB scheduled", 10_000, OURS),
+    scheduled("1 KB in slots", 1_000, OURS_SLOTS),
+    scheduled("10 KB in slots", 10_000, OURS_SLOTS),
 ];
 
 const fn case(name: &'static str, body_bytes: usize, servers: [Server; 2]) -> Case {
@@ -73,6 +70,13 @@ const fn case(name: &'static str, body_bytes: usize, servers: [Server; 2]) -> Ca
         servers,
         in_bytes: false,
         uplink_loopback: false,
+    }
+}
+
+const fn scheduled(name: &'static str, body_bytes: usize, how: Server) -> Case {
+    Case {
+        uplink_loopback: true,
+        ..case(name, body_bytes, [how, OURS_OFF])
     }
 }
 

@@ -37,9 +37,8 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(120);
 const OPEN_THINK: f64 = 0.5;
 /// How many thinking times a session of the open loop has, in the mean and at most.
 const OPEN_SESSION: (f64, f64) = (9.0, 36.0);
-/// The shares of capacity, and how long each lasts: what the database does so many interactions in.
+/// The shares of capacity of the phases, in turn.
 const SHARES: [f64; 2] = [1.3, 0.6];
-const PHASE_INTERACTIONS: f64 = 2_000.0;
 /// Before anything counts, visitors come for so long, and so much longer for each browser.
 const WARM_UP: Duration = Duration::from_secs(5);
 const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(200);
@@ -162,7 +161,8 @@ impl Load {
                         (Arrival::Session, times, times.clicks_mean())
                     }
                 };
-                let phase = Duration::from_secs_f64(PHASE_INTERACTIONS / capacity_per_s);
+                let phase =
+                    Duration::from_secs_f64(f64::from(pace.phase_interactions) / capacity_per_s);
                 Visitors {
                     arrivals: Arrivals::Open {
                         each,
@@ -189,13 +189,16 @@ fn short_sessions(times: Times) -> Times {
     Times { think, session }
 }
 
-/// By how much 002's times are scaled, and which of its two.
+/// By how much 002's times are scaled, and which of its two; how fast the open loop alternates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// Who keeps conflicting interactions apart: 002 has a thinking time for each.
     pub locking: Locking,
     /// The factor.
     pub factor: f64,
+    /// A phase of the open loop lasts until the database has done so many. About a third as many wait
+    /// at the end of one above capacity, each with a connection.
+    pub phase_interactions: u32,
 }
 
 impl Pace {
@@ -272,6 +275,7 @@ mod tests {
         let pace = Pace {
             locking: Locking::Application,
             factor: 0.1,
+            phase_interactions: 2000,
         };
         let offered = |load: Load| {
             assert!(load.visitors(pace, None, 5).is_err());

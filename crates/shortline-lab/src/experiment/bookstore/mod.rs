@@ -73,6 +73,8 @@ pub struct Stage {
     pub factor: f64,
     /// The capacity that was found for it, in milliseconds of estimated service.
     pub capacity_ms: u32,
+    /// How long a phase of the open loop is ([`Pace`]).
+    pub phase_interactions: u32,
     /// In turn.
     pub steps: Vec<Step>,
 }
@@ -200,6 +202,7 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
                 pace: Pace {
                     locking: trial.design.locking,
                     factor: stage.factor,
+                    phase_interactions: stage.phase_interactions,
                 },
                 capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
                 connections_max: DATABASE_CONNECTIONS_MAX,
@@ -287,6 +290,7 @@ mod tests {
                 database: Kind::Postgres,
                 factor: 0.1,
                 capacity_ms: 40,
+                phase_interactions: 100,
                 steps: vec![step(10, false), step(20, true)],
             }],
         }

@@ -81,7 +81,7 @@ impl Controller {
     /// Takes in what the link saw and says what it is to do until the next observation. Never
     /// fails: what cannot be true is left out.
     pub fn observe(&mut self, observation: &Observation) -> Decision {
-        self.local.observe(observation.local);
+        self.local.observe(observation.local, observation.now_ns);
         if let Some(span_ns) = self.advance(observation.now_ns) {
             self.take_in(observation, span_ns);
             self.step(observation, span_ns);
@@ -196,6 +196,7 @@ impl Controller {
             lag_ns: self.rtt_ns as u64 + SAMPLING_NS,
             paths: observation.paths,
             limited_by: observation.limited_by,
+            queue_is_here: self.local.is_bottleneck_lately(observation.now_ns),
         };
         let (mode, estimate, rate_bps) = match self.mode {
             Mode::Free => start(&sight, self.estimate, &mut self.free),
@@ -296,7 +297,9 @@ impl Free {
         } else if sight.limited_by != Limit::Application {
             self.queueless_ns = self.queueless_ns.saturating_add(sight.span_ns);
         }
-        self.lost |= sight.window(0).is_some_and(|window| window.lost_bytes > 0);
+        // Where our own interface has the queue, losses tell of none beyond.
+        let lost = sight.window(0).is_some_and(|window| window.lost_bytes > 0);
+        self.lost = (self.lost || lost) && !sight.queue_is_here;
     }
 
     /// The rate of a sweep. A queue that was full when every path was first seen, and has been since, is

@@ -1,34 +1,38 @@
 //! Our own interface as the bottleneck: the kernel says how much waits and, for HTB, TBF, cake
 //! and a link's speed, how fast it goes. Nothing has to be searched then.
 
+use super::config::MS;
 use super::observation::LocalQueue;
 
 /// A backlog above this is a queue, not the packet that is being sent.
 const BACKLOG_BYTES: u64 = 2 * 1514;
+/// Where the link is paced, its interface shows a queue now and then only: it is taken to have it for so long.
+const LATELY_NS: u64 = 5_000 * MS;
 
 /// What is known of the local interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Local {
     /// Its stated rate.
     rate_bps: Option<u64>,
-    /// At this rate a queue has been seen.
-    queued: bool,
+    /// When a queue was seen last at this rate.
+    queued_ns: Option<u64>,
 }
 
 impl Local {
     /// Takes in what is known now; an interface that has vanished is forgotten.
-    pub fn observe(&mut self, queue: Option<LocalQueue>) {
+    pub fn observe(&mut self, queue: Option<LocalQueue>, now_ns: u64) {
         let rate_bps = queue
             .and_then(|queue| queue.rate_bps)
             .filter(|rate| *rate > 0);
         if rate_bps != self.rate_bps {
             *self = Self {
                 rate_bps,
-                queued: false,
+                queued_ns: None,
             };
         }
-        self.queued |=
-            rate_bps.is_some() && queue.is_some_and(|queue| queue.backlog_bytes > BACKLOG_BYTES);
+        if rate_bps.is_some() && queue.is_some_and(|queue| queue.backlog_bytes > BACKLOG_BYTES) {
+            self.queued_ns = Some(now_ns);
+        }
     }
 
     /// The rate that is never exceeded, where it is stated.
@@ -38,7 +42,13 @@ impl Local {
 
     /// Whether the interface has been seen to be a bottleneck.
     pub fn is_bottleneck(&self) -> bool {
-        self.queued
+        self.queued_ns.is_some()
+    }
+
+    /// Whether it has been the bottleneck until lately.
+    pub fn is_bottleneck_lately(&self, now_ns: u64) -> bool {
+        self.queued_ns
+            .is_some_and(|queued_ns| now_ns.saturating_sub(queued_ns) < LATELY_NS)
     }
 
     /// The part of a shared delay that is not in this queue. Where no rate is stated the

@@ -77,6 +77,8 @@ pub(super) struct Sight<'a> {
     pub lag_ns: u64,
     pub paths: u32,
     pub limited_by: Limit,
+    /// Whether our own interface has been the bottleneck until lately.
+    pub queue_is_here: bool,
 }
 
 /// What comes of a step.

@@ -139,6 +139,27 @@ fn a_stated_local_rate_is_taken_as_it_is() {
     );
 }
 
+/// Acknowledgements that are a little late make the kernel send again (RACK's probes) where nothing is lost.
+#[test]
+fn what_is_lost_while_our_own_interface_has_the_queue_holds_nothing_back() {
+    let mut controller = Controller::new(UplinkConfig::default());
+    for k in 0..3000 {
+        let decision = controller.observe(&Observation {
+            local: Some(LocalQueue {
+                backlog_bytes: if k % 50 == 0 { 20_000 } else { 1_514 },
+                rate_bps: Some(10_000_000),
+            }),
+            lost_wire_bytes: 500,
+            limited_by: Limit::Pacing,
+            ..quiet(k * 10 * MS)
+        });
+        // The first says nothing by itself.
+        if k > 0 {
+            assert_eq!(decision.pacing_rate_bps, Some(10_000_000), "{k}");
+        }
+    }
+}
+
 #[test]
 fn without_any_delay_the_link_uses_slots_and_comes_back_when_there_is_one() {
     let mut controller = Controller::new(UplinkConfig::default());

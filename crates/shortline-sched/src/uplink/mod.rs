@@ -30,7 +30,8 @@
 //!
 //! Starting, Open and Yielding do not hold back: the rate is the highest allowed, and the
 //! congestion control of each connection does what it does behind a plain server. But for a sweep now
-//! and then in Open, after losses: a queue that was full when every path was first seen shows by nothing else.
+//! and then in Open, after losses while our own interface had no queue: a queue beyond that was full when every
+//! path was first seen shows by nothing else.
 
 mod config;
 mod controller;

@@ -35,7 +35,7 @@ test-long: setup h2spec
 	scripts/setup suites
 	cargo build --release --locked -p shortline
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
-	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --release -- --include-ignored
+	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --profile test-long -- --include-ignored
 	scripts/fuzz 60
 	scripts/suites/postgres
 	scripts/suites/psycopg

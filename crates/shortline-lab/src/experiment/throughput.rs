@@ -50,13 +50,15 @@ struct Case {
     uplink_loopback: bool,
 }
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 9] = [
     case("1 KB", 1_000, [OURS, Server::Nginx]),
     case("10 KB", 10_000, [OURS, Server::Nginx]),
     Case {
         in_bytes: true,
         ..case("1 MB", 1_000_000, [OURS, Server::Nginx])
     },
+    case("1 KB by default", 1_000, [OURS, OURS_OFF]),
+    case("10 KB by default", 10_000, [OURS, OURS_OFF]),
     scheduled("1 KB scheduled", 1_000, OURS),
     scheduled("10 KB scheduled", 10_000, OURS),
     scheduled("1 KB in slots", 1_000, OURS_SLOTS),

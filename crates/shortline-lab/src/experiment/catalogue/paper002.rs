@@ -35,7 +35,7 @@ const fn bed(factor: f64, capacity_ms: u32) -> Bed {
 }
 
 /// How many interactions a phase of the open loop has. Each that waits has a connection, and each connection of
-/// PostgreSQL's is slow until it has planned all statements: with 2,000 there it did a quarter less
+/// PostgreSQL's is slow until it has planned all statements: with 2,000 there it did up to a quarter less
 /// than with the connections that its capacity was measured with.
 fn phase_interactions(database: Database) -> u32 {
     match database {

@@ -244,7 +244,8 @@ impl Table {
             });
         }
         statements.push(match kind {
-            Kind::Postgres => format!("ANALYZE {name}"),
+            // Else it would do so by itself some time in the next minutes, in the middle of a run.
+            Kind::Postgres => format!("VACUUM (ANALYZE) {name}"),
             Kind::MariaDb => format!("ANALYZE TABLE {name}"),
         });
         statements

@@ -7,7 +7,9 @@ mod bench;
 use std::time::Duration;
 
 use bench::{Bench, SCALE, for_each_database};
-use shortline_bookstore::browser::{self, Arrival, Arrivals, Mix, Options, Phase, Summary, Times};
+use shortline_bookstore::browser::{
+    self, Arrival, Arrivals, Crowd, Mix, Options, Phase, Summary, Times,
+};
 use shortline_bookstore::{Interaction, Locking};
 
 #[test]
@@ -88,8 +90,44 @@ fn clicks_of_an_open_loop_come_by_themselves_and_visitors_stay() {
     });
 }
 
+#[test]
+fn a_crowd_is_gone_before_the_first_arrival() {
+    for_each_database(async |kind| {
+        let Some(bench) = Bench::open(kind, Locking::Application).await else {
+            return;
+        };
+        let lasts = Duration::from_secs(1);
+        let crowded = |rates_per_s| {
+            let mut arrivals = open(Arrival::Click, rates_per_s);
+            if let Arrivals::Open { crowd, .. } = &mut arrivals {
+                *crowd = Crowd { browsers: 5, lasts };
+            }
+            arrivals
+        };
+        let run = async |rates_per_s| {
+            let results = browser::run(Options {
+                arrivals: crowded(rates_per_s),
+                ..options(&bench, Mix::Shopping)
+            })
+            .await;
+            let failed = results.records.iter().find(|one| one.failure.is_some());
+            assert!(failed.is_none(), "{failed:?}");
+            let is_crowd = |at_s: &f64| *at_s < lasts.as_secs_f64();
+            let begun = results.records.iter().map(|record| record.at_s);
+            let (crowd, others): (Vec<f64>, Vec<f64>) = begun.partition(is_crowd);
+            (crowd.len(), others.len())
+        };
+        let (crowd, others) = run([0.0, 0.0]).await;
+        assert!(crowd > 5, "{crowd}");
+        assert_eq!(others, 0);
+        let (_, others) = run([60.0, 20.0]).await;
+        assert!((40..130).contains(&others), "{others}");
+    });
+}
+
 fn open(each: Arrival, rates_per_s: [f64; 2]) -> Arrivals {
     Arrivals::Open {
+        crowd: Crowd::default(),
         each,
         phases: rates_per_s
             .map(|per_s| Phase {

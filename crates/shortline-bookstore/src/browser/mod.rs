@@ -49,15 +49,27 @@ pub enum Arrivals {
     },
     /// What comes by itself, whatever became of the earlier.
     Open {
+        /// Who is in the shop before.
+        crowd: Crowd,
         /// What that is.
         each: Arrival,
-        /// Rates that follow each other, over and over.
+        /// Rates that follow each other, over and over, when the crowd has gone.
         phases: Vec<Phase>,
         /// More sessions at once than this are not begun, and counted.
         sessions_max: usize,
         /// How long after the last arrival the run waits for those still in the shop.
         drain_max: Duration,
     },
+}
+
+/// Visitors who do not think, so that the shop has a connection to its database for each of them, and uses
+/// all of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crowd {
+    /// How many.
+    pub browsers: usize,
+    /// For how long they click; then each waits for its page and goes.
+    pub lasts: Duration,
 }
 
 /// What comes by itself in an open loop.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::client::{Client, Progress};
 use super::session::{Click, Session};
-use super::{Arrival, Arrivals, Mix, Options, Phase, Results};
+use super::{Arrival, Arrivals, Crowd, Mix, Options, Phase, Results};
 
 /// Records of a run at most: above it the run ends.
 const RECORDS_MAX: usize = 20_000_000;
@@ -39,11 +39,12 @@ pub async fn run(options: Options) -> Results {
             0
         }
         Arrivals::Open {
+            crowd,
             each,
             phases,
             sessions_max,
             ..
-        } => open(&shared, *each, phases, *sessions_max).await,
+        } => open(&shared, *crowd, *each, phases, *sessions_max).await,
     };
     let took = shared.begin.elapsed();
     Results {
@@ -138,13 +139,24 @@ async fn browser(shared: Arc<Shared>) {
 
 /// Lets visitors come until the time for arrivals is over, then waits for the last; says how many could
 /// not come.
-async fn open(shared: &Arc<Shared>, each: Arrival, phases: &[Phase], sessions_max: usize) -> u64 {
+async fn open(
+    shared: &Arc<Shared>,
+    crowd: Crowd,
+    each: Arrival,
+    phases: &[Phase],
+    sessions_max: usize,
+) -> u64 {
     let mut rng = ChaCha8Rng::seed_from_u64(shared.options.seed);
     rng.set_stream(ARRIVALS_STREAM);
     let mut all = JoinSet::new();
+    let gone = shared.begin + crowd.lasts;
+    for _ in 0..crowd.browsers {
+        all.spawn(restless(Arc::clone(shared), gone));
+    }
     let mut turned_away = 0;
-    for at in arrivals(phases, shared.options.lasts, &mut rng) {
-        let at = shared.begin + at;
+    let lasts = shared.options.lasts.saturating_sub(crowd.lasts);
+    for at in arrivals(phases, lasts, &mut rng) {
+        let at = gone + at;
         sleep_until(at).await;
         while all.try_join_next().is_some() {}
         let waits = match each {
@@ -175,6 +187,18 @@ async fn open(shared: &Arc<Shared>, each: Arrival, phases: &[Phase], sessions_ma
     }
     while all.join_next().await.is_some() {}
     turned_away
+}
+
+/// One of the crowd before the open loop.
+async fn restless(shared: Arc<Shared>, until: Instant) {
+    let mut session = shared.begin_session();
+    session.settle();
+    let mut client = shared.client();
+    while Instant::now() < until {
+        if !click(&shared, &mut client, &mut session, Instant::now()).await {
+            return;
+        }
+    }
 }
 
 /// One session of the open loop.

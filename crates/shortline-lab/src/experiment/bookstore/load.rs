@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shortline_bookstore::Locking;
-use shortline_bookstore::browser::{Arrival, Arrivals, CutExponential, Mix, Phase, Times};
+use shortline_bookstore::browser::{Arrival, Arrivals, Crowd, CutExponential, Mix, Phase, Times};
 
 use super::visit::failed;
 use crate::LabError;
@@ -43,10 +43,13 @@ const SHARES: [f64; 2] = [1.3, 0.6];
 const WARM_UP: Duration = Duration::from_secs(5);
 const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(200);
 /// The same in the open loop, however many come.
-const OPEN_WARM_UP: Duration = Duration::from_secs(45);
-/// The phases of that, the middle one for as long as there is: a queue as long as it will be, of all
-/// connections that there will be; that they stay in use; below capacity, until nobody waits.
-const OPEN_WARM_UP_SHARES: [f64; 3] = [1.3, 1.0, 0.6];
+const OPEN_WARM_UP: Duration = Duration::from_secs(60);
+/// How long there is a crowd at its begin, one visitor for each connection to the database.
+const OPEN_CROWD: Duration = Duration::from_secs(35);
+/// What alternates then, in phases as long as later on.
+const OPEN_WARM_UP_SHARES: [f64; 2] = [0.3, 1.3];
+/// In what is left nobody is to wait any more.
+const OPEN_LAST: f64 = 0.6;
 /// More sessions at once than this are not begun, and counted.
 const SESSIONS_MAX: usize = 5_000;
 /// How long the last may take.
@@ -165,6 +168,7 @@ impl Load {
                     Duration::from_secs_f64(f64::from(pace.phase_interactions) / capacity_per_s);
                 Visitors {
                     arrivals: Arrivals::Open {
+                        crowd: pace.crowd(),
                         each,
                         phases: alternating(capacity_per_s / clicks, phase, seconds),
                         sessions_max: SESSIONS_MAX,
@@ -199,6 +203,10 @@ pub struct Pace {
     /// A phase of the open loop lasts until the database has done so many. About a third as many wait
     /// at the end of one above capacity, each with a connection.
     pub phase_interactions: u32,
+    /// Connections of the shop to its database in the open loop, all of them used before anything counts. With
+    /// more to be opened when there is a queue, PostgreSQL's are slow just then, so that the queue grows and
+    /// wants further ones: a gate that had done 1,400 interactions a second with 250 did 600 with 1,000.
+    pub open_connections: u32,
 }
 
 impl Pace {
@@ -208,6 +216,13 @@ impl Pace {
             Locking::Database => Times::DATABASE_LOCKING,
         };
         times.scaled(self.factor)
+    }
+
+    fn crowd(self) -> Crowd {
+        Crowd {
+            browsers: self.open_connections as usize,
+            lasts: OPEN_CROWD,
+        }
     }
 }
 
@@ -230,14 +245,30 @@ fn alternating(capacity_per_s: f64, lasts: Duration, seconds: u64) -> Vec<Phase>
         lasts,
         per_s: share * capacity_per_s,
     };
-    let short = lasts.min(OPEN_WARM_UP / 3);
-    let warm_up = [short, OPEN_WARM_UP - 3 * short, 2 * short];
-    let warm_up = OPEN_WARM_UP_SHARES.into_iter().zip(warm_up);
-    let mut phases: Vec<Phase> = warm_up.map(|(share, lasts)| phase(share, lasts)).collect();
     let count = (seconds as f64 / lasts.as_secs_f64()).ceil() as usize;
-    let shares = SHARES.into_iter().cycle().take(count);
-    phases.extend(shares.map(|share| phase(share, lasts)));
+    let counted = SHARES.into_iter().cycle().take(count);
+    let mut phases: Vec<Phase> = warm_up(lasts)
+        .into_iter()
+        .map(|(share, lasts)| phase(share, lasts))
+        .collect();
+    phases.extend(counted.map(|share| phase(share, lasts)));
     phases
+}
+
+/// The shares of capacity between the crowd and what counts, and how long they last, where a phase lasts so
+/// long later on.
+fn warm_up(lasts: Duration) -> Vec<(f64, Duration)> {
+    let rest = OPEN_WARM_UP - OPEN_CROWD;
+    // Room for the crowd's end, for a queue, and for that nobody waits.
+    let lasts = lasts.min(rest / 4);
+    let rounds = (rest.as_secs_f64() / lasts.as_secs_f64() / 2.0).ceil() as usize - 1;
+    let mut shares = Vec::new();
+    for _ in 0..rounds {
+        shares.extend(OPEN_WARM_UP_SHARES.map(|share| (share, lasts)));
+    }
+    let before: Duration = shares.iter().map(|(_, lasts)| *lasts).sum();
+    shares.push((OPEN_LAST, rest - before));
+    shares
 }
 
 /// When an open loop with phases of that length is above capacity between `begin_s` and `end_s`, in
@@ -276,22 +307,40 @@ mod tests {
             locking: Locking::Application,
             factor: 0.1,
             phase_interactions: 2000,
+            open_connections: 700,
         };
         let offered = |load: Load| {
             assert!(load.visitors(pace, None, 5).is_err());
             let visitors = load.visitors(pace, Some(1000.0), 5).unwrap();
             assert_eq!(visitors.phase_s, Some(2.0));
-            let Arrivals::Open { each, phases, .. } = visitors.arrivals else {
+            let Arrivals::Open {
+                crowd,
+                each,
+                phases,
+                ..
+            } = visitors.arrivals
+            else {
                 panic!("{:?}", visitors.arrivals);
             };
-            let warm_up: Duration = phases[..3].iter().map(|phase| phase.lasts).sum();
-            assert_eq!(warm_up, load.warm_up());
-            let rates: Vec<f64> = phases.iter().map(|phase| phase.per_s).collect();
+            assert_eq!(crowd.browsers, 700);
+            let (warm_up, counted) = phases.split_at(phases.len() - 3);
+            let lasts: Duration = warm_up.iter().map(|phase| phase.lasts).sum();
+            assert_eq!(crowd.lasts + lasts, load.warm_up());
+            let clicks = match each {
+                Arrival::Click => 1.0,
+                Arrival::Session => visitors.times.clicks_mean(),
+            };
+            let expected: f64 = warm_up
+                .iter()
+                .map(|phase| phase.per_s * clicks * phase.lasts.as_secs_f64())
+                .sum();
+            assert!(expected <= 0.8 * 1000.0 * lasts.as_secs_f64(), "{expected}");
+            let rates: Vec<f64> = counted.iter().map(|phase| phase.per_s).collect();
             (each, visitors.times, rates)
         };
         let (each, _, clicks) = offered(Load::AlternatingClicks);
         assert_eq!(each, Arrival::Click);
-        assert_eq!(clicks, [1300.0, 1000.0, 600.0, 1300.0, 600.0, 1300.0]);
+        assert_eq!(clicks, [1300.0, 600.0, 1300.0]);
         let (each, times, sessions) = offered(Load::Alternating);
         assert_eq!(each, Arrival::Session);
         let pages = times.clicks_mean();
@@ -299,6 +348,18 @@ mod tests {
         let clicks_again: Vec<f64> = sessions.iter().map(|rate| (rate * pages).round()).collect();
         assert_eq!(clicks_again, clicks);
         assert_eq!(overloads_s(10.0, 5.0, 30.0), [(5.0, 15.0), (25.0, 30.0)]);
+    }
+
+    #[test]
+    fn the_warm_up_has_queues_and_ends_without() {
+        for phase_ms in [1, 350, 2000, 11_200, 60_000] {
+            let shares = warm_up(Duration::from_millis(phase_ms));
+            let total: Duration = shares.iter().map(|(_, lasts)| *lasts).sum();
+            assert_eq!(OPEN_CROWD + total, OPEN_WARM_UP);
+            assert!(shares.iter().any(|(share, _)| *share > 1.0));
+            let (share, lasts) = shares[shares.len() - 1];
+            assert!(share < 1.0 && lasts > Duration::ZERO);
+        }
     }
 
     #[test]

@@ -51,9 +51,9 @@ const SEEDS: u64 = 3;
 const POPULATION_SEED: u64 = 1;
 /// The whole database fits, as 002's did (5.1).
 const BUFFER_MIB: u32 = 1024;
-/// Connections to the database: 002's servlets had one each, 345 in overload (Table 2). Sessions of the
-/// open loop need more: who waits for a connection is in no order.
-const DATABASE_CONNECTIONS_MAX: u32 = 1000;
+/// Connections to the database at most: 002's servlets had one each, 345 in overload (Table 2). The open loop needs
+/// more: who waits for a connection is in order of arrival, whatever the gate's is.
+pub const DATABASE_CONNECTIONS_MAX: u32 = 1000;
 
 /// What an experiment with the bookstore runs, as data.
 #[derive(Clone, Debug)]
@@ -75,6 +75,8 @@ pub struct Stage {
     pub capacity_ms: u32,
     /// How long a phase of the open loop is ([`Pace`]).
     pub phase_interactions: u32,
+    /// How many connections the shop has there.
+    pub open_connections: u32,
     /// In turn.
     pub steps: Vec<Step>,
 }
@@ -203,9 +205,14 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
                     locking: trial.design.locking,
                     factor: stage.factor,
                     phase_interactions: stage.phase_interactions,
+                    open_connections: stage.open_connections,
                 },
                 capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
-                connections_max: DATABASE_CONNECTIONS_MAX,
+                connections_max: if run.load.is_open() {
+                    stage.open_connections
+                } else {
+                    DATABASE_CONNECTIONS_MAX
+                },
             };
             kept.push(visit.run(&runtime, run)?);
             write_json(&path, &kept)?;
@@ -291,6 +298,7 @@ mod tests {
                 factor: 0.1,
                 capacity_ms: 40,
                 phase_interactions: 100,
+                open_connections: 30,
                 steps: vec![step(10, false), step(20, true)],
             }],
         }

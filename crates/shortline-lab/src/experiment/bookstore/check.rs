@@ -180,10 +180,7 @@ impl Check {
     fn value(&self, set: &Figures<'_>) -> Option<f64> {
         let load = self.load(set);
         let (of, over) = (self.of, self.over);
-        let pair = |figure: &dyn Fn(&Outcome) -> Option<f64>| {
-            let load = load?;
-            Some((set.mean(of, load, figure)?, set.mean(over, load, figure)?))
-        };
+        let pair = |figure: &dyn Fn(&Outcome) -> Option<f64>| set.means((of, over), load?, figure);
         let ratio = |figure: &dyn Fn(&Outcome) -> Option<f64>| {
             pair(figure).and_then(|(of, over)| divided(of, over))
         };
@@ -395,6 +392,21 @@ mod tests {
             all.push(run(Door::SJF, load, 1, fifo, 0.01));
         }
         all
+    }
+
+    #[test]
+    fn doors_are_compared_over_the_seeds_that_both_had() {
+        let load = Load::AlternatingClicks;
+        let all = [
+            run(Door::FIFO, load, 1, 100, 0.02),
+            run(Door::FIFO, load, 2, 100, 2.0),
+            run(Door::SJF, load, 1, 100, 0.01),
+            run(Door::SJF, load, 3, 100, 0.3),
+        ];
+        let gain = Check::own_aim(Measure::MeanGain, AtLeast(1.5)).at(load);
+        assert!((value(&gain, &all) - 2.0).abs() < 1e-9);
+        let none_in_common = gain.compare(&all[1..3]);
+        assert!(none_in_common.ours.is_empty());
     }
 
     #[test]

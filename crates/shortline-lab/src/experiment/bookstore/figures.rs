@@ -1,6 +1,6 @@
 //! From the runs of an experiment to figures: means over seeds, the peak, where it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shortline_bookstore::browser::{Estimate, TypeSummary};
 use shortline_bookstore::{Interaction, Kind};
@@ -78,6 +78,27 @@ impl<'a> Figures<'a> {
         of: impl Fn(&Outcome) -> Option<f64>,
     ) -> Option<f64> {
         Some(self.estimate(door, load, of)?.mean)
+    }
+
+    /// The means of a figure of two doors, over the seeds with which both were run: a door that was run with further
+    /// ones had other arrivals there, and another state of the machine.
+    pub fn means(
+        &self,
+        doors: (Door, Door),
+        load: Load,
+        of: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Option<(f64, f64)> {
+        let by_seed = |door| -> BTreeMap<u64, f64> {
+            let runs = self.runs(door, load);
+            runs.filter_map(|run| Some((run.run.seed, of(run)?)))
+                .collect()
+        };
+        let (first, second) = (by_seed(doors.0), by_seed(doors.1));
+        let both = first
+            .iter()
+            .filter_map(|(seed, first)| Some((*first, *second.get(seed)?)));
+        let (first, second): (Vec<f64>, Vec<f64>) = both.unzip();
+        Some((Estimate::of(&first)?.mean, Estimate::of(&second)?.mean))
     }
 
     /// Finished interactions a minute by the number of browsers, in the mean over the seeds.

@@ -194,10 +194,9 @@ async fn restless(shared: Arc<Shared>, until: Instant) {
     let mut session = shared.begin_session();
     session.settle();
     let mut client = shared.client();
-    while Instant::now() < until {
-        if !click(&shared, &mut client, &mut session, Instant::now()).await {
-            return;
-        }
+    let mut now = Instant::now();
+    while now < until && click(&shared, &mut client, &mut session, now).await {
+        now = Instant::now();
     }
 }
 

@@ -38,14 +38,15 @@ const FREE_QUANTUM_BYTES: u32 = 64 * 1024;
 const PACED_QUANTUM_NS: f64 = 350_000.0;
 /// What a response of unknown length is taken to have left at least: a segment.
 const UNKNOWN_BYTES_MIN: u64 = SEGMENT_BYTES_DEFAULT as u64;
-/// Unsent bytes in a socket before it counts as not writable: about one quantum when paced,
+// Unsent bytes in a socket before it counts as not writable.
+/// In mode `paced`: about one quantum.
 const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// about one in bands, too: what is unsent seems to have been sent to the choice of a band,
+/// In mode `bands`: about one quantum. The choice of a band takes what is unsent for sent.
 const BANDS_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// 0, the system's default and none at all, where the socket's buffer itself is to be full,
+/// In mode `writers`: the system's default, no mark at all, for the socket's buffer itself is to be full.
 const UNSENT_BYTES_UNMARKED: u32 = 0;
-/// else what keeps a fast path busy: with 64 KiB and more a file of 1 MiB costs twice the processor time
-/// on loopback, with 16 KiB as much as with 32.
+/// In the other modes: what keeps a fast path busy. With 64 KiB and more a file of 1 MiB costs twice the
+/// processor time on loopback, with 16 KiB as much as with 32.
 const UNSENT_BYTES_MAX: u32 = 32 * 1024;
 /// Segments of a paced quantum at most: what the kernel sends as one burst.
 const PACED_SEGMENTS_MAX: f64 = 44.0;

@@ -23,6 +23,8 @@ use socket2::{Domain, Socket, Type};
 
 /// Far longer than anything here takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Round trips that are tried for one short enough.
+const ROUND_TRIPS_MAX: usize = 50;
 /// Tells this program that it is the lab that is to be killed.
 const TO_BE_KILLED: &str = "SHORTLINE_TEST_LAB_TO_BE_KILLED";
 
@@ -72,8 +74,9 @@ fn server_port(port: u16) -> SocketAddr {
     format!("{SERVER_ADDRESS}:{port}").parse().unwrap()
 }
 
-/// The shortest of some round trips of a packet from the clients of `group`.
-fn round_trip(bed: &NativeBed, group: usize) -> Duration {
+/// The shortest of some round trips of a packet from the clients of `group`: more are tried while it is
+/// above `enough`, for on a busy machine each may be late.
+fn round_trip(bed: &NativeBed, group: usize, enough: Duration) -> Duration {
     // A process that another test starts holds our sockets until it has become its program.
     let port = server_port(1000 + group as u16);
     let server = at(&bed.server_place(), || UdpSocket::bind(port).unwrap());
@@ -94,7 +97,14 @@ fn round_trip(bed: &NativeBed, group: usize) -> Duration {
         client.recv_from(&mut buffer).unwrap();
         begin.elapsed()
     };
-    (0..3).map(|_| once()).min().unwrap()
+    let mut shortest = once();
+    for _ in 1..ROUND_TRIPS_MAX {
+        if shortest < enough {
+            break;
+        }
+        shortest = shortest.min(once());
+    }
+    shortest
 }
 
 fn namespaces(run_id: &str) -> Vec<String> {
@@ -139,10 +149,10 @@ fn each_group_has_its_own_round_trip_and_streams_arrive_whole() {
     let mut bed = bed(&lab, "delays".parse().unwrap());
     let sources = "10.92.0.1=0.2,10.92.1.1=0.2,10.92.2.1=0.2,10.92.3.1=0.2,10.92.4.1=0.2";
     assert_eq!(bed.source_argument().unwrap(), sources);
-    let far = round_trip(&bed, 4);
+    let far = round_trip(&bed, 4, Duration::from_millis(1000));
     assert!(far >= Duration::from_millis(150), "{far:?}");
     assert!(far < Duration::from_millis(1000), "{far:?}");
-    let near = round_trip(&bed, 0);
+    let near = round_trip(&bed, 0, far);
     assert!(near < far, "{near:?}");
 
     let sent: Vec<u8> = (0..300_000_u32)
@@ -217,9 +227,10 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     for number in 0..SENT {
         server.send_to(&number.to_be_bytes(), (address, 9)).unwrap();
     }
-    // The last ones are under way for a millisecond.
-    std::thread::sleep(Duration::from_millis(500));
-    client.set_nonblocking(true).unwrap();
+    // Some are lost, so that only a silence tells that these were all; each is under way for a millisecond.
+    client
+        .set_read_timeout(Some(Duration::from_secs(3)))
+        .unwrap();
     let arrived = std::iter::from_fn(|| client.recv(&mut [0; 16]).ok()).count() as u64;
     let seen = instruments.stop().unwrap();
     let report = bed.wan_report().unwrap().unwrap();

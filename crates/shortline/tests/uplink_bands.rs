@@ -25,14 +25,16 @@ const RATE: &str = "8mbit";
 /// How long two floods are watched.
 const WATCH: Duration = Duration::from_millis(1500);
 /// How often it is watched before it is taken for true that the lower band has a share.
-const WATCHES_MAX: usize = 5;
+const WATCHES_MAX: usize = 20;
+/// What the higher band sends in a watch in which the link is busy.
+const BUSY_BYTES_MIN: u64 = 300_000;
 /// What a connection sends of 1000 while the other one has a higher band: the 8 kbit/s that a class
 /// of HTB has to itself are 1, and a packet or two of the start.
 const LOWER_PER_MILLE_MAX: u64 = 20;
 
 const LARGE_BYTES: usize = 1_000_000;
 /// Far longer than anything here takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two namespaces and the link between them; gone when dropped.
 struct Bed {
@@ -237,15 +239,19 @@ fn two_flooded_connections_of_different_bands_share_100_to_0() {
             let sent = sent_while_watching(&bed);
             let arrived = (low.arrived() - low_before, high.arrived() - high_before);
             eprintln!("unsent marks {unsent_bytes_max:?}: bands {sent:?}, arrived {arrived:?}");
-            assert!(sent[2] > 300_000, "the link was not busy: {sent:?}");
-            [(sent[4], sent[2]), arrived]
+            (sent[2] > BUSY_BYTES_MIN).then_some([(sent[4], sent[2]), arrived])
         };
         let starved =
             |(low, high): (u64, u64)| low * 1000 / (low + high).max(1) <= LOWER_PER_MILLE_MAX;
         // Where the machine is so busy that the writer of the higher band is not run, that band
         // is empty and the other one rightly sent: such a watch says nothing.
-        let found = (0..WATCHES_MAX).any(|_| watched().into_iter().all(starved));
-        assert!(found, "the lower band had a share in every watch");
+        let found = (0..WATCHES_MAX)
+            .filter_map(|_| watched())
+            .any(|shares| shares.into_iter().all(starved));
+        assert!(
+            found,
+            "in no watch was the link busy and the lower band idle"
+        );
         // A new connection's SYN-ACK waits for neither flood.
         let first_before = bed.bands().bands[0].traffic.packets;
         let began = Instant::now();

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -19,6 +20,9 @@ pub const SCALE: Scale = Scale {
     items: 200,
     customers: 300,
 };
+
+/// Far longer than anything here takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two servers at a time would only wait for each other.
 static ONE_AT_A_TIME: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
@@ -136,6 +140,44 @@ impl Bench {
                 self.mariadb().await.query_drop(statement).await.unwrap();
             }
         }
+    }
+
+    /// Runs statements on one connection, does something, and runs others on it.
+    pub async fn run_in_two(&self, first: &str, between: impl AsyncFnOnce(), then: &str) {
+        match self.database().kind {
+            Kind::Postgres => {
+                let session = self.postgres().await;
+                session.batch_execute(first).await.unwrap();
+                between().await;
+                session.batch_execute(then).await.unwrap();
+            }
+            Kind::MariaDb => {
+                use mysql_async::prelude::Queryable;
+                let mut session = self.mariadb().await;
+                session.query_drop(first).await.unwrap();
+                between().await;
+                session.query_drop(then).await.unwrap();
+            }
+        }
+    }
+
+    /// Waits until a transaction waits for another one's lock.
+    pub async fn until_a_lock_is_waited_for(&self) {
+        let waiting = match self.database().kind {
+            Kind::Postgres => "SELECT COUNT(*) FROM pg_locks WHERE NOT granted",
+            Kind::MariaDb => {
+                "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+            }
+        };
+        let waited = async {
+            while self.number(waiting).await == 0 {
+                // MariaDB looks anew only at what nobody has looked at for a tenth of a second.
+                tokio::time::sleep(Duration::from_millis(150)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waited)
+            .await
+            .expect("nobody waits for a lock");
     }
 
     /// The one number that a statement brings.

@@ -55,7 +55,7 @@ impl Handle {
         self.waiting.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether the transaction that waited was cancelled: it does not wait and nobody ended that.
+    /// Whether the transaction still waits: neither admitted nor cancelled.
     pub fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
     }

@@ -14,9 +14,9 @@ use super::figures::mean;
 use super::point::Point;
 use crate::instruments::sample::Samples;
 
-/// A longer wait before the link is a queue, in seconds,
+/// A wait before the link that is longer than this, in seconds, is a queue; but for one of few bytes.
 const SHORT_S: f64 = 0.010;
-/// unless it is of so few bytes.
+/// So few bytes before the link are no queue, however long they wait.
 const SHORT_BYTES: f64 = 6.0 * 1514.0;
 /// This share of the looks is to find it short.
 const SHORT_SHARE: f64 = 0.9;

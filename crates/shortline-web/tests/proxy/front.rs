@@ -12,6 +12,8 @@ use shortline_web::proxy::upstream::{BackendSnapshot, Upstream, UpstreamOptions}
 use shortline_web::server::{Listener, Server, Settings};
 use tokio::runtime::Runtime;
 
+use crate::client::wait_for;
+
 /// A running server; it ends when the test lets go of it.
 pub struct Front {
     runtime: Option<Runtime>,
@@ -74,6 +76,16 @@ impl Front {
             server,
             address,
         }
+    }
+
+    /// Waits until no request is under way: a client may have its whole response before the connection
+    /// it came on is back in the pool.
+    pub fn wait_until_idle(&self) {
+        wait_for("the connections to be kept", || {
+            let backend = self.backend();
+            let idle = backend.connections_idle == backend.connections_open;
+            (idle && backend.outstanding == 0).then_some(())
+        });
     }
 
     /// Its first backend as it sees it.

@@ -11,7 +11,7 @@ use socket2::SockRef;
 
 use crate::admin::status;
 use crate::client::get;
-use crate::process::{Server, Site, pattern, wait_for};
+use crate::process::{PATIENCE, Server, Site, pattern, wait_for};
 
 /// Allocators keep some of what they had.
 const MEMORY_KEPT_BYTES: u64 = 24 << 20;
@@ -32,12 +32,8 @@ fn allow_descriptors() {
 /// What a hostile client does next; it is held open until it is dropped.
 fn attack(address: SocketAddr, kind: usize) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_write_timeout(Some(Duration::from_secs(5)))
-        .unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let request = b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n";
     match kind % 5 {
         // A head that never ends.

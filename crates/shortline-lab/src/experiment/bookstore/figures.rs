@@ -11,9 +11,9 @@ use super::{Door, Load, Outcome};
 const AT_PEAK: f64 = 0.97;
 /// A type of which fewer interactions were seen is too rare to be compared.
 const TYPE_COUNT_MIN: usize = 20;
-/// Settled is who does this share of what it does in the end,
+/// A run has settled once it does this share of what it does in the end.
 const SETTLED: f64 = 0.95;
-/// in the mean over so many seconds.
+/// What it does is the mean over so many seconds.
 const SETTLED_SECONDS: usize = 8;
 
 /// The runs on one database.

@@ -4,7 +4,6 @@
 
 mod bench;
 
-
 use bench::{Bench, for_each_database};
 use shortline_bookstore::{Kind, Locking};
 

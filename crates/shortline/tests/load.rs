@@ -5,6 +5,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Far longer than anything here takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers every connection's first request with the file below the folder.
 fn file_server(root: PathBuf) -> SocketAddr {
@@ -31,6 +36,12 @@ fn file_server(root: PathBuf) -> SocketAddr {
 
 /// Answers every connection's first request with five bytes, `/hang` never.
 fn server() -> SocketAddr {
+    server_that_tells().0
+}
+
+/// The same; says when a request is answered or hangs.
+fn server_that_tells() -> (SocketAddr, Receiver<()>) {
+    let (tell, told) = channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -44,9 +55,11 @@ fn server() -> SocketAddr {
             } else {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
             }
+            // Most tests do not listen.
+            let _ = tell.send(());
         }
     });
-    address
+    (address, told)
 }
 
 struct Trace(tempfile::TempDir);
@@ -124,14 +137,18 @@ fn a_run_in_which_nothing_finishes_fails() {
 #[test]
 fn an_interrupt_ends_the_run_and_voids_it() {
     let trace = Trace::new("0,/a,5\n0,/hang,5\n3600,/a,5\n");
-    let mut command = trace.command(server());
+    let (address, told) = server_that_tells();
+    let mut command = trace.command(address);
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The first two requests must be under way; more time does no harm.
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    for _ in 0..2 {
+        told.recv_timeout(PATIENCE).unwrap();
+    }
+    // The answer has still to be read; more time does no harm.
+    std::thread::sleep(Duration::from_secs(1));
     let signal = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();

@@ -6,7 +6,6 @@
 //! microsecond and never across an await. Tasks that may go on are woken after it is released.
 
 mod config;
-mod throttle;
 mod waiting;
 
 #[cfg(test)]
@@ -19,10 +18,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, RequestId, TypeId};
+use shortline_web::throttle::Throttle;
 use tokio::time::{Instant, sleep_until};
 
 pub use config::{GateConfig, GateSnapshot, Refused};
-use throttle::Throttle;
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.

@@ -23,6 +23,7 @@ mod respond;
 pub mod server;
 pub mod site;
 mod socket;
+pub mod throttle;
 mod watch;
 
 pub use account::{RESPONSE_SECONDS, ResponseCounts};

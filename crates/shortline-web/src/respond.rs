@@ -18,7 +18,7 @@ use crate::account::{Account, RequestFacts};
 use crate::connection::Connection;
 use crate::outgoing::{Content, Framing, Outgoing};
 use crate::proxy::routes::Route;
-use crate::proxy::{self, Proxied, Received};
+use crate::proxy::{self, Proxied, Received, Trail};
 use crate::site::{Plan, PlanBody, RequestHead};
 
 /// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
@@ -161,7 +161,8 @@ impl Asked {
         });
         let transport = connection.watch.transport();
         let submitted = connection.settings.link.submit(transport, length);
-        let job = submitted.unwrap_or_else(|_full| {
+        let job = submitted.unwrap_or_else(|full| {
+            connection.server.tell_full(&full);
             // Better an answer at once than a wait without end.
             decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
             JobHandle::unscheduled()
@@ -213,10 +214,14 @@ async fn decide(connection: Arc<Connection>, head: Parts, body: Received, now_ns
         return plan.into();
     };
     let method = head.method.clone();
-    match proxy::ask(&connection, route, head, body).await {
-        Ok(proxied) => Decided::proxied(proxied, route),
+    let mut trail = Trail::begin();
+    match proxy::ask(&connection, route, head, body, &mut trail).await {
+        Ok(proxied) => {
+            trail.tell_passed_on(route, proxied.status);
+            Decided::proxied(proxied, route)
+        }
         Err(error) => {
-            tracing::debug!("{}: {error}", route.path);
+            trail.tell_failed(route, &error);
             error.plan(&method).into()
         }
     }

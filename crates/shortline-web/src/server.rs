@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use shortline_link::{Link, LinkSnapshot};
+use shortline_sched::QueueFull;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
+use tokio::time::Instant;
 
 use crate::account::{Ledger, ResponseCounts};
 use crate::connection::{self, Connection};
@@ -23,6 +25,7 @@ use crate::limits::Limits;
 use crate::proxy::routes::Routes;
 use crate::proxy::upstream::BackendSnapshot;
 use crate::site::Site;
+use crate::throttle::Throttle;
 use crate::watch::{ConnectionCounts, Registry, SWEEP_EVERY};
 
 pub use crate::log::{AccessLog, AccessRecord};
@@ -84,6 +87,8 @@ pub struct Shared {
     refused: AtomicU64,
     expired: AtomicU64,
     failed: AtomicU64,
+    /// Lines about a queue that is full.
+    full: Mutex<Throttle>,
 }
 
 /// The server at one moment.
@@ -125,6 +130,7 @@ impl Server {
                 refused: AtomicU64::new(0),
                 expired: AtomicU64::new(0),
                 failed: AtomicU64::new(0),
+                full: Mutex::default(),
             }),
             stopping: channel::Sender::new(false),
         })
@@ -237,6 +243,13 @@ impl Shared {
         self.failed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("connection ended: {error}");
     }
+
+    /// A response was answered with 503, as too many wait already.
+    pub fn tell_full(&self, full: &QueueFull) {
+        if let Some(untold) = self.full.lock().tell(Instant::now()) {
+            tracing::warn!(status = 503, untold, "{full}");
+        }
+    }
 }
 
 /// One worker a processor.
@@ -279,7 +292,7 @@ async fn accept(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
-    let mut warned = false;
+    let mut failures = Throttle::default();
     loop {
         // Asked when a connection is there, not when the wait for it begins: meanwhile another worker
         // may have taken the last place. (Two that ask in the same microsecond may take one too many.)
@@ -294,16 +307,13 @@ async fn accept(
             continue;
         };
         match accepted {
-            Ok((socket, peer)) => {
-                warned = false;
-                take(&shared, worker, socket, peer, tls.clone());
-            }
+            Ok((socket, peer)) => take(&shared, worker, socket, peer, tls.clone()),
             // The client gave up while it waited in the backlog.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 // No descriptors or no memory left: it passes when other connections end.
-                if !std::mem::replace(&mut warned, true) {
-                    tracing::warn!("cannot accept connections now: {error}");
+                if let Some(untold) = failures.tell(Instant::now()) {
+                    tracing::warn!(untold, "cannot accept connections now: {error}");
                 }
                 tokio::time::sleep(ACCEPT_AGAIN).await;
             }

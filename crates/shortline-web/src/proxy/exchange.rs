@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 
 use super::error::ProxyError;
 use super::pool::{Backend, Lease, Outstanding};
+use super::trail::Trail;
 use super::upload::{RequestBody, Upload, UploadError, Wait};
 use super::upstream::Upstream;
 
@@ -45,6 +46,7 @@ pub async fn exchange(
     upstream: &Arc<Upstream>,
     worker: usize,
     mut request: Request<RequestBody>,
+    trail: &mut Trail,
 ) -> Result<Answer, ProxyError> {
     let upload = Arc::clone(request.body().upload());
     let continues = Arc::clone(&upload);
@@ -57,7 +59,8 @@ pub async fn exchange(
     let mut failure = ProxyError::NoneUp;
     while let Some(backend) = upstream.pick(&tried) {
         let outstanding = backend.begin();
-        match connection(backend, worker).await {
+        trail.turns_to(backend);
+        match connection(backend, worker, trail).await {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),
@@ -65,7 +68,7 @@ pub async fn exchange(
                     upload,
                     worker,
                 };
-                return attempt.send(lease, request).await;
+                return attempt.send(lease, request, trail).await;
             }
             Err(error) => {
                 if !matches!(error, ProxyError::Busy { .. }) {
@@ -93,6 +96,7 @@ impl Attempt {
         self,
         mut lease: Lease,
         mut request: Request<RequestBody>,
+        trail: &mut Trail,
     ) -> Result<Answer, ProxyError> {
         let backend = Arc::clone(self.outstanding.backend());
         loop {
@@ -118,8 +122,7 @@ impl Attempt {
                     return Err(ProxyError::Broken(error.into_error()));
                 }
             };
-            lease = backend
-                .connect(self.worker)
+            lease = new_connection(&backend, self.worker, trail)
                 .await
                 .inspect_err(|_| backend.failed())?;
         }
@@ -138,11 +141,26 @@ impl Attempt {
     }
 }
 
-async fn connection(backend: &Backend, worker: usize) -> Result<Lease, ProxyError> {
+async fn connection(
+    backend: &Backend,
+    worker: usize,
+    trail: &mut Trail,
+) -> Result<Lease, ProxyError> {
     match backend.idle_connection(worker) {
         Some(lease) => Ok(lease),
-        None => backend.connect(worker).await,
+        None => new_connection(backend, worker, trail).await,
     }
+}
+
+async fn new_connection(
+    backend: &Backend,
+    worker: usize,
+    trail: &mut Trail,
+) -> Result<Lease, ProxyError> {
+    trail.connects();
+    let connected = backend.connect(worker).await;
+    trail.has_connected();
+    connected
 }
 
 fn given_up(backend: &Backend, upload: &Upload, wait: Wait) -> ProxyError {
@@ -179,13 +197,20 @@ fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
 }
 
 impl Ending {
-    /// The response's last byte has come, or (`complete` is false) never will.
-    pub fn over(&self, complete: bool) {
-        // A client that breaks off its own request may have been the reason.
-        if !complete && self.upload.failure().is_none() {
-            self.outstanding.backend().failed();
-        }
+    /// The response's last byte has come.
+    pub fn complete(&self) {
         // A backend that has answered in full does not want the rest.
+        self.upload.abandon(UploadError::Abandoned);
+    }
+
+    /// The response's last byte never will come.
+    pub fn broke_off(&self, reason: &str) {
+        // A client that breaks off its own request may have been the reason.
+        if self.upload.failure().is_none() {
+            let backend = self.outstanding.backend();
+            backend.failed();
+            self.upstream.tell_broken_off(backend.address(), reason);
+        }
         self.upload.abandon(UploadError::Abandoned);
     }
 

@@ -12,6 +12,7 @@
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
 //! | `relay` | the response's body, between the backend and the uplink |
+//! | `trail` | what the log has of a request that no backend answered well |
 //! | `tunnel` | what follows `101 Switching Protocols` |
 //!
 //! HTTP/1.1 behind, on `hyper`'s connections with a pool of our own: `hyper-util`'s pool does not
@@ -30,6 +31,7 @@ mod pool;
 mod relay;
 pub mod routes;
 mod tls;
+mod trail;
 mod tunnel;
 mod upload;
 pub mod upstream;
@@ -43,6 +45,7 @@ use hyper::upgrade::Upgraded;
 pub use address::{AddressError, UpstreamAddress};
 pub use relay::Relayed;
 pub use tls::TlsError;
+pub use trail::Trail;
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Received};
 
@@ -65,7 +68,7 @@ pub struct Proxied {
     pub upgraded: Option<Upgraded>,
 }
 
-/// Asks the backend of `route`.
+/// Asks the backend of `route`; `trail` says afterwards how far that came.
 ///
 /// # Errors
 /// `ProxyError`: what the client is told.
@@ -74,19 +77,22 @@ pub async fn ask(
     route: &Route,
     head: Parts,
     body: Received,
+    trail: &mut Trail,
 ) -> Result<Proxied, ProxyError> {
     head::refuse_ambiguous(&head)?;
     let held = Held::new(match &route.admission {
-        Some(admission) => Some(
-            admission
+        Some(admission) => {
+            let permit = admission
                 .admit(&Asked {
                     route: &route.path,
                     method: &head.method,
                     host: head::host_name(&head),
                     target: head.uri.path_and_query().map_or("/", |path| path.as_str()),
                 })
-                .await?,
-        ),
+                .await;
+            trail.asked_to_wait();
+            Some(permit?)
+        }
         None => None,
     });
     let upstream = &route.upstream;
@@ -101,7 +107,7 @@ pub async fn ask(
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
-    let answer = exchange::exchange(upstream, connection.worker, request).await?;
+    let answer = exchange::exchange(upstream, connection.worker, request, trail).await?;
     proxied(answer, &method, upgrade, held).await
 }
 

@@ -229,7 +229,9 @@ impl Backend {
     pub fn succeeded(&self) {
         if self.failures_in_a_row.load(Ordering::Relaxed) > 0 {
             self.failures_in_a_row.store(0, Ordering::Relaxed);
-            self.down_until_ns.store(0, Ordering::Relaxed);
+            if self.down_until_ns.swap(0, Ordering::Relaxed) > 0 {
+                tracing::info!("{}: answers again", self.address);
+            }
         }
     }
 
@@ -249,13 +251,19 @@ impl Backend {
     }
 
     /// What its health check said.
-    pub fn probed(&self, healthy: bool) {
-        if self.probe_failed.swap(!healthy, Ordering::Relaxed) == healthy {
-            let state = if healthy { "up again" } else { "down" };
-            tracing::warn!("{}: {state}, says its health check", self.address);
-        }
-        if healthy {
-            self.succeeded();
+    pub fn probed(&self, health: Result<(), String>) {
+        let was_down = self.probe_failed.swap(health.is_err(), Ordering::Relaxed);
+        match health {
+            Ok(()) => {
+                if was_down {
+                    tracing::info!("{}: up again, says its health check", self.address);
+                }
+                self.succeeded();
+            }
+            Err(reason) if !was_down => {
+                tracing::warn!("{}: down, says its health check: {reason}", self.address);
+            }
+            Err(_) => {}
         }
     }
 

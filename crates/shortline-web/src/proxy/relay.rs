@@ -25,6 +25,7 @@ use tokio::task::AbortHandle;
 
 use super::admission::{Held, Side};
 use super::exchange::Ending;
+use super::trail::with_sources;
 
 /// How often others may go first while a body's first bytes are on their way: they then leave with
 /// the head instead of in a packet of their own.
@@ -61,7 +62,7 @@ struct State {
 pub fn begin(body: Incoming, ending: Ending, held: Held) -> Option<Relayed> {
     if body.is_end_stream() {
         held.finish(true);
-        ending.over(true);
+        ending.complete();
         tokio::spawn(ending.keep_connection());
         return None;
     }
@@ -85,13 +86,26 @@ pub fn begin(body: Incoming, ending: Ending, held: Held) -> Option<Relayed> {
 async fn pump(body: Incoming, buffer: Arc<Buffer>, ending: Ending, held: Held) {
     let idle_time_max = ending.upstream.options.idle_time_max;
     let end = fill(body, &buffer, &held, idle_time_max).await;
-    let complete = end.is_ok();
-    held.finish(complete);
-    ending.over(complete);
-    buffer.end(end);
-    if complete {
-        ending.keep_connection().await;
+    held.finish(end.is_ok());
+    match end {
+        Ok(()) => {
+            ending.complete();
+            buffer.end(Ok(()));
+            ending.keep_connection().await;
+        }
+        Err(BrokenOff { kind, reason }) => {
+            ending.broke_off(&reason);
+            buffer.end(Err(kind));
+        }
     }
+}
+
+/// A response that ended before its end.
+struct BrokenOff {
+    /// What the client's side is told.
+    kind: io::ErrorKind,
+    /// What the log is told.
+    reason: String,
 }
 
 async fn fill(
@@ -99,7 +113,7 @@ async fn fill(
     buffer: &Buffer,
     held: &Held,
     idle_time_max: Duration,
-) -> Result<(), io::ErrorKind> {
+) -> Result<(), BrokenOff> {
     loop {
         if buffer.is_full() {
             held.waits(Side::Download, true);
@@ -115,10 +129,17 @@ async fn fill(
                 }
             }
             Ok(Some(Err(error))) => {
-                tracing::debug!("a backend's response broke off: {error}");
-                return Err(io::ErrorKind::UnexpectedEof);
+                return Err(BrokenOff {
+                    kind: io::ErrorKind::UnexpectedEof,
+                    reason: with_sources(&error),
+                });
             }
-            Err(_elapsed) => return Err(io::ErrorKind::TimedOut),
+            Err(_elapsed) => {
+                return Err(BrokenOff {
+                    kind: io::ErrorKind::TimedOut,
+                    reason: format!("silent for {} s", idle_time_max.as_secs_f64()),
+                });
+            }
         }
     }
 }

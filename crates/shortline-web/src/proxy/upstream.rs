@@ -12,12 +12,16 @@ use std::time::Duration;
 use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Request};
+use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::address::UpstreamAddress;
 use super::pool::{Backend, Standing};
 use super::tls::{Connector, TlsError};
+use super::trail::with_sources;
 use super::upload::RequestBody;
+use crate::throttle::Throttle;
 
 /// How often idle connections are looked through.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
@@ -124,6 +128,7 @@ pub struct Upstream {
     backends: Vec<Arc<Backend>>,
     turn: AtomicUsize,
     buffered_bytes: Arc<AtomicUsize>,
+    failures: Mutex<Throttle>,
 }
 
 impl Upstream {
@@ -152,6 +157,7 @@ impl Upstream {
             options,
             turn: AtomicUsize::new(0),
             buffered_bytes: Arc::default(),
+            failures: Mutex::default(),
         }))
     }
 
@@ -171,6 +177,20 @@ impl Upstream {
     /// Bytes of all its responses that wait for clients.
     pub fn buffered_bytes(&self) -> &Arc<AtomicUsize> {
         &self.buffered_bytes
+    }
+
+    /// Whether the log may have another line about a request that failed; if so, how many were left
+    /// out since the last one.
+    pub fn may_tell_failure(&self) -> Option<u64> {
+        self.failures.lock().tell(Instant::now())
+    }
+
+    /// Logs a response that was reset at the client, as its backend did not send all of it.
+    pub fn tell_broken_off(&self, backend: &UpstreamAddress, reason: &str) {
+        if let Some(untold) = self.may_tell_failure() {
+            let backend = backend.to_string();
+            tracing::warn!(backend, reason, untold, "a response broke off");
+        }
     }
 
     /// Its backends now.
@@ -214,15 +234,16 @@ async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
         let Some(backend) = backend.upgrade() else {
             return;
         };
-        let healthy = tokio::time::timeout(every, is_healthy(&backend, &path)).await;
-        backend.probed(healthy.unwrap_or(false));
+        let health = tokio::time::timeout(every, health(&backend, &path)).await;
+        let late = |_| Err(format!("no answer within {} s", every.as_secs_f64()));
+        backend.probed(health.unwrap_or_else(late));
     }
 }
 
-async fn is_healthy(backend: &Backend, path: &PathAndQuery) -> bool {
-    let Ok(mut lease) = backend.connect(usize::MAX).await else {
-        return false;
-    };
+/// Whether a backend is well, or what is wrong.
+async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
+    let connected = backend.connect(usize::MAX).await;
+    let mut lease = connected.map_err(|error| with_sources(&error))?;
     let host = backend.address().to_string();
     let host = HeaderValue::try_from(host.trim_start_matches("https://"));
     let host = host.unwrap_or(HeaderValue::from_static("localhost"));
@@ -233,8 +254,11 @@ async fn is_healthy(backend: &Backend, path: &PathAndQuery) -> bool {
         (header::CONNECTION, HeaderValue::from_static("close")),
     ]);
     match lease.sender.send_request(request).await {
-        Ok(response) => response.status().is_success() || response.status().is_redirection(),
-        Err(_) => false,
+        Ok(response) if response.status().is_success() || response.status().is_redirection() => {
+            Ok(())
+        }
+        Ok(response) => Err(format!("it answers {}", response.status())),
+        Err(error) => Err(with_sources(&error)),
     }
 }
 
@@ -282,12 +306,12 @@ mod tests {
         let upstream = upstream(2);
         upstream.backends[0].failed();
         assert_eq!([picked(&upstream), picked(&upstream)], [1, 1]);
-        upstream.backends[1].probed(false);
+        upstream.backends[1].probed(Err("away".to_owned()));
         assert_eq!(picked(&upstream), 0);
         let tried = [Arc::clone(&upstream.backends[0])];
         assert!(upstream.pick(&tried).is_none());
         upstream.backends[0].succeeded();
-        upstream.backends[1].probed(true);
+        upstream.backends[1].probed(Ok(()));
         let mut both = [picked(&upstream), picked(&upstream)];
         both.sort_unstable();
         assert_eq!(both, [0, 1]);

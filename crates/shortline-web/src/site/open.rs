@@ -9,16 +9,20 @@
 //! with O_NONBLOCK, so that a fifo or device cannot hold a thread, and served only if regular.
 //!
 //! What leaves the root, or is neither file nor directory, looks like what does not exist: 404.
-//! What this user may not read: 403. No descriptors or memory left: 503.
+//! What this user may not read: 403. No descriptors or memory left: 503. A disk that fails: 500. These
+//! three are the machine's faults and no client's, so the log has them.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
+use tokio::time::Instant;
 
 use super::SiteError;
+use crate::throttle::Throttle;
 
 /// Times an open is tried again when the kernel reports a race with a rename or a lease.
 const TRIES_MAX: usize = 4;
@@ -29,6 +33,8 @@ pub(super) struct Root {
     fd: OwnedFd,
     /// Whether the kernel knows RESOLVE_CACHED (5.12).
     knows_cached: bool,
+    /// Lines about what cannot be opened.
+    failures: Mutex<Throttle>,
 }
 
 /// Whether the calling thread may wait for a disk.
@@ -69,6 +75,7 @@ impl Root {
         let mut root = Self {
             fd,
             knows_cached: true,
+            failures: Mutex::default(),
         };
         match root.openat2(".", ResolveFlags::CACHED) {
             // EINVAL: before 5.12. EAGAIN cannot be, but would only mean that waiting is needed.
@@ -94,12 +101,30 @@ impl Root {
             Wait::Never => self.openat2(relative, ResolveFlags::CACHED),
             Wait::Allowed => self.open_patiently(relative),
         };
-        let fd = fd.map_err(|errno| OpenError::from(errno, wait))?;
-        let stat = fstat(&fd).map_err(|errno| OpenError::from(errno, wait))?;
+        let failed = |errno| {
+            let error = OpenError::from(errno, wait);
+            self.tell(relative, error, errno);
+            error
+        };
+        let fd = fd.map_err(failed)?;
+        let stat = fstat(&fd).map_err(failed)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Opened::File { fd, stat }),
             FileType::Directory => Ok(Opened::Directory(fd)),
             _ => Err(OpenError::NotFound),
+        }
+    }
+
+    /// Logs what is no client's fault.
+    fn tell(&self, path: &str, error: OpenError, errno: Errno) {
+        match error {
+            OpenError::WouldBlock | OpenError::NotFound => return,
+            OpenError::Forbidden | OpenError::Exhausted | OpenError::Broken => {}
+        }
+        if let Some(untold) = self.failures.lock().tell(Instant::now()) {
+            let status = error.status().as_u16();
+            let reason = errno.to_string();
+            tracing::warn!(path, status, reason, untold, "a file cannot be opened");
         }
     }
 

@@ -6,7 +6,7 @@
 pub mod prometheus;
 
 use std::convert::Infallible;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,9 +85,24 @@ pub fn start(
     socket.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(socket)?;
     eprintln!("shortline: admin on {address}");
+    if !is_private(address.ip()) {
+        tracing::warn!(
+            "admin: {address} is open to every network that reaches this machine, and has no \
+             password: a loopback or private address, such as 127.0.0.1:{}, is not",
+            address.port()
+        );
+    }
     let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
     tokio::spawn(run(listener, connections_max, Arc::new(pages)));
     Ok(())
+}
+
+/// Whether an address is for this machine or its own network only.
+fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
 }
 
 async fn run(
@@ -166,4 +181,34 @@ fn response(status: StatusCode, page: Page) -> Response<Full<Bytes>> {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_address_open_to_every_network_is_told_from_a_private_one() {
+        let is_private = |text: &str| is_private(text.parse().unwrap());
+        for private in [
+            "127.0.0.1",
+            "::1",
+            "10.1.2.3",
+            "192.168.0.1",
+            "fd00::1",
+            "fe80::1",
+        ] {
+            assert!(is_private(private), "{private}");
+        }
+        for open in [
+            "0.0.0.0",
+            "::",
+            "192.0.2.1",
+            "2001:db8::1",
+            "::ffff:192.0.2.1",
+        ] {
+            assert!(!is_private(open), "{open}");
+        }
+    }
 }

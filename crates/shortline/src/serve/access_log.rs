@@ -58,6 +58,7 @@ impl LogWriter {
             out: open(path).map_err(failed)?,
             path: path.to_owned(),
             dropped: Arc::clone(&dropped),
+            failing: false,
         };
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
@@ -110,6 +111,8 @@ struct LogFile {
     out: BufWriter<Box<dyn Write + Send>>,
     path: PathBuf,
     dropped: Arc<AtomicU64>,
+    /// Whether the last write failed.
+    failing: bool,
 }
 
 impl LogFile {
@@ -120,14 +123,15 @@ impl LogFile {
                 Message::Record(record) => {
                     line.clear();
                     combined::write_line(&mut line, &record);
-                    let written = self.out.write_all(line.as_bytes());
-                    self.count_if_lost(written);
+                    // Into memory, unless that is full.
+                    if let Err(error) = self.out.write_all(line.as_bytes()) {
+                        self.tell_lost(&error);
+                    }
                 }
                 Message::Reopen => self.reopen(),
             }
         }
-        let flushed = self.out.flush();
-        self.count_if_lost(flushed);
+        self.flush();
     }
 
     /// The next message; what was written so far goes out before it waits for one.
@@ -136,8 +140,7 @@ impl LogFile {
             Ok(message) => Some(message),
             Err(TryRecvError::Disconnected) => None,
             Err(TryRecvError::Empty) => {
-                let flushed = self.out.flush();
-                self.count_if_lost(flushed);
+                self.flush();
                 let first = messages.recv().ok()?;
                 std::thread::sleep(GATHER);
                 Some(first)
@@ -146,8 +149,7 @@ impl LogFile {
     }
 
     fn reopen(&mut self) {
-        let flushed = self.out.flush();
-        self.count_if_lost(flushed);
+        self.flush();
         match open(&self.path) {
             Ok(out) => self.out = out,
             Err(error) => tracing::error!(
@@ -157,9 +159,22 @@ impl LogFile {
         }
     }
 
-    fn count_if_lost(&mut self, result: io::Result<()>) {
-        let Err(error) = result else { return };
-        if self.dropped.fetch_add(1, Ordering::Relaxed) == 0 {
+    /// Writes what has gathered. Each time that lines begin to be lost is told, and the end of it.
+    fn flush(&mut self) {
+        match self.out.flush() {
+            Err(error) => self.tell_lost(&error),
+            Ok(()) if std::mem::replace(&mut self.failing, false) => tracing::info!(
+                "access log {}: written again; {} lines or more were lost since the start",
+                self.path.display(),
+                self.dropped.load(Ordering::Relaxed)
+            ),
+            Ok(()) => {}
+        }
+    }
+
+    fn tell_lost(&mut self, error: &io::Error) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.failing, true) {
             tracing::error!(
                 "access log {}: {error}; lines are lost",
                 self.path.display()

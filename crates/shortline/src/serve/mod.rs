@@ -5,10 +5,12 @@ mod combined;
 mod metrics;
 pub mod options;
 mod ordering;
+mod root;
 pub mod routes;
 mod running;
 mod settings;
 mod sockets;
+mod start_line;
 mod status;
 pub mod tls;
 
@@ -64,6 +66,8 @@ Examples:
   shortline serve --config /etc/shortline.toml
 
 Rates read 10mbit or 1.5gbit, sizes 64KiB or 2MB, times 500ms or 2s.
+Files are served from ROOT, or from `root` in the file, and from nowhere else: a file without
+one serves its routes only. Without ROOT and --config it is the current folder.
 SIGHUP reads configuration and certificates again and reopens the log; SIGTERM lets
 responses finish, a second one stops at once.";
 

@@ -69,14 +69,18 @@ pub struct UplinkOptions {
     pub packet_header: Option<Size>,
 }
 
-/// `[site]`: the files.
+/// `[site]`: the files, if any.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Site")]
 pub struct SiteKeys {
-    /// The folder whose files are served [default: the current one]
+    /// The folder whose files are served [default: the current one; with --config none]
     #[arg(value_name = "ROOT", help_heading = None::<&str>)]
     pub root: Option<PathBuf>,
+    /// Serve a folder of the system, such as / or /etc, if it is the one that was named
+    /// [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub allow_system_root: Option<bool>,
     /// Names tried in a folder, first match wins [default: index.html]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub index: Option<Vec<String>>,
@@ -217,6 +221,7 @@ overlay!(UplinkOptions {
 });
 overlay!(SiteKeys {
     root,
+    allow_system_root,
     index,
     listing,
     listing_entries_max,

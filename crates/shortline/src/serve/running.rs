@@ -1,7 +1,7 @@
 //! A running server: started, told by signals, ended.
 //!
 //! SIGHUP reads the whole configuration again and exchanges everything at once, or keeps
-//! everything as it is and says why. Connections and responses under way keep what they were
+//! everything as it is and says why; the access log is opened anew either way. Connections and responses under way keep what they were
 //! accepted under. Addresses stay: a listening socket cannot be exchanged without losing
 //! connections that wait in it.
 
@@ -24,6 +24,7 @@ use super::options::LogOptions;
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
 use super::sockets::{self, Bound};
+use super::start_line;
 use super::status::{Status, StatusPages};
 use super::tls::{self, Certificate};
 use crate::admin;
@@ -105,7 +106,7 @@ impl Running {
         let link = start_link(&settings, &ports)?;
         let routes = open_routes(&settings, &OpenRoutes::default())?;
         let web = WebSettings {
-            site: Some(site),
+            site,
             routes: routes.routes.clone(),
             limits: settings.limits.clone(),
             link: Arc::clone(&link.link),
@@ -120,6 +121,7 @@ impl Running {
             ports,
         };
         running.start_admin()?;
+        eprintln!("shortline: {}", start_line::told(&running.settings));
         running.ports.iter().for_each(Port::announce);
         Ok((running, listeners))
     }
@@ -146,8 +148,17 @@ impl Running {
         admin::start(socket, connections_max, pages).map_err(CommandError::failure)
     }
 
-    /// First everything that can fail, then everything that cannot.
+    /// The log is opened anew in any case: whoever turned it waits for that, whatever the file says.
     fn reload(&mut self) -> Result<(), CommandError> {
+        let result = self.exchange();
+        if result.is_err() {
+            self.exchange_log(None);
+        }
+        result
+    }
+
+    /// First everything that can fail, then everything that cannot.
+    fn exchange(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_new_addresses(&self.settings, &settings)?;
         let site = open_site(&settings)?;
@@ -173,7 +184,7 @@ impl Running {
             *self.routes.lock() = routes;
         }
         self.server.replace(WebSettings {
-            site: Some(site),
+            site,
             routes: self.routes.lock().routes.clone(),
             limits: settings.limits.clone(),
             link: Arc::clone(&self.link.link),
@@ -319,9 +330,12 @@ fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandErr
     Ok(())
 }
 
-fn open_site(settings: &Settings) -> Result<Arc<Site>, CommandError> {
-    Site::open(&settings.root, settings.site.clone())
-        .map(Arc::new)
+/// The files; none where no folder was named.
+fn open_site(settings: &Settings) -> Result<Option<Arc<Site>>, CommandError> {
+    let folder = settings.root.folder();
+    let site = folder.map(|folder| Site::open(folder, settings.site.clone()));
+    site.transpose()
+        .map(|site| site.map(Arc::new))
         .map_err(CommandError::failure)
 }
 

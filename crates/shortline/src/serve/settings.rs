@@ -9,7 +9,6 @@ mod tests;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use shortline_link::LinkConfig;
@@ -19,6 +18,7 @@ use shortline_web::site::SiteOptions;
 
 use super::Args;
 use super::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::root::{self, Root};
 use super::routes::{self, RouteSettings};
 use crate::error::CommandError;
 use crate::file::{self, File, Listen, Place, Source};
@@ -42,8 +42,8 @@ pub struct Settings {
     pub uplink: UplinkOptions,
     /// The uplink.
     pub link: LinkConfig,
-    /// The site's root.
-    pub root: PathBuf,
+    /// Which folder's files are served.
+    pub root: Root,
     /// The site.
     pub site: SiteOptions,
     /// What goes to application servers instead.
@@ -76,14 +76,22 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         source,
         table: "limits",
     };
+    let routes = routes::resolve(file.route)?;
+    let root = root::resolve(&root::Asked {
+        flags: &args.site,
+        site: &site,
+        config: args.config.as_deref(),
+        has_routes: !routes.is_empty(),
+        source,
+    })?;
     Ok(Settings {
         listen_asked: !(args.listen.is_empty() && file.listen.is_empty()),
         listen: resolve_listen(args, file.listen)?,
         uplink,
         link,
-        root: site.root.clone().unwrap_or_else(|| PathBuf::from(".")),
+        root,
         site: site_options(&site),
-        routes: routes::resolve(file.route)?,
+        routes,
         drain_time_max: limits.drain_time_max.map_or(DRAIN_DEFAULT, Span::duration),
         limits: resolve_limits(&args.limits, &limits, &place)?,
         admin: args.admin.clone().over(file.admin),

@@ -168,8 +168,12 @@ fn a_backend_that_cannot_be_reached_is_502() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let server = gate(closed, &["--connect-time-max", "1s"]);
+    let mut server = gate(closed, &["--connect-time-max", "1s"]);
     assert_eq!(get(server.address(), "/").status, 502);
+    let line = server.line_with("a request failed");
+    for part in ["route=\"/\"", &closed.to_string(), "status=502", "refused"] {
+        assert!(line.contains(part), "no `{part}` in {line}");
+    }
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub struct Server {
     pub addresses: Vec<SocketAddr>,
     /// Its admin endpoint.
     pub admin: Option<SocketAddr>,
+    /// The lines of standard error that were read so far.
+    pub said: Vec<String>,
 }
 
 impl Server {
@@ -94,6 +96,7 @@ impl Server {
             lines,
             addresses: Vec::new(),
             admin: None,
+            said: Vec::new(),
         };
         let first = server.line_with("listening on ");
         server.addresses.push(address_in(&first));
@@ -112,6 +115,7 @@ impl Server {
             if line.contains("admin on ") {
                 self.admin = Some(address_in(&line));
             }
+            self.said.push(line.clone());
             if line.contains(text) {
                 return line;
             }

@@ -12,8 +12,18 @@ struct Line {
     args: Args,
 }
 
-/// What flags and a file mean together, or the error, without the file's folder.
+/// What flags and a file mean together where a root is named, or the error, without the file's
+/// folder.
 fn settings(flags: &str, file: &str) -> Result<Settings, String> {
+    let flags = if flags.contains("/srv") {
+        flags.to_owned()
+    } else {
+        format!("{flags} /srv")
+    };
+    as_told(&flags, file)
+}
+
+fn as_told(flags: &str, file: &str) -> Result<Settings, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.toml");
     std::fs::write(&path, file).unwrap();
@@ -38,6 +48,62 @@ fn nothing_said_is_auto_and_srpt_at_the_default_address() {
     assert_eq!(settings.listen[0].address, LISTEN_DEFAULT);
     assert!(!settings.listen_asked);
     assert_eq!(settings.limits, Limits::default());
+}
+
+#[test]
+fn files_come_from_a_folder_that_is_named_and_from_nowhere_else() {
+    let route = "[[route]]\npath = \"/api\"\nupstream = [\"a:1\"]\n";
+    let root = |flags: &str, file: &str| as_told(flags, file).unwrap().root;
+    assert_eq!(root("", route), Root::Nowhere);
+    assert_eq!(root("/srv", ""), Root::Named("/srv".into()));
+    let in_file = "[site]\nroot = \"/srv/www\"";
+    assert_eq!(root("", in_file), Root::Named("/srv/www".into()));
+    let nothing = as_told("", "[uplink]\nslots = 3").unwrap_err();
+    assert!(
+        nothing.starts_with("a.toml: names neither a folder nor a route"),
+        "{nothing}"
+    );
+    let bare = Line::try_parse_from(["serve", "--slots", "3"]).unwrap();
+    assert_eq!(read(&bare.args).unwrap().root, Root::Current);
+}
+
+#[test]
+fn what_is_said_of_files_without_a_folder_is_refused() {
+    let route = "[[route]]\npath = \"/api\"\nupstream = [\"a:1\"]\n[site]\nlisting = true";
+    let in_file = as_told("", route).unwrap_err();
+    assert!(
+        in_file.starts_with("a.toml:5: site.listing: is about files"),
+        "{in_file}"
+    );
+    let route = route.replace("listing = true", "");
+    let by_flag = as_told("--index a.html", &route).unwrap_err();
+    assert!(by_flag.starts_with("--index: is about files"), "{by_flag}");
+}
+
+#[test]
+fn a_folder_of_the_system_is_refused_wherever_it_is_named() {
+    for (flags, file, expected) in [
+        ("/", "", "ROOT: / is a folder of the system"),
+        ("/srv/..", "", "ROOT: / is"),
+        ("/etc", "", "ROOT: /etc is"),
+        ("/proc/self/root", "", "ROOT: / is"),
+        (
+            "",
+            "[site]\nroot = \"/etc/../etc\"",
+            "a.toml:2: site.root: /etc is",
+        ),
+    ] {
+        let error = as_told(flags, file).unwrap_err();
+        assert!(error.starts_with(expected), "{flags} {file}: {error}");
+        assert!(error.contains("--allow-system-root"), "{error}");
+        let meant = as_told(&format!("{flags} --allow-system-root"), file);
+        assert!(meant.is_ok(), "{flags} {file}");
+    }
+    let in_file = "[site]\nroot = \"/etc\"\nallow-system-root = true";
+    assert_eq!(
+        as_told("", in_file).unwrap().root,
+        Root::Named("/etc".into())
+    );
 }
 
 #[test]
@@ -77,7 +143,7 @@ fn flags_override_the_file() {
     assert_eq!(settings.link.policy.name(), "las");
     assert_eq!(settings.limits.streams_max, 9);
     assert_eq!(settings.drain_time_max, Duration::from_secs(5));
-    assert_eq!(settings.root, PathBuf::from("/srv"));
+    assert_eq!(settings.root, Root::Named("/srv".into()));
 }
 
 #[test]

@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// What was logged lately.
 #[derive(Debug, Default)]
-pub(super) struct Throttle {
+pub struct Throttle {
     /// When the present window began.
     begun: Option<Instant>,
     lines: u32,
@@ -20,7 +20,7 @@ pub(super) struct Throttle {
 
 impl Throttle {
     /// Whether a line may be written now; if so, how many were left out since the last one.
-    pub(super) fn tell(&mut self, now: Instant) -> Option<u64> {
+    pub fn tell(&mut self, now: Instant) -> Option<u64> {
         let is_new = self
             .begun
             .is_none_or(|begun| now.saturating_duration_since(begun) >= WINDOW);

@@ -1,0 +1,143 @@
+//! How far a request came at its backends: what the log has of one that ends in 502, 503 or 504.
+//!
+//! A line says the route, the backend asked last, why, and where the time went: waiting for
+//! admission, connecting, until the head of an answer, in all. Ten lines a second for each route's
+//! backends at most; the next one says how many were left out ([`crate::throttle`]).
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::error::ProxyError;
+use super::pool::Backend;
+use super::routes::Route;
+
+/// A request under way; see the module's text.
+pub struct Trail {
+    begun: Instant,
+    /// Until it was admitted or refused, where there is somebody to ask.
+    waited: Option<Duration>,
+    /// The backend asked last, and since when.
+    turned_to: Option<(Arc<Backend>, Instant)>,
+    /// When the last connection was begun, and how long it took; nothing where one was kept.
+    connecting: Option<Instant>,
+    connected: Option<Duration>,
+}
+
+impl Trail {
+    /// A request that is complete now.
+    pub fn begin() -> Self {
+        Self {
+            begun: Instant::now(),
+            waited: None,
+            turned_to: None,
+            connecting: None,
+            connected: None,
+        }
+    }
+
+    /// It was admitted or refused.
+    pub(super) fn asked_to_wait(&mut self) {
+        self.waited = Some(self.begun.elapsed());
+    }
+
+    /// It is tried at this backend.
+    pub(super) fn turns_to(&mut self, backend: &Arc<Backend>) {
+        self.turned_to = Some((Arc::clone(backend), Instant::now()));
+        self.connected = None;
+    }
+
+    /// A connection is begun for it.
+    pub(super) fn connects(&mut self) {
+        self.connecting = Some(Instant::now());
+    }
+
+    /// The connection is there, or cannot be had.
+    pub(super) fn has_connected(&mut self) {
+        self.connected = self.connecting.map(|connecting| connecting.elapsed());
+    }
+
+    /// Logs that there is no answer, where that is not the client's own fault.
+    pub fn tell_failed(&self, route: &Route, error: &ProxyError) {
+        let status = error.status();
+        if is_told(status) {
+            self.tell(route, status, &with_sources(error));
+        } else {
+            tracing::debug!("{}: {error}", route.path);
+        }
+    }
+
+    /// Logs that the answer is a backend's own 502, 503 or 504.
+    pub fn tell_passed_on(&self, route: &Route, status: StatusCode) {
+        if is_told(status) {
+            self.tell(route, status, "the backend answers so itself");
+        }
+    }
+
+    fn tell(&self, route: &Route, status: StatusCode, reason: &str) {
+        let Some(untold) = route.upstream.may_tell_failure() else {
+            return;
+        };
+        let backend = self.turned_to.as_ref();
+        tracing::warn!(
+            route = route.path,
+            backend = backend.map(|(backend, _)| backend.address().to_string()),
+            status = status.as_u16(),
+            reason,
+            wait_ms = self.waited.map(ms),
+            connect_ms = self.connected.map(ms),
+            backend_ms = backend.map(|(_, since)| ms(since.elapsed())),
+            total_ms = ms(self.begun.elapsed()),
+            untold,
+            "a request failed"
+        );
+    }
+}
+
+/// Whether a status says that a backend, or the way to it, failed.
+fn is_told(status: StatusCode) -> bool {
+    [
+        StatusCode::BAD_GATEWAY,
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::GATEWAY_TIMEOUT,
+    ]
+    .contains(&status)
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An error with what is behind it, as far as it does not say that itself.
+pub(super) fn with_sources(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(behind) = source {
+        let said = behind.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = behind.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_is_behind_an_error_is_told_once() {
+        let source = io::Error::other("refused");
+        let error = ProxyError::Connect {
+            backend: "a:1".to_owned(),
+            source,
+        };
+        assert_eq!(with_sources(&error), "cannot connect to a:1: refused");
+    }
+}

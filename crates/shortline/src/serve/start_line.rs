@@ -1,0 +1,84 @@
+//! What the server tells of itself as it starts, in one line: which files, at which rate and how
+//! that is known, in which order, for whom.
+
+use shortline_link::device::Device;
+use shortline_link::qdisc::shaper_of;
+use shortline_link::{LinkConfig, LinkMode};
+use shortline_sched::Urgency;
+
+use super::root::Root;
+use super::settings::Settings;
+
+/// The line.
+pub fn told(settings: &Settings) -> String {
+    let link = &settings.link;
+    let mut line = format!("{}; {}", what(settings), rate(settings));
+    if link.mode != LinkMode::Off {
+        let loopback = if link.schedule_loopback {
+            "clients on the loopback interface are scheduled, too"
+        } else {
+            "clients on the loopback interface are not scheduled"
+        };
+        line += &format!("; {}; {loopback}", order(link));
+    }
+    line
+}
+
+/// The files, and how many routes.
+fn what(settings: &Settings) -> String {
+    let root = &settings.root;
+    let folder = root.resolved().unwrap_or_default();
+    let files = match root {
+        Root::Nowhere => "no files".to_owned(),
+        Root::Named(_) => format!("files of {}", folder.display()),
+        Root::Current => format!(
+            "files of the current folder, {}, as no ROOT is named",
+            folder.display()
+        ),
+    };
+    match settings.routes.len() {
+        0 => files,
+        1 => format!("{files}, 1 route"),
+        routes => format!("{files}, {routes} routes"),
+    }
+}
+
+/// The uplink's rate, and how it is known.
+fn rate(settings: &Settings) -> String {
+    let link = &settings.link;
+    let given = link.rate.map(|rate| format!("uplink {rate} (given)"));
+    match link.mode {
+        LinkMode::Off => "uplink off: nothing is scheduled".to_owned(),
+        LinkMode::Paced => given.unwrap_or_default(),
+        LinkMode::Auto => stated_by_the_interface(settings)
+            .unwrap_or_else(|| "uplink auto (the rate is found out while serving)".to_owned()),
+        LinkMode::Slots | LinkMode::Writers => {
+            let rate = given.unwrap_or_else(|| "uplink's rate not needed".to_owned());
+            format!("{rate}, {} {}", link.slots_max, link.mode)
+        }
+        LinkMode::Bands => "uplink ordered by the interface's own bands".to_owned(),
+    }
+}
+
+/// The rate of the interface that is named, or that owns an address to listen at.
+fn stated_by_the_interface(settings: &Settings) -> Option<String> {
+    let named = settings.link.device.clone();
+    let device = named.or_else(|| {
+        let mut addresses = settings.listen.iter().map(|listen| listen.address.ip());
+        addresses.find_map(Device::name_of)
+    })?;
+    let shaper = shaper_of(&device)?;
+    Some(format!(
+        "uplink {} (stated by {device}: {})",
+        shaper.rate, shaper.kind
+    ))
+}
+
+fn order(link: &LinkConfig) -> String {
+    let policy = format!("policy {}", link.policy);
+    match link.urgency {
+        Urgency::None => policy,
+        Urgency::Aging(aging) => format!("{policy}, aging {aging}"),
+        Urgency::Growing(growing) => format!("{policy}, growing {growing}"),
+    }
+}

@@ -246,6 +246,20 @@ impl NativeBed {
         (sources.len() > 1).then(|| sources.join(","))
     }
 
+    /// How TCP finds its rate at both ends, as the kernel has it.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn congestion_control(&self) -> Result<String, LabError> {
+        let server = self.server.parameter(CONGESTION_CONTROL)?;
+        let client = self.client.parameter(CONGESTION_CONTROL)?;
+        Ok(if server == client {
+            server
+        } else {
+            format!("{server} (clients: {client})")
+        })
+    }
+
     /// What the setup asks for and this machine cannot do, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes

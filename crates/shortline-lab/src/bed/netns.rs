@@ -67,18 +67,32 @@ impl Namespace {
         })
     }
 
+    /// One of its kernel parameters as it is.
+    ///
+    /// # Errors
+    /// If the kernel has no such parameter.
+    pub fn parameter(&self, parameter: &str) -> Result<String, LabError> {
+        let path = parameter_path(parameter);
+        let text = command::run("ip", &["netns", "exec", &self.name, "cat", &path])?;
+        Ok(text.trim().to_owned())
+    }
+
     /// Sets one of its kernel parameters.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn set(&self, parameter: &str, value: &str) -> Result<(), LabError> {
-        let path = format!("/proc/sys/{}", parameter.replace('.', "/"));
+        let path = parameter_path(parameter);
         let script = r#"echo "$1" > "$2""#;
         let exec = [
             "netns", "exec", &self.name, "sh", "-c", script, "sh", value, &path,
         ];
         command::run("ip", &exec).map(drop)
     }
+}
+
+fn parameter_path(parameter: &str) -> String {
+    format!("/proc/sys/{}", parameter.replace('.', "/"))
 }
 
 fn parse_send_drops(text: &str) -> Option<u64> {

@@ -325,8 +325,17 @@ impl Check {
 
 /// Who stands for FAIR among the servers that were run.
 pub fn fair_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    FAIR.iter()
-        .find_map(|fair| servers.clone().find(|name| name == fair))
+    first_of(&FAIR, servers)
+}
+
+/// Who stands for SRPT among them.
+pub fn ours_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    first_of(&OURS, servers)
+}
+
+fn first_of<'a>(names: &[&str], servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let ran = |wanted: &&str| servers.clone().find(|name| name == wanted);
+    names.iter().find_map(ran)
 }
 
 fn run<'a>(seed: &'a SeedFigures, named: &[&str], usual: &[&str]) -> Option<&'a RunFigures> {

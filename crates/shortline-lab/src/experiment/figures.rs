@@ -11,7 +11,7 @@ use shortline_load::summary::{KnownLink, Summary};
 use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
 
-use super::claim::fair_of;
+use super::claim::{fair_of, ours_of};
 use super::course_figures::{self, CourseFigures};
 use super::groups::{self, GroupFigures};
 use super::kept::{Kept, KeptRun};
@@ -82,6 +82,8 @@ pub struct BoundFigures {
 pub struct RunFigures {
     /// Its name.
     pub server: String,
+    /// How TCP found its rate.
+    pub congestion_control: String,
     /// The generator's whole summary.
     pub summary: Summary,
     /// Mean response time over the optimum's.
@@ -198,6 +200,19 @@ fn seeds(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<SeedFigures>, 
     Ok(seeds.into_iter().flatten().collect())
 }
 
+impl PointFigures {
+    /// How TCP found its rate in its runs; nothing if none is kept.
+    pub fn congestion_control(&self) -> Option<String> {
+        let mut names: Vec<&str> = Vec::new();
+        for run in self.seeds.iter().flat_map(|seed| &seed.runs) {
+            if !names.contains(&run.congestion_control.as_str()) {
+                names.push(&run.congestion_control);
+            }
+        }
+        (!names.is_empty()).then(|| names.join(" and "))
+    }
+}
+
 impl SeedFigures {
     fn of(kept: &Kept<'_>, point: &Point, seed: u64) -> Result<Self, LabError> {
         let per_request_bytes = kept.lowest_per_request_bytes();
@@ -220,6 +235,12 @@ impl SeedFigures {
             runs: runs.collect::<Result<_, _>>()?,
             bounds,
         })
+    }
+
+    /// The run of the server that stands for SRPT.
+    pub fn ours(&self) -> Option<&RunFigures> {
+        let name = ours_of(self.runs.iter().map(|run| run.server.as_str()))?;
+        self.runs.iter().find(|run| run.server == name)
     }
 
     /// The run of the server that stands for FAIR.
@@ -297,6 +318,7 @@ impl<'a> Beside<'a> {
         let largest_s = summary.largest.response_time.mean;
         Ok(RunFigures {
             server: run.server.clone(),
+            congestion_control: run.carried.congestion_control.clone(),
             over_optimum: over(summary.response_time.mean, |bounds| bounds.optimum.mean_s),
             largest_over_optimum: over(largest_s, |bounds| bounds.optimum.largest_mean_s),
             biggest_mean_s: biggest_mean_s(&run.records),

@@ -32,7 +32,7 @@ pub struct Carried {
     pub version: String,
     /// The kernel of the machine.
     pub kernel: String,
-    /// Congestion control at both ends.
+    /// Congestion control at both ends, as the kernel had it.
     pub congestion_control: String,
     /// What the uplink carried in all.
     pub total: Counters,

@@ -7,6 +7,7 @@ pub(crate) mod course;
 mod course_figures;
 pub(crate) mod figures;
 pub(crate) mod groups;
+mod headline;
 pub(crate) mod kept;
 mod memory;
 mod neighbour;
@@ -28,6 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::catalogue::{Design, Kind};
 pub use self::catalogue::{Experiment, all};
+pub(crate) use self::headline::headline;
 use self::plan::Plan;
 use self::point::Point;
 pub use self::results::report;

@@ -204,8 +204,8 @@ impl Run<'_> {
                 }
                 _ => {}
             }
-            let name = setup.environment.system.congestion_control.name();
-            (Meter::Bed(Box::new(bed)), name.into())
+            let name = bed.congestion_control()?;
+            (Meter::Bed(Box::new(bed)), name)
         };
         let server_setup = self.server_setup(&meter, server)?;
         let mut running = Running::start(self.lab, server, &server_setup)?;

@@ -8,6 +8,7 @@ use super::catalogue::Experiment;
 use super::claim::Compared;
 use super::course_figures::CourseFigures;
 use super::figures::{BoundFigures, Figures, PointFigures, RunFigures, SeedFigures};
+use super::headline::headline;
 use super::plan::Plan;
 use super::point::{Arrivals, Point};
 use crate::stats::Spread;
@@ -18,6 +19,9 @@ pub fn table(experiment: &Experiment, plan: &Plan, figures: &Figures, whole: usi
     let mut text = String::new();
     if let Some(cut_short) = cut_short(plan, whole) {
         text += &format!("{cut_short}\n\n");
+    }
+    if let Some(headline) = headline(figures) {
+        text += &format!("{headline}\n\n");
     }
     for (point, figures) in plan.points.iter().zip(&figures.points) {
         text += &point_tables(plan, point, figures);
@@ -36,7 +40,12 @@ pub fn cut_short(plan: &Plan, whole: usize) -> Option<String> {
 }
 
 fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
-    let mut text = format!("{} {}: {}\n", plan.experiment, point.label, about(point));
+    let mut text = format!(
+        "{} {}: {}\n",
+        plan.experiment,
+        point.label,
+        about(point, figures)
+    );
     for seed in &figures.seeds {
         // Writing to a string cannot fail.
         let beside = seed.bounds.map(|bounds| bounds.per_request_bytes);
@@ -55,8 +64,8 @@ fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
     text + "\n"
 }
 
-/// What is run at a point, in words.
-pub fn about(point: &Point) -> String {
+/// What is run at a point, in words; what was found there, not asked for, as its runs kept it.
+pub fn about(point: &Point, figures: &PointFigures) -> String {
     let setup = &point.setup;
     let protocol = match (setup.speech.tls, setup.speech.http2) {
         (false, false) => "HTTP/1.1",
@@ -90,12 +99,12 @@ pub fn about(point: &Point) -> String {
             abort.after, abort.retries
         )
     });
+    let congestion_control = figures.congestion_control();
+    let congestion_control = congestion_control.map_or(String::new(), |name| format!(", {name}"));
     format!(
-        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}, {}, setup {environment}{}",
-        point.rate,
-        point.seconds,
-        environment.system.congestion_control.name(),
-        setup.course
+        "{} for {} s, {arrivals}, {protocol}, {per_connection}{patience}{congestion_control}, setup \
+         {environment}{}",
+        point.rate, point.seconds, setup.course
     )
 }
 

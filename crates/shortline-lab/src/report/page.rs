@@ -11,7 +11,7 @@ use crate::drawing;
 use crate::experiment::claim::{Check, Figure};
 use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
 use crate::experiment::point::Point;
-use crate::experiment::{about, cut_short};
+use crate::experiment::{about, cut_short, headline};
 use crate::stats::Spread;
 use crate::table::{bytes, three_digits, time};
 
@@ -41,6 +41,9 @@ pub fn render(
     }
     let cut_short = cut_short(results.plan, results.whole);
     let main = html! {
+        @if let Some(headline) = headline(results.figures) {
+            p.headline { (headline) }
+        }
         (claims(results))
         @if results.plan.points.len() > 1 {
             section {
@@ -160,7 +163,7 @@ fn section(results: &Results<'_>, point: &Point, figures: &PointFigures, plots: 
         section id=(point.label) {
             details open[open] {
                 summary { h2 { (point.label) } }
-                p { (about(point)) "." }
+                p { (about(point, figures)) "." }
                 @if figures.seeds.is_empty() {
                     p.warning { "Nothing of this point is kept." }
                 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::bed::Counters;
 use crate::experiment::kept::{Carried, samples_file, seed_folder, whole_file};
-use crate::experiment::plan::{Plan, write_json};
+use crate::experiment::plan::{Plan, read_json, write_json};
 use crate::experiment::point::{Arrivals, Point};
 use crate::instruments::Cost;
 use crate::instruments::sample::{Sample, write_csv as write_samples};
@@ -39,6 +39,12 @@ pub(super) fn keep(folder: &Path, experiment: &str, points: Vec<Point>) {
             keep_run(&folder, server, pace);
         }
     }
+}
+
+/// What a run of `server` kept, and its place.
+fn kept_run(folder: &Path, point: &Point, server: &str) -> (Carried, std::path::PathBuf) {
+    let path = whole_file(&seed_folder(folder, point, 1), server);
+    (read_json(&path).unwrap(), path)
 }
 
 fn keep_run(folder: &Path, server: &str, pace: f64) {
@@ -153,6 +159,74 @@ fn one_point_has_every_plot_of_a_run() {
         .collect();
     assert_eq!(columns, [29; 3]);
     assert!(folder.path().join("plot.svg").exists());
+}
+
+#[test]
+fn the_result_is_in_the_first_line_of_text_and_page() {
+    let point = Point::new("w1", Arrivals::table_one("w1"), 30);
+    let folder = kept("w1", vec![point.clone()]);
+    let text = report(folder.path()).unwrap();
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("Shortline answered in ")
+            && first.contains(" on the mean, ")
+            && first.contains(" times the best possible; nginx in "),
+        "{first}"
+    );
+    let page = page_of(folder.path());
+    let (_, main) = page.split_once("<main>").unwrap();
+    let headline = format!("<p class=\"headline\">{first}</p>");
+    assert!(main.starts_with(&headline), "{}", &main[..200]);
+
+    // One that is void says so there, too.
+    let records = seed_folder(folder.path(), &point, 1).join("srpt.csv");
+    let late = std::fs::read_to_string(&records).unwrap();
+    std::fs::write(&records, with_lag(&late)).unwrap();
+    let text = report(folder.path()).unwrap();
+    let first = text.lines().next().unwrap();
+    assert!(first.contains("VOID"), "{first}");
+}
+
+/// The records, every request of which started a second late.
+fn with_lag(records: &str) -> String {
+    let mut lines = records.lines();
+    let head = lines.next().unwrap();
+    let lag = head.split(',').position(|name| name == "lag").unwrap();
+    let late = lines.map(|line| {
+        let mut cells: Vec<&str> = line.split(',').collect();
+        cells[lag] = "1.000000";
+        cells.join(",") + "\n"
+    });
+    format!("{head}\n{}", late.collect::<String>())
+}
+
+#[test]
+fn the_page_says_the_congestion_control_that_was_used() {
+    let point = Point::new("demo", Arrivals::table_one("w1"), 30).with(|setup| {
+        setup.loopback = true;
+    });
+    let folder = kept("demo", vec![point.clone()]);
+    for server in ["srpt", "nginx"] {
+        let (carried, path) = kept_run(folder.path(), &point, server);
+        let carried = Carried {
+            congestion_control: "bbr".into(),
+            ..carried
+        };
+        write_json(&path, &carried).unwrap();
+    }
+    let text = report(folder.path()).unwrap();
+    for said in [text, page_of(folder.path())] {
+        assert!(said.contains(", bbr, setup "), "{said}");
+        assert!(!said.contains("cubic"), "{said}");
+    }
+    let (carried, path) = kept_run(folder.path(), &point, "nginx");
+    let carried = Carried {
+        congestion_control: "cubic".into(),
+        ..carried
+    };
+    write_json(&path, &carried).unwrap();
+    let text = report(folder.path()).unwrap();
+    assert!(text.contains(", bbr and cubic, setup "), "{text}");
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn without_privileges() -> Command {
 fn a_file_that_may_not_be_read_leaves_a_line() {
     let site = Site::new();
     let path = site.root().join("hello.txt");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let mut command = without_privileges();
     command
         .args(["serve", "--listen", "127.0.0.1:0"])

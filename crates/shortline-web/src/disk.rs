@@ -10,8 +10,10 @@ use parking_lot::Mutex;
 use shortline_link::clock::now_ns;
 use shortline_sched::{JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::site::OpenFile;
+use crate::throttle::Throttle;
 
 /// Reads that may wait; one more is refused and its response ends.
 const READS_WAITING_MAX: usize = 100_000;
@@ -19,6 +21,8 @@ const READS_WAITING_MAX: usize = 100_000;
 /// The queue in front of the disk.
 pub struct Disk {
     queue: Mutex<Queue>,
+    /// Lines about files that cannot be read.
+    failures: Mutex<Throttle>,
 }
 
 struct Queue {
@@ -38,6 +42,7 @@ impl Disk {
                 reads: 0,
                 reads_max,
             }),
+            failures: Mutex::default(),
         })
     }
 
@@ -49,6 +54,25 @@ impl Disk {
     /// Reads `length` bytes at `offset` for a response with `remaining_bytes` to go.
     pub async fn read(
         self: Arc<Self>,
+        file: Arc<OpenFile>,
+        offset: u64,
+        length: usize,
+        remaining_bytes: u64,
+    ) -> io::Result<Bytes> {
+        let bytes = self.read_in_turn(file, offset, length, remaining_bytes);
+        bytes.await.inspect_err(|error| self.tell(error))
+    }
+
+    /// Logs that a response was reset, as its file was cut short or its disk failed.
+    fn tell(&self, error: &io::Error) {
+        if let Some(untold) = self.failures.lock().tell(Instant::now()) {
+            let reason = error.to_string();
+            tracing::warn!(reason, untold, "a file cannot be read to its end");
+        }
+    }
+
+    async fn read_in_turn(
+        self: &Arc<Self>,
         file: Arc<OpenFile>,
         offset: u64,
         length: usize,

@@ -18,7 +18,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
+use shortline_web::throttle::Throttle;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 const CONNECTIONS_MAX_DEFAULT: usize = 64;
 /// Time for a request's head, and for all of a connection: scrapes are short.
@@ -110,15 +112,22 @@ async fn run(
     connections_max: usize,
     pages: Arc<impl Pages>,
 ) -> Infallible {
+    let mut failures = Throttle::default();
     let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
     loop {
         let permit = Arc::clone(&permits)
             .acquire_owned()
             .await
             .expect("invariant: the semaphore is never closed");
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            continue;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if let Some(untold) = failures.tell(Instant::now()) {
+                    tracing::warn!(untold, "admin: cannot accept connections now: {error}");
+                }
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
         };
         let pages = Arc::clone(&pages);
         tokio::spawn(async move {

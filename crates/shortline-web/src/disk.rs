@@ -64,7 +64,7 @@ impl Disk {
     }
 
     /// Logs that a response was reset, as its file was cut short or its disk failed.
-    fn tell(&self, error: &io::Error) {
+    pub fn tell(&self, error: &io::Error) {
         if let Some(untold) = self.failures.lock().tell(Instant::now()) {
             let reason = error.to_string();
             tracing::warn!(reason, untold, "a file cannot be read to its end");

@@ -230,7 +230,9 @@ impl Outgoing {
             return Ok(true);
         }
         let length = (*len).min(READ_BYTES.max(bytes_max as usize) as u64) as usize;
-        match file.read_now(*offset, length)? {
+        let read = file.read_now(*offset, length);
+        let disk = &self.account.connection().settings.disk;
+        match read.inspect_err(|error| disk.tell(error))? {
             Some(bytes) => {
                 self.ahead = bytes;
                 Ok(true)

@@ -33,7 +33,7 @@ fn read_while(server: &Server, change: impl FnOnce()) -> crate::client::Response
 #[test]
 fn a_file_cut_short_ends_that_response_only() {
     let site = Site::new();
-    let server = Server::start(&site, &SLOW);
+    let mut server = Server::start(&site, &SLOW);
     let path = site.root().join("large.bin");
     let got = read_while(&server, || {
         OpenOptions::new()
@@ -50,6 +50,7 @@ fn a_file_cut_short_ends_that_response_only() {
         got.body.len()
     );
     assert_eq!(get(server.address(), "/hello.txt").status, 200);
+    server.line_with("a file cannot be read to its end");
 }
 
 #[test]

@@ -410,7 +410,7 @@ fn what_was_there_is_put_back_and_foreign_qdiscs_stay() {
     refused(&remove, 1, "nothing that `shortline uplink install` made");
     let serve = [
         "serve",
-        "/",
+        "/tmp",
         "--link-mode",
         "bands",
         "--listen",

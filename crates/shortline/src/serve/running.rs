@@ -5,6 +5,7 @@
 //! accepted under. Addresses stay: a listening socket cannot be exchanged without losing
 //! connections that wait in it.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -121,8 +122,10 @@ impl Running {
             ports,
         };
         running.start_admin()?;
-        eprintln!("shortline: {}", start_line::told(&running.settings));
         running.ports.iter().for_each(Port::announce);
+        // Who only waited for the addresses may have stopped reading.
+        let told = start_line::told(&running.settings);
+        let _ = writeln!(std::io::stderr(), "shortline: {told}");
         Ok((running, listeners))
     }
 

@@ -26,10 +26,10 @@ fn serve_in(folder: &Path, arguments: &[&str]) -> Server {
     Server::spawn(&mut command)
 }
 
-fn start_line(server: &Server) -> &str {
-    let mut lines = server.said.iter();
-    let line = lines.find_map(|line| line.strip_prefix("shortline: "));
-    line.expect("a line at the start")
+/// What the server says of itself as it starts.
+fn start_line(server: &mut Server) -> String {
+    let line = server.line_with("uplink");
+    line.strip_prefix("shortline: ").unwrap().to_owned()
 }
 
 fn refused(ended: &Ended, expected: &str) {
@@ -44,12 +44,12 @@ fn a_reverse_proxy_without_a_root_serves_no_files() {
     let config = write_config(&site, ROUTE);
     // As systemd starts it, and where there is a site by chance.
     for folder in [Path::new("/"), &site.root()] {
-        let server = serve_in(folder, &["--config", &config]);
+        let mut server = serve_in(folder, &["--config", &config]);
         for path in ["/etc/passwd", "/hello.txt", "/", "/folder/page.html"] {
             assert_eq!(get(server.address(), path).status, 404, "{path}");
         }
         assert_eq!(get(server.address(), "/api/x").status, 502);
-        let told = start_line(&server);
+        let told = start_line(&mut server);
         assert!(told.starts_with("no files, 1 route; uplink auto"), "{told}");
     }
 }
@@ -66,14 +66,14 @@ fn a_file_with_nothing_to_serve_is_refused() {
 #[test]
 fn a_bare_serve_says_that_it_serves_the_current_folder() {
     let site = Site::new();
-    let server = serve_in(&site.root(), &["--listen", "127.0.0.1:0"]);
+    let mut server = serve_in(&site.root(), &["--listen", "127.0.0.1:0"]);
     assert_eq!(get(server.address(), "/hello.txt").body, b"hello\n");
     let folder = site.root().canonicalize().unwrap();
     let expected = format!(
         "files of the current folder, {}, as no ROOT is named;",
         folder.display()
     );
-    let told = start_line(&server);
+    let told = start_line(&mut server);
     assert!(told.starts_with(&expected), "{told}");
 }
 
@@ -93,12 +93,12 @@ fn a_folder_of_the_system_is_served_only_if_that_is_meant() {
         refused(&ended, "is a folder of the system");
         refused(&ended, "--allow-system-root");
     }
-    let server = serve_in(
+    let mut server = serve_in(
         Path::new("/"),
         &[link, "--allow-system-root", "--listen", "127.0.0.1:0"],
     );
     assert_eq!(get(server.address(), "/passwd").status, 200);
-    let told = start_line(&server);
+    let told = start_line(&mut server);
     assert!(told.starts_with("files of /etc;"), "{told}");
 }
 
@@ -128,6 +128,17 @@ fn a_reload_obeys_the_same_rules() {
 }
 
 #[test]
+fn the_addresses_are_told_first_as_scripts_know_them() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let begins = ["shortline: admin on ", "shortline: listening on "];
+    assert_eq!(server.said.len(), begins.len(), "{:?}", server.said);
+    for (line, begin) in server.said.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}");
+    }
+}
+
+#[test]
 fn the_start_line_names_root_rate_order_and_whom_it_is_for() {
     let site = Site::new();
     let folder = site.root().canonicalize().unwrap();
@@ -149,8 +160,8 @@ fn the_start_line_names_root_rate_order_and_whom_it_is_for() {
         ),
         (&["--uplink", "off"], "uplink off: nothing is scheduled"),
     ] {
-        let server = Server::start(&site, flags);
-        let expected = format!("shortline: files of {}; {expected}", folder.display());
-        assert!(server.said.contains(&expected), "{:?}", server.said);
+        let mut server = Server::start(&site, flags);
+        let expected = format!("files of {}; {expected}", folder.display());
+        assert_eq!(start_line(&mut server), expected);
     }
 }

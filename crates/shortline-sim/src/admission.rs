@@ -99,6 +99,8 @@ pub(crate) struct Gated {
     jobs: HashMap<RequestId, Job>,
     /// The request of each slot, for those who leave early.
     requests: HashMap<u32, RequestId>,
+    /// Whether who may enter has to be asked anew.
+    stale: bool,
 }
 
 /// A float above 0 as bits, whose order is that of the float; then the order of arrival.
@@ -144,6 +146,7 @@ impl Gated {
             ending: BTreeMap::new(),
             jobs: HashMap::new(),
             requests: HashMap::new(),
+            stale: false,
         }
     }
 
@@ -165,7 +168,7 @@ impl Gated {
         };
         self.jobs.insert(id, entry);
         self.requests.insert(job.slot, id);
-        self.admit();
+        self.stale = true;
     }
 
     pub(crate) fn cancel(&mut self, slot: u32) {
@@ -178,10 +181,14 @@ impl Gated {
         } else {
             self.gate.withdraw(self.now(), id);
         }
-        self.admit();
+        self.stale = true;
     }
 
     pub(crate) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
+        // Whoever arrives at this instant is to be chosen from, too.
+        if self.stale && until_ns > self.now_ns {
+            self.admit();
+        }
         let Some((&(end_bits, id), _)) = self.ending.first_key_value() else {
             self.now_ns = until_ns.max(self.now_ns);
             return None;
@@ -201,11 +208,12 @@ impl Gated {
         let job = self.jobs.remove(&id)?;
         self.requests.remove(&job.slot);
         self.gate.finish(self.now(), id, Outcome::Completed);
-        self.admit();
+        self.stale = true;
         Some(job.slot)
     }
 
     fn admit(&mut self) {
+        self.stale = false;
         if self.ending.is_empty() {
             self.attained_ns = 0.0;
         }
@@ -289,6 +297,27 @@ mod tests {
         let [none, fifo, sjf] = [0, 1, 2].map(|place: usize| results[place].sojourn_mean);
         assert!(fifo < 0.7 * none, "no gate {none}, fifo {fifo}");
         assert!(sjf < 0.5 * fifo, "fifo {fifo}, sjf {sjf}");
+    }
+
+    #[test]
+    fn of_those_that_arrive_at_one_instant_a_gate_takes_the_shortest() {
+        // What each size takes is known before; then a long one and a short one come at once.
+        let jobs = [
+            (0, 9000.0),
+            (20_000_000, 1000.0),
+            (40_000_000, 9000.0),
+            (40_000_000, 1000.0),
+        ];
+        let mean = |policy| {
+            let alone = Simulation {
+                servers: NonZeroU32::MIN,
+                ..simulation(&[policy], "1ms", None)
+            };
+            results(&alone, &jobs)[0].sojourn_mean
+        };
+        // In milliseconds: 9, 1, then 1 and 10; or 9 and 10 in the order of arrival.
+        assert!((mean(Policy::Sjf) - 21.0 / 4.0 * 1e-3).abs() < 1e-9);
+        assert!((mean(Policy::Fifo) - 29.0 / 4.0 * 1e-3).abs() < 1e-9);
     }
 
     #[test]

@@ -14,8 +14,11 @@
 //! ended it. The twin holds as many jobs as the scheduler may; one more, and its first to end
 //! leaves it early.
 //!
-//! Ties under PS go by arrival. Virtual ends lie on whole 1/1024 ns, as if each job were
-//! larger or smaller by half of that at most, and reach 200 days of PS without an idle
+//! Ties under PS go by arrival. Each division of time among jobs loses less than 2^-64 ns, so that
+//! jobs which end together may be told so much apart. Ranks are therefore ends in whole 1/1024 ns,
+//! while the twin itself goes by the ends as they are: what it rounded would be there at the next
+//! arrival, and add up. Where one rank becomes the next is no half, third or other such
+//! part of a nanosecond ([`BOUNDARY`]), so that no end is just there. Ranks reach 200 days of PS without an idle
 //! moment; beyond, the order is that of arrival.
 
 use super::Needs;
@@ -28,6 +31,10 @@ pub(super) const NEEDS: Needs = Needs::Rate;
 /// Fraction bits of virtual time that ranks leave out.
 const UNRANKED_BITS: u32 = 54;
 
+/// Added to an end before its last bits are left out. Ends are sums of n-th parts of nanoseconds; this is
+/// half a rank and a 2^-14th of one, which no sum of n-th parts comes to with n below 2^24 jobs.
+const BOUNDARY: Instant64 = (1 << (UNRANKED_BITS - 1)) + (1 << (UNRANKED_BITS - 14));
+
 /// The server under processor sharing.
 #[derive(Clone, Debug)]
 pub(crate) struct Twin {
@@ -38,6 +45,8 @@ pub(crate) struct Twin {
     time: VirtualTime,
     /// Places by the rank of their job; ties in the order of submission.
     ending: IndexedHeap<(u64, u64)>,
+    /// Of each place: the virtual time at which its job ends.
+    ends: Vec<Instant64>,
     /// Places below this number have been used.
     places_used: u32,
     places_free: Vec<u32>,
@@ -60,6 +69,7 @@ impl Twin {
             ran_ns: 0,
             time: VirtualTime::default(),
             ending: IndexedHeap::new(),
+            ends: Vec::new(),
             places_used: 0,
             places_free: Vec::new(),
             places_max: jobs_max.max(1),
@@ -77,8 +87,10 @@ impl Twin {
         if self.ending.len() >= self.places_max {
             self.end_first();
         }
-        let rank = rank(self.time.leaves_at(job.service_ns_expected));
+        let ends = self.time.leaves_at(job.service_ns_expected);
+        let rank = rank(ends);
         let place = self.take_place();
+        self.ends[place as usize] = ends;
         self.ending.insert(place, (rank, job.sequence));
         let slot = slot as usize;
         if self.tickets.len() <= slot {
@@ -113,10 +125,10 @@ impl Twin {
             return;
         }
         self.ran_ns = self.now_ns;
-        while let Some(((rank, _), _)) = self.ending.first()
+        while let Some((_, place)) = self.ending.first()
             && self
                 .time
-                .come_to(ends(rank), self.ending.len(), self.now_ns)
+                .come_to(self.ends[place as usize], self.ending.len(), self.now_ns)
         {
             self.end_first();
         }
@@ -132,25 +144,23 @@ impl Twin {
 
     fn take_place(&mut self) -> u32 {
         self.places_free.pop().unwrap_or_else(|| {
+            self.ends.push(0);
             self.places_used += 1;
             self.places_used - 1
         })
     }
 }
 
-/// The virtual time that a rank stands for.
-fn ends(rank: u64) -> Instant64 {
-    Instant64::from(rank) << UNRANKED_BITS
-}
-
 /// The rank of a virtual time: rounded, so that jobs which end together under PS are even.
 fn rank(ends: Instant64) -> u64 {
-    let rounded = ends.saturating_add(1 << (UNRANKED_BITS - 1)) >> UNRANKED_BITS;
+    let rounded = ends.saturating_add(BOUNDARY) >> UNRANKED_BITS;
     u64::try_from(rounded).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const UNIT: u64 = 1 << (64 - UNRANKED_BITS);
@@ -211,6 +221,81 @@ mod tests {
         };
         twin.submit(0, &alone, true);
         assert_eq!(twin.rank(0), 7 * UNIT);
+    }
+
+    /// A fraction in lowest terms.
+    type Fraction = (i128, i128);
+
+    fn reduced(above: i128, below: i128) -> Fraction {
+        let (mut a, mut b) = (above, below);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        (above / a.abs().max(1), below / a.abs().max(1))
+    }
+
+    fn sum(a: Fraction, b: Fraction) -> Fraction {
+        reduced(a.0 * b.1 + b.0 * a.1, a.1 * b.1)
+    }
+
+    fn is_before(a: Fraction, b: Fraction) -> bool {
+        a.0 * b.1 < b.0 * a.1
+    }
+
+    /// The virtual ends of jobs given as (arrival, work) in the order of arrival, in exact fractions.
+    fn exact_ends(jobs: &[(u64, u64)]) -> Vec<Fraction> {
+        let (mut now, mut virtual_now): (Fraction, Fraction) = ((0, 1), (0, 1));
+        let mut ends: Vec<Fraction> = Vec::new();
+        for &(arrival, work) in jobs {
+            let arrival = (i128::from(arrival), 1);
+            loop {
+                let sharing = ends.iter().filter(|end| is_before(virtual_now, **end));
+                let first = sharing
+                    .clone()
+                    .copied()
+                    .reduce(|a, b| if is_before(b, a) { b } else { a });
+                let count = sharing.count() as i128;
+                let Some(first) = first else { break };
+                let each = sum(first, (-virtual_now.0, virtual_now.1));
+                let at = sum(now, (each.0 * count, each.1));
+                if is_before(arrival, at) {
+                    let passed = sum(arrival, (-now.0, now.1));
+                    virtual_now = sum(virtual_now, reduced(passed.0, passed.1 * count));
+                    break;
+                }
+                (now, virtual_now) = (at, first);
+            }
+            now = arrival;
+            ends.push(sum(virtual_now, (i128::from(work), 1)));
+        }
+        ends
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        /// Ranks are in the order of the ends under sharing, and even where these are.
+        #[test]
+        fn ties_of_jobs_that_share_in_thirds_and_other_parts_are_kept(
+            jobs in prop::collection::vec((0..24u64, 1..7u64), 4..17)
+        ) {
+            let mut jobs = jobs;
+            jobs.sort_by_key(|job| job.0);
+            let mut twin = Twin::new(100);
+            for (slot, &(arrival_ns, service_ns)) in (0..).zip(&jobs) {
+                submit(&mut twin, slot, arrival_ns, service_ns);
+            }
+            let ends = exact_ends(&jobs);
+            for one in 0..jobs.len() {
+                for other in 0..jobs.len() {
+                    let ranks = (twin.rank(one as u32), twin.rank(other as u32));
+                    if ends[one] == ends[other] {
+                        prop_assert_eq!(ranks.0, ranks.1, "{:?}", &jobs);
+                    } else if is_before(ends[one], ends[other]) {
+                        prop_assert!(ranks.0 <= ranks.1, "{:?}", &jobs);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

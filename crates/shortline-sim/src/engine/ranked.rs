@@ -100,7 +100,8 @@ impl Ranked {
 
     pub(super) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
         loop {
-            if self.stale {
+            // Whoever arrives at this instant is to be chosen from, too: a choice is for time that passes.
+            if self.stale && until_ns > self.now_ns {
                 self.choose();
             }
             let (end_ns, first) = self.end_next();

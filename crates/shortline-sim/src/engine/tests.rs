@@ -58,6 +58,16 @@ fn known_schedules_end_as_worked_out_by_hand() {
 }
 
 #[test]
+fn of_those_that_arrive_at_one_instant_the_shortest_is_taken() {
+    let idle = [(0, 15), (0, 10), (0, 12)];
+    assert_eq!(on_one(Policy::Sjf, &idle), [37.0, 10.0, 22.0]);
+    // The server becomes idle just then.
+    let just_idle = [(0, 5), (5, 20), (5, 3)];
+    assert_eq!(on_one(Policy::Sjf, &just_idle), [5.0, 28.0, 8.0]);
+    assert_eq!(on_one(Policy::Fifo, &just_idle), [5.0, 25.0, 28.0]);
+}
+
+#[test]
 fn least_attained_service_shares_and_catches_up() {
     // The second has caught up with the first's 4 at 8; then they share: 6 left of the first,
     // 2 of the second, which ends 4 later; the first has 4 left.

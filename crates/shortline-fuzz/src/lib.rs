@@ -5,10 +5,11 @@
 //! and `tests/corpus.rs`, which replays the kept corpus `fuzz/corpus` on every test run.
 //!
 //! Bytes of HTTP/1.1, HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which are fuzzed at
-//! home. What the kernel says (netlink, `/proc`) does not come from outside.
+//! home; what we look at beside them is here. What the kernel says (netlink, `/proc`) does not come from outside.
 
 #![forbid(unsafe_code)]
 
+mod chunks;
 mod config;
 mod mysql;
 mod postgres;
@@ -25,6 +26,7 @@ pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
 pub const TARGETS: &[(&str, Entry)] = &[
+    ("chunks", chunks::body),
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),

@@ -27,15 +27,13 @@ use crate::connection::Connection;
 use crate::outgoing::Outgoing;
 use crate::proxy::{ContinueWanted, Received};
 use crate::respond::{Started, respond, route};
+use crate::unwanted;
 use crate::watch::Order;
 
 /// Bytes h2 may hold of one stream: a grant of a connection that is not scheduled.
 const SEND_BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Streams a client may open and reset before its connection is taken for an attack.
 const RESETS_PENDING_MAX: usize = 32;
-
-/// Bytes of a request's body that are read and passed over before it is answered.
-const REQUEST_BODY_BYTES_MAX: usize = 64 * 1024;
 
 type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -122,8 +120,10 @@ async fn answer(
     let (head, mut body) = request.into_parts();
     if !body.is_end_stream() && route(&connection, &head).is_none() {
         let time_max = connection.settings.limits.header_time_max;
-        let passed = tokio::time::timeout(time_max, pass_over(&mut body)).await;
-        if !matches!(passed, Ok(Ok(()))) {
+        if unwanted::pass_over_stream(&mut body, time_max)
+            .await
+            .is_err()
+        {
             channel.send_reset(Reason::CANCEL);
             return;
         }
@@ -165,23 +165,6 @@ async fn answer(
             channel.send_reset(Reason::REFUSED_STREAM);
         }
     }
-}
-
-/// Reads a request's body and trailers, which nobody wants: a malformed one must be an error, and
-/// can only be told from a sound one at its end (RFC 9113, 8.1.1).
-async fn pass_over(body: &mut RecvStream) -> Result<(), h2::Error> {
-    let mut left_bytes = REQUEST_BODY_BYTES_MAX;
-    while let Some(data) = body.data().await {
-        let bytes = data?.len();
-        if bytes > left_bytes {
-            // Answered without the rest; the client is told to stop when the stream ends.
-            return Ok(());
-        }
-        left_bytes -= bytes;
-        body.flow_control().release_capacity(bytes)?;
-    }
-    body.trailers().await?;
-    Ok(())
 }
 
 async fn send(

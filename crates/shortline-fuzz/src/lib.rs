@@ -19,6 +19,7 @@ mod requests;
 mod simulations;
 mod statements;
 mod traces;
+mod trailers;
 mod words;
 
 /// An entry: a parser and its promises.
@@ -42,6 +43,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
+    ("trailers", trailers::frames),
     ("units", words::units),
     ("workload", words::workload),
 ];

@@ -26,6 +26,7 @@ mod respond;
 pub mod server;
 pub mod site;
 mod socket;
+pub mod trailers;
 mod unwanted;
 mod watch;
 

@@ -14,7 +14,9 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::application::{application, gate, ok};
-use crate::bad_requests::{self, refuse_chunks, refuse_hosts, refuse_targets};
+use crate::bad_requests::{
+    self, refuse_chunks, refuse_hosts, refuse_pseudo_trailers, refuse_targets,
+};
 use crate::client::{Response, connect, exchange, get, parse, read_one, read_to_end};
 use crate::process::{Server, wait_for};
 use crate::relayed::status;
@@ -221,6 +223,7 @@ fn what_is_no_request_gets_400_at_the_gate() {
     refuse_hosts(server.address(), "/x");
     refuse_targets(server.address(), "/x");
     refuse_chunks(server.address(), "/x", 200);
+    refuse_pseudo_trailers(server.address(), "/x");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use crate::client::{exchange, parse};
+use crate::client::{connect, exchange, parse};
 
 /// What stands in `Host` and is no host, and what is one.
 pub const HOSTS: [&str; 14] = [
@@ -80,7 +80,7 @@ pub fn application() -> SocketAddr {
     address
 }
 
-/// Reads a request to its end; its chunks, if it has some, end without trailers.
+/// Reads a request to its end, trailers included.
 fn read_request(stream: &mut TcpStream) -> Option<()> {
     let mut bytes = Vec::new();
     let mut until = |end: &[u8]| {
@@ -92,7 +92,8 @@ fn read_request(stream: &mut TcpStream) -> Option<()> {
         Some(String::from_utf8_lossy(&bytes).to_ascii_lowercase())
     };
     if until(b"\r\n\r\n")?.contains("\r\ntransfer-encoding: chunked\r\n") {
-        until(b"\r\n0\r\n\r\n")?;
+        until(b"\r\n0\r\n")?;
+        until(b"\r\n\r\n")?;
     }
     Some(())
 }
@@ -170,5 +171,67 @@ pub fn refuse_chunks(address: SocketAddr, path: &str, fine: u16) {
             fine,
             "{size:?}"
         );
+    }
+}
+
+/// Frames of HTTP/2 and their flags (RFC 9113 6).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// Pseudo-header fields in trailers of HTTP/2 are refused, be they spelt out, in the static table or in
+/// the one of the connection; the connection goes on, and other trailers pass.
+pub fn refuse_pseudo_trailers(address: SocketAddr, path: &str) {
+    let mut stream = connect(address);
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, b"")).unwrap();
+    let path = [&[4, path.len() as u8], path.as_bytes()].concat();
+    // POST, http, the path, and `:authority: a`, which the first of them adds to the table as 62.
+    let request = [&b"\x83\x86\x41\x01a"[..], &path].concat();
+    for (number, trailers) in [
+        (1, &b"\x84"[..]),
+        (3, b"\xbe"),
+        (5, b"\x00\x05:path\x01/"),
+        (7, b"\x00\x05x-sum\x017"),
+    ] {
+        let head = frame(HEADERS, END_HEADERS, number, &request);
+        let trailers = frame(HEADERS, END_HEADERS | END_STREAM, number, trailers);
+        let all = [head, frame(DATA, 0, number, b"hi"), trailers].concat();
+        stream.write_all(&all).unwrap();
+        let (kind, payload) = answer_on(&mut stream, number);
+        if number < 7 {
+            assert_eq!(
+                (kind, &payload[..]),
+                (RST_STREAM, &[0, 0, 0, 1][..]),
+                "{number}"
+            );
+        } else {
+            assert_eq!(kind, HEADERS, "{number}");
+        }
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+    [head, payload.to_vec()].concat()
+}
+
+/// The first answer on a stream: its head, or its reset.
+fn answer_on(stream: &mut TcpStream, number: u32) -> (u8, Vec<u8>) {
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).unwrap();
+        let [high, middle, low, kind, _, of @ ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        stream.read_exact(&mut payload).unwrap();
+        if u32::from_be_bytes(of) == number && matches!(kind, HEADERS | RST_STREAM) {
+            return (kind, payload);
+        }
     }
 }

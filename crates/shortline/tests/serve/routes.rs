@@ -9,7 +9,9 @@ use rustls::StreamOwned;
 use rustls::pki_types::ServerName;
 
 use crate::admin::status;
-use crate::bad_requests::{self, refuse_chunks, refuse_hosts, refuse_targets};
+use crate::bad_requests::{
+    self, refuse_chunks, refuse_hosts, refuse_pseudo_trailers, refuse_targets,
+};
 use crate::client::{connect, get, parse, read_to_end};
 use crate::process::{Server, Site, pattern};
 use crate::tls;
@@ -166,4 +168,5 @@ fn what_is_no_request_gets_400_on_a_route() {
     refuse_hosts(server.address(), "/app/small");
     refuse_targets(server.address(), "/app/small");
     refuse_chunks(server.address(), "/app/small", 200);
+    refuse_pseudo_trailers(server.address(), "/app/small");
 }

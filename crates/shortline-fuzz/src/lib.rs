@@ -5,10 +5,11 @@
 //! and `tests/corpus.rs`, which replays the kept corpus `fuzz/corpus` on every test run.
 //!
 //! Bytes of HTTP/1.1, HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which are fuzzed at
-//! home. What the kernel says (netlink, `/proc`) does not come from outside.
+//! home; what we look at beside them is here. What the kernel says (netlink, `/proc`) does not come from outside.
 
 #![forbid(unsafe_code)]
 
+mod chunks;
 mod config;
 mod mysql;
 mod postgres;
@@ -18,6 +19,7 @@ mod requests;
 mod simulations;
 mod statements;
 mod traces;
+mod trailers;
 mod words;
 
 /// An entry: a parser and its promises.
@@ -25,6 +27,7 @@ pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
 pub const TARGETS: &[(&str, Entry)] = &[
+    ("chunks", chunks::body),
     ("conditional", requests::conditional),
     ("config", config::file),
     ("distribution", simulations::distribution),
@@ -40,6 +43,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
+    ("trailers", trailers::frames),
     ("units", words::units),
     ("workload", words::workload),
 ];

@@ -7,6 +7,7 @@ use http::{Request, Uri};
 use shortline_web::proxy::head::{
     Forwarding, host_name, refuse_ambiguous, to_backend, upgrade_asked,
 };
+use shortline_web::request;
 
 const FIELDS_MAX: usize = 100;
 const PEER: &str = "192.0.2.7";
@@ -16,7 +17,8 @@ pub fn head(bytes: &[u8]) {
     let Some(head) = parse(bytes) else { return };
     let _host = host_name(&head);
     // No route is for `*`, which names no file (RFC 9112 3.2.4).
-    if head.uri.path() == "*" || refuse_ambiguous(&head).is_err() {
+    let sound = request::check(&head).is_ok() && refuse_ambiguous(&head).is_ok();
+    if head.uri.path() == "*" || !sound {
         return;
     }
     let upgrade = upgrade_asked(&head);
@@ -48,6 +50,8 @@ fn parse(bytes: &[u8]) -> Option<Parts> {
 }
 
 fn hold(sent: &Parts, body_bytes: Option<u64>, trust: bool) {
+    let host = sent.headers[header::HOST].as_bytes();
+    assert!(request::is_host(host) && !host.contains(&b'@') && !host.contains(&b','));
     let all = |name: &HeaderName| sent.headers.get_all(name).iter().collect::<Vec<_>>();
     assert_eq!(all(&header::HOST).len(), 1);
     assert!(sent.uri.authority().is_none() && sent.uri.path().starts_with('/'));

@@ -9,6 +9,9 @@
 //! - **Connections**: HTTP/1.1 takes an idle connection that has served fewer than K
 //!   requests before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 lays
 //!   its streams over a fixed number of connections (`http2.rs`).
+//! - **Late starts**: where the generator is behind, what the server has answered is taken before
+//!   the next request starts, so that no connection is opened because the generator is late
+//!   (`open.rs`). Response times count from the intended start all the same.
 //! - **Impatience** (paper 000, 5.1 H): with `abort_after` a try is given up after that
 //!   time, its connection or stream closed, and repeated up to `retries` times.
 //! - **The end**: after the last start, what is outstanding has `drain` to finish; the

@@ -198,7 +198,7 @@ fn void(requests: usize, late_starts: usize, interrupted: bool) -> Option<String
     late.then(|| {
         format!(
             "{late_starts} of {requests} requests started more than {:.0} ms late: the \
-             generator was the bottleneck",
+             generator was the bottleneck; want a lower rate, or more processes (--part)",
             LATE_S * 1e3
         )
     })

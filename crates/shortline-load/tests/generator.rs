@@ -202,6 +202,36 @@ async fn a_request_over_the_limit_starts_late_and_is_not_dropped() {
     assert!(records[1].lag_s >= 0.09, "{records:?}");
 }
 
+/// One worker for both sides: what is late is so because there is work to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_late_generator_opens_no_connection_because_it_is_late() {
+    let (records, counts) = run_with(Kind::Http1, requests(&["/10"; 4000], 0), |options| {
+        options.requests_per_connection = NonZeroU32::new(1000);
+    })
+    .await;
+    assert!(all_ok(&records), "{:?}", failures(&records));
+    assert!(counts.connections() <= 400, "{}", counts.connections());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_late_start_waits_for_no_answer() {
+    let (address, counts) = serve(Kind::Http1).await;
+    let wanted = requests(&["/silent"; 300], 0);
+    let running = tokio::spawn(run(LoadOptions {
+        requests_per_connection: NonZeroU32::new(1000),
+        ..options("http", address.port(), wanted)
+    }));
+    let all_sent = async {
+        while counts.requests() < 300 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, all_sent).await.unwrap();
+    assert_eq!(counts.connections(), 300);
+    running.abort();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_lays_streams_over_its_connections() {
     let (records, counts) = run_with(HTTP2, requests(&["/2000"; 12], 10), |options| {

@@ -1,5 +1,5 @@
-//! One connection from its acceptance to its end: TLS, which protocol, and the parked times in
-//! between.
+//! One connection from its acceptance to its end: TLS (or what came in its place), which protocol, and
+//! the parked times in between.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::http1::{self, After};
 use crate::http2;
+use crate::plaintext;
 use crate::server::{Active, Shared};
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
@@ -45,6 +46,11 @@ pub struct Connection {
     pub worker: usize,
 }
 
+/// Plain HTTP came where TLS is spoken.
+#[derive(Debug, thiserror::Error)]
+#[error("plain HTTP where TLS is spoken: want https://")]
+struct PlainHttp;
+
 /// Serves a connection until it ends.
 pub async fn serve(
     connection: Arc<Connection>,
@@ -69,10 +75,20 @@ type Protocol = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn begin_tls(
     connection: Arc<Connection>,
-    socket: ClientSocket,
+    mut socket: ClientSocket,
     tls: Arc<rustls::ServerConfig>,
 ) -> Option<Protocol> {
     connection.watch.handshake_begins();
+    let reading = first_bytes(&connection.watch, &mut socket, plaintext::is_request);
+    let (first, plain) = reading.await?;
+    if plain {
+        connection.server.count_connection_error(&PlainHttp);
+        let refusing = Box::pin(plaintext::refuse(socket, first));
+        // A client that has gone needs no answer.
+        let _ = connection.watch.obeying(refusing).await;
+        return None;
+    }
+    let socket = Rewound::new(first, socket);
     let handshake = Box::pin(TlsAcceptor::from(tls).accept(socket));
     let stream = match connection.watch.obeying(handshake).await {
         Some(Ok(stream)) => stream,
@@ -92,8 +108,8 @@ async fn begin_tls(
 }
 
 async fn begin_plain(connection: Arc<Connection>, mut socket: ClientSocket) -> Option<Protocol> {
-    let first = first_bytes(&connection.watch, &mut socket).await?;
-    Some(if first.starts_with(PREFACE) {
+    let (first, http2) = first_bytes(&connection.watch, &mut socket, is_preface).await?;
+    Some(if http2 {
         let h2 = http2::begin(&connection, Rewound::new(first, socket)).await?;
         Box::pin(http2::serve(connection, h2))
     } else {
@@ -123,16 +139,26 @@ where
     }
 }
 
-/// Reads until it is clear whether the client speaks HTTP/2.
-async fn first_bytes(watch: &Watch, socket: &mut ClientSocket) -> Option<Bytes> {
+/// Reads until `tell` knows what it is, and says what it is.
+async fn first_bytes(
+    watch: &Watch,
+    socket: &mut ClientSocket,
+    tell: impl Fn(&[u8]) -> Option<bool>,
+) -> Option<(Bytes, bool)> {
     let mut bytes = Bytes::new();
     loop {
         bytes = watch.obeying(read_some(socket, bytes)).await?.ok()?;
-        let seen = bytes.len().min(PREFACE.len());
-        if seen == PREFACE.len() || bytes[..seen] != PREFACE[..seen] {
-            return Some(bytes);
+        if let Some(told) = tell(&bytes) {
+            return Some((bytes, told));
         }
     }
+}
+
+/// Whether the client speaks HTTP/2; `None`: more bytes will tell.
+fn is_preface(first: &[u8]) -> Option<bool> {
+    let seen = first.len().min(PREFACE.len());
+    let so_far = first[..seen] == PREFACE[..seen];
+    (!so_far || seen == PREFACE.len()).then_some(so_far)
 }
 
 /// `before` and what the next read brings; an error at the end of the stream.

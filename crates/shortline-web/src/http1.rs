@@ -2,7 +2,12 @@
 //! body frame a grant. A connection that stays idle gives hyper's state back (10,000 of them
 //! would hold 100 MB) and keeps only its socket.
 //!
+//! What hyper reads of a connection passes through `reading`, which holds chunked bodies to their
+//! grammar.
+//!
 //! A client that closes its sending side is taken to have gone: its response is aborted.
+
+mod reading;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -24,8 +29,8 @@ use crate::connection::Connection;
 use crate::outgoing::Outgoing;
 use crate::proxy::{self, Received};
 use crate::respond::{Responding, Tunnel, respond};
-use crate::socket::Rewound;
 use crate::watch::Order;
+use reading::{Messages, Reading};
 
 /// What is left of a connection after its parser is gone.
 pub enum After<S> {
@@ -35,28 +40,44 @@ pub enum After<S> {
     Open(S, Bytes),
 }
 
+/// What is known of a connection's requests, by those who answer them and those who read them.
+#[derive(Default)]
+struct Known {
+    messages: Messages,
+    /// What takes the connection over after the answer.
+    tunnel: Mutex<Option<Box<Tunnel>>>,
+}
+
+impl AsRef<Messages> for Arc<Known> {
+    fn as_ref(&self) -> &Messages {
+        &self.messages
+    }
+}
+
 /// Answers requests until the connection closes or has been idle for a while.
 pub async fn serve<S>(connection: &Arc<Connection>, stream: S, before: Bytes) -> After<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &connection.settings.limits;
-    let after: Arc<Mutex<Option<Box<Tunnel>>>> = Arc::default();
+    let known: Arc<Known> = Arc::default();
     let service = service_fn({
-        let (connection, after) = (Arc::clone(connection), Arc::clone(&after));
+        let (connection, known) = (Arc::clone(connection), Arc::clone(&known));
         move |request: Request<Incoming>| {
             let (head, body) = request.into_parts();
+            known.messages.body(body.size_hint().exact());
             Answer {
                 responding: respond(&connection, head, Received::Http1(body)),
-                after: Arc::clone(&after),
+                known: Arc::clone(&known),
             }
         }
     });
+    let reading = Reading::new(before, stream, Arc::clone(&known));
     let mut driver = Box::new(
         http1::Builder::new()
             .max_buf_size(limits.header_bytes_max.max(8192))
             .max_headers(limits.header_fields_max)
-            .serve_connection(TokioIo::new(Rewound::new(before, stream)), service),
+            .serve_connection(TokioIo::new(reading), service),
     );
     let watch = &connection.watch;
     let mut parking = false;
@@ -84,15 +105,15 @@ where
         }
         Some(Ok(())) => {
             let parts = driver.into_parts();
-            let stream = parts.io.into_inner().into_stream();
-            let tunnel = after.lock().take();
+            let (too_early, stream) = parts.io.into_inner().into_parts();
+            // Nothing of it may keep the whole buffer.
+            let left = || Bytes::from([parts.read_buf, too_early].concat());
+            let tunnel = known.tunnel.lock().take();
             if let Some(tunnel) = tunnel {
-                proxy::tunnel(connection, stream, parts.read_buf, *tunnel).await;
+                proxy::tunnel(connection, stream, left(), *tunnel).await;
                 After::Closed
             } else if parking {
-                // Nothing of it may keep the whole buffer.
-                let left = Bytes::copy_from_slice(&parts.read_buf);
-                After::Open(stream, left)
+                After::Open(stream, left())
             } else {
                 close(stream).await;
                 After::Closed
@@ -110,7 +131,7 @@ async fn close<S: AsyncWrite + Unpin>(mut stream: S) {
 /// The response to one request, as hyper takes it.
 struct Answer {
     responding: Responding,
-    after: Arc<Mutex<Option<Box<Tunnel>>>>,
+    known: Arc<Known>,
 }
 
 impl Future for Answer {
@@ -119,7 +140,7 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let started = ready!(Pin::new(&mut self.responding).poll(context))?;
         if started.tunnel.is_some() {
-            *self.after.lock() = started.tunnel;
+            *self.known.tunnel.lock() = started.tunnel;
         }
         let mut response = Response::new(ScheduledBody(started.outgoing));
         *response.status_mut() = started.status;

@@ -25,8 +25,10 @@ use tokio::sync::Notify;
 
 use crate::connection::Connection;
 use crate::outgoing::Outgoing;
-use crate::proxy::{ContinueWanted, Received};
+use crate::proxy::{ContinueWanted, Http2Body, Received};
 use crate::respond::{Started, respond, route};
+use crate::trailers::{Condemned, Watched};
+use crate::unwanted;
 use crate::watch::Order;
 
 /// Bytes h2 may hold of one stream: a grant of a connection that is not scheduled.
@@ -34,13 +36,13 @@ const SEND_BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Streams a client may open and reset before its connection is taken for an attack.
 const RESETS_PENDING_MAX: usize = 32;
 
-/// Bytes of a request's body that are read and passed over before it is answered.
-const REQUEST_BODY_BYTES_MAX: usize = 64 * 1024;
-
 type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A connection that speaks HTTP/2.
-pub type Http2<S> = Box<server::Connection<S, Bytes>>;
+pub struct Http2<S> {
+    h2: Box<server::Connection<Watched<S>, Bytes>>,
+    condemned: Arc<Condemned>,
+}
 
 /// Exchanges settings with the client; `None` if the connection ended over it.
 pub fn begin<S>(connection: &Connection, stream: S) -> impl Future<Output = Option<Http2<S>>>
@@ -56,10 +58,15 @@ where
         .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX);
     // Boxed, so that the futures around it stay small (see `connection::serve`).
-    let handshake = Box::pin(builder.handshake(stream));
+    let condemned: Arc<Condemned> = Arc::default();
+    let watched = Watched::new(stream, Arc::clone(&condemned));
+    let handshake = Box::pin(builder.handshake(watched));
     async move {
         match connection.watch.obeying(handshake).await? {
-            Ok(h2) => Some(Box::new(h2)),
+            Ok(h2) => Some(Http2 {
+                h2: Box::new(h2),
+                condemned,
+            }),
             Err(error) => {
                 connection.server.count_connection_error(&error);
                 None
@@ -69,10 +76,11 @@ where
 }
 
 /// Answers requests until the connection closes.
-pub async fn serve<S>(connection: Arc<Connection>, mut h2: Http2<S>)
+pub async fn serve<S>(connection: Arc<Connection>, http2: Http2<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Http2 { mut h2, condemned } = http2;
     let moved = Arc::new(Notify::new());
     let mut streams: FuturesUnordered<StreamTask> = FuturesUnordered::new();
     let mut moves_seen = 0;
@@ -90,8 +98,13 @@ where
             while let Poll::Ready(Some(())) = Pin::new(&mut streams).poll_next(context) {}
             match h2.poll_accept(context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    let (connection, moved) = (Arc::clone(&connection), Arc::clone(&moved));
-                    streams.push(Box::pin(answer(connection, moved, request, respond)));
+                    let exchange = Exchange {
+                        connection: Arc::clone(&connection),
+                        moved: Arc::clone(&moved),
+                        condemned: Arc::clone(&condemned),
+                        stream: request.body().stream_id().as_u32(),
+                    };
+                    streams.push(Box::pin(exchange.answer(request, respond)));
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
@@ -113,75 +126,83 @@ where
     }
 }
 
-async fn answer(
+/// A request and its response.
+struct Exchange {
     connection: Arc<Connection>,
     moved: Arc<Notify>,
-    request: Request<RecvStream>,
-    mut channel: SendResponse<Bytes>,
-) {
-    let (head, mut body) = request.into_parts();
-    if !body.is_end_stream() && route(&connection, &head).is_none() {
-        let time_max = connection.settings.limits.header_time_max;
-        let passed = tokio::time::timeout(time_max, pass_over(&mut body)).await;
-        if !matches!(passed, Ok(Ok(()))) {
-            channel.send_reset(Reason::CANCEL);
-            return;
+    condemned: Arc<Condemned>,
+    stream: u32,
+}
+
+impl Exchange {
+    async fn answer(self, request: Request<RecvStream>, mut channel: SendResponse<Bytes>) {
+        if let Err(reason) = self.respond(request, &mut channel).await {
+            let malformed = self.condemned.has(self.stream);
+            channel.send_reset(if malformed {
+                Reason::PROTOCOL_ERROR
+            } else {
+                reason
+            });
         }
     }
-    let started = {
+
+    /// An error resets the stream, which may have been reset by the client.
+    async fn respond(
+        &self,
+        request: Request<RecvStream>,
+        channel: &mut SendResponse<Bytes>,
+    ) -> Result<(), Reason> {
+        let connection = &self.connection;
+        let (head, mut body) = request.into_parts();
+        if !body.is_end_stream() && route(connection, &head).is_none() {
+            let time_max = connection.settings.limits.header_time_max;
+            let passed = unwanted::pass_over_stream(&mut body, time_max).await;
+            passed.map_err(|_| Reason::CANCEL)?;
+        }
         let continue_wanted = ContinueWanted::default();
-        let received = Received::Http2(body, continue_wanted.clone());
-        let mut work = pin!(respond(&connection, head, received));
-        let mut go_on = pin!(continue_wanted.wanted().fuse());
-        poll_fn(|context| {
-            if go_on.as_mut().poll(context).is_ready() {
-                let mut interim = Response::new(());
-                *interim.status_mut() = StatusCode::CONTINUE;
-                // It fails only for a stream that is gone.
-                let _ = channel.send_informational(interim);
-            }
-            match channel.poll_reset(context) {
-                Poll::Ready(_) => Poll::Ready(None),
-                Poll::Pending => work.as_mut().poll(context).map(Some),
-            }
-        })
-        .await
-    };
-    match started {
-        // The client has reset the stream: its job has left the queue with the future.
-        None => {}
-        Some(Ok(started)) => {
-            let mut stream = None;
-            if let Err(error) = send(&connection, &moved, started, &mut channel, &mut stream).await
-            {
-                tracing::debug!("HTTP/2 stream ended early: {error}");
-                if let Some(stream) = &mut stream {
-                    stream.send_reset(Reason::INTERNAL_ERROR);
+        let received = Received::Http2(Http2Body {
+            stream: body,
+            continue_wanted: continue_wanted.clone(),
+            condemned: Arc::clone(&self.condemned),
+        });
+        let started = {
+            let mut work = pin!(respond(connection, head, received));
+            let mut go_on = pin!(continue_wanted.wanted().fuse());
+            poll_fn(|context| {
+                if go_on.as_mut().poll(context).is_ready() {
+                    let mut interim = Response::new(());
+                    *interim.status_mut() = StatusCode::CONTINUE;
+                    // It fails only for a stream that is gone.
+                    let _ = channel.send_informational(interim);
                 }
-            }
+                match channel.poll_reset(context) {
+                    // The client has reset the stream: its job leaves the queue with the future.
+                    Poll::Ready(_) => Poll::Ready(Err(Reason::CANCEL)),
+                    Poll::Pending => work.as_mut().poll(context).map(|started| {
+                        started.map_err(|error| {
+                            tracing::debug!("HTTP/2 stream refused: {error}");
+                            Reason::REFUSED_STREAM
+                        })
+                    }),
+                }
+            })
+            .await?
+        };
+        if self.condemned.has(self.stream) {
+            return Err(Reason::PROTOCOL_ERROR);
         }
-        Some(Err(error)) => {
-            tracing::debug!("HTTP/2 stream refused: {error}");
-            channel.send_reset(Reason::REFUSED_STREAM);
-        }
+        let sent = send(connection, &self.moved, started, channel).await;
+        sent.map_err(|error| {
+            tracing::debug!("HTTP/2 stream ended early: {error}");
+            Reason::INTERNAL_ERROR
+        })
     }
 }
 
-/// Reads a request's body and trailers, which nobody wants: a malformed one must be an error, and
-/// can only be told from a sound one at its end (RFC 9113, 8.1.1).
-async fn pass_over(body: &mut RecvStream) -> Result<(), h2::Error> {
-    let mut left_bytes = REQUEST_BODY_BYTES_MAX;
-    while let Some(data) = body.data().await {
-        let bytes = data?.len();
-        if bytes > left_bytes {
-            // Answered without the rest; the client is told to stop when the stream ends.
-            return Ok(());
-        }
-        left_bytes -= bytes;
-        body.flow_control().release_capacity(bytes)?;
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.condemned.forget(self.stream);
     }
-    body.trailers().await?;
-    Ok(())
 }
 
 async fn send(
@@ -189,7 +210,6 @@ async fn send(
     moved: &Notify,
     started: Started,
     channel: &mut SendResponse<Bytes>,
-    stream: &mut Option<SendStream<Bytes>>,
 ) -> io::Result<()> {
     let Started {
         status,
@@ -205,11 +225,10 @@ async fn send(
         .headers_mut()
         .entry(header::DATE)
         .or_insert_with(date);
-    let stream = stream.insert(
-        channel
-            .send_response(response, outgoing.is_complete())
-            .map_err(io::Error::other)?,
-    );
+    let mut stream = channel
+        .send_response(response, outgoing.is_complete())
+        .map_err(io::Error::other)?;
+    let stream = &mut stream;
     while !outgoing.is_complete() {
         // Without window no data can leave; the end of a stream can.
         let bytes = window(connection, moved, &mut outgoing, stream).await?;

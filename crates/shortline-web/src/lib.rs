@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+pub mod chunked;
 mod connection;
 mod disk;
 mod http1;
@@ -18,12 +19,16 @@ mod http2;
 mod limits;
 mod log;
 mod outgoing;
+mod plaintext;
 pub mod proxy;
+pub mod request;
 mod respond;
 pub mod server;
 pub mod site;
 mod socket;
 pub mod throttle;
+pub mod trailers;
+mod unwanted;
 mod watch;
 
 pub use account::{RESPONSE_SECONDS, ResponseCounts};

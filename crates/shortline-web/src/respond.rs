@@ -1,6 +1,7 @@
 //! From a request to a response that may start: the site decides what it is, the link decides
 //! when. The same for HTTP/1.1 and HTTP/2.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -19,7 +20,9 @@ use crate::connection::Connection;
 use crate::outgoing::{Content, Framing, Outgoing};
 use crate::proxy::routes::Route;
 use crate::proxy::{self, Proxied, Received, Trail};
+use crate::request;
 use crate::site::{Plan, PlanBody, RequestHead};
+use crate::unwanted::{self, Unsound};
 
 /// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
 const HEAD_BYTES_BASE: usize = 17 + 37 + 2;
@@ -94,7 +97,7 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
             headers: &head.headers,
         },
     );
-    let decided = decide_now(connection, &head, account.begun_ns());
+    let decided = decide_now(connection, &head, &body, account.begun_ns());
     let asked = Asked {
         version: head.version,
         method: head.method.clone(),
@@ -188,28 +191,42 @@ fn target(head: &Parts) -> &str {
         .map_or("*", |path_and_query| path_and_query.as_str())
 }
 
-/// The answer where neither a backend nor a disk has to be waited for.
-fn decide_now(connection: &Connection, head: &Parts, now_ns: u64) -> Option<Decided> {
-    if !names_one_host(head) {
-        return Some(bad_request().into());
+/// The answer where neither a backend, a disk nor the client has to be waited for.
+fn decide_now(
+    connection: &Connection,
+    head: &Parts,
+    body: &Received,
+    now_ns: u64,
+) -> Option<Decided> {
+    if let Err(malformed) = request::check(head) {
+        return Some(refusal(StatusCode::BAD_REQUEST, head, &malformed).into());
     }
-    if route(connection, head).is_some() {
+    let has_chunks = matches!(body, Received::Http1(body) if unwanted::has_chunks(head, body));
+    if has_chunks || route(connection, head).is_some() {
         return None;
     }
     let plan = match &connection.settings.site {
         Some(site) => site.respond_now(&request_head(head), now_ns)?,
-        None => Plan::text(StatusCode::NOT_FOUND, &head.method),
+        None => without_files(head),
     };
     Some(plan.into())
 }
 
 /// The answer of a backend, or of a file that has to be looked for on the disk.
-async fn decide(connection: Arc<Connection>, head: Parts, body: Received, now_ns: u64) -> Decided {
+async fn decide(
+    connection: Arc<Connection>,
+    head: Parts,
+    mut body: Received,
+    now_ns: u64,
+) -> Decided {
     let Some(route) = route(&connection, &head) else {
+        if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
+            return refusal.into();
+        }
         // `body` is dropped with the answer ready; see `Responding::body`.
         let plan = match &connection.settings.site {
             Some(site) => site.respond(&request_head(&head), now_ns).await,
-            None => Plan::text(StatusCode::NOT_FOUND, &head.method),
+            None => without_files(&head),
         };
         return plan.into();
     };
@@ -265,16 +282,34 @@ impl From<Plan> for Decided {
     }
 }
 
-/// RFC 9112 3.2: exactly one `Host` field in HTTP/1.1; HTTP/2 has `:authority` instead.
-/// Nothing else is made of it here: every host gets the same files, and redirects are relative.
-fn names_one_host(head: &Parts) -> bool {
-    let mut fields = head.headers.get_all(header::HOST).iter();
-    let first = fields.next();
-    let missing = first.is_none() && head.version == Version::HTTP_11;
-    if missing || fields.next().is_some() {
-        return false;
+/// Passes over the chunks that a request for a file has; `Some`: they are none.
+async fn pass_over(connection: &Connection, head: &Parts, body: &mut Received) -> Option<Plan> {
+    let Received::Http1(body) = body else {
+        return None;
+    };
+    if !unwanted::has_chunks(head, body) {
+        return None;
     }
-    head.uri.authority().is_some() || first.is_none_or(|host| host.to_str().is_ok())
+    let time_max = connection.settings.limits.header_time_max;
+    let (status, why) = match unwanted::pass_over_chunks(body, time_max).await {
+        Ok(()) => return None,
+        Err(Unsound::Malformed) => (StatusCode::BAD_REQUEST, "the body's chunks are malformed"),
+        Err(Unsound::Late) => (StatusCode::REQUEST_TIMEOUT, "the body does not come"),
+    };
+    Some(refusal(status, head, &why))
+}
+
+/// The answer where there are no files and no route is for the request: there is nothing, but that
+/// the server is there (RFC 9110 9.3.7).
+fn without_files(head: &Parts) -> Plan {
+    if head.method == Method::OPTIONS && head.uri.path() == "*" {
+        return Plan {
+            status: StatusCode::NO_CONTENT,
+            headers: HeaderMap::new(),
+            body: PlanBody::Empty,
+        };
+    }
+    Plan::text(StatusCode::NOT_FOUND, &head.method)
 }
 
 /// Whether the client wants the connection closed after this response (RFC 9112 9.6).
@@ -287,15 +322,12 @@ fn asks_to_close(version: Version, headers: &HeaderMap) -> bool {
             .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-fn bad_request() -> Plan {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    Plan {
-        status: StatusCode::BAD_REQUEST,
-        headers,
-        body: PlanBody::Empty,
-    }
+/// The answer to what is no request; nothing that follows it would be one.
+fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
+    let mut plan = Plan::explained(status, &head.method, why);
+    let close = HeaderValue::from_static("close");
+    plan.headers.insert(header::CONNECTION, close);
+    plan
 }
 
 fn framing(

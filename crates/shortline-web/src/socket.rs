@@ -179,11 +179,6 @@ impl<S> Rewound<S> {
     pub fn new(before: Bytes, stream: S) -> Self {
         Self { before, stream }
     }
-
-    /// The stream, without what was read before.
-    pub fn into_stream(self) -> S {
-        self.stream
-    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {

@@ -1,4 +1,9 @@
 //! The open loop: every request at its time.
+//!
+//! A start that is late waits until the runtime has done what there is to do and has asked the poller
+//! once more: an answer that has come frees its connection before another is opened. Else a
+//! generator that is behind would open connections for its own sake, ever more of them, each of which
+//! puts it further behind. It does not wait for the server: what has no answer keeps nobody.
 
 use std::io;
 use std::sync::Arc;
@@ -38,14 +43,14 @@ pub(super) async fn start(
 }
 
 async fn sleep_until(alarm: &Alarm, instant: Instant) -> io::Result<()> {
-    loop {
-        let left = instant.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            // Behind, many starts follow each other: the runtime must get its turn.
-            tokio::task::consume_budget().await;
-            return Ok(());
-        }
-        alarm.set(left)?;
+    let left = || instant.saturating_duration_since(Instant::now());
+    if left().is_zero() {
+        tokio::task::yield_now().await;
+        return Ok(());
+    }
+    while !left().is_zero() {
+        alarm.set(left())?;
         alarm.wait().await?;
     }
+    Ok(())
 }

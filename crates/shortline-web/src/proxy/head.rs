@@ -7,9 +7,10 @@
 //!   or chunked.
 //! - `Host` is the client's. `Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Host`, `-Proto` tell
 //!   the client; what it claims itself in such fields is dropped unless the route trusts it.
-//! - Refused as ambiguous (RFC 9112 11.2): a transfer coding but `chunked` alone, a path with `.`
-//!   or `..` however spelt. Both `Transfer-Encoding` and `Content-Length`: the latter is
-//!   dropped, and the client's connection closed after the response (RFC 9112 6.3), by `hyper`.
+//! - Cookies that HTTP/2 has split are one field again (RFC 9113 8.2.3).
+//! - Refused as ambiguous: a path with `.` or `..` however spelt. Both `Transfer-Encoding` and
+//!   `Content-Length`: the latter is dropped, and the client's connection closed after the response
+//!   (RFC 9112 6.3), by `hyper`. What else is no request is refused before (`request`).
 
 use std::net::IpAddr;
 
@@ -71,12 +72,6 @@ pub struct Ambiguous(&'static str);
 /// # Errors
 /// [`Ambiguous`] says what.
 pub fn refuse_ambiguous(head: &Parts) -> Result<(), Ambiguous> {
-    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
-    if let Some(coding) = codings.next()
-        && (codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
-    {
-        return Err(Ambiguous("a transfer coding but chunked"));
-    }
     if climbs(head.uri.path()) {
         return Err(Ambiguous("a dot segment in the path"));
     }
@@ -127,6 +122,9 @@ pub fn to_backend(
     let takes_trailers = takes_trailers(headers);
     let said_length = headers.contains_key(header::CONTENT_LENGTH);
     strip(headers);
+    if head.version == Version::HTTP_2 {
+        join_cookies(headers);
+    }
     if !forwarding.trust {
         drop_claims(headers);
     }
@@ -188,6 +186,17 @@ pub fn strip(headers: &mut HeaderMap) {
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
+    }
+}
+
+/// RFC 9113 8.2.3: before they leave HTTP/2, the pieces of a cookie are one field.
+fn join_cookies(headers: &mut HeaderMap) {
+    let pieces = headers.get_all(header::COOKIE).iter();
+    let pieces: Vec<&[u8]> = pieces.map(HeaderValue::as_bytes).collect();
+    if pieces.len() > 1
+        && let Ok(cookie) = HeaderValue::from_bytes(&pieces.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, cookie);
     }
 }
 
@@ -314,8 +323,8 @@ mod tests {
         to_backend(head, Some(0), upgrade.as_ref(), &forwarding).headers
     }
 
-    fn refused(uri: &str, fields: &[(&'static str, &str)]) -> bool {
-        refuse_ambiguous(&parts(uri, fields)).is_err()
+    fn refused(uri: &str) -> bool {
+        refuse_ambiguous(&parts(uri, &[])).is_err()
     }
 
     #[test]
@@ -414,8 +423,7 @@ mod tests {
 
     #[test]
     fn what_can_be_read_in_two_ways_is_refused() {
-        assert!(!refused("/a/..b/c.d?../x", &[]));
-        assert!(!refused("/a", &[("transfer-encoding", "Chunked")]));
+        assert!(!refused("/a/..b/c.d?../x"));
         for uri in [
             "/a/../b",
             "/a/%2e%2E/b",
@@ -424,14 +432,26 @@ mod tests {
             "/a/..;x/b",
             "/a/..%5cb",
         ] {
-            assert!(refused(uri, &[]), "{uri}");
+            assert!(refused(uri), "{uri}");
         }
-        assert!(refused("/", &[("transfer-encoding", "gzip, chunked")]));
-        let twice = [
-            ("transfer-encoding", "chunked"),
-            ("transfer-encoding", "chunked"),
-        ];
-        assert!(refused("/", &twice));
+    }
+
+    #[test]
+    fn cookies_that_http_2_split_are_one_field_again() {
+        let cookies = |version| -> Vec<HeaderValue> {
+            let fields = [("cookie", "a=b"), ("cookie", "c=d"), ("cookie", "e=f; g=h")];
+            let mut head = parts("http://a/", &fields);
+            head.version = version;
+            let forwarding = Forwarding {
+                peer: "192.0.2.7".parse().unwrap(),
+                secure: true,
+                trust: false,
+            };
+            let sent = to_backend(head, Some(0), None, &forwarding).headers;
+            sent.get_all("cookie").iter().cloned().collect()
+        };
+        assert_eq!(cookies(Version::HTTP_2), ["a=b; c=d; e=f; g=h"]);
+        assert_eq!(cookies(Version::HTTP_11).len(), 3);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use relay::Relayed;
 pub use tls::TlsError;
 pub use trail::Trail;
 pub use tunnel::tunnel;
-pub use upload::{ContinueWanted, Received};
+pub use upload::{ContinueWanted, Http2Body, Received};
 
 use crate::connection::Connection;
 use admission::{Asked, Held};

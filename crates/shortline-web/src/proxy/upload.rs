@@ -11,7 +11,7 @@ mod progress;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 use super::admission::{Held, Side};
 use super::error::ProxyError;
 use super::upstream::UpstreamOptions;
+use crate::trailers::Condemned;
 use progress::Phase;
 pub use progress::{Upload, Wait};
 
@@ -31,8 +32,18 @@ pub use progress::{Upload, Wait};
 pub enum Received {
     /// HTTP/1.1: reading it tells the client to go on, if it waits for that.
     Http1(Incoming),
-    /// HTTP/2, and whom to tell that the client shall go on.
-    Http2(RecvStream, ContinueWanted),
+    /// HTTP/2.
+    Http2(Http2Body),
+}
+
+/// A request's body in HTTP/2.
+pub struct Http2Body {
+    /// Its data and trailers.
+    pub stream: RecvStream,
+    /// Whom to tell that the client shall go on.
+    pub continue_wanted: ContinueWanted,
+    /// Whom to ask whether its trailers are malformed.
+    pub condemned: Arc<Condemned>,
 }
 
 /// Says when an HTTP/2 client that waits for `100 Continue` shall get it.
@@ -92,7 +103,7 @@ impl RequestBody {
         let bytes_max = options.request_bytes_max;
         let length = match &received {
             Received::Http1(body) => body.size_hint().exact(),
-            Received::Http2(stream, _) if stream.is_end_stream() => Some(0),
+            Received::Http2(body) if body.stream.is_end_stream() => Some(0),
             Received::Http2(..) => head
                 .headers
                 .get(header::CONTENT_LENGTH)
@@ -149,11 +160,11 @@ impl RequestBody {
             Some(Received::Http1(body)) => Pin::new(body)
                 .poll_frame(context)
                 .map_err(|error| UploadError::Client(error.to_string())),
-            Some(Received::Http2(stream, wanted)) => {
+            Some(Received::Http2(body)) => {
                 if !std::mem::replace(&mut self.said_continue, true) {
-                    wanted.0.notify_one();
+                    body.continue_wanted.0.notify_one();
                 }
-                poll_stream(stream, context).map_err(|error| UploadError::Client(error.to_string()))
+                poll_stream(body, context)
             }
         }
     }
@@ -200,19 +211,24 @@ impl RequestBody {
 /// HTTP/2: window is given back as bytes are taken, so that the client sends as fast as the backend
 /// takes them.
 fn poll_stream(
-    stream: &mut RecvStream,
+    body: &mut Http2Body,
     context: &mut Context<'_>,
-) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
-    match stream.poll_data(context) {
-        Poll::Pending => Poll::Pending,
-        Poll::Ready(Some(data)) => Poll::Ready(Some(data.and_then(|data| {
+) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+    let broken = |error: h2::Error| UploadError::Client(error.to_string());
+    let stream = &mut body.stream;
+    if let Some(data) = ready!(stream.poll_data(context)) {
+        let given_back = data.and_then(|data| {
             stream.flow_control().release_capacity(data.len())?;
             Ok(Frame::data(data))
-        }))),
-        Poll::Ready(None) => stream
-            .poll_trailers(context)
-            .map(|trailers| Some(trailers.transpose()?.map(Frame::trailers))),
+        });
+        return Poll::Ready(Some(given_back.map_err(broken)));
     }
+    let trailers = ready!(stream.poll_trailers(context)).map_err(broken)?;
+    if body.condemned.has(stream.stream_id().as_u32()) {
+        let why = "a pseudo-header field in the trailers".to_owned();
+        return Poll::Ready(Some(Err(UploadError::Client(why))));
+    }
+    Poll::Ready(trailers.map(Frame::trailers).map(Ok))
 }
 
 impl Body for RequestBody {
@@ -239,7 +255,7 @@ impl Body for RequestBody {
         match &self.source {
             None => true,
             Some(Received::Http1(body)) => body.is_end_stream(),
-            Some(Received::Http2(stream, _)) => stream.is_end_stream(),
+            Some(Received::Http2(body)) => body.stream.is_end_stream(),
         }
     }
 

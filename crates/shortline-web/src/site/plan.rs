@@ -1,5 +1,6 @@
 //! What goes in and what comes out: request heads, plans, and the short plans of errors.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,6 +8,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, X_CONT
 use http::{HeaderMap, Method, StatusCode};
 
 use super::OpenFile;
+
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// A request as far as files care.
 #[derive(Clone, Copy, Debug)]
@@ -88,9 +91,13 @@ impl Segment {
 impl Plan {
     /// A short plain-text response that says its status: the body of every error.
     pub fn text(status: StatusCode, method: &Method) -> Self {
-        let reason = status.canonical_reason().unwrap_or("Error");
-        let body = Bytes::from(format!("{} {reason}\n", status.as_str()));
-        Self::page(status, method, "text/plain; charset=utf-8", body)
+        Self::page(status, method, PLAIN_TEXT, status_line(status).into())
+    }
+
+    /// The same with a line that says why.
+    pub fn explained(status: StatusCode, method: &Method, why: &dyn Display) -> Self {
+        let body = format!("{}{why}\n", status_line(status));
+        Self::page(status, method, PLAIN_TEXT, body.into())
     }
 
     /// A body made on the spot.
@@ -120,4 +127,10 @@ impl Plan {
         self.headers.insert(name, value);
         self
     }
+}
+
+/// The status and what it is called, in a line.
+fn status_line(status: StatusCode) -> String {
+    let reason = status.canonical_reason().unwrap_or("Error");
+    format!("{} {reason}\n", status.as_str())
 }

@@ -183,3 +183,44 @@ async fn drop_outside(front: Front) {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+async fn a_cookie_that_was_split_is_one_field_before_the_backend() {
+    let backend = Backend::echoing();
+    let front = Front::start(&[backend.address]);
+    let mut client = connect(front.address).await;
+    let mut head = request("GET", "/");
+    for piece in ["a=b", "c=d", "e=f"] {
+        head.headers_mut().append("cookie", piece.parse().unwrap());
+    }
+    let (response, _) = client.send_request(head, true).unwrap();
+    let (_, body, _) = read(response).await.unwrap();
+    let seen = String::from_utf8(body).unwrap().to_ascii_lowercase();
+    assert_eq!(seen.matches("cookie:").count(), 1, "{seen}");
+    assert_eq!(field(&seen, "cookie"), Some("a=b; c=d; e=f"));
+    drop_outside(front).await;
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_none_in_http_2_either() {
+    let backend = Backend::echoing();
+    let front = Front::start(&[backend.address]);
+    let client = connect(front.address).await;
+    let ask = async |uri: &str, method: &str, host: Option<&str>| {
+        let mut head = Request::builder().method(method).uri(uri);
+        if let Some(host) = host {
+            head = head.header("host", host);
+        }
+        let mut client = client.clone().ready().await.unwrap();
+        let (response, _) = client.send_request(head.body(()).unwrap(), true).unwrap();
+        read(response).await.unwrap().0.status().as_u16()
+    };
+    for uri in ["http://user@a/", "http://a:65536/", "http://[::zz]/"] {
+        assert_eq!(ask(uri, "GET", None).await, 400, "{uri}");
+    }
+    assert_eq!(ask("http://a/", "GET", Some("b")).await, 400);
+    assert_eq!(ask("http://a/", "GET", Some("a")).await, 200);
+    assert_eq!(ask("http://[::1]:81/", "GET", None).await, 200);
+    assert_eq!(backend.heads().len(), 2);
+    drop_outside(front).await;
+}

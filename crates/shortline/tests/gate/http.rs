@@ -14,6 +14,9 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::application::{application, gate, ok};
+use crate::bad_requests::{
+    self, refuse_chunks, refuse_hosts, refuse_pseudo_trailers, refuse_targets,
+};
 use crate::client::{Response, connect, exchange, get, parse, read_one, read_to_end};
 use crate::process::{Server, wait_for};
 use crate::relayed::status;
@@ -216,4 +219,26 @@ fn the_end_of_the_gate_closes_what_waits() {
     assert!(waits.join().unwrap().is_empty());
     assert!(server.wait().success());
     drop((first, release));
+}
+
+#[test]
+fn what_is_no_request_gets_400_at_the_gate() {
+    let server = gate(bad_requests::application(), &[]);
+    refuse_hosts(server.address(), "/x");
+    refuse_targets(server.address(), "/x");
+    refuse_chunks(server.address(), "/x", 200);
+    refuse_pseudo_trailers(server.address(), "/x");
+}
+
+#[test]
+fn plain_http_at_a_gate_with_tls_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    write_certificate(folder.path());
+    let path = |name| folder.path().join(name).to_str().unwrap().to_owned();
+    let (cert, key) = (path("a.crt"), path("a.key"));
+    let flags = ["--tls-cert", &cert, "--tls-key", &key];
+    let server = gate(application(|_| ok("yes")), &flags);
+    let got = get(server.address(), "/");
+    assert_eq!(got.status, 400);
+    assert!(got.body.ends_with(b"ask for https://a/ instead.\n"));
 }

@@ -5,6 +5,8 @@
 
 mod admin;
 mod application;
+#[path = "../serve/bad_requests.rs"]
+mod bad_requests;
 mod calibrate;
 #[path = "../serve/client.rs"]
 #[allow(dead_code)]

@@ -11,6 +11,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::bad_requests::refuse_pseudo_trailers;
 use crate::client::get;
 use crate::process::{Server, Site, pattern};
 use crate::tls;
@@ -137,6 +138,13 @@ async fn a_stream_that_is_reset_leaves_the_queue() {
         });
     });
     left.await.unwrap();
+}
+
+#[test]
+fn pseudo_header_fields_in_trailers_reset_the_stream_of_a_file() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    refuse_pseudo_trailers(server.address(), "/hello.txt");
 }
 
 /// Runs h2spec, or says why not.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod admin;
+mod bad_requests;
 mod client;
 mod command_line;
 mod damaged_files;

@@ -1,6 +1,9 @@
 //! What no client should send: answered with a 4xx and a closed connection, and harmless.
 
-use crate::client::{exchange, get, parse};
+use std::io::Write;
+
+use crate::bad_requests::{refuse_chunks, refuse_hosts, refuse_targets};
+use crate::client::{connect, exchange, get, parse, read_one};
 use crate::process::{Server, Site, wait_for};
 
 /// Sends `request` as it is; the connection must close, after at most one 4xx.
@@ -122,4 +125,87 @@ fn nothing_forges_a_line_of_the_log() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn a_host_that_is_none_gets_400_for_a_file() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    refuse_hosts(server.address(), "/hello.txt");
+}
+
+#[test]
+fn a_target_that_is_none_gets_400_for_a_file() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    refuse_targets(server.address(), "/hello.txt");
+}
+
+#[test]
+fn chunks_that_break_their_grammar_get_400_for_a_file() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    refuse_chunks(server.address(), "/hello.txt", 405);
+}
+
+#[test]
+fn a_transfer_coding_that_is_not_known_gets_400_for_a_file() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    for fields in [
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: identity\r\n",
+    ] {
+        let request = format!("GET /hello.txt HTTP/1.1\r\nHost: a\r\n{fields}\r\n0\r\n\r\n");
+        let got = parse(&exchange(server.address(), request));
+        assert_eq!(got.status, 400, "{fields:?}");
+    }
+}
+
+#[test]
+fn a_refusal_says_why() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let got = parse(&exchange(
+        server.address(),
+        "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
+    ));
+    let body = String::from_utf8(got.body.clone()).unwrap();
+    assert_eq!(got.field("content-type"), Some("text/plain; charset=utf-8"));
+    let why = "Host is no host: want a name or an address, and a port up to 65535 or none";
+    assert_eq!(body, format!("400 Bad Request\n{why}\n"));
+}
+
+#[test]
+fn requests_behind_each_other_are_told_apart_however_they_end() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let mut stream = connect(server.address());
+    let chunked = "GET /hello.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   3;a=b\r\n\n\r\n\r\n0\r\nX: y\r\n\r\n";
+    let plain = "\r\n\r\nGET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    let all = [chunked, plain, plain, chunked, plain, chunked].concat();
+    // At once, then byte by byte: how they come in pieces must not matter.
+    stream.write_all(all.as_bytes()).unwrap();
+    for _ in 0..6 {
+        assert_eq!(read_one(&mut stream).body, b"hello\n");
+    }
+    stream.set_nodelay(true).unwrap();
+    for byte in all.as_bytes() {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    for _ in 0..6 {
+        assert_eq!(read_one(&mut stream).body, b"hello\n");
+    }
+}
+
+/// Who sends chunks without an end must not be waited for without an end.
+#[test]
+fn chunks_that_do_not_come_get_408() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--header-time-max", "1s"]);
+    let request = "GET /hello.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nh";
+    assert_eq!(parse(&exchange(server.address(), request)).status, 408);
 }

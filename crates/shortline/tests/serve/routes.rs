@@ -9,6 +9,9 @@ use rustls::StreamOwned;
 use rustls::pki_types::ServerName;
 
 use crate::admin::status;
+use crate::bad_requests::{
+    self, refuse_chunks, refuse_hosts, refuse_pseudo_trailers, refuse_targets,
+};
 use crate::client::{connect, get, parse, read_to_end};
 use crate::process::{Server, Site, pattern};
 use crate::tls;
@@ -155,4 +158,15 @@ fn an_application_behind_tls_is_told_so() {
         .unwrap();
     let told = String::from_utf8(parse(&read_to_end(&mut stream)).body).unwrap();
     assert!(told.contains("\r\nx-forwarded-proto: https\r\n"), "{told}");
+}
+
+#[test]
+fn what_is_no_request_gets_400_on_a_route() {
+    let site = Site::new();
+    let config = write_config(&site, "/app", bad_requests::application());
+    let server = Server::start(&site, &["--config", &config]);
+    refuse_hosts(server.address(), "/app/small");
+    refuse_targets(server.address(), "/app/small");
+    refuse_chunks(server.address(), "/app/small", 200);
+    refuse_pseudo_trailers(server.address(), "/app/small");
 }

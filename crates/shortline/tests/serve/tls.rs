@@ -12,7 +12,7 @@ use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
 };
 
-use crate::client::{connect, parse, read_to_end};
+use crate::client::{connect, exchange, get, parse, read_to_end, request};
 use crate::process::{Server, Site, pattern};
 
 /// Writes a new certificate for `localhost` and its key beside the site.
@@ -136,4 +136,46 @@ fn what_is_no_handshake_ends_the_connection() {
     assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
     let config = client_config(&site, rustls::ALL_VERSIONS, "http/1.1");
     assert_eq!(get_large(server.address(), config).len(), 1_000_000);
+}
+
+#[test]
+fn plain_http_on_the_tls_port_gets_a_400_in_plain_text() {
+    let site = Site::new();
+    let server = start(&site, &[]);
+    let got = get(server.address(), "/hello.txt");
+    assert_eq!(got.status, 400);
+    assert_eq!(got.field("content-type"), Some("text/plain; charset=utf-8"));
+    let told = String::from_utf8(got.body.clone()).unwrap();
+    assert!(
+        told.ends_with("This port speaks TLS: ask for https://a/ instead.\n"),
+        "{told}"
+    );
+    assert!(request(server.address(), "HEAD", "/", "").body.is_empty());
+    // The answer arrives although more comes than the server looks at.
+    let fields = format!("X: {}\r\n", "x".repeat(20_000));
+    assert_eq!(request(server.address(), "POST", "/", &fields).status, 400);
+    // Byte by byte it is the same.
+    let mut stream = connect(server.address());
+    stream.set_nodelay(true).unwrap();
+    for byte in b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" {
+        if stream.write_all(&[*byte]).is_err() {
+            break;
+        }
+    }
+    assert_eq!(parse(&read_to_end(&mut stream)).status, 400);
+}
+
+#[test]
+fn what_is_neither_tls_nor_http_gets_an_alert() {
+    let site = Site::new();
+    let server = start(&site, &[]);
+    for first in [
+        &b"HELO a.example\r\n\r\n"[..],
+        b"SSH-2.0-x\r\n",
+        b"GETX / HTTP/1.1\r\n",
+    ] {
+        let got = exchange(server.address(), first);
+        // A fatal alert in a record of its own (RFC 8446 6), or nothing after a reset.
+        assert!(got.is_empty() || (got[0], got[5]) == (21, 2), "{got:?}");
+    }
 }

@@ -1,0 +1,54 @@
+//! Chunked bodies: however the bytes come in pieces they are told the same, and what is let pass is
+//! what its sizes say, byte for byte.
+
+use shortline_web::chunked::Chunked;
+
+/// A body after a byte that says into how many pieces it is cut.
+pub fn body(bytes: &[u8]) {
+    let Some((cut, body)) = bytes.split_first() else {
+        return;
+    };
+    let whole = Chunked::default().read(body);
+    let mut pieces = Chunked::default();
+    let mut read = 0;
+    for piece in body.chunks(usize::from(*cut).max(1)) {
+        match pieces.read(piece) {
+            Ok(None) => read += piece.len(),
+            Ok(Some(bytes)) => {
+                assert_eq!(whole, Ok(Some(read + bytes)));
+                return hold(&body[..read + bytes]);
+            }
+            Err(error) => return assert_eq!(whole, Err(error)),
+        }
+    }
+    assert_eq!(whole, Ok(None));
+}
+
+/// Decodes a body in the plainest way: it ends where it was said to.
+fn hold(body: &[u8]) {
+    let mut rest = body;
+    loop {
+        let line = line(&mut rest);
+        let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
+        let digits: String = digits.map(|byte| char::from(*byte)).collect();
+        let size = u64::from_str_radix(&digits, 16).expect("a size is a number");
+        let extensions = &line[digits.len()..];
+        assert!(!extensions.ends_with(b";") && !extensions.ends_with(b" "));
+        if size == 0 {
+            break;
+        }
+        let (_data, after) = rest.split_at(size as usize);
+        rest = after.strip_prefix(b"\r\n").expect("data ends with CRLF");
+    }
+    while !line(&mut rest).is_empty() {}
+    assert!(rest.is_empty(), "the body ends where it was said to");
+}
+
+/// The next line, which has no other end than CRLF.
+fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let end = rest.windows(2).position(|window| window == b"\r\n");
+    let (line, after) = rest.split_at(end.expect("a line ends with CRLF"));
+    assert!(!line.contains(&b'\r') && !line.contains(&b'\n'));
+    *rest = &after[2..];
+    line
+}

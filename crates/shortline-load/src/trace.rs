@@ -143,7 +143,7 @@ impl Trace {
 
     /// What did not become a request so far.
     pub fn passed_over(&self) -> &PassedOver {
-        &self.requests.passed
+        self.requests.passed_over()
     }
 }
 
@@ -196,6 +196,11 @@ impl<'a> Requests<'a> {
             ended: false,
             passed: PassedOver::default(),
         })
+    }
+
+    /// What did not become a request so far.
+    pub fn passed_over(&self) -> &PassedOver {
+        &self.passed
     }
 
     /// All of them; a line that cannot be read is an error.

@@ -222,7 +222,9 @@ fn print_summary(
             summary.requests
         )));
     }
-    summary.void.map_or(Ok(()), |why| Err(CommandError::Void(why)))
+    summary
+        .void
+        .map_or(Ok(()), |why| Err(CommandError::Void(why)))
 }
 
 /// Seconds as a plain number or a time with its unit.

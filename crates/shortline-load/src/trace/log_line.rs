@@ -22,9 +22,9 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-use super::{LeftOut, TraceProblem};
 use super::csv::is_request_target;
 use super::lines::shown_bytes;
+use super::{LeftOut, TraceProblem};
 
 /// What a line should be.
 pub(super) const WANT: &str =

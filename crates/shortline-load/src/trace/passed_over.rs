@@ -72,7 +72,10 @@ impl PassedOver {
 
     /// What to tell of it: a line of what could not be read, a line of what was left out.
     pub fn told(&self) -> Vec<String> {
-        self.told_bad().into_iter().chain(self.told_kinds()).collect()
+        self.told_bad()
+            .into_iter()
+            .chain(self.told_kinds())
+            .collect()
     }
 
     pub(super) fn add_bad(&mut self, problem: TraceProblem) {
@@ -102,7 +105,9 @@ impl PassedOver {
     fn told_kinds(&self) -> Option<String> {
         let all: usize = self.left_out.values().sum();
         let kinds = self.left_out.iter();
-        let kinds: Vec<String> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
         let lines = if all == 1 { "line" } else { "lines" };
         (all > 0).then(|| {
             format!(

@@ -26,7 +26,8 @@ impl Sizes {
             Sizes::Trace(path) => path,
         };
         let wire = args.wire();
-        let requests = trace::requests(path, &trace_options(None)).map_err(CommandError::failure)?;
+        let requests =
+            trace::requests(path, &trace_options(None)).map_err(CommandError::failure)?;
         let mut failed = None;
         let sizes = requests.map_while(|request| match request {
             Ok(request) => Some(wire.wire_bytes(request.bytes) as f64),
@@ -38,9 +39,9 @@ impl Sizes {
         let found = Distribution::empirical(sizes);
         match failed {
             Some(error) => Err(CommandError::failure(error)),
-            None => {
-                found.map_err(|error| CommandError::Failure(format!("{}: {error}", name_of(path).display())))
-            }
+            None => found.map_err(|error| {
+                CommandError::Failure(format!("{}: {error}", name_of(path).display()))
+            }),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Traces, CSV, logs or World Cup records: requests in order and within the limits.
+//! Traces, CSV, logs or World Cup records, packed or not: requests in order and within the
+//! limits, and whoever wants every line gets all of them or is told of the first bad one.
 
-use shortline_load::trace::{TraceOptions, parse_trace};
+use shortline_load::trace::{Request, Requests, TraceOptions, TraceProblem, parse_trace};
 
 /// A whole trace, in whichever format.
 pub fn trace(bytes: &[u8]) {
@@ -9,12 +10,35 @@ pub fn trace(bytes: &[u8]) {
         path_bytes_max: 64,
         ..TraceOptions::default()
     };
-    match parse_trace(bytes, &options) {
+    let (read, bad) = read(bytes, &options);
+    match &read {
         Ok(requests) => {
             assert!(requests.len() <= options.requests_max);
             assert!(requests.is_sorted_by_key(|request| request.at_ns));
             assert!(requests.iter().all(|request| request.path.starts_with('/')));
         }
-        Err(problem) => crate::assert_one_line(&problem),
+        Err(problem) => crate::assert_one_line(problem),
     }
+    match (parse_trace(bytes, &options), &read) {
+        (Ok(all), Ok(requests)) => assert!(bad == 0 && all == *requests),
+        (Err(problem), Ok(_)) => {
+            assert!(bad > 0);
+            crate::assert_one_line(&problem);
+        }
+        (all, Err(_)) => assert!(all.is_err()),
+    }
+}
+
+/// What can be read of it, and how many lines cannot.
+fn read(bytes: &[u8], options: &TraceOptions) -> (Result<Vec<Request>, TraceProblem>, usize) {
+    let mut requests = match Requests::new(bytes, options) {
+        Ok(requests) => requests,
+        Err(problem) => return (Err(problem), 0),
+    };
+    let read = requests.by_ref().collect();
+    let passed = requests.passed_over();
+    for line in passed.told() {
+        crate::assert_one_line(&line);
+    }
+    (read, passed.bad())
 }

@@ -34,7 +34,7 @@ pub mod wan;
 
 pub use bed::BedKind;
 pub use error::LabError;
-pub use experiment::{RunOptions, list, report, run};
+pub use experiment::{Report, RunOptions, list, report, run};
 pub use guest::kernel::build as build_kernel;
 pub use lab::Lab;
 pub use server::{OursMode, Server};

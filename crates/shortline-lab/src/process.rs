@@ -110,11 +110,28 @@ impl Process {
     ///
     /// # Errors
     /// If it takes longer or ends with an error.
-    pub fn finish(mut self, what: &str, limit: Duration) -> Result<(), LabError> {
+    pub fn finish(self, what: &str, limit: Duration) -> Result<(), LabError> {
+        self.finish_with(&[0], what, limit)
+    }
+
+    /// Waits for its end, at most `limit`, with one of these exit codes.
+    ///
+    /// # Errors
+    /// If it takes longer or ends otherwise.
+    pub fn finish_with(
+        mut self,
+        exit_codes: &[u8],
+        what: &str,
+        limit: Duration,
+    ) -> Result<(), LabError> {
+        let expected = |status: ExitStatus| {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            code.is_some_and(|code| exit_codes.contains(&code))
+        };
         let status = janitor::wait_at_most(&mut self.child, limit)
             .map_err(|error| self.failed(what, &error))?;
         match status {
-            Some(status) if status.success() => Ok(()),
+            Some(status) if expected(status) => Ok(()),
             Some(status) => Err(LabError::Command {
                 command: what.into(),
                 problem: format!("{status}: {}", self.last_words()),

@@ -34,6 +34,9 @@ pub const LATE_S: f64 = 0.005;
 /// The share of late starts that makes a run void.
 pub const LATE_SHARE_MAX: f64 = 0.01;
 
+/// The exit code of a command whose run is void.
+pub const VOID_EXIT_CODE: u8 = 3;
+
 /// Upper bounds of the size classes, in bytes; the last class has none.
 const CLASS_BOUNDS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
 /// The summary of a run. `Display` prints it as a table.

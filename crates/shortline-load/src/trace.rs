@@ -10,23 +10,32 @@
 //! when the response ends). Logs and World Cup records have whole seconds only: [`Spread`]
 //! says how the arrivals of one second are laid over it.
 //!
+//! Any of them may be packed with gzip, and come from standard input, `-` (`input.rs`).
+//!
+//! A line that cannot be read is passed over and counted (`passed_over.rs`). What is wrong with
+//! the trace as a whole ends it: its order, its length, gzip that is damaged, no good line at all.
+//!
 //! A trace is read from a stream with limits on the number of requests and on the length
 //! of a path, so that a wrong file costs an error and not the memory.
 
 mod csv;
 mod error;
+mod input;
 mod lines;
 mod log;
 mod log_line;
+mod passed_over;
 mod spread;
 mod world_cup;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Chain, Cursor, Read, Write};
-use std::path::Path;
+use std::io::{BufRead, BufWriter, Chain, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
 
 pub(crate) use csv::is_request_target;
 pub use error::{TraceError, TraceProblem};
+pub use input::name_of;
+pub use passed_over::{LeftOut, PassedOver};
 
 /// How much of the file decides which format it is, in bytes.
 const SNIFF_BYTES: u64 = 4096;
@@ -79,32 +88,37 @@ impl Default for TraceOptions {
     }
 }
 
-/// Reads a whole trace, whichever of the formats it is in.
+/// Reads a whole trace of which every line is wanted, whichever of the formats it is in.
 ///
 /// # Errors
 /// [`TraceError`] names the file, the line or record, the value and what would be right:
 /// unreadable, empty, out of order, not a number, negative, cut short, over a limit.
 pub fn read_trace(path: &Path, options: &TraceOptions) -> Result<Vec<Request>, TraceError> {
-    stream_trace(path, options)?.collect()
+    let trace = stream_trace(path, options)?;
+    trace
+        .requests
+        .all()
+        .map_err(|problem| TraceError::new(&trace.name, problem))
 }
 
-/// Reads a trace as [`read_trace`] does, one request at a time: the first error ends it.
+/// Reads a trace one request at a time, of standard input if the path is `-`. What cannot be
+/// read is passed over: [`Trace::passed_over`].
 ///
 /// # Errors
 /// [`TraceError`] if the file cannot be opened or its beginning not be read.
-pub fn stream_trace(
-    path: &Path,
-    options: &TraceOptions,
-) -> Result<impl Iterator<Item = Result<Request, TraceError>> + use<>, TraceError> {
-    let named = path.to_owned();
-    let requests = File::open(path)
+pub fn stream_trace(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
+    let name = input::name_of(path).to_owned();
+    let requests = input::open(path)
         .map_err(TraceProblem::from)
-        .and_then(|file| Requests::new(BufReader::new(file), options))
-        .map_err(|problem| TraceError::new(path, problem))?;
-    Ok(requests.map(move |request| request.map_err(|problem| TraceError::new(&named, problem))))
+        .and_then(|input| Requests::new(input, options));
+    match requests {
+        Ok(requests) => Ok(Trace { name, requests }),
+        Err(problem) => Err(TraceError::new(&name, problem)),
+    }
 }
 
-/// Reads a trace from any stream, as [`read_trace`] does from a file.
+/// Reads a trace of which every line is wanted from any stream, as [`read_trace`] does from a
+/// file.
 ///
 /// # Errors
 /// As [`read_trace`], without the file's name.
@@ -112,15 +126,43 @@ pub fn parse_trace(
     input: impl BufRead,
     options: &TraceOptions,
 ) -> Result<Vec<Request>, TraceProblem> {
-    Requests::new(input, options)?.collect()
+    Requests::new(input, options)?.all()
+}
+
+/// The requests of a trace, one at a time; nothing follows an error.
+pub struct Trace {
+    name: PathBuf,
+    requests: Requests<'static>,
+}
+
+impl Trace {
+    /// What errors call it.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// What did not become a request so far.
+    pub fn passed_over(&self) -> &PassedOver {
+        self.requests.passed_over()
+    }
+}
+
+impl Iterator for Trace {
+    type Item = Result<Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let request = self.requests.next()?;
+        Some(request.map_err(|problem| TraceError::new(&self.name, problem)))
+    }
 }
 
 /// The requests of a stream, one at a time; nothing follows an error.
-struct Requests<R> {
-    reader: Reader<Chain<Cursor<Vec<u8>>, R>>,
+pub struct Requests<'a> {
+    reader: Reader<Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>>,
     requests_max: usize,
     count: usize,
     ended: bool,
+    passed: PassedOver,
 }
 
 /// One of the formats.
@@ -130,8 +172,13 @@ enum Reader<R> {
     WorldCup(Box<world_cup::Reader<R>>),
 }
 
-impl<R: BufRead> Requests<R> {
-    fn new(mut input: R, options: &TraceOptions) -> Result<Self, TraceProblem> {
+impl<'a> Requests<'a> {
+    /// Reads the beginning, which says what the format is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn new(input: impl BufRead + 'a, options: &TraceOptions) -> Result<Self, TraceProblem> {
+        let mut input = input::unpacked(input)?;
         let mut head = Vec::new();
         input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
         let (log, text) = (log::is_log(&head), is_text(&head));
@@ -147,33 +194,67 @@ impl<R: BufRead> Requests<R> {
             requests_max: options.requests_max,
             count: 0,
             ended: false,
+            passed: PassedOver::default(),
         })
+    }
+
+    /// What did not become a request so far.
+    pub fn passed_over(&self) -> &PassedOver {
+        &self.passed
+    }
+
+    /// All of them; a line that cannot be read is an error.
+    fn all(mut self) -> Result<Vec<Request>, TraceProblem> {
+        let requests = self.by_ref().collect::<Result<_, _>>()?;
+        match self.passed.take_first_bad() {
+            Some(problem) => Err(problem),
+            None => Ok(requests),
+        }
     }
 
     /// The next request within the limit; `None` at the end of a trace that holds any.
     fn read(&mut self) -> Result<Option<Request>, TraceProblem> {
-        let request = match &mut self.reader {
-            Reader::Csv(reader) => reader.next()?,
-            Reader::Log(reader) => reader.next()?,
-            Reader::WorldCup(reader) => reader.next()?,
-        };
-        if request.is_none() {
+        let Some(request) = self.read_good()? else {
             return match self.count {
-                0 => Err(TraceProblem::Empty),
+                0 => Err(self.without_any()),
                 _ => Ok(None),
             };
-        }
+        };
         if self.count == self.requests_max {
             return Err(TraceProblem::TooMany {
                 limit: self.requests_max,
             });
         }
         self.count += 1;
-        Ok(request)
+        Ok(Some(request))
+    }
+
+    /// The next request, lines passed over that cannot be read.
+    fn read_good(&mut self) -> Result<Option<Request>, TraceProblem> {
+        loop {
+            let read = match &mut self.reader {
+                Reader::Csv(reader) => reader.next(),
+                Reader::Log(reader) => reader.next(&mut self.passed),
+                Reader::WorldCup(reader) => reader.next(),
+            };
+            match read {
+                Err(problem) if problem.is_of_a_line() => self.passed.add_bad(problem),
+                read => return read,
+            }
+        }
+    }
+
+    /// Why there is no request: no line is good, or good lines are none.
+    fn without_any(&mut self) -> TraceProblem {
+        let first_bad = match self.passed.left_out().is_empty() {
+            true => self.passed.take_first_bad(),
+            false => None,
+        };
+        first_bad.unwrap_or(TraceProblem::Empty)
     }
 }
 
-impl<R: BufRead> Iterator for Requests<R> {
+impl Iterator for Requests<'_> {
     type Item = Result<Request, TraceProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {

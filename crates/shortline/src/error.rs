@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+use shortline_load::summary::VOID_EXIT_CODE;
+
+use crate::output::note;
+
 /// A command's end other than success. Its text is one line: what, where, what would be right.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -11,6 +15,9 @@ pub enum CommandError {
     /// The call was right but could not be carried out: exit code 1.
     #[error("{0}")]
     Failure(String),
+    /// The run was made and told, but what it measured does not count: exit code 3.
+    #[error("void: {0}")]
+    Void(String),
 }
 
 impl CommandError {
@@ -37,10 +44,11 @@ impl CommandError {
     pub fn report(&self) -> ExitCode {
         // A line break inside (from a path, say) must not start a line of its own.
         let line = self.to_string().replace(['\n', '\r'], " ");
-        eprintln!("shortline: {line}");
+        note(&format!("shortline: {line}"));
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Failure(_) => ExitCode::from(1),
+            Self::Void(_) => ExitCode::from(VOID_EXIT_CODE),
         }
     }
 }

@@ -9,6 +9,7 @@ use shortline_lab::{BedKind, LabError, RunOptions, janitor};
 use shortline_sched::units::Rate;
 
 use crate::error::CommandError;
+use crate::output::print;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +31,8 @@ pub struct Args {
 enum Command {
     /// Name every experiment: its figures, what they claim, and how long it takes
     List,
-    /// Run an experiment, as far as it is not kept yet, and report on it
+    /// Run an experiment, as far as it is not kept yet, and report on it; exit code 3 if one of its
+    /// runs is void
     Run(Run),
     /// Report on kept results again: text, report.html, its data as CSV in report/
     ///
@@ -96,18 +98,32 @@ struct Run {
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
     match args.command {
-        Command::List => print!("{}", shortline_lab::list()),
-        Command::Run(run) => print!("{}", shortline_lab::run(&run.into()).map_err(told)?),
-        Command::Report { folder } => {
-            print!("{}", shortline_lab::report(&folder).map_err(told)?);
-        }
+        Command::List => print(&shortline_lab::list()),
+        Command::Run(asked) => run_and_tell(&asked.into()),
+        Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
         Command::Kernel {
             command: KernelCommand::Build,
-        } => println!("{}", shortline_lab::build_kernel().map_err(told)?.display()),
-        Command::Janitor => return clean_up(),
-        Command::Wan { config } => println!("{}", relay::run(&config).map_err(told)?),
+        } => {
+            let kernel = shortline_lab::build_kernel().map_err(told)?;
+            print(&format!("{}\n", kernel.display()))
+        }
+        Command::Janitor => clean_up(),
+        Command::Wan { config } => {
+            let report = relay::run(&config).map_err(told)?;
+            print(&format!("{report}\n"))
+        }
     }
-    Ok(())
+}
+
+/// Runs an experiment and prints its report, whose runs may be void.
+fn run_and_tell(options: &RunOptions) -> Result<(), CommandError> {
+    let report = shortline_lab::run(options).map_err(told)?;
+    print(&report.text)?;
+    match report.void_runs {
+        0 => Ok(()),
+        1 => Err(CommandError::Void("1 run, see the report".into())),
+        runs => Err(CommandError::Void(format!("{runs} runs, see the report"))),
+    }
 }
 
 impl From<Run> for RunOptions {

@@ -14,13 +14,13 @@ use std::time::Duration;
 use shortline_load::generator::{
     self, LoadError, LoadOptions, LoadReport, Part, Protocol, SourceAddress, Target, Trust, Work,
 };
-use shortline_load::record::write_records;
+use shortline_load::record::write_records_to;
 use shortline_load::summary::{KnownLink, Summary};
 use shortline_load::workload::SiteName;
 use shortline_sched::units::{Rate, Span};
 
 use crate::error::CommandError;
-use crate::output::check_writable;
+use crate::output::{check_writable, print, print_beside, write};
 use source::{Source, wire_bytes};
 
 /// Flags of `shortline load`.
@@ -34,7 +34,8 @@ pub struct Args {
     source: Source,
 
     /// Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte,
-    /// response_time,error; seconds from the intended start; with --source also source
+    /// response_time,error; seconds from the intended start; with --source also source. - is
+    /// standard output, the summary then goes to standard error
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
 
@@ -90,7 +91,8 @@ pub struct Args {
     #[arg(long)]
     tls_insecure: bool,
 
-    /// Requests in flight at most; at the limit they start late, which makes the run void
+    /// Requests in flight at most; at the limit they start late, which makes the run void (exit
+    /// code 3)
     /// [default: 16000, or what `ulimit -n` allows]
     #[arg(long, value_name = "N")]
     in_flight_max: Option<NonZeroUsize>,
@@ -104,7 +106,8 @@ pub struct Args {
 ///
 /// # Errors
 /// [`CommandError`], one line: bad usage where a flag is wrong, failure where the trace is or a
-/// file cannot be written, the run could not be made or not one request finished.
+/// file cannot be written, the run could not be made or not one request finished, void where the
+/// run is.
 pub fn run(args: Args) -> Result<(), CommandError> {
     if let Some(folder) = &args.source.write_site {
         return write_site(args.source.site()?, folder);
@@ -127,9 +130,11 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         .block_on(generator::run(options))
         .map_err(from_load_error)?;
     if let Some(file) = &args.out {
-        write_records(file, &report.records).map_err(CommandError::failure)?;
+        write("--out", file, |mut out| {
+            write_records_to(&mut out, &report.records)
+        })?;
     }
-    print_summary(&report, args.source.uplink)
+    print_summary(&report, args.source.uplink, args.out.as_deref())
 }
 
 /// Writes a site's files and says what they are.
@@ -138,12 +143,11 @@ fn write_site(name: SiteName, folder: &Path) -> Result<(), CommandError> {
     site.write_site(folder).map_err(CommandError::failure)?;
     let bytes: u64 = site.files().iter().map(|file| file.bytes).sum();
     let asked = site.mean_wire_bytes(|body_bytes| body_bytes);
-    println!(
-        "{name}: {} files, {bytes} bytes, in {}; {asked:.0} bytes asked for in the mean",
+    print(&format!(
+        "{name}: {} files, {bytes} bytes, in {}; {asked:.0} bytes asked for in the mean\n",
         site.files().len(),
         folder.display()
-    );
-    Ok(())
+    ))
 }
 
 /// Whom to trust says nothing about a target without TLS: one of the two is a mistake.
@@ -197,7 +201,11 @@ fn from_load_error(error: LoadError) -> CommandError {
     }
 }
 
-fn print_summary(report: &LoadReport, rate: Option<Rate>) -> Result<(), CommandError> {
+fn print_summary(
+    report: &LoadReport,
+    rate: Option<Rate>,
+    out: Option<&Path>,
+) -> Result<(), CommandError> {
     let link = rate.map(|rate| KnownLink {
         rate,
         wire_bytes: &wire_bytes,
@@ -207,14 +215,16 @@ fn print_summary(report: &LoadReport, rate: Option<Rate>) -> Result<(), CommandE
             "interrupted before the first request".to_owned(),
         ));
     };
-    print!("{summary}");
+    print_beside(&[out], &summary.to_string())?;
     if summary.finished == 0 {
         return Err(CommandError::Failure(format!(
             "none of {} requests finished",
             summary.requests
         )));
     }
-    Ok(())
+    summary
+        .void
+        .map_or(Ok(()), |why| Err(CommandError::Void(why)))
 }
 
 /// Seconds as a plain number or a time with its unit.

@@ -1,7 +1,7 @@
 //! The `shortline` command: its subcommands, exit codes and how errors are told.
 //!
-//! Exit codes: 0 success, 2 bad usage, 1 anything else. An error is one line on standard
-//! error that begins with `shortline: `.
+//! Exit codes: 0 success, 2 bad usage, 3 a run that is void, 1 anything else. An error is one line
+//! on standard error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -19,6 +19,7 @@ mod output;
 mod serve;
 mod sim;
 mod sockets;
+mod trace;
 mod uplink;
 
 use std::process::ExitCode;
@@ -52,7 +53,10 @@ Examples:
   shortline lab run demo --out demo
   shortline gate postgres --listen 127.0.0.1:6432 --upstream 127.0.0.1:5432
 
-Each command has its own --help.";
+Each command has its own --help.
+
+Exit codes:
+  0 success   1 failure   2 bad usage   3 done, but the run is void: load and lab run say why";
 
 #[derive(Debug, Subcommand)]
 enum Command {

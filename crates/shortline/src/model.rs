@@ -21,7 +21,7 @@ use shortline_sim::model::{Analysis, Form};
 use self::queues::Setting;
 use self::simulated::{JOBS_MAX, Simulated};
 use crate::error::CommandError;
-use crate::output::{check_plot_file, print, results_json};
+use crate::output::{check_one_on_standard_output, check_plot_file, print_beside, results_json};
 use crate::sim::phases_of;
 
 /// Flags of `shortline model`.
@@ -57,7 +57,8 @@ pub struct Args {
     json: bool,
 
     /// Draw slowdown by size, or, of several loads, the means by load, as SVG or as a page by
-    /// the file's ending
+    /// the file's ending, as SVG to standard output if F is - (the table then goes to standard
+    /// error)
     #[arg(long, value_name = "F.svg|F.html")]
     plot: Option<PathBuf>,
 
@@ -106,9 +107,11 @@ struct Traffic {
 /// # Errors
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
-    args.plot.as_deref().map_or(Ok(()), check_plot_file)?;
+    let plot = args.plot.as_deref();
+    check_one_on_standard_output(args.json, &[("--plot", plot)])?;
+    plot.map_or(Ok(()), check_plot_file)?;
     let results = args.results()?;
-    if let Some(path) = &args.plot {
+    if let Some(path) = plot {
         plot::draw(path, &results)?;
     }
     let text = if args.json {
@@ -116,7 +119,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     } else {
         table::table(&results)
     };
-    print(&text)
+    print_beside(&[plot], &text)
 }
 
 /// One entry of the JSON.

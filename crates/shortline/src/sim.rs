@@ -27,7 +27,9 @@ pub use self::source::phases_of;
 
 use self::source::Source;
 use crate::error::CommandError;
-use crate::output::{check_plot_file, check_writable, print, results_json};
+use crate::output::{
+    check_one_on_standard_output, check_plot_file, check_writable, print_beside, results_json,
+};
 
 /// Flags of `shortline sim`.
 #[derive(Debug, clap::Args)]
@@ -136,11 +138,13 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write means, means by size, and the number in the system over time as CSV
+    /// Write means, means by size, and the number in the system over time as CSV, to standard
+    /// output if F is - (the table then goes to standard error)
     #[arg(long, value_name = "F.csv")]
     csv: Option<PathBuf>,
 
-    /// Draw the results, as SVG or as a page by the file's ending
+    /// Draw the results, as SVG or as a page by the file's ending, as SVG to standard output if F
+    /// is - (the table then goes to standard error)
     #[arg(long, value_name = "F.svg|F.html")]
     plot: Option<PathBuf>,
 
@@ -189,12 +193,17 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     } else {
         table::table(&args.title(), &results, asked, args.reference())
     };
-    print(&text)
+    print_beside(&[args.csv.as_deref(), args.plot.as_deref()], &text)
 }
 
 impl Args {
     /// What is written at the end must be writable.
     fn check_files(&self) -> Result<(), CommandError> {
+        let files = [
+            ("--csv", self.csv.as_deref()),
+            ("--plot", self.plot.as_deref()),
+        ];
+        check_one_on_standard_output(self.json, &files)?;
         if let Some(path) = &self.csv {
             check_writable("--csv", path)?;
         }

@@ -9,6 +9,7 @@ use shortline_link::qdisc::{
 use shortline_sched::units::Rate;
 
 use crate::error::CommandError;
+use crate::output::print;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,16 +70,15 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     match args.command {
         Command::Install(asked) => {
             let installed = install(&asked.into()).map_err(told)?;
-            print!("{}", table(&installed.bands));
-            println!("before: {}", installed.before);
+            let bands = table(&installed.bands);
+            print(&format!("{bands}before: {}\n", installed.before))
         }
         Command::Remove(of) => {
             let before = remove(&of.device).map_err(told)?;
-            println!("{}: {before} is back", of.device);
+            print(&format!("{}: {before} is back\n", of.device))
         }
-        Command::Show(of) => print!("{}", table(&DeviceBands::read(&of.device).map_err(told)?)),
+        Command::Show(of) => print(&table(&DeviceBands::read(&of.device).map_err(told)?)),
     }
-    Ok(())
 }
 
 impl From<Install> for Installation {

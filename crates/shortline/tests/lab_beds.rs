@@ -25,7 +25,8 @@ fn w1(bed: &str, seconds: u32, out: &Path) -> Option<f64> {
 
 /// The column after the mean in the row of `srpt`.
 fn ratio_to_optimum(output: &Output, errors: &str) -> f64 {
-    assert!(output.status.success(), "{errors}");
+    // A busy machine makes a run void, which is no failure.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}");
     let report = String::from_utf8_lossy(&output.stdout);
     let row = report
         .lines()

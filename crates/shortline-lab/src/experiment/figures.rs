@@ -31,6 +31,15 @@ pub struct Figures {
     pub points: Vec<PointFigures>,
 }
 
+impl Figures {
+    /// How many runs are void.
+    pub fn void_runs(&self) -> usize {
+        let seeds = self.points.iter().flat_map(|point| &point.seeds);
+        let runs = seeds.flat_map(|seed| &seed.runs);
+        runs.filter(|run| run.summary.void.is_some()).count()
+    }
+}
+
 /// The figures of a point.
 #[derive(Debug, Serialize)]
 pub struct PointFigures {

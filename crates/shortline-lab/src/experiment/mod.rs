@@ -68,6 +68,15 @@ pub struct RunOptions {
     pub bed: BedKind,
 }
 
+/// What an experiment says once it was run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The report, text.
+    pub text: String,
+    /// How many of the runs in it are void.
+    pub void_runs: usize,
+}
+
 impl Experiment {
     fn by_id(id: &str) -> Result<Self, LabError> {
         let found = all().into_iter().find(|experiment| experiment.id == id);
@@ -210,7 +219,7 @@ pub fn list() -> String {
 ///
 /// # Errors
 /// A wrong option, a missing tool or privilege, a server or generator that fails.
-pub fn run(options: &RunOptions) -> Result<String, LabError> {
+pub fn run(options: &RunOptions) -> Result<Report, LabError> {
     let experiment = Experiment::by_id(&options.id)?;
     let prepared = prepare(&experiment, options)?;
     let default_out = || Path::new("lab-results").join(experiment.id);
@@ -227,7 +236,12 @@ pub fn run(options: &RunOptions) -> Result<String, LabError> {
     });
     janitor.clean_up();
     result.map_err(|error| with_what_is_kept(error, &out))?;
-    report(&out)
+    let told = results::tell(&out)?;
+    let void_runs = told.uplink.map_or(0, |(_, figures)| figures.void_runs());
+    Ok(Report {
+        text: told.text,
+        void_runs,
+    })
 }
 
 /// The error, and what is kept in spite of it.

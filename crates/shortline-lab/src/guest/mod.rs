@@ -18,6 +18,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use shortline_load::summary::VOID_EXIT_CODE;
+
 use crate::bed::Place;
 use crate::lab::Lab;
 use crate::process::{Log, Process};
@@ -125,8 +127,11 @@ fn pass_on(console: &Path, ended: &AtomicBool) {
 /// How the command in the guest ended.
 fn judge(folder: &Path, console: &Path) -> Result<(), LabError> {
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
-    match status.trim() {
+    let status = status.trim();
+    match status {
         "0" => Ok(()),
+        // Void runs are kept: the report says of them that they are.
+        void if void.parse() == Ok(VOID_EXIT_CODE) => Ok(()),
         "" => Err(LabError::Guest {
             problem: "ended without a result".into(),
             console: console.into(),
@@ -159,6 +164,13 @@ fn last_words(console: &Path) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_guest_whose_run_is_void_has_not_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("status"), "3\n").unwrap();
+        judge(folder.path(), &folder.path().join("console.log")).unwrap();
+    }
 
     #[test]
     fn the_commands_last_line_is_told_rather_than_the_kernels() {

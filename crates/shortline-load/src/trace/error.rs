@@ -189,3 +189,28 @@ pub enum TraceProblem {
         after: i64,
     },
 }
+
+impl TraceProblem {
+    /// Whether the rest of the trace may be good: the line or record alone cannot be read.
+    pub(super) fn is_of_a_line(&self) -> bool {
+        match self {
+            Self::Fields { .. }
+            | Self::LineTooLong { .. }
+            | Self::NotText { .. }
+            | Self::Time { .. }
+            | Self::Path { .. }
+            | Self::PathTooLong { .. }
+            | Self::Bytes { .. }
+            | Self::Truncated { .. }
+            | Self::LogField { .. } => true,
+            Self::Io(_)
+            | Self::Empty
+            | Self::TooMany { .. }
+            | Self::Unsorted { .. }
+            | Self::RecordUnsorted { .. }
+            | Self::RecordTooLate { .. }
+            | Self::LogUnsorted { .. }
+            | Self::LogTooLate { .. } => false,
+        }
+    }
+}

@@ -33,7 +33,7 @@ impl Lines {
         }
     }
 
-    /// The next line; `None` at the end.
+    /// The next line; `None` at the end. The line after one that is too long can be read.
     pub(super) fn next(
         &mut self,
         input: &mut impl BufRead,
@@ -49,6 +49,9 @@ impl Lines {
         }
         self.number += 1;
         if bytes > self.bytes_max {
+            if self.buffer.last() != Some(&b'\n') {
+                input.skip_until(b'\n')?;
+            }
             return Err(TraceProblem::LineTooLong {
                 line: self.number,
                 limit: self.bytes_max,

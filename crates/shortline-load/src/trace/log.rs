@@ -12,7 +12,7 @@ use std::io::BufRead;
 use super::lines::Lines;
 use super::log_line::{WANT, parse_line};
 use super::spread::{NS_PER_S, Spreader};
-use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem};
+use super::{PassedOver, Request, SECONDS_MAX, TraceOptions, TraceProblem};
 
 /// How late a line may come, in seconds of the log's time: as long as a response may take.
 pub(super) const LATE_S_MAX: i64 = 3_600;
@@ -94,8 +94,11 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The next request; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Request>, TraceProblem> {
+    /// The next request; `None` at the end. Lines left out are counted.
+    pub(super) fn next(
+        &mut self,
+        passed: &mut PassedOver,
+    ) -> Result<Option<Request>, TraceProblem> {
         loop {
             if let Some(request) = self.second.next() {
                 return Ok(Some(request));
@@ -105,7 +108,7 @@ impl<R: BufRead> Reader<R> {
             } else if self.ended {
                 return Ok(None);
             } else {
-                self.read_line()?;
+                self.read_line(passed)?;
             }
         }
     }
@@ -127,7 +130,7 @@ impl<R: BufRead> Reader<R> {
         Some(requests)
     }
 
-    fn read_line(&mut self) -> Result<(), TraceProblem> {
+    fn read_line(&mut self, passed: &mut PassedOver) -> Result<(), TraceProblem> {
         let Some(line) = self.lines.next(&mut self.input)? else {
             self.ended = true;
             return Ok(());
@@ -137,8 +140,12 @@ impl<R: BufRead> Reader<R> {
         }
         let number = line.number;
         let entry = parse_line(number, line.content, self.options.path_bytes_max)?;
-        let Some((path, bytes)) = entry.request else {
-            return Ok(());
+        let (path, bytes) = match entry.request {
+            Ok(request) => request,
+            Err(kind) => {
+                passed.add_left_out(kind);
+                return Ok(());
+            }
         };
         self.check_time(number, entry.unix_s)?;
         if self.waiting_count == self.options.requests_max {

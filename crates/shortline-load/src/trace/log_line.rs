@@ -13,7 +13,7 @@
 //! - **Which lines become requests**: GETs answered 200, which alone carry the whole file.
 //!   A 304, a redirect, an error, a 206 with a piece, a HEAD or a POST asked the uplink for
 //!   something else than the file, and the file's size is not known from it: such lines are
-//!   left out, and of them only the form is checked.
+//!   left out and counted by kind ([`LeftOut`]), and of them only the form is checked.
 //! - The size is the body's, `-` being none. The target is sent as it stands, but what a
 //!   request line cannot hold is percent-encoded, and an absolute URL loses scheme and host.
 
@@ -22,9 +22,9 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-use super::TraceProblem;
 use super::csv::is_request_target;
 use super::lines::shown_bytes;
+use super::{LeftOut, TraceProblem};
 
 /// What a line should be.
 pub(super) const WANT: &str =
@@ -53,8 +53,8 @@ const UNSENDABLE: &AsciiSet = &CONTROLS
 pub(super) struct Entry {
     /// When, in seconds since 1970 in UTC.
     pub(super) unix_s: i64,
-    /// Path and body bytes, if it is one to repeat.
-    pub(super) request: Option<(String, u64)>,
+    /// Path and body bytes, or why it is none to repeat.
+    pub(super) request: Result<(String, u64), LeftOut>,
 }
 
 /// Reads one line.
@@ -69,17 +69,34 @@ pub(super) fn parse_line(
     let status = fields.status()?;
     let bytes = fields.bytes()?;
     fields.end()?;
-    if status != *b"200" || !request.starts_with(b"GET ") {
-        return Ok(Entry {
-            unix_s,
-            request: None,
-        });
+    let request = match left_out(request, status) {
+        Some(kind) => Err(kind),
+        None => Ok((path(line, request, path_bytes_max)?, bytes)),
+    };
+    Ok(Entry { unix_s, request })
+}
+
+/// Why it is no request for a whole file, if it is none.
+fn left_out(request: &[u8], status: [u8; 3]) -> Option<LeftOut> {
+    let method_end = find(request, b" ").unwrap_or(0);
+    match &request[..method_end] {
+        b"GET" => {}
+        b"HEAD" => return Some(LeftOut::Head),
+        b"POST" => return Some(LeftOut::Post),
+        method if !method.is_empty() && method.iter().all(u8::is_ascii_uppercase) => {
+            return Some(LeftOut::OtherMethod);
+        }
+        _ => return Some(LeftOut::NoRequest),
     }
-    let path = path(line, request, path_bytes_max)?;
-    Ok(Entry {
-        unix_s,
-        request: Some((path, bytes)),
-    })
+    match &status {
+        b"200" => None,
+        b"206" => Some(LeftOut::Piece),
+        b"304" => Some(LeftOut::NotModified),
+        [b'3', ..] => Some(LeftOut::Redirect),
+        [b'4', ..] => Some(LeftOut::ClientError),
+        [b'5', ..] => Some(LeftOut::ServerError),
+        _ => Some(LeftOut::OtherStatus),
+    }
 }
 
 /// Takes a line's fields from its front.

@@ -25,6 +25,8 @@ pub(super) struct Reader<R> {
     first_timestamp: Option<u32>,
     /// The first record of the next second.
     ahead: Option<Record>,
+    /// What is wrong with a last record that is cut short, until it was told.
+    cut: Option<TraceProblem>,
     /// The second that is being handed out.
     second: std::vec::IntoIter<Request>,
 }
@@ -38,6 +40,7 @@ impl<R: BufRead> Reader<R> {
             records: 0,
             first_timestamp: None,
             ahead: None,
+            cut: None,
             second: Vec::new().into_iter(),
         }
     }
@@ -48,7 +51,13 @@ impl<R: BufRead> Reader<R> {
             return Ok(Some(request));
         }
         self.second = self.read_second()?.into_iter();
-        Ok(self.second.next())
+        match (self.second.next(), self.cut.take()) {
+            (None, Some(problem)) => Err(problem),
+            (request, cut) => {
+                self.cut = cut;
+                Ok(request)
+            }
+        }
     }
 
     /// All requests of the next second, laid over it; none at the end.
@@ -86,7 +95,13 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn read(&mut self) -> Result<Option<Record>, TraceProblem> {
-        let record = next_record(&mut self.input, self.records + 1)?;
+        let record = match next_record(&mut self.input, self.records + 1) {
+            Err(cut @ TraceProblem::Truncated { .. }) => {
+                self.cut = Some(cut);
+                None
+            }
+            read => read?,
+        };
         self.records += usize::from(record.is_some());
         Ok(record)
     }

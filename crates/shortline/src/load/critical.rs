@@ -21,6 +21,7 @@ use tokio::runtime::Runtime;
 use super::source::wire_bytes;
 use super::{Args, from_load_error, options};
 use crate::error::CommandError;
+use crate::output::{note, print};
 
 /// How long each rate is asked for unless said otherwise.
 const LENGTH_USUAL: Duration = Duration::from_secs(30);
@@ -42,20 +43,24 @@ pub(super) fn run(args: &Args, target: &Target) -> Result<(), CommandError> {
         let requests = requests_at(&site, rate_per_s, length, args.source.seed());
         let served = is_served(&runtime, args, target, requests, length)?;
         let verdict = if served { "served" } else { "too many" };
-        eprintln!(
+        note(&format!(
             "{rate_per_s:.1} requests/s in {} s: {verdict}",
             length.as_secs_f64()
-        );
+        ));
         Ok(served)
     })
     .map_err(|error| match error {
         CriticalRateError::Probe(error) => error,
         other => CommandError::failure(other),
     })?;
-    println!("critical rate  {rate_per_s:.1} requests/s, measured");
+    print(&format!(
+        "critical rate  {rate_per_s:.1} requests/s, measured\n"
+    ))?;
     if let Some(uplink) = args.source.uplink {
         let full_per_s = uplink.bps() as f64 / 8.0 / site.mean_wire_bytes(wire_bytes);
-        println!("               {full_per_s:.1} requests/s, of {uplink} by calculation");
+        print(&format!(
+            "               {full_per_s:.1} requests/s, of {uplink} by calculation\n"
+        ))?;
     }
     Ok(())
 }

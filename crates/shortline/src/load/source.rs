@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_load::Work;
-use shortline_load::trace::{Request, Spread, TraceOptions, read_trace};
+use shortline_load::trace::{Request, Spread, TraceOptions};
 use shortline_load::workload::{
     LoadSchedule, SiteName, SurgePreset, UserModel, arrivals, reschedule,
 };
@@ -16,6 +16,8 @@ use shortline_sim::wire::WireModel;
 
 use super::seconds;
 use crate::error::CommandError;
+use crate::output::note;
+use crate::trace;
 
 /// How long a made-up workload lasts unless said otherwise, as in `shortline sim`.
 const LENGTH_USUAL: Duration = Duration::from_secs(100);
@@ -26,7 +28,9 @@ const SEED_USUAL: u64 = 1;
 #[derive(Debug, clap::Args)]
 pub(super) struct Source {
     /// What to request and when: CSV lines `seconds,path,bytes` (header optional), a log in
-    /// Common or Combined Log Format, or World Cup 98 binary records, told apart by content
+    /// Common or Combined Log Format, or World Cup 98 binary records, packed with gzip or not,
+    /// told apart by content; - is standard input. Lines that cannot be read are left out and
+    /// counted
     #[arg(long, value_name = "FILE", conflicts_with_all = ["surge", "twin"])]
     trace: Option<PathBuf>,
 
@@ -150,14 +154,16 @@ impl Source {
         })
     }
 
-    fn replayed(&self, trace: &std::path::Path) -> Result<Work, CommandError> {
+    fn replayed(&self, path: &std::path::Path) -> Result<Work, CommandError> {
         let options = TraceOptions {
             spread: self
                 .seed
                 .map_or(Spread::Even, |seed| Spread::Random { seed }),
             ..TraceOptions::default()
         };
-        let requests = read_trace(trace, &options).map_err(CommandError::failure)?;
+        let requests = trace::requests(path, &options)
+            .and_then(Iterator::collect)
+            .map_err(CommandError::failure)?;
         Ok(self.scaled(requests).into())
     }
 
@@ -178,11 +184,11 @@ impl Source {
 fn tell(requests: &[Request], uplink: Rate, length: Duration) {
     let bytes: f64 = requests.iter().map(|r| wire_bytes(r.bytes) as f64).sum();
     let load = bytes * 8.0 / uplink.bps() as f64 / length.as_secs_f64();
-    eprintln!(
+    note(&format!(
         "{} requests in {} s ask for {load:.3} of {uplink} in the mean",
         requests.len(),
         length.as_secs_f64(),
-    );
+    ));
 }
 
 /// What the link carries for a body of so many bytes.

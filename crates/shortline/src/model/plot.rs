@@ -11,6 +11,7 @@ use shortline_lab::drawing::{self, Drawn, Panel, Points};
 use super::ModelResult;
 use super::simulated::Simulated;
 use crate::error::CommandError;
+use crate::output;
 
 const WIDTH: u32 = 1120;
 const HEIGHT: u32 = 500;
@@ -21,7 +22,7 @@ struct Line {
     dots: Points,
 }
 
-/// Draws the results to a file.
+/// Draws the results to a file, or to standard output for `-`.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -29,7 +30,7 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
     let loads = results.iter().map(|result| result.setting.load);
     let several = loads.clone().any(|load| Some(load) != loads.clone().next());
     let dots = results.iter().any(|result| result.simulated.is_some());
-    drawing::write(path, "shortline model", (WIDTH, HEIGHT), |whole| {
+    output::draw(path, "shortline model", (WIDTH, HEIGHT), |whole| {
         let dots = dots.then_some("simulated");
         let panels = drawing::legend_below(whole, &drawing::styled(names(results)), dots)?;
         let (left, right) = panels.split_horizontally(WIDTH / 2);
@@ -39,7 +40,6 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
             by_size(&left, &right, results)
         }
     })
-    .map_err(CommandError::failure)
 }
 
 fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {

@@ -4,20 +4,20 @@
 //! percentile); or a `time`, of which `jobs` is the mean number in the system. What a line has
 //! nothing of is empty.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use shortline_sim::results::{PolicyResult, SizeGroup};
 
 use crate::error::CommandError;
+use crate::output;
 
-/// Writes the results to a file.
+/// Writes the results to a file, or to standard output for `-`.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(super) fn write(path: &Path, results: &[PolicyResult]) -> Result<(), CommandError> {
-    let write = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(std::fs::File::create(path)?);
+    output::write("--csv", path, |mut out| {
         writeln!(
             out,
             "policy,by,from,to,jobs,size_mean,sojourn_mean,slowdown_mean,slowdown_max,stretch_mean"
@@ -25,9 +25,8 @@ pub(super) fn write(path: &Path, results: &[PolicyResult]) -> Result<(), Command
         for result in results {
             write_policy(&mut out, result)?;
         }
-        out.flush()
-    };
-    write().map_err(|error| CommandError::Failure(format!("--csv {}: {error}", path.display())))
+        Ok(())
+    })
 }
 
 fn write_policy(out: &mut impl Write, result: &PolicyResult) -> std::io::Result<()> {

@@ -9,6 +9,7 @@ use shortline_lab::drawing::{self, Axis, Drawn, Frame, Line, Panel, Points};
 use shortline_sim::results::PolicyResult;
 
 use crate::error::CommandError;
+use crate::output;
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 1200;
@@ -71,15 +72,14 @@ const DRAWINGS: [Drawing<'static>; 6] = [
     },
 ];
 
-/// Draws the results to a file.
+/// Draws the results to a file, or to standard output for `-`.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(super) fn draw(path: &Path, title: &str, results: &[PolicyResult]) -> Result<(), CommandError> {
-    drawing::write(path, title, (WIDTH, HEIGHT), |whole| {
+    output::draw(path, title, (WIDTH, HEIGHT), |whole| {
         draw_all(whole, title, results)
     })
-    .map_err(CommandError::failure)
 }
 
 fn draw_all(whole: &Panel<'_>, title: &str, results: &[PolicyResult]) -> Drawn {

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use shortline_load::trace::stream_trace;
+use shortline_load::trace::name_of;
 use shortline_sim::dist::Distribution;
 
 use super::Args;
 use super::source::trace_options;
 use crate::error::CommandError;
+use crate::trace;
 
 /// Sizes by name or as a trace has them.
 #[derive(Clone, Debug)]
@@ -25,7 +26,8 @@ impl Sizes {
             Sizes::Trace(path) => path,
         };
         let wire = args.wire();
-        let requests = stream_trace(path, &trace_options(None)).map_err(CommandError::failure)?;
+        let requests =
+            trace::requests(path, &trace_options(None)).map_err(CommandError::failure)?;
         let mut failed = None;
         let sizes = requests.map_while(|request| match request {
             Ok(request) => Some(wire.wire_bytes(request.bytes) as f64),
@@ -37,9 +39,9 @@ impl Sizes {
         let found = Distribution::empirical(sizes);
         match failed {
             Some(error) => Err(CommandError::failure(error)),
-            None => {
-                found.map_err(|error| CommandError::Failure(format!("{}: {error}", path.display())))
-            }
+            None => found.map_err(|error| {
+                CommandError::Failure(format!("{}: {error}", name_of(path).display()))
+            }),
         }
     }
 }

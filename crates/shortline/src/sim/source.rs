@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shortline_load::trace::{Spread, TraceOptions, stream_trace};
+use shortline_load::trace::{Spread, TraceOptions, name_of};
 use shortline_load::workload::{Schedule, SiteFiles, SiteName, Workload, stream_arrivals};
 use shortline_sched::Policy;
 use shortline_sim::arrivals::{Gaps, Generated, Job, LoadProfile};
@@ -17,6 +17,7 @@ use shortline_sim::{Phases, SimError, Simulation};
 use super::Args;
 use super::sizes::Sizes;
 use crate::error::CommandError;
+use crate::trace;
 
 /// Jobs counted in a replication of a steady load unless said otherwise.
 const JOBS_USUAL: u64 = 500_000;
@@ -27,7 +28,8 @@ const JOBS_EXPECTED_MAX: f64 = 1e10;
 #[derive(Debug, clap::Args)]
 pub struct Source {
     /// Trace of the requests: CSV `seconds,path,bytes`, a log in Common or Combined Log
-    /// Format, or World Cup 98 records
+    /// Format, or World Cup 98 records, any of them packed with gzip or not; - is standard
+    /// input. Lines that cannot be read are left out and counted
     #[arg(long, value_name = "F", conflicts_with_all = ["workload", "dist"])]
     trace: Option<PathBuf>,
 
@@ -257,7 +259,7 @@ impl Arrivals {
                 options,
                 wire,
             } => simulation.run(replications, |_| {
-                let requests = stream_trace(path, options).map_err(source_error)?;
+                let requests = trace::requests(path, options).map_err(source_error)?;
                 Ok(requests.map(|request| {
                     let request = request.map_err(source_error)?;
                     Ok(Job {
@@ -300,11 +302,11 @@ impl Arrivals {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.trace {
-            return write!(f, "{}", path.display());
+            return write!(f, "{}", name_of(path).display());
         }
         let sizes = match &self.dist {
             Some(Sizes::Named(sizes)) => format!("{sizes} "),
-            Some(Sizes::Trace(path)) => format!("sizes of {} ", path.display()),
+            Some(Sizes::Trace(path)) => format!("sizes of {} ", name_of(path).display()),
             None => String::new(),
         };
         match (self.load, self.schedule, &self.workload) {

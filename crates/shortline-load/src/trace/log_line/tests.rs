@@ -23,7 +23,7 @@ fn both_formats_are_read() {
     let common = "h - - [01/Jul/1995:00:00:01 -0400] \"GET /a.html HTTP/1.0\" 200 6245";
     let want = Entry {
         unix_s: 804_571_201,
-        request: Some(("/a.html".into(), 6245)),
+        request: Ok(("/a.html".into(), 6245)),
     };
     assert_eq!(entry(common), want);
     assert_eq!(entry(&format!("{common} \"-\" \"a \\\" b\"")), want);
@@ -39,17 +39,21 @@ fn only_a_get_answered_200_is_a_request() {
             format!("h - a user [01/Jul/1995:00:00:01 +0000] \"{request}\" {status} {bytes}");
         entry(&line).request
     };
-    assert_eq!(of("GET /a HTTP/1.0", 200, "-"), Some(("/a".into(), 0)));
-    for (request, status) in [
-        ("GET /a HTTP/1.0", 304),
-        ("GET /a HTTP/1.0", 404),
-        ("GET /a HTTP/1.0", 206),
-        ("HEAD /a HTTP/1.0", 200),
-        ("POST /a HTTP/1.0", 200),
-        ("-", 408),
-        ("\\x16\\x03\\x01", 400),
+    assert_eq!(of("GET /a HTTP/1.0", 200, "-"), Ok(("/a".into(), 0)));
+    for (request, status, kind) in [
+        ("GET /a HTTP/1.0", 304, LeftOut::NotModified),
+        ("GET /a HTTP/1.0", 404, LeftOut::ClientError),
+        ("GET /a HTTP/1.0", 206, LeftOut::Piece),
+        ("HEAD /a HTTP/1.0", 200, LeftOut::Head),
+        ("POST /a HTTP/1.0", 200, LeftOut::Post),
+        ("PROPFIND /a HTTP/1.1", 200, LeftOut::OtherMethod),
+        ("GET /a HTTP/1.0", 301, LeftOut::Redirect),
+        ("GET /a HTTP/1.0", 503, LeftOut::ServerError),
+        ("GET /a HTTP/1.0", 204, LeftOut::OtherStatus),
+        ("-", 408, LeftOut::NoRequest),
+        ("\\x16\\x03\\x01", 400, LeftOut::NoRequest),
     ] {
-        assert_eq!(of(request, status, "0"), None, "{request} {status}");
+        assert_eq!(of(request, status, "0"), Err(kind), "{request} {status}");
     }
 }
 

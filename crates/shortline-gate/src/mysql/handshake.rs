@@ -8,8 +8,8 @@
 //!
 //! Where TLS is on one side only, `caching_sha2_password` and `sha256_password` cannot send a
 //! password in full: on TLS it goes in the clear, without it under the server's RSA key, and the
-//! two sides do not agree on which. So [`UpstreamTls::Prefer`] begins TLS to the server exactly if
-//! the client has begun it.
+//! two sides do not agree on which. So [`UpstreamTls::Prefer`] is [`UpstreamTls::Follow`] here: TLS
+//! to the server begins exactly if the client has begun it.
 
 use std::io;
 
@@ -194,13 +194,13 @@ async fn answered(
 fn wants_tls(tls: &UpstreamTls, client_has_tls: bool, of_server: Capabilities) -> bool {
     match tls {
         UpstreamTls::Disable => false,
-        UpstreamTls::Prefer(_) => client_has_tls && of_server & SSL != 0,
+        UpstreamTls::Follow(_) | UpstreamTls::Prefer(_) => client_has_tls && of_server & SSL != 0,
         UpstreamTls::Require(_) | UpstreamTls::VerifyFull(_) => true,
     }
 }
 
 async fn secured(mut server: Link, answer: &Answer, config: &MysqlConfig) -> io::Result<Link> {
-    let (Some(connector), Stream::Plain(_)) = (config.upstream_tls.connector(), &server.stream)
+    let (Some(connector), Stream::Plain(_)) = (config.upstream_tls.connector(true), &server.stream)
     else {
         return Ok(server);
     };

@@ -62,7 +62,8 @@ use session::{End, Session};
 pub struct MysqlConfig {
     /// The backend.
     pub upstream: Upstream,
-    /// TLS towards it. [`UpstreamTls::Prefer`] goes by the client: TLS on both sides or on neither.
+    /// TLS towards it. [`UpstreamTls::Prefer`] goes by the client, as [`UpstreamTls::Follow`] does: TLS
+    /// on both sides or on neither.
     pub upstream_tls: UpstreamTls,
     /// TLS towards clients; without it they are offered none.
     pub client_tls: Option<ClientTls>,

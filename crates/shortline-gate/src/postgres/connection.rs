@@ -11,18 +11,17 @@ use tokio::net::TcpStream;
 
 use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
-use super::cancel::key_of;
+use super::backend::{BackendError, connect};
+use super::cancel;
 use super::reply::Complaint;
 use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{ConnectError, Entry, Registration, Stream};
+use crate::relay::{Entry, Registration, Stream};
 
 /// How long a client is given to take the last that it is told.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
-/// What asks a backend for TLS: length and code.
-const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// Why a connection ended before its session began.
 #[derive(Debug, thiserror::Error)]
@@ -30,20 +29,9 @@ enum OpenError {
     #[error(transparent)]
     Startup(#[from] StartupError),
     #[error(transparent)]
-    Connect(#[from] ServerError),
+    Connect(#[from] BackendError),
     #[error(transparent)]
     Authentication(#[from] AuthenticationError),
-}
-
-/// Why there is no connection to the backend.
-#[derive(Debug, thiserror::Error)]
-enum ServerError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error("the backend offers no TLS")]
-    NoTls,
-    #[error("TLS with the backend: {0}")]
-    Tls(io::Error),
 }
 
 /// What a client gets.
@@ -141,8 +129,8 @@ async fn open<'a>(
     let config = &shared.config;
     let (mut client, startup) = match startup::begin(socket, config.client_tls.as_ref()).await {
         Ok(Beginning::Session { client, startup }) => (client, startup),
-        Ok(Beginning::Cancel { packet }) => {
-            cancel(shared, &packet).await?;
+        Ok(Beginning::Cancel { client, packet }) => {
+            cancel::serve(shared, &packet, client).await?;
             return Ok(None);
         }
         Ok(Beginning::Gone) => return Ok(None),
@@ -165,7 +153,7 @@ async fn open<'a>(
         }
         return Ok(Some(Began::Admin(client, database)));
     }
-    let mut server = match connect(shared).await {
+    let mut server = match connect(config, client.is_secure()).await {
         Ok(server) => server,
         Err(error) => {
             say_last(client, &Complaint::new("57P03", error.to_string())).await;
@@ -245,53 +233,6 @@ fn opened(
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
         authenticated,
-    }
-}
-
-/// Sends a cancel request on, unless what it is for waits here. The client takes the connection's
-/// end for the request's, so the backend's is waited for.
-async fn cancel(shared: &Shared, packet: &[u8]) -> Result<(), ServerError> {
-    if key_of(packet).is_some_and(|key| shared.waits.cancel(key)) {
-        return Ok(());
-    }
-    let mut server = connect(shared).await?;
-    let mut rest = Vec::new();
-    // The client gets no answer, whatever becomes of its request.
-    let _ = server.write_all(packet).await;
-    let _ = server.flush().await;
-    let _ = server.read_to_end(&mut rest).await;
-    Ok(())
-}
-
-/// A connection to the backend, on TLS as configured.
-async fn connect(shared: &Shared) -> Result<Stream, ServerError> {
-    let config = &shared.config;
-    let limit = config.limits.connect_time_max;
-    let mut socket = config.upstream.connect(limit).await?;
-    let Some(connector) = config.upstream_tls.connector() else {
-        return Ok(Stream::Plain(socket));
-    };
-    let tls = async {
-        socket.write_all(&TLS_REQUEST).await?;
-        // Not a byte more: what follows in the clear is no handshake.
-        match socket.read_u8().await? {
-            b'S' => connector
-                .connect(socket, &config.upstream.host)
-                .await
-                .map(Some),
-            // An error's type byte comes from servers that know of no TLS.
-            _ => Ok(None),
-        }
-    };
-    let begun = tokio::time::timeout(limit, tls)
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    match begun.map_err(ServerError::Tls)? {
-        Some(stream) => Ok(stream),
-        None if config.upstream_tls.is_optional() => {
-            Ok(Stream::Plain(config.upstream.connect(limit).await?))
-        }
-        None => Err(ServerError::NoTls),
     }
 }
 

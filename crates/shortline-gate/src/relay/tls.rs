@@ -107,9 +107,13 @@ impl ClientTls {
     }
 }
 
-/// TLS towards the backend, named as libpq's `sslmode`.
+/// TLS towards the backend, named as libpq's `sslmode` but for the first.
 #[derive(Clone, Debug, Default)]
 pub enum UpstreamTls {
+    /// As the client: with TLS for clients that have it, if the backend offers it, and without for
+    /// the others. So the backend's rules about who needs TLS mean what they say. Its certificate is
+    /// not checked.
+    Follow(Connector),
     /// Never.
     #[default]
     Disable,
@@ -122,6 +126,14 @@ pub enum UpstreamTls {
 }
 
 impl UpstreamTls {
+    /// `follow`
+    ///
+    /// # Errors
+    /// [`TlsError::Setup`]
+    pub fn follow() -> Result<Self, TlsError> {
+        Ok(Self::Follow(Connector::unchecked()?))
+    }
+
     /// `prefer`
     ///
     /// # Errors
@@ -146,10 +158,11 @@ impl UpstreamTls {
         Ok(Self::VerifyFull(Connector::checked(authorities)?))
     }
 
-    /// How to begin TLS, if it is wanted at all.
-    pub fn connector(&self) -> Option<&Connector> {
+    /// How to begin TLS for a client that has it to the gate or not, if it is wanted at all.
+    pub fn connector(&self, client_is_secure: bool) -> Option<&Connector> {
         match self {
             Self::Disable => None,
+            Self::Follow(connector) => client_is_secure.then_some(connector),
             Self::Prefer(connector) | Self::Require(connector) | Self::VerifyFull(connector) => {
                 Some(connector)
             }
@@ -158,7 +171,7 @@ impl UpstreamTls {
 
     /// Whether a backend without TLS is used nevertheless.
     pub fn is_optional(&self) -> bool {
-        matches!(self, Self::Disable | Self::Prefer(_))
+        matches!(self, Self::Disable | Self::Follow(_) | Self::Prefer(_))
     }
 }
 

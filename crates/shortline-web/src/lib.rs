@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+pub mod certificate;
 mod connection;
 mod disk;
 mod http1;

@@ -18,7 +18,7 @@ use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{Entry, Registration, Stream};
+use crate::relay::{Entry, Order, Registration, Stream};
 
 /// How long a client is given to take the last that it is told.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
@@ -57,7 +57,11 @@ pub async fn serve(
     let authentication_time_max = shared.config.limits.authentication_time_max;
     // Each stage is boxed and gives its memory back before the next begins.
     let opening = Box::pin(open(&shared, socket, peer, &registration));
-    match tokio::time::timeout(authentication_time_max, opening).await {
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(authentication_time_max, opening) => opened,
+        () = registration.handle.ordered(Order::Close) => return,
+    };
+    match opened {
         Ok(Ok(Some(Began::Session(opened)))) => Box::pin(run(&shared, opened)).await,
         Ok(Ok(Some(Began::Admin(client, database)))) => {
             let serving = Box::pin(admin::serve(client, database, &registration.handle));
@@ -85,13 +89,13 @@ async fn run(shared: &Shared, opened: Opened) {
     let end = relay(&mut session, authenticated).await;
     drop(entry);
     let complaint = match end {
-        End::ClientLeft | End::Closed | End::ServerLeft { was_told: true } => return,
+        End::ClientLeft | End::ServerLeft { was_told: true } => return,
         End::ServerLeft { was_told: false } => Complaint::new(
             "08006",
             "the backend closed the connection; if a transaction was being committed, its outcome is unknown",
         ),
         End::Refused(complaint) => complaint,
-        End::Drained => Complaint::new("57P01", "terminating connection: the gate shuts down"),
+        End::Drained | End::Closed => Complaint::shutting_down(),
     };
     if !matches!(complaint.sqlstate, "57P01") {
         shared.config.registry.count_failure(&complaint);
@@ -127,7 +131,13 @@ async fn open<'a>(
     registration: &Registration,
 ) -> Result<Option<Began<'a>>, OpenError> {
     let config = &shared.config;
-    let (mut client, startup) = match startup::begin(socket, config.client_tls.as_ref()).await {
+    let begun = tokio::select! {
+        biased;
+        begun = startup::begin(socket, config.client_tls.as_ref()) => begun,
+        // A client that has said nothing is not waited for.
+        () = registration.handle.ordered(Order::Drain) => return Ok(None),
+    };
+    let (mut client, startup) = match begun {
         Ok(Beginning::Session { client, startup }) => (client, startup),
         Ok(Beginning::Cancel { client, packet }) => {
             cancel::serve(shared, &packet, client).await?;
@@ -170,8 +180,8 @@ async fn open<'a>(
             authenticated,
         )))),
         Err(error) => {
-            if matches!(error, AuthenticationError::ServerLeft) {
-                say_last(client, &Complaint::new("08006", error.to_string())).await;
+            if let Some(complaint) = error.complaint() {
+                say_last(client, &complaint).await;
             }
             Err(error.into())
         }
@@ -197,7 +207,8 @@ async fn authenticate(
     };
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
     authentication::send(server, &startup.packet).await?;
-    authentication::relay(client, server, strikes_plus).await
+    let message_bytes_max = shared.config.limits.message_bytes_max;
+    authentication::relay(client, server, strikes_plus, message_bytes_max).await
 }
 
 fn opened(
@@ -237,7 +248,7 @@ fn opened(
 }
 
 /// Tells the client why it is left.
-async fn say_last(mut client: Stream, complaint: &Complaint) {
+pub(super) async fn say_last(mut client: Stream, complaint: &Complaint) {
     let saying = async {
         client.write_all(&complaint.fatal()).await?;
         client.shutdown().await?;

@@ -15,6 +15,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use shortline_web::certificate;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -54,7 +55,8 @@ struct Shown {
 }
 
 impl ClientTls {
-    /// Reads the gate's certificate chain and its key; `alpn` are the protocol's names.
+    /// Reads the gate's certificate chain and its key; `alpn` are the protocol's names. Warns of a
+    /// certificate that clients will refuse.
     ///
     /// # Errors
     /// [`TlsError`]
@@ -66,6 +68,7 @@ impl ClientTls {
     ) -> Result<Self, TlsError> {
         let chain = read_chain("certificate", cert)?;
         let leaf = chain[0].clone();
+        certificate::warn_of_refusal(cert, &leaf);
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::File {
             what: "key",
             path: key.to_owned(),
@@ -225,7 +228,8 @@ impl Connector {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let connected = TlsConnector::from(Arc::clone(&self.0))
             .connect(name, socket)
-            .await?;
+            .await
+            .map_err(|error| certificate::explained(error, host))?;
         Ok(Stream::Tls(Box::new(connected.into())))
     }
 }

@@ -12,6 +12,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use shortline_web::certificate;
 
 /// A certificate that cannot be used; names the file.
 #[derive(Debug, thiserror::Error)]
@@ -79,12 +80,13 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// Reads a certificate chain and its key.
+/// Reads a certificate chain and its key. Warns of a certificate that clients will refuse.
 ///
 /// # Errors
 /// [`TlsError`] names the file and what is wrong with it.
 pub fn load(cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
     let chain = read_chain(cert)?;
+    certificate::warn_of_refusal(cert, &chain[0]);
     let refused = |what, path: &Path, problem: String| TlsError::File {
         what,
         path: path.to_owned(),

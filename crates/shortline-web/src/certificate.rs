@@ -49,15 +49,20 @@ pub fn explained(error: io::Error, host: &str) -> io::Error {
 }
 
 /// Warns of a certificate for clients that many of them will refuse.
-pub fn warn_of_refusal(path: &Path, leaf: &CertificateDer<'_>) {
-    if let Some(fault) = refused_by_clients(leaf) {
-        tracing::warn!(
-            "certificate {}: many clients will refuse it: it {}; {}",
-            path.display(),
-            fault.reason(),
-            remedy("www.example.org")
-        );
+///
+/// # Errors
+/// Why it cannot be used at all: rustls shows none of version 1.
+pub fn check_for_clients(path: &Path, leaf: &CertificateDer<'_>) -> Result<(), String> {
+    let Some(fault) = refused_by_clients(leaf) else {
+        return Ok(());
+    };
+    let (reason, remedy) = (fault.reason(), remedy("www.example.org"));
+    if fault == Fault::Version1 {
+        return Err(format!("it {reason}; {remedy}"));
     }
+    let path = path.display();
+    tracing::warn!("certificate {path}: many clients will refuse it: it {reason}; {remedy}");
+    Ok(())
 }
 
 /// The way to a certificate that everybody takes.

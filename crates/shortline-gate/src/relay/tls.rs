@@ -68,7 +68,11 @@ impl ClientTls {
     ) -> Result<Self, TlsError> {
         let chain = read_chain("certificate", cert)?;
         let leaf = chain[0].clone();
-        certificate::warn_of_refusal(cert, &leaf);
+        certificate::check_for_clients(cert, &leaf).map_err(|problem| TlsError::File {
+            what: "certificate",
+            path: cert.to_owned(),
+            problem,
+        })?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::File {
             what: "key",
             path: key.to_owned(),

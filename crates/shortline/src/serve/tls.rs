@@ -86,12 +86,13 @@ impl ResolvesServerCert for Certificate {
 /// [`TlsError`] names the file and what is wrong with it.
 pub fn load(cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
     let chain = read_chain(cert)?;
-    certificate::warn_of_refusal(cert, &chain[0]);
     let refused = |what, path: &Path, problem: String| TlsError::File {
         what,
         path: path.to_owned(),
         problem,
     };
+    certificate::check_for_clients(cert, &chain[0])
+        .map_err(|problem| refused("certificate", cert, problem))?;
     let key_read = PrivateKeyDer::from_pem_file(key)
         .map_err(|error| refused("key", key, pem_problem(&error, "PRIVATE KEY")))?;
     let provider = ring::default_provider();

@@ -79,11 +79,8 @@ fn a_certificate_that_clients_will_refuse_is_told() {
     std::fs::write(&key_path, key.serialize_pem()).unwrap();
     let files = [cert_path.to_str().unwrap(), key_path.to_str().unwrap()];
     let flags = ["--tls-cert", files[0], "--tls-key", files[1]];
-    let mut server = started(
-        "true",
-        &[&["--upstream", "127.0.0.1:1"], &flags[..]].concat(),
-    );
-    let told = server.line_with("many clients will refuse it");
+    let flags = [&["--upstream", "127.0.0.1:1"], &flags[..]].concat();
+    let told = line_with("many clients will refuse it", "true", &flags);
     assert!(told.contains("a.crt"), "{told}");
     assert!(told.contains("has no subjectAltName"), "{told}");
 }

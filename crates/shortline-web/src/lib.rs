@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+pub mod certificate;
 pub mod chunked;
 mod connection;
 mod disk;

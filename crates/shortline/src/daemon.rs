@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -113,9 +114,36 @@ fn tell_to_stderr(format: LogFormat) {
     }
 }
 
+/// Descriptors beside those of clients: listeners, logs, files that are read, the admin's clients.
+const FILES_BESIDE: u64 = 128;
+/// Descriptors of a client: its connection, and one to a backend or a file.
+const FILES_A_CLIENT: u64 = 2;
+
+/// Warns if fewer files may be open than `connections_max` clients need.
+pub fn warn_of_few_files(connections_max: usize) {
+    // None: as many as wanted.
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if let Some(warning) = too_few_files(limit, connections_max) {
+        tracing::warn!("{warning}");
+    }
+}
+
+fn too_few_files(limit: u64, connections_max: usize) -> Option<String> {
+    let connections_max = u64::try_from(connections_max).unwrap_or(u64::MAX);
+    let needed = connections_max
+        .saturating_mul(FILES_A_CLIENT)
+        .saturating_add(FILES_BESIDE);
+    let enough_for = limit.saturating_sub(FILES_BESIDE) / FILES_A_CLIENT;
+    (limit < needed).then(|| {
+        format!(
+            "{limit} files may be open, enough for {enough_for} clients: --connections-max \
+             {connections_max} needs {needed} (ulimit -n, systemd's LimitNOFILE=)"
+        )
+    })
+}
+
 /// Every connection and open file takes a descriptor; the hard limit is what we may have.
 fn raise_open_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
@@ -123,5 +151,23 @@ fn raise_open_files() {
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!("limit of open files stays as it is: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_files_are_told_with_the_number_needed() {
+        assert_eq!(too_few_files(20_128, 10_000), None);
+        assert_eq!(too_few_files(u64::MAX, usize::MAX), None);
+        assert_eq!(
+            too_few_files(1024, 10_000).as_deref(),
+            Some(
+                "1024 files may be open, enough for 448 clients: --connections-max 10000 needs \
+                 20128 (ulimit -n, systemd's LimitNOFILE=)"
+            )
+        );
     }
 }

@@ -6,6 +6,8 @@
 //! | the backend cannot be reached, or not with TLS | 1429, HY000 | "unable to connect to foreign data source" |
 //! | no TLS where it is required | 3159, HY000 | what the server says |
 //! | no handshake, or none this gate reads | 1043, 08S01 | what the server says |
+//! | packets before the end of authentication out of order, as of no client of MySQL's | 1156, 08S01 | what the server says |
+//! | the gate ends | 1053, 08S01 | what the server says; the connection ends |
 //! | a message above the limit | 1153, 08S01 | what the server says; the connection ends |
 //! | packets that cannot be read | 1835, HY000 | what the server says; the connection ends |
 //! | waited for too long | 1205, HY000 | "lock wait timeout": drivers know to try again |
@@ -62,6 +64,16 @@ impl Complaint {
     /// Bytes that begin no session.
     pub fn bad_handshake(what: &str) -> Self {
         Self::new(1043, "08S01", format!("Bad handshake: {what}"))
+    }
+
+    /// Packets that come when they should not.
+    pub fn out_of_order() -> Self {
+        Self::new(1156, "08S01", "Got packets out of order")
+    }
+
+    /// The gate ends.
+    pub fn shutting_down() -> Self {
+        Self::new(1053, "08S01", "Server shutdown in progress: the gate ends")
     }
 
     /// Bytes that are no messages.

@@ -169,6 +169,11 @@ impl Frame {
 pub struct Sequence(u8);
 
 impl Sequence {
+    /// At the answer to a command of one frame.
+    pub fn answer() -> Self {
+        Self(1)
+    }
+
     /// A frame has come. A client begins each exchange with 0.
     fn came(&mut self, number: u8) -> Result<(), CompressionError> {
         if number != self.0 && number != 0 {

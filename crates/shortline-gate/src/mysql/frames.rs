@@ -26,6 +26,11 @@ impl Frames {
         }
     }
 
+    /// What is said next is the answer to a command that has not come.
+    pub fn answer_first(&mut self) {
+        self.sequence = Sequence::answer();
+    }
+
     /// Decodes what comes next to the end of `plain`, which may have `plain_bytes_max` bytes then.
     /// Ready when something has come.
     ///

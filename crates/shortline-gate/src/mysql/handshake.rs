@@ -8,8 +8,8 @@
 //!
 //! Where TLS is on one side only, `caching_sha2_password` and `sha256_password` cannot send a
 //! password in full: on TLS it goes in the clear, without it under the server's RSA key, and the
-//! two sides do not agree on which. So [`UpstreamTls::Prefer`] begins TLS to the server exactly if
-//! the client has begun it.
+//! two sides do not agree on which. So [`UpstreamTls::Prefer`] is [`UpstreamTls::Follow`] here: TLS
+//! to the server begins exactly if the client has begun it.
 
 use std::io;
 
@@ -24,7 +24,7 @@ use super::packet::{HEADER_BYTES, Header, packet};
 use super::reply::{Status, status_of_ok};
 use crate::classify::ClientNames;
 use crate::relay::tls::UpstreamTls;
-use crate::relay::{LINGER_TIME_MAX, Stream, hear_out};
+use crate::relay::{Handle, LINGER_TIME_MAX, Order, Stream, hear_out};
 
 /// The longest packet before the end of authentication, in bytes. Connection attributes have up to
 /// 64 KiB, tickets of Kerberos too.
@@ -70,6 +70,8 @@ pub enum HandshakeError {
 struct Link {
     stream: Stream,
     sequence: u8,
+    /// Other numbers are refused, as a server refuses them. A server's are its own business.
+    is_client: bool,
 }
 
 /// Connects to the backend and relays until it takes the client. A client that is refused has been
@@ -80,8 +82,9 @@ struct Link {
 pub async fn authenticate(
     client: TcpStream,
     config: &MysqlConfig,
+    handle: &Handle,
 ) -> Result<Authenticated, HandshakeError> {
-    let mut client = Link::new(Stream::Plain(client));
+    let mut client = Link::of_client(client);
     let (greeting, server) = match greeted_in_time(config).await? {
         Greeted::Yes(greeting, server) => (greeting, server),
         Greeted::Refused(payload) => {
@@ -91,12 +94,25 @@ pub async fn authenticate(
         }
         Greeted::Not(complaint) => return Err(refuse(&mut client, complaint, true).await),
     };
-    answered(client, server, greeting, config).await
+    answered(client, server, greeting, config, handle).await
 }
 
 /// Tells a client of one connection too many.
 pub async fn refuse_connection(client: TcpStream, complaint: Complaint) {
-    refuse(&mut Link::new(Stream::Plain(client)), complaint, true).await;
+    refuse(&mut Link::of_client(client), complaint, true).await;
+}
+
+/// Bytes that are no packet of this part of the protocol.
+#[derive(Debug, thiserror::Error)]
+enum NoPacket {
+    #[error("a packet whose number is not its turn's")]
+    OutOfOrder,
+    #[error("a packet of {0} bytes, more than {PACKET_BYTES_MAX}")]
+    TooLong(u32),
+}
+
+fn invalid(no_packet: NoPacket) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, no_packet)
 }
 
 enum Greeted {
@@ -122,7 +138,7 @@ async fn greeted_in_time(config: &MysqlConfig) -> Result<Greeted, HandshakeError
 async fn greeted(config: &MysqlConfig) -> Result<Greeted, HandshakeError> {
     let connecting = config.upstream.connect(config.limits.connect_time_max);
     let mut server = match connecting.await {
-        Ok(server) => Link::new(Stream::Plain(server)),
+        Ok(server) => Link::of_server(server),
         Err(error) => return Ok(Greeted::Not(Complaint::unreachable(error))),
     };
     let payload = server.read().await?;
@@ -141,12 +157,21 @@ async fn answered(
     mut server: Link,
     mut greeting: Greeting,
     config: &MysqlConfig,
+    handle: &Handle,
 ) -> Result<Authenticated, HandshakeError> {
     let of_server = greeting.capabilities();
     let offered = greeting::offered(of_server, config.client_tls.is_some());
     greeting.set_capabilities(offered);
     client.write(greeting.payload()).await?;
-    let mut answer = client.read_answer().await?;
+    let answer = tokio::select! {
+        biased;
+        answer = client.read_answer() => answer,
+        // A client that has said nothing is not waited for.
+        () = handle.ordered(Order::Drain) => {
+            Err(refuse(&mut client, Complaint::shutting_down(), false).await)
+        }
+    };
+    let mut answer = answer?;
     if let (true, Some(tls)) = (answer.is_ssl_request(), &config.client_tls) {
         client.stream = match client.stream {
             Stream::Plain(socket) => tls.accept(socket).await?,
@@ -194,13 +219,13 @@ async fn answered(
 fn wants_tls(tls: &UpstreamTls, client_has_tls: bool, of_server: Capabilities) -> bool {
     match tls {
         UpstreamTls::Disable => false,
-        UpstreamTls::Prefer(_) => client_has_tls && of_server & SSL != 0,
+        UpstreamTls::Follow(_) | UpstreamTls::Prefer(_) => client_has_tls && of_server & SSL != 0,
         UpstreamTls::Require(_) | UpstreamTls::VerifyFull(_) => true,
     }
 }
 
 async fn secured(mut server: Link, answer: &Answer, config: &MysqlConfig) -> io::Result<Link> {
-    let (Some(connector), Stream::Plain(_)) = (config.upstream_tls.connector(), &server.stream)
+    let (Some(connector), Stream::Plain(_)) = (config.upstream_tls.connector(true), &server.stream)
     else {
         return Ok(server);
     };
@@ -234,7 +259,9 @@ async fn exchange(
                 }
             }
             read = client.read_into(&mut of_client) => {
-                read?;
+                if let Err(error) = read {
+                    return Err(client.left_or_refused(error).await);
+                }
                 let payload = std::mem::take(&mut of_client).split_off(HEADER_BYTES);
                 server.write(&payload).await?;
             }
@@ -254,10 +281,18 @@ async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> Hand
 }
 
 impl Link {
-    fn new(stream: Stream) -> Self {
+    fn of_client(socket: TcpStream) -> Self {
         Self {
-            stream,
+            stream: Stream::Plain(socket),
             sequence: 0,
+            is_client: true,
+        }
+    }
+
+    fn of_server(socket: TcpStream) -> Self {
+        Self {
+            is_client: false,
+            ..Self::of_client(socket)
         }
     }
 
@@ -274,11 +309,11 @@ impl Link {
         loop {
             let wanted = match Header::first_of(bytes) {
                 None => HEADER_BYTES,
+                Some(header) if self.is_client && header.sequence != self.sequence => {
+                    return Err(invalid(NoPacket::OutOfOrder));
+                }
                 Some(header) if header.payload_bytes > PACKET_BYTES_MAX => {
-                    let length = header.payload_bytes;
-                    let message =
-                        format!("a packet of {length} bytes, more than {PACKET_BYTES_MAX}");
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+                    return Err(invalid(NoPacket::TooLong(header.payload_bytes)));
                 }
                 Some(header) => {
                     let wanted = HEADER_BYTES + header.payload_bytes as usize;
@@ -299,15 +334,28 @@ impl Link {
 
     /// The client's next packet, which is to be an answer.
     async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
-        let parsed = match self.read().await {
-            Ok(payload) => Answer::parse(payload).map_err(|error| error.to_string()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.to_string()),
-            Err(error) => return Err(error.into()),
+        let payload = match self.read().await {
+            Ok(payload) => payload,
+            Err(error) => return Err(self.left_or_refused(error).await),
         };
-        match parsed {
+        match Answer::parse(payload) {
             Ok(answer) => Ok(answer),
-            Err(what) => Err(refuse(self, Complaint::bad_handshake(&what), false).await),
+            Err(error) => {
+                let complaint = Complaint::bad_handshake(&error.to_string());
+                Err(refuse(self, complaint, false).await)
+            }
         }
+    }
+
+    /// Tells a client whose bytes are no packet so; one whose socket broke has left.
+    async fn left_or_refused(&mut self, error: io::Error) -> HandshakeError {
+        let no_packet = error.get_ref().and_then(|inner| inner.downcast_ref());
+        let complaint = match no_packet {
+            None => return error.into(),
+            Some(NoPacket::OutOfOrder) => Complaint::out_of_order(),
+            Some(no_packet) => Complaint::bad_handshake(&no_packet.to_string()),
+        };
+        refuse(self, complaint, false).await
     }
 
     async fn write(&mut self, payload: &[u8]) -> io::Result<()> {

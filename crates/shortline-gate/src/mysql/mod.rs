@@ -51,7 +51,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::Gate;
 use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Registration, Registry, Upstream, Waits};
+use crate::relay::{self, Limits, Order, Registration, Registry, Upstream, Waits};
 
 use complaint::Complaint;
 use handshake::HandshakeError;
@@ -62,7 +62,8 @@ use session::{End, Session};
 pub struct MysqlConfig {
     /// The backend.
     pub upstream: Upstream,
-    /// TLS towards it. [`UpstreamTls::Prefer`] goes by the client: TLS on both sides or on neither.
+    /// TLS towards it. [`UpstreamTls::Prefer`] goes by the client, as [`UpstreamTls::Follow`] does: TLS
+    /// on both sides or on neither.
     pub upstream_tls: UpstreamTls,
     /// TLS towards clients; without it they are offered none.
     pub client_tls: Option<ClientTls>,
@@ -150,8 +151,13 @@ async fn serve(socket: TcpStream, registration: Registration, shared: Arc<Shared
     }
     let limit = shared.config.limits.authentication_time_max;
     // Boxed, so that what it needs is given back before the session, which may be long.
-    let opening = Box::pin(handshake::authenticate(socket, &shared.config));
-    let authenticated = match tokio::time::timeout(limit, opening).await {
+    let handle = &registration.handle;
+    let opening = Box::pin(handshake::authenticate(socket, &shared.config, handle));
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(limit, opening) => opened,
+        () = handle.ordered(Order::Close) => return,
+    };
+    let authenticated = match opened {
         Ok(Ok(authenticated)) => authenticated,
         Ok(Err(error)) => return registry.count_failure(&error),
         Err(_) => {

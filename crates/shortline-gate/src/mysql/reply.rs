@@ -103,6 +103,8 @@ pub struct Follower {
     /// What to expect when the message under way has ended.
     after: Next,
     status: Status,
+    /// Something of the response has come.
+    has_begun: bool,
     has_failed: bool,
     wants_file: bool,
     prepared: Option<u32>,
@@ -117,6 +119,7 @@ impl Follower {
             next: Next::Nothing,
             after: Next::Nothing,
             status,
+            has_begun: false,
             has_failed: false,
             wants_file: false,
             prepared: None,
@@ -125,6 +128,7 @@ impl Follower {
 
     /// A command goes to the server whose response has this shape.
     pub fn expect(&mut self, shape: Shape) {
+        self.has_begun = false;
         self.has_failed = false;
         self.wants_file = false;
         self.prepared = None;
@@ -140,6 +144,20 @@ impl Follower {
     /// Whether the response has come whole.
     pub fn is_done(&self) -> bool {
         self.next == Next::Nothing && self.scanner.is_between_messages()
+    }
+
+    /// Whether something of the response has come.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Whether a client takes an error next.
+    pub fn takes_error(&self) -> bool {
+        let is_there = matches!(
+            self.next,
+            Next::Only | Next::Result | Next::Prepared | Next::Rows | Next::UntilEnd
+        );
+        is_there && self.scanner.is_between_messages()
     }
 
     /// Whether the client authenticates itself anew, and the server has not decided.
@@ -190,6 +208,7 @@ impl Follower {
 
     /// Reads a message's start and returns what comes behind it.
     fn read(&mut self, payload_bytes: u32, start: &[u8]) -> Next {
+        self.has_begun = true;
         let first = start.first().copied();
         if first == Some(ERR) && self.next != Next::Nothing {
             if self.is_progress(start) {

@@ -154,6 +154,9 @@ impl Session {
                 }
             };
             if let Some(end) = self.end(context) {
+                if matches!(end, End::Drained | End::Closed) {
+                    self.say_shutting_down(context);
+                }
                 return Poll::Ready(end);
             }
             if !moved {
@@ -207,6 +210,23 @@ impl Session {
         }
         self.is_shut = self.is_shut || self.server.poll_shutdown(context).is_ready();
         None
+    }
+
+    /// Tells the client that the gate ends, where an error has its place: as the answer to the
+    /// command that is to come, that waits, or whose response is at a packet's end.
+    fn say_shutting_down(&mut self, context: &mut Context<'_>) {
+        let sequence = match self.turn {
+            Turn::Command | Turn::Waiting => 1,
+            Turn::Replying if self.reply.takes_error() => match self.reply.has_begun() {
+                true => self.reply.sequence().wrapping_add(1),
+                false => self.scanner.sequence().wrapping_add(1),
+            },
+            _ => return,
+        };
+        if let (Turn::Command, Some(frames)) = (&self.turn, &mut self.frames) {
+            frames.answer_first();
+        }
+        self.send_to_client(context, &Complaint::shutting_down().packet(sequence));
     }
 
     /// Whether nothing is under way. What waits for admission is not.

@@ -5,14 +5,13 @@
 //! it speaks the simple protocol, one command a message; every column is text.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::connection::say_last;
 use super::conversation::Status;
 use super::messages::query_text;
 use super::reply::{Complaint, message, ready_for_query};
@@ -79,14 +78,20 @@ pub async fn serve(
     loop {
         let read = tokio::select! {
             read = read(&mut client) => read,
-            () = ordered_to_end(handle) => {
-                let end = Complaint::new("57P01", "terminating connection: the gate shuts down");
-                client.write_all(&end.fatal()).await?;
-                return client.shutdown().await;
+            () = handle.ordered(Order::Drain) => {
+                say_last(client, &Complaint::shutting_down()).await;
+                return Ok(());
             }
         };
-        let Some((tag, body)) = read? else {
-            return Ok(());
+        let (tag, body) = match read {
+            Ok(Some(message)) => message,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::InvalidData {
+                    say_last(client, &Complaint::new("08P01", error.to_string())).await;
+                }
+                return Err(error);
+            }
         };
         let reply = match tag {
             b'X' => return Ok(()),
@@ -105,17 +110,6 @@ pub async fn serve(
         client.write_all(&reply).await?;
         client.flush().await?;
     }
-}
-
-async fn ordered_to_end(handle: &Handle) {
-    poll_fn(|context| {
-        handle.register(context.waker());
-        match handle.order() {
-            Order::None => Poll::Pending,
-            Order::Drain | Order::Close => Poll::Ready(()),
-        }
-    })
-    .await;
 }
 
 /// AuthenticationOk, what clients want to know of a server, ReadyForQuery.

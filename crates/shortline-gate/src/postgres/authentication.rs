@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::cancel::KEY_BYTES_MAX;
 use super::frame::{FrameError, HEADER_BYTES, Header};
 use super::messages::text;
-use super::reply::message;
+use super::reply::{Complaint, message};
 use crate::relay::Stream;
 
 /// The longest message before the first ReadyForQuery, in bytes (PostgreSQL's own limit for
@@ -24,6 +24,8 @@ const MESSAGE_BYTES_MAX: u32 = 65_536;
 const AHEAD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX as usize;
 /// Authentication asks for SASL and offers mechanisms.
 const SASL: u32 = 10;
+/// It asks for SASL's next answer.
+const SASL_CONTINUE: u32 = 11;
 const PLUS: &[u8] = b"SCRAM-SHA-256-PLUS";
 
 /// A session that may begin.
@@ -49,12 +51,31 @@ pub enum AuthenticationError {
     /// The backend left without a word.
     #[error("the backend closed the connection during authentication")]
     ServerLeft,
-    /// One of the two does not speak the protocol.
+    /// The client does not speak the protocol.
     #[error("during authentication: {0}")]
-    Frame(#[from] FrameError),
+    ClientFrame(FrameError),
+    /// The client does not answer what it is asked.
+    #[error("expected an answer about the password, got message `{}`", char::from(*.0).escape_default())]
+    NoAnswer(u8),
+    /// The backend does not speak the protocol.
+    #[error("the backend does not speak the protocol: {0}")]
+    ServerFrame(FrameError),
 }
 
-/// Relays until the backend is ready. `strikes_plus` if channel binding cannot succeed.
+impl AuthenticationError {
+    /// What to tell the client, unless it knows or has left.
+    pub fn complaint(&self) -> Option<Complaint> {
+        let sqlstate = match self {
+            Self::Refused | Self::ClientLeft => return None,
+            Self::ServerLeft => "08006",
+            Self::ClientFrame(_) | Self::NoAnswer(_) | Self::ServerFrame(_) => "08P01",
+        };
+        Some(Complaint::new(sqlstate, self.to_string()))
+    }
+}
+
+/// Relays until the backend is ready. `strikes_plus` if channel binding cannot succeed; a message
+/// for the session that is to begin may have `message_bytes_max`.
 ///
 /// # Errors
 /// [`AuthenticationError`]
@@ -62,14 +83,21 @@ pub async fn relay(
     client: &mut Stream,
     server: &mut Stream,
     strikes_plus: bool,
+    message_bytes_max: u32,
 ) -> Result<Authenticated, AuthenticationError> {
     let mut from_client = BytesMut::new();
     let mut from_server = BytesMut::new();
     let mut key = None;
     let mut is_refused = false;
+    let mut is_asked = false;
     loop {
-        while let Some(message) = take(&mut from_server)? {
+        while let Some(message) =
+            take(&mut from_server).map_err(AuthenticationError::ServerFrame)?
+        {
             let body = &message[HEADER_BYTES..];
+            if message[0] == b'R' {
+                is_asked = asks(body);
+            }
             match message[0] {
                 b'R' if strikes_plus => say(client, &without_plus(&message)).await?,
                 b'K' if body.len() <= KEY_BYTES_MAX => key = Some(body.to_vec()),
@@ -91,11 +119,14 @@ pub async fn relay(
         flush(client).await?;
         // Answers to the backend's questions; everything else waits for the session.
         while from_client.first() == Some(&b'p') {
-            let Some(message) = take(&mut from_client)? else {
+            let taken = take(&mut from_client).map_err(AuthenticationError::ClientFrame)?;
+            let Some(message) = taken else {
                 break;
             };
             send(server, &message).await?;
+            is_asked = false;
         }
+        check_ahead(&from_client, is_asked, message_bytes_max)?;
         tokio::select! {
             // A socket that breaks has nothing more to say, like one that ends.
             read = server.read_buf(&mut from_server) => match read.unwrap_or(0) {
@@ -110,6 +141,28 @@ pub async fn relay(
             }
         }
     }
+}
+
+/// Checks what the client says that is no answer: to be asked and not to answer is no way to begin,
+/// nor is what can be no message.
+fn check_ahead(
+    ahead: &[u8],
+    is_asked: bool,
+    message_bytes_max: u32,
+) -> Result<(), AuthenticationError> {
+    match ahead.first() {
+        None | Some(b'p') => Ok(()),
+        Some(tag) if is_asked => Err(AuthenticationError::NoAnswer(*tag)),
+        Some(_) => Header::first_of(ahead, message_bytes_max)
+            .map(|_| ())
+            .map_err(AuthenticationError::ClientFrame),
+    }
+}
+
+/// Whether an authentication request with this body wants an answer: passwords in the clear and by
+/// MD5, GSSAPI's first, SASL's first and further ones.
+fn asks(mut body: &[u8]) -> bool {
+    body.len() >= 4 && matches!(body.get_u32(), 3 | 5 | 7 | SASL | SASL_CONTINUE)
 }
 
 async fn say(client: &mut Stream, bytes: &[u8]) -> Result<(), AuthenticationError> {

@@ -11,18 +11,17 @@ use tokio::net::TcpStream;
 
 use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
-use super::cancel::key_of;
+use super::backend::{BackendError, connect};
+use super::cancel;
 use super::reply::Complaint;
 use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{ConnectError, Entry, Registration, Stream};
+use crate::relay::{Entry, Order, Registration, Stream};
 
 /// How long a client is given to take the last that it is told.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
-/// What asks a backend for TLS: length and code.
-const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// Why a connection ended before its session began.
 #[derive(Debug, thiserror::Error)]
@@ -30,20 +29,9 @@ enum OpenError {
     #[error(transparent)]
     Startup(#[from] StartupError),
     #[error(transparent)]
-    Connect(#[from] ServerError),
+    Connect(#[from] BackendError),
     #[error(transparent)]
     Authentication(#[from] AuthenticationError),
-}
-
-/// Why there is no connection to the backend.
-#[derive(Debug, thiserror::Error)]
-enum ServerError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error("the backend offers no TLS")]
-    NoTls,
-    #[error("TLS with the backend: {0}")]
-    Tls(io::Error),
 }
 
 /// What a client gets.
@@ -69,7 +57,11 @@ pub async fn serve(
     let authentication_time_max = shared.config.limits.authentication_time_max;
     // Each stage is boxed and gives its memory back before the next begins.
     let opening = Box::pin(open(&shared, socket, peer, &registration));
-    match tokio::time::timeout(authentication_time_max, opening).await {
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(authentication_time_max, opening) => opened,
+        () = registration.handle.ordered(Order::Close) => return,
+    };
+    match opened {
         Ok(Ok(Some(Began::Session(opened)))) => Box::pin(run(&shared, opened)).await,
         Ok(Ok(Some(Began::Admin(client, database)))) => {
             let serving = Box::pin(admin::serve(client, database, &registration.handle));
@@ -97,13 +89,13 @@ async fn run(shared: &Shared, opened: Opened) {
     let end = relay(&mut session, authenticated).await;
     drop(entry);
     let complaint = match end {
-        End::ClientLeft | End::Closed | End::ServerLeft { was_told: true } => return,
+        End::ClientLeft | End::ServerLeft { was_told: true } => return,
         End::ServerLeft { was_told: false } => Complaint::new(
             "08006",
             "the backend closed the connection; if a transaction was being committed, its outcome is unknown",
         ),
         End::Refused(complaint) => complaint,
-        End::Drained => Complaint::new("57P01", "terminating connection: the gate shuts down"),
+        End::Drained | End::Closed => Complaint::shutting_down(),
     };
     if !matches!(complaint.sqlstate, "57P01") {
         shared.config.registry.count_failure(&complaint);
@@ -139,10 +131,16 @@ async fn open<'a>(
     registration: &Registration,
 ) -> Result<Option<Began<'a>>, OpenError> {
     let config = &shared.config;
-    let (mut client, startup) = match startup::begin(socket, config.client_tls.as_ref()).await {
+    let begun = tokio::select! {
+        biased;
+        begun = startup::begin(socket, config.client_tls.as_ref()) => begun,
+        // A client that has said nothing is not waited for.
+        () = registration.handle.ordered(Order::Drain) => return Ok(None),
+    };
+    let (mut client, startup) = match begun {
         Ok(Beginning::Session { client, startup }) => (client, startup),
-        Ok(Beginning::Cancel { packet }) => {
-            cancel(shared, &packet).await?;
+        Ok(Beginning::Cancel { client, packet }) => {
+            cancel::serve(shared, &packet, client).await?;
             return Ok(None);
         }
         Ok(Beginning::Gone) => return Ok(None),
@@ -165,7 +163,7 @@ async fn open<'a>(
         }
         return Ok(Some(Began::Admin(client, database)));
     }
-    let mut server = match connect(shared).await {
+    let mut server = match connect(config, client.is_secure()).await {
         Ok(server) => server,
         Err(error) => {
             say_last(client, &Complaint::new("57P03", error.to_string())).await;
@@ -182,8 +180,8 @@ async fn open<'a>(
             authenticated,
         )))),
         Err(error) => {
-            if matches!(error, AuthenticationError::ServerLeft) {
-                say_last(client, &Complaint::new("08006", error.to_string())).await;
+            if let Some(complaint) = error.complaint() {
+                say_last(client, &complaint).await;
             }
             Err(error.into())
         }
@@ -209,7 +207,8 @@ async fn authenticate(
     };
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
     authentication::send(server, &startup.packet).await?;
-    authentication::relay(client, server, strikes_plus).await
+    let message_bytes_max = shared.config.limits.message_bytes_max;
+    authentication::relay(client, server, strikes_plus, message_bytes_max).await
 }
 
 fn opened(
@@ -248,55 +247,8 @@ fn opened(
     }
 }
 
-/// Sends a cancel request on, unless what it is for waits here. The client takes the connection's
-/// end for the request's, so the backend's is waited for.
-async fn cancel(shared: &Shared, packet: &[u8]) -> Result<(), ServerError> {
-    if key_of(packet).is_some_and(|key| shared.waits.cancel(key)) {
-        return Ok(());
-    }
-    let mut server = connect(shared).await?;
-    let mut rest = Vec::new();
-    // The client gets no answer, whatever becomes of its request.
-    let _ = server.write_all(packet).await;
-    let _ = server.flush().await;
-    let _ = server.read_to_end(&mut rest).await;
-    Ok(())
-}
-
-/// A connection to the backend, on TLS as configured.
-async fn connect(shared: &Shared) -> Result<Stream, ServerError> {
-    let config = &shared.config;
-    let limit = config.limits.connect_time_max;
-    let mut socket = config.upstream.connect(limit).await?;
-    let Some(connector) = config.upstream_tls.connector() else {
-        return Ok(Stream::Plain(socket));
-    };
-    let tls = async {
-        socket.write_all(&TLS_REQUEST).await?;
-        // Not a byte more: what follows in the clear is no handshake.
-        match socket.read_u8().await? {
-            b'S' => connector
-                .connect(socket, &config.upstream.host)
-                .await
-                .map(Some),
-            // An error's type byte comes from servers that know of no TLS.
-            _ => Ok(None),
-        }
-    };
-    let begun = tokio::time::timeout(limit, tls)
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    match begun.map_err(ServerError::Tls)? {
-        Some(stream) => Ok(stream),
-        None if config.upstream_tls.is_optional() => {
-            Ok(Stream::Plain(config.upstream.connect(limit).await?))
-        }
-        None => Err(ServerError::NoTls),
-    }
-}
-
 /// Tells the client why it is left.
-async fn say_last(mut client: Stream, complaint: &Complaint) {
+pub(super) async fn say_last(mut client: Stream, complaint: &Complaint) {
     let saying = async {
         client.write_all(&complaint.fatal()).await?;
         client.shutdown().await?;

@@ -8,13 +8,14 @@
 //! | part | what it does |
 //! |---|---|
 //! | `startup` | TLS, cancel requests and the StartupMessage |
+//! | `backend` | the connection to it, with TLS or without |
 //! | `authentication` | up to the first ReadyForQuery |
 //! | `session` | both directions after it |
 //! | `frame`, `messages` | finds messages in a stream, and fields in messages |
 //! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
 //! | `unit` | where the transaction stands: waiting, running, refused |
-//! | `cancel` | cancel requests for what still waits here |
+//! | `cancel` | cancel requests: ends what still waits here, passes the others on |
 //! | `reply` | the gate's own words |
 //! | `admin` | SHOW commands |
 //!
@@ -31,6 +32,7 @@
 
 mod admin;
 mod authentication;
+mod backend;
 mod cancel;
 mod connection;
 pub mod control;

@@ -23,6 +23,11 @@ impl Complaint {
         }
     }
 
+    /// The gate ends.
+    pub fn shutting_down() -> Self {
+        Self::new("57P01", "terminating connection: the gate shuts down")
+    }
+
     /// As an ErrorResponse that ends the statement.
     pub fn error(&self) -> Vec<u8> {
         report(b'E', "ERROR", self.sqlstate, &self.message)

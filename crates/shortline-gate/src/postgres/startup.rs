@@ -34,6 +34,8 @@ pub enum Beginning {
     },
     /// It wants another connection's statement cancelled.
     Cancel {
+        /// The client, which takes its connection's end for the request's.
+        client: Stream,
         /// The packet.
         packet: Vec<u8>,
     },
@@ -150,7 +152,7 @@ pub async fn begin(socket: TcpStream, tls: Option<&ClientTls>) -> Result<Beginni
                 gss_answered = true;
                 client.write_all(b"N").await?;
             }
-            CANCEL_CODE => return Ok(Beginning::Cancel { packet }),
+            CANCEL_CODE => return Ok(Beginning::Cancel { client, packet }),
             _ => return take_startup(packet, client, tls),
         }
     }

@@ -1,8 +1,9 @@
 //! The open connections, and what they are told from outside.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use slab::Slab;
 use tokio::sync::Notify;
 
 /// What a connection is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Order {
     /// Nothing.
@@ -43,6 +44,19 @@ impl Handle {
             1 => Order::Drain,
             _ => Order::Close,
         }
+    }
+
+    /// Waits until the connection is told to do this, or more. Of a connection one task may.
+    pub async fn ordered(&self, order: Order) {
+        poll_fn(|context| {
+            self.register(context.waker());
+            if self.order() >= order {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     /// A transaction waits for admission from now on; it can be cancelled.

@@ -15,6 +15,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use shortline_web::certificate;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -54,7 +55,8 @@ struct Shown {
 }
 
 impl ClientTls {
-    /// Reads the gate's certificate chain and its key; `alpn` are the protocol's names.
+    /// Reads the gate's certificate chain and its key; `alpn` are the protocol's names. Warns of a
+    /// certificate that clients will refuse.
     ///
     /// # Errors
     /// [`TlsError`]
@@ -66,6 +68,11 @@ impl ClientTls {
     ) -> Result<Self, TlsError> {
         let chain = read_chain("certificate", cert)?;
         let leaf = chain[0].clone();
+        certificate::check_for_clients(cert, &leaf).map_err(|problem| TlsError::File {
+            what: "certificate",
+            path: cert.to_owned(),
+            problem,
+        })?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::File {
             what: "key",
             path: key.to_owned(),
@@ -107,9 +114,13 @@ impl ClientTls {
     }
 }
 
-/// TLS towards the backend, named as libpq's `sslmode`.
+/// TLS towards the backend, named as libpq's `sslmode` but for the first.
 #[derive(Clone, Debug, Default)]
 pub enum UpstreamTls {
+    /// As the client: with TLS for clients that have it, if the backend offers it, and without for
+    /// the others. So the backend's rules about who needs TLS mean what they say. Its certificate is
+    /// not checked.
+    Follow(Connector),
     /// Never.
     #[default]
     Disable,
@@ -122,6 +133,14 @@ pub enum UpstreamTls {
 }
 
 impl UpstreamTls {
+    /// `follow`
+    ///
+    /// # Errors
+    /// [`TlsError::Setup`]
+    pub fn follow() -> Result<Self, TlsError> {
+        Ok(Self::Follow(Connector::unchecked()?))
+    }
+
     /// `prefer`
     ///
     /// # Errors
@@ -146,10 +165,11 @@ impl UpstreamTls {
         Ok(Self::VerifyFull(Connector::checked(authorities)?))
     }
 
-    /// How to begin TLS, if it is wanted at all.
-    pub fn connector(&self) -> Option<&Connector> {
+    /// How to begin TLS for a client that has it to the gate or not, if it is wanted at all.
+    pub fn connector(&self, client_is_secure: bool) -> Option<&Connector> {
         match self {
             Self::Disable => None,
+            Self::Follow(connector) => client_is_secure.then_some(connector),
             Self::Prefer(connector) | Self::Require(connector) | Self::VerifyFull(connector) => {
                 Some(connector)
             }
@@ -158,7 +178,7 @@ impl UpstreamTls {
 
     /// Whether a backend without TLS is used nevertheless.
     pub fn is_optional(&self) -> bool {
-        matches!(self, Self::Disable | Self::Prefer(_))
+        matches!(self, Self::Disable | Self::Follow(_) | Self::Prefer(_))
     }
 }
 
@@ -212,7 +232,8 @@ impl Connector {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let connected = TlsConnector::from(Arc::clone(&self.0))
             .connect(name, socket)
-            .await?;
+            .await
+            .map_err(|error| certificate::explained(error, host))?;
         Ok(Stream::Tls(Box::new(connected.into())))
     }
 }

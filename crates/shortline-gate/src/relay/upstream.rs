@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -45,6 +46,14 @@ pub enum ConnectError {
 pub struct UpstreamError(String);
 
 impl Upstream {
+    /// Whether it is on this machine, as far as its name tells.
+    pub fn is_here(&self) -> bool {
+        let address: Result<IpAddr, _> = self.host.parse();
+        address.map_or(self.host == "localhost", |address| {
+            address.to_canonical().is_loopback()
+        })
+    }
+
     /// A connection to the first of the backend's addresses that takes one.
     ///
     /// # Errors
@@ -114,6 +123,13 @@ mod tests {
         for text in ["db:5432", "127.0.0.1:1", "[::1]:5432"] {
             assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn what_is_on_this_machine_is_known_by_its_name() {
+        let is_here = |text: &str| text.parse::<Upstream>().unwrap().is_here();
+        assert!(is_here("localhost:1") && is_here("127.0.0.2:1") && is_here("[::1]:1"));
+        assert!(!is_here("db:1") && !is_here("192.0.2.1:1") && !is_here("[2001:db8::1]:1"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use mysql_async::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::gated::{Gated, PATIENCE, narrow};
+use crate::gated::{Gated, PATIENCE, admission, narrow};
 use crate::raw::{DEPRECATE_EOF, MYSQL, PLAIN, Raw, code, packet};
 use crate::server::{Server, shared};
 
@@ -19,11 +19,15 @@ async fn bytes_that_begin_no_session_are_told_or_left() {
         config.limits.authentication_time_max = Duration::from_secs(2);
     })
     .await;
-    let cases: [(&[u8], Option<u16>); 6] = [
-        (b"GET / HTTP/1.1\r\n\r\n", Some(1043)),
+    let cases: [(&[u8], Option<u16>); 9] = [
+        (b"GET / HTTP/1.1\r\n\r\n", Some(1156)),
+        // The beginnings of TLS and of PostgreSQL.
+        (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", Some(1156)),
+        (b"\0\0\0\x08\x04\xd2\x16\x2f", Some(1156)),
+        (b"\xff\xff\xff\x01", Some(1043)),
         (&packet(1, b"no"), Some(1043)),
         (&packet(1, &[0; 40]), Some(1043)),
-        (&[0xff; 64], Some(1043)),
+        (&[0xff; 64], Some(1156)),
         // Cut short: left when its time is over.
         (&packet(1, &[0; 40])[..20], None),
         (b"", None),
@@ -218,6 +222,59 @@ async fn the_end_lets_transactions_end() {
     conn.query_drop("COMMIT").await.unwrap();
     assert!(ending.await.unwrap());
     assert_eq!(server.query("SELECT a FROM shop.ended"), "1\n");
+}
+
+/// Of a client and of one that compresses: idle, with a transaction open, and in a statement, when
+/// the time to drain is over.
+#[tokio::test]
+async fn whoever_is_left_at_the_end_is_told() {
+    let Some(server) = shared() else { return };
+    let gated = Gated::with(server.address, admission("1h"), |config| {
+        config.limits.drain_time_max = Duration::from_millis(200);
+    })
+    .await;
+    let mut idle = Raw::connect(gated.address, PLAIN | MYSQL).await;
+    let mut open = Raw::connect(gated.address, PLAIN | MYSQL).await;
+    open.query("BEGIN").await;
+    open.read().await;
+    let mut busy = Raw::connect(gated.address, PLAIN | MYSQL).await;
+    busy.query("SELECT SLEEP(600)").await;
+    let mut compressed = gated
+        .try_connect(|options| options.compression(Some(mysql_async::Compression::default())))
+        .await
+        .unwrap();
+    compressed.query_drop("DO 1").await.unwrap();
+    gated.until("busy", |now| now.active == 1).await;
+    let ending = tokio::spawn(gated.end());
+    for client in [&mut idle, &mut open, &mut busy] {
+        let (sequence, payload) = client.read().await;
+        // As the answer to what was asked, or would be next.
+        assert_eq!((sequence, code(&payload)), (1, Some(1053)));
+        assert!(client.is_closed().await);
+    }
+    let told = compressed.query_drop("DO 1").await.unwrap_err();
+    assert_eq!(crate::gated::code(&told), Some(1053), "{told}");
+    drop(compressed);
+    assert!(ending.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_client_that_has_said_nothing_is_told_and_keeps_nobody_from_ending() {
+    let Some(server) = shared() else { return };
+    let gated = Gated::with(server.address, narrow(), |config| {
+        config.limits.authentication_time_max = Duration::from_secs(3600);
+        config.limits.drain_time_max = Duration::from_secs(3600);
+    })
+    .await;
+    let mut silent = Raw {
+        socket: TcpStream::connect(gated.address).await.unwrap(),
+    };
+    assert_eq!(silent.read().await.1[0], 10);
+    let ending = tokio::spawn(gated.end());
+    assert_eq!(code(&silent.read().await.1), Some(1053));
+    assert!(silent.is_closed().await);
+    drop(silent);
+    assert!(ending.await.unwrap());
 }
 
 /// A server that answers, byte by byte, with delays: pieces cut anywhere.

@@ -94,6 +94,20 @@ async fn tls_is_on_either_side_as_configured() {
 }
 
 #[tokio::test]
+async fn a_client_without_tls_does_not_get_where_the_server_wants_tls() {
+    let Some(server) = shared() else { return };
+    let gated = Gated::with(server.address, narrow(), |config| {
+        config.client_tls = Some(ClientTls::load(&server.cert, &server.key, &[], false).unwrap());
+        config.upstream_tls = UpstreamTls::follow().unwrap();
+    })
+    .await;
+    let refused = run(&gated, "tls", &["--skip-ssl"], CIPHER).await;
+    assert!(refused.unwrap_err().contains("ERROR 1045 (28000)"));
+    let cipher = run(&gated, "tls", &["--ssl"], CIPHER).await.unwrap();
+    assert!(cipher.starts_with("Ssl_cipher\tTLS_"), "{cipher}");
+}
+
+#[tokio::test]
 async fn tls_that_must_be_and_is_not_is_told() {
     let Some(server) = shared() else { return };
     let gated = Gated::with(server.address, narrow(), |config| {

@@ -20,6 +20,7 @@ const SETUP: &str = "
     CREATE DATABASE shop;
     CREATE USER native@'%' IDENTIFIED BY 'secret';
     CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('secret');
+    CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL;
     GRANT ALL ON *.* TO native@'%';
     GRANT ALL ON *.* TO ed@'%';
 ";

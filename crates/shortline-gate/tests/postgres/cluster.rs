@@ -52,6 +52,8 @@ wal_level = logical
 ";
 
 const AUTHENTICATION: &str = "
+hostssl all tls 127.0.0.1/32 trust
+host all tls 127.0.0.1/32 reject
 host all scram 127.0.0.1/32 scram-sha-256
 host all md5 127.0.0.1/32 md5
 host all all 127.0.0.1/32 trust
@@ -60,6 +62,7 @@ host replication all 127.0.0.1/32 trust
 
 /// What every cluster has.
 const ROLES: &str = "
+create role tls login;
 create role scram login password 'secret';
 set password_encryption = 'md5';
 create role md5 login password 'secret';
@@ -141,6 +144,15 @@ impl Cluster {
             self.folder.join("server.crt"),
             self.folder.join("server.key"),
         )
+    }
+
+    /// What it shows as its certificate from its next start on.
+    pub fn show(&self, cert: &str, key: &str) {
+        for (name, text) in [("server.crt", cert), ("server.key", key)] {
+            std::fs::write(self.folder.join(name), text).unwrap();
+            // The file stays its owner's.
+            std::fs::write(self.folder.join("data").join(name), text).unwrap();
+        }
     }
 
     /// Runs psql against `port`.

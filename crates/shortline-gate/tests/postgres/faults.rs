@@ -2,9 +2,11 @@
 
 use std::io::Write;
 use std::net::{Shutdown, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_gate::GateConfig;
+use shortline_gate::postgres::{AdminDatabase, Table};
 
 use super::cluster::{Cluster, free_port};
 use super::raw;
@@ -85,6 +87,56 @@ fn what_is_no_message_ends_that_session_alone() {
     assert_eq!(raw::tags(&raw::until_ready(&mut socket)), "TDCZI");
 }
 
+/// The messages of a client that has asked for a session as `user`, up to the end, when it says
+/// `bytes` as an answer to the first.
+fn words_at_authentication(port: u16, user: &str, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut socket = raw::connect(port);
+    let parameters = format!("\0\x03\0\0user\0{user}\0database\0postgres\0\0");
+    let length = (parameters.len() as u32 + 4).to_be_bytes();
+    socket
+        .write_all(&[&length, parameters.as_bytes()].concat())
+        .unwrap();
+    assert_eq!(raw::next(&mut socket).unwrap().0, b'R');
+    socket.write_all(bytes).unwrap();
+    let mut words = Vec::new();
+    while let Some(message) = raw::next(&mut socket) {
+        words.push(message);
+    }
+    words
+}
+
+#[test]
+fn what_is_no_answer_at_authentication_is_told() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = Relay::open(cluster);
+    let cases: [&[u8]; 4] = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"Q\0\0\0\x0dselect 1\0",
+        b"p\0\0\0\x01",
+        b"p\x7f\xff\xff\xff",
+    ];
+    for bytes in cases {
+        let words = words_at_authentication(relay.port, "scram", bytes);
+        assert_eq!(raw::sqlstate(&words).as_deref(), Some("08P01"), "{bytes:?}");
+    }
+}
+
+#[test]
+fn what_is_no_message_to_the_admin_database_is_told() {
+    let relay = Relay::start(free_port(), GateConfig::default(), |config| {
+        config.admin = Some(AdminDatabase {
+            name: "postgres".to_owned(),
+            answer: Arc::new(|_| Ok(Table::default())),
+        });
+    });
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"Q\0\0\0\x01"] {
+        let words = words_at_authentication(relay.port, "a", bytes);
+        assert_eq!(raw::sqlstate(&words).as_deref(), Some("08P01"), "{bytes:?}");
+    }
+}
+
 #[tokio::test]
 async fn one_connection_too_many_is_told() {
     let Some(cluster) = Cluster::shared() else {
@@ -114,7 +166,7 @@ fn a_client_that_says_nothing_is_left() {
 
 #[test]
 fn a_backend_that_says_nonsense_or_nothing_ends_the_connection() {
-    for (answer, expected) in [(&b""[..], "08006"), (b"Z\0\0\0\0", "")] {
+    for (answer, expected) in [(&b""[..], "08006"), (b"Z\0\0\0\0", "08P01")] {
         let backend = TcpListener::bind("127.0.0.1:0").unwrap();
         let relay = Relay::start(
             backend.local_addr().unwrap().port(),
@@ -233,4 +285,60 @@ async fn the_end_of_the_relay_waits_for_transactions() {
     assert!(client.batch_execute("select 3").await.is_err());
     relay.join();
     assert_eq!(relay.registry.open(), 0);
+}
+
+#[test]
+fn whoever_is_left_when_the_time_is_over_is_told() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let mut relay = Relay::start(cluster.port, GateConfig::default(), |config| {
+        config.limits.drain_time_max = Duration::from_millis(200);
+    });
+    let mut idle = raw::session(relay.port);
+    let mut open = raw::session(relay.port);
+    open.write_all(&raw::query("begin")).unwrap();
+    raw::until_ready(&mut open);
+    let mut busy = raw::session(relay.port);
+    busy.write_all(&raw::query("select pg_sleep(600)")).unwrap();
+    relay.shut_down();
+    for socket in [&mut idle, &mut open, &mut busy] {
+        let words = raw::until_ready(socket);
+        assert_eq!(raw::sqlstate(&words).as_deref(), Some("57P01"));
+    }
+    drop((idle, open, busy));
+    relay.join();
+}
+
+#[test]
+fn a_client_that_has_said_nothing_does_not_keep_the_relay_from_ending() {
+    let mut relay = Relay::start(free_port(), GateConfig::default(), |config| {
+        config.limits.authentication_time_max = Duration::from_secs(3600);
+        config.limits.drain_time_max = Duration::from_secs(3600);
+    });
+    let mut silent = raw::connect(relay.port);
+    while relay.registry.open() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    relay.shut_down();
+    assert_eq!(raw::rest(&mut silent), b"");
+    relay.join();
+}
+
+#[test]
+fn nor_does_one_whose_backend_says_nothing_once_the_time_is_over() {
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = backend.local_addr().unwrap().port();
+    let mut relay = Relay::start(port, GateConfig::default(), |config| {
+        config.limits.authentication_time_max = Duration::from_secs(3600);
+        config.limits.drain_time_max = Duration::from_millis(100);
+    });
+    let mut client = raw::connect(relay.port);
+    client
+        .write_all(b"\0\0\0\x10\0\x03\0\0user\0a\0\0")
+        .unwrap();
+    let _silent = backend.accept().unwrap();
+    relay.shut_down();
+    assert_eq!(raw::rest(&mut client), b"");
+    relay.join();
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod admission;
+mod cancel;
 mod cluster;
 mod faults;
 mod ledger;

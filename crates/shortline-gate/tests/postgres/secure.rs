@@ -135,6 +135,60 @@ fn with_tls_to_the_backend_alone_every_password_passes() {
 }
 
 #[test]
+fn a_client_without_tls_does_not_get_where_the_backend_wants_tls() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pair = pair();
+    let tls = ClientTls::load(&pair.cert, &pair.key, &[ALPN], false).unwrap();
+    for tls in [None, Some(tls)] {
+        let is_offered = tls.is_some();
+        let relay = relay(cluster, UpstreamTls::follow().unwrap(), tls);
+        let refused = who(cluster, &relay, "tls", "disable", "prefer").unwrap_err();
+        assert!(refused.contains("no encryption"), "{refused}");
+        assert_eq!(
+            who(cluster, &relay, "md5", "disable", "prefer"),
+            Ok("md5|f".to_owned())
+        );
+        let with_tls = who(cluster, &relay, "tls", "require", "prefer");
+        match is_offered {
+            true => assert_eq!(with_tls, Ok("tls|t".to_owned())),
+            false => assert!(with_tls.unwrap_err().contains("does not support SSL")),
+        }
+    }
+}
+
+#[test]
+fn a_common_name_alone_is_refused_with_the_reason() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut made = rcgen::CertificateParams::default();
+    made.distinguished_name
+        .push(rcgen::DnType::CommonName, "localhost");
+    let made = made.self_signed(&key).unwrap();
+    cluster.tell("stop");
+    cluster.show(&made.pem(), &key.serialize_pem());
+    cluster.tell("start");
+    let (authority, _) = cluster.certificate();
+    let relay = relay(
+        &cluster,
+        UpstreamTls::verify_full(&authority).unwrap(),
+        None,
+    );
+    let refused = who(&cluster, &relay, "postgres", "disable", "prefer").unwrap_err();
+    assert!(
+        refused.contains("its certificate has no subjectAltName: a common name (CN) alone"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("subjectAltName=DNS:localhost"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn with_tls_on_both_sides_scram_needs_one_certificate_or_no_binding() {
     let Some(cluster) = Cluster::shared() else {
         return;

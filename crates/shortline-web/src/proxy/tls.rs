@@ -17,6 +17,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::certificate;
+
 /// Why TLS to backends cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -79,7 +81,8 @@ impl Connector {
     pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        self.0.connect(name, stream).await
+        let connected = self.0.connect(name, stream).await;
+        connected.map_err(|error| certificate::explained(error, host))
     }
 }
 

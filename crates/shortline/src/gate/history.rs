@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use shortline_gate::{Gate, GateSnapshot};
 
+use super::quiet::Quiet;
+
 /// How often a sample is taken.
 const EVERY: Duration = Duration::from_secs(1);
 /// Samples kept: five minutes.
@@ -35,8 +37,9 @@ pub struct Sample {
 pub struct History(Arc<Mutex<VecDeque<Sample>>>);
 
 impl History {
-    /// Takes a sample of the gate every second from now on, as long as the runtime lives.
-    pub fn start(gate: Gate, started: Instant) -> Self {
+    /// Takes a sample of the gate every second from now on, as long as the runtime lives, and logs
+    /// that it changes nothing.
+    pub fn start(gate: Gate, started: Instant, quiet: Quiet) -> Self {
         let history = Self::default();
         let kept = history.clone();
         tokio::spawn(async move {
@@ -44,7 +47,11 @@ impl History {
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                kept.add(Sample::new(started.elapsed(), &gate.snapshot()));
+                let (at, seen) = (started.elapsed(), gate.snapshot());
+                if let Some(line) = quiet.look(at, &seen) {
+                    tracing::info!("{line}");
+                }
+                kept.add(Sample::new(at, &seen));
             }
         });
         history

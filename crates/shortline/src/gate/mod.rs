@@ -7,6 +7,7 @@ mod http;
 pub mod metrics;
 pub mod options;
 mod page;
+mod quiet;
 mod relays;
 mod running;
 pub mod settings;

@@ -36,8 +36,9 @@ pub struct GateOptions {
     /// Turn clients without TLS away [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub tls_required: Option<bool>,
-    /// Whether the backend is spoken to with TLS, and how far its certificate is checked:
-    /// disable, prefer, require, or verify-full by --upstream-ca [default: prefer]
+    /// Whether the backend is spoken to with TLS, and how far its certificate is checked: follow,
+    /// with TLS for clients that have it; disable, prefer, require, or verify-full by --upstream-ca
+    /// [default: follow]
     #[arg(long, value_name = "HOW")]
     pub upstream_tls: Option<UpstreamTlsMode>,
     /// The authorities that sign the backend's certificate (PEM), for verify-full; for http, of an
@@ -161,6 +162,9 @@ pub struct GateOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamTlsMode {
+    /// With TLS for clients that have it, if the backend has it, and without for the others; its
+    /// certificate is not checked.
+    Follow,
     /// Without TLS.
     Disable,
     /// With TLS if the backend has it; its certificate is not checked.

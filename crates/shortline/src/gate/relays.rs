@@ -287,8 +287,25 @@ fn one_upstream(settings: &Settings) -> Result<Upstream, CommandError> {
     upstream.map_err(|error| CommandError::Usage(format!("upstream: {error}")))
 }
 
+/// Warns of a backend elsewhere that would have TLS if clients had: by default they decide that, and
+/// no client has TLS to a gate without a certificate.
+pub fn warn_of_plain_backend(settings: &Settings) {
+    let is_asked = settings.kind == Kind::Http || settings.options.upstream_tls.is_some();
+    if is_asked || settings.client_tls.is_some() {
+        return;
+    }
+    if one_upstream(settings).is_ok_and(|upstream| !upstream.is_here()) {
+        tracing::warn!(
+            "clients have no TLS here (no --tls-cert), so what goes to {} has none either: add \
+             --upstream-tls require if it is to have, or follow if this is meant",
+            settings.upstream
+        );
+    }
+}
+
 fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
     match (settings.upstream_tls, &settings.upstream_ca) {
+        (UpstreamTlsMode::Follow, _) => UpstreamTls::follow(),
         (UpstreamTlsMode::Disable, _) => Ok(UpstreamTls::Disable),
         (UpstreamTlsMode::Prefer, _) => UpstreamTls::prefer(),
         (UpstreamTlsMode::Require, _) => UpstreamTls::require(),

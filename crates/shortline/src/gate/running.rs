@@ -18,7 +18,7 @@ use super::settings::{self, Settings};
 use super::status::View;
 use super::{Args, calibrating};
 use crate::admin;
-use crate::daemon::{Signals, Told, notify, tell_reload};
+use crate::daemon::{self, Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
 use crate::keys::Overlay;
 use crate::sockets::bind;
@@ -108,6 +108,8 @@ impl Running {
         if running.settings.gate.admission.capacity == Capacity::Calibrate {
             tokio::spawn(calibrating::follow(gate, running.keeper.clone()));
         }
+        daemon::warn_of_few_files(running.settings.limits.connections_max);
+        relays::warn_of_plain_backend(&running.settings);
         Ok(running)
     }
 

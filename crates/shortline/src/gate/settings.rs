@@ -126,7 +126,7 @@ fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
             .zip(merged.tls_key)
             .map(|(cert, key)| CertificateFiles { cert, key }),
         is_tls_required: merged.tls_required.unwrap_or(false),
-        upstream_tls: merged.upstream_tls.unwrap_or(UpstreamTlsMode::Prefer),
+        upstream_tls: merged.upstream_tls.unwrap_or(UpstreamTlsMode::Follow),
         upstream_ca: merged.upstream_ca,
         estimates: merged.estimates,
         log_format: merged.log_format.unwrap_or_default(),

@@ -235,6 +235,7 @@ mod tests {
         Status {
             version: "1.2.3",
             uptime_seconds: 5.0,
+            note: None,
             settings: Told {
                 kind: "postgres",
                 listen: vec!["127.0.0.1:6432".to_owned()],

@@ -12,6 +12,7 @@ use shortline_web::server::ServerSnapshot;
 
 use super::history::{History, Sample};
 use super::options::PolicyName;
+use super::quiet::Quiet;
 use super::settings::Settings;
 use super::{metrics, page};
 use crate::admin::{Page, Pages};
@@ -27,6 +28,8 @@ pub struct Status {
     pub settings: Told,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
+    /// That the gate changes nothing now, if so.
+    pub note: Option<String>,
     /// Clients' connections.
     pub connections: Connections,
 }
@@ -81,6 +84,7 @@ pub struct View {
     gate: Gate,
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
     history: History,
+    quiet: Quiet,
     started: Instant,
     told: Arc<Told>,
 }
@@ -92,9 +96,10 @@ impl View {
         connections: impl Fn() -> Connections + Send + Sync + 'static,
         settings: &Settings,
     ) -> Self {
-        let started = Instant::now();
+        let (started, quiet) = (Instant::now(), Quiet::default());
         Self {
-            history: History::start(gate.clone(), started),
+            history: History::start(gate.clone(), started, quiet.clone()),
+            quiet,
             gate,
             connections: Arc::new(connections),
             started,
@@ -104,11 +109,13 @@ impl View {
 
     /// The state now.
     pub fn status(&self) -> Status {
+        let (uptime, admission) = (self.started.elapsed(), self.gate.snapshot());
         Status {
             version: env!("CARGO_PKG_VERSION"),
-            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            uptime_seconds: uptime.as_secs_f64(),
             settings: Told::clone(&self.told),
-            admission: self.gate.snapshot(),
+            note: self.quiet.note(uptime, &admission),
+            admission,
             connections: (self.connections)(),
         }
     }

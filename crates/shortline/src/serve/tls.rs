@@ -12,6 +12,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use shortline_web::certificate;
 
 /// A certificate that cannot be used; names the file.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +80,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// Reads a certificate chain and its key.
+/// Reads a certificate chain and its key. Warns of a certificate that clients will refuse.
 ///
 /// # Errors
 /// [`TlsError`] names the file and what is wrong with it.
@@ -90,6 +91,8 @@ pub fn load(cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
         path: path.to_owned(),
         problem,
     };
+    certificate::check_for_clients(cert, &chain[0])
+        .map_err(|problem| refused("certificate", cert, problem))?;
     let key_read = PrivateKeyDer::from_pem_file(key)
         .map_err(|error| refused("key", key, pem_problem(&error, "PRIVATE KEY")))?;
     let provider = ring::default_provider();

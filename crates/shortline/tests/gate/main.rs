@@ -12,6 +12,7 @@ mod calibrate;
 #[allow(dead_code)]
 mod client;
 mod command_line;
+mod first_contact;
 mod gate;
 mod http;
 mod kinds;

@@ -37,8 +37,10 @@ impl Session {
                     .begin(self.reply.sequence().wrapping_add(1));
             }
         }
-        self.send_to_client(context, bytes);
+        // Whoever hears that a statement was killed may be heard by its victim at once: a wait must
+        // have ended before.
         self.mind_reply();
+        self.send_to_client(context, bytes);
     }
 
     /// Minds that the response may have come whole.

@@ -39,7 +39,7 @@ const COLUMNS = [
 ];
 
 function showStatus(status) {
-  const { settings, admission, connections } = status;
+  const { settings, admission, connections, note } = status;
   const order = settings.aging === null ? settings.policy : `${settings.policy}, aging ${settings.aging}`;
   say("what", `${settings.kind} · ${settings.listen.join(", ")} → ${settings.upstream} · ${order}`);
   say("version", `shortline ${status.version}, up ${time(Math.round(status.uptime_seconds) * 1e9)}`);
@@ -51,7 +51,7 @@ function showStatus(status) {
   say("running-note", [...(paused ? [`${count(paused)} paused`] : []), ...open].join(" · "));
   showLoad(admission);
   showRate();
-  showCapacity(settings, admission);
+  showCapacity(settings, admission, note);
   showTypes(admission.types);
 }
 
@@ -98,7 +98,7 @@ function calibrated({ stage, trials, best }) {
     : `tried by calibration (${STAGES[stage] || stage}); best of ${trials} trials: ${found}.`;
 }
 
-function showCapacity(settings, admission) {
+function showCapacity(settings, admission, note) {
   const { capacity_state: state, capacity_ns: capacity, totals } = admission;
   const now = capacity === null ? "No limit" : time(capacity);
   let why = { off: "off: everything is admitted at once.", fixed: "fixed by --capacity." }[state.mode];
@@ -114,7 +114,8 @@ function showCapacity(settings, admission) {
     + `${count(totals.withdrawn)} went away while they waited.` : "";
   const escaped = totals.escaped ? ` ${count(totals.escaped)} let in because everything stood still.` : "";
   const tried = state.mode === "calibrate" && state.stage === "learning" ? "One request at a time" : now;
-  say("capacity", `${tried}, ${why}${dry}${refused}${escaped}`);
+  const quiet = note ? ` ${note[0].toUpperCase()}${note.slice(1)}.` : "";
+  say("capacity", `${tried}, ${why}${quiet}${dry}${refused}${escaped}`);
 }
 
 function showTypes(types) {

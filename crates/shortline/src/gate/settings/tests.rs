@@ -47,6 +47,7 @@ fn nothing_said_is_the_default_of_every_room() {
     assert_eq!(settings.gate.admission, admission);
     assert_eq!(settings.classifier.sources.len(), 2);
     assert_eq!(settings.upstream, "db:5432");
+    assert_eq!(settings.upstream_tls, UpstreamTlsMode::Follow);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! The way to the backend: a connection, with TLS as configured and as the client has it.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::PostgresConfig;
+use crate::relay::{ConnectError, Stream};
+
+/// What asks a backend for TLS: length and code.
+const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// Why there is no connection to the backend.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// It cannot be reached.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It was to have TLS.
+    #[error("the backend offers no TLS")]
+    NoTls,
+    /// The handshake failed, or its certificate is not what was wanted.
+    #[error("TLS with the backend: {0}")]
+    Tls(io::Error),
+}
+
+/// A connection for a client that has TLS to the gate or not.
+///
+/// # Errors
+/// [`BackendError`]
+pub async fn connect(
+    config: &PostgresConfig,
+    client_is_secure: bool,
+) -> Result<Stream, BackendError> {
+    let limit = config.limits.connect_time_max;
+    let mut socket = config.upstream.connect(limit).await?;
+    let Some(connector) = config.upstream_tls.connector(client_is_secure) else {
+        return Ok(Stream::Plain(socket));
+    };
+    let tls = async {
+        socket.write_all(&TLS_REQUEST).await?;
+        // Not a byte more: what follows in the clear is no handshake.
+        match socket.read_u8().await? {
+            b'S' => connector
+                .connect(socket, &config.upstream.host)
+                .await
+                .map(Some),
+            // An error's type byte comes from servers that know of no TLS.
+            _ => Ok(None),
+        }
+    };
+    let begun = tokio::time::timeout(limit, tls)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    match begun.map_err(BackendError::Tls)? {
+        Some(stream) => Ok(stream),
+        None if config.upstream_tls.is_optional() => {
+            Ok(Stream::Plain(config.upstream.connect(limit).await?))
+        }
+        None => Err(BackendError::NoTls),
+    }
+}

@@ -1,0 +1,176 @@
+//! Certificates that OpenSSL takes and rustls, browsers, Go or Java do not: what is wrong with them,
+//! and what to do about it.
+//!
+//! | certificate | who refuses it |
+//! |---|---|
+//! | a common name, and no `subjectAltName` | all but libpq: names are looked for there alone (RFC 9525, 2) |
+//! | X.509 version 1, as `openssl x509 -req` makes without `-extfile` | the same: it has no extensions |
+//! | an authority's (`CA:TRUE`), as `openssl req -x509` makes by default | rustls: no server's (webpki's `CaUsedAsEndEntity`) |
+
+use std::io;
+use std::path::Path;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{CertificateError, Error, OtherError};
+use webpki::EndEntityCert;
+
+/// What is wrong with a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    NoNames,
+    Version1,
+    Authority,
+}
+
+impl Fault {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::NoNames => {
+                "has no subjectAltName: a common name (CN) alone is no name of a server's (RFC 9525)"
+            }
+            Self::Version1 => {
+                "is of X.509 version 1, so that it has no subjectAltName, in which its names must be"
+            }
+            Self::Authority => "is an authority's (CA:TRUE), not a server's",
+        }
+    }
+}
+
+/// The error of a handshake with `host`, with reason and remedy if its certificate is one of those
+/// that other programs take.
+pub fn explained(error: io::Error, host: &str) -> io::Error {
+    let Some(fault) = fault_of(&error) else {
+        return error;
+    };
+    io::Error::new(
+        error.kind(),
+        format!("its certificate {}; {}", fault.reason(), remedy(host)),
+    )
+}
+
+/// Warns of a certificate for clients that many of them will refuse.
+///
+/// # Errors
+/// Why it cannot be used at all: rustls shows none of version 1.
+pub fn check_for_clients(path: &Path, leaf: &CertificateDer<'_>) -> Result<(), String> {
+    let Some(fault) = refused_by_clients(leaf) else {
+        return Ok(());
+    };
+    let (reason, remedy) = (fault.reason(), remedy("www.example.org"));
+    if fault == Fault::Version1 {
+        return Err(format!("it {reason}; {remedy}"));
+    }
+    let path = path.display();
+    tracing::warn!("certificate {path}: many clients will refuse it: it {reason}; {remedy}");
+    Ok(())
+}
+
+/// The way to a certificate that everybody takes.
+fn remedy(host: &str) -> String {
+    let kind = match ServerName::try_from(host) {
+        Ok(ServerName::IpAddress(_)) => "IP",
+        _ => "DNS",
+    };
+    format!(
+        "have it issued anew, as with: openssl req -x509 ... -addext subjectAltName={kind}:{host} \
+         -addext basicConstraints=critical,CA:FALSE"
+    )
+}
+
+/// What of this is the reason of a handshake's end.
+fn fault_of(error: &io::Error) -> Option<Fault> {
+    match error.get_ref()?.downcast_ref()? {
+        Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+            presented, ..
+        }) => presented.is_empty().then_some(Fault::NoNames),
+        Error::InvalidCertificate(CertificateError::Other(OtherError(other))) => {
+            match other.downcast_ref()? {
+                webpki::Error::CaUsedAsEndEntity => Some(Fault::Authority),
+                webpki::Error::UnsupportedCertVersion => Some(Fault::Version1),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Why clients will refuse it, other than because of who issued it. Nothing of what cannot be read:
+/// that is told elsewhere.
+fn refused_by_clients(leaf: &CertificateDer<'_>) -> Option<Fault> {
+    let certificate = match EndEntityCert::try_from(leaf) {
+        Ok(certificate) => certificate,
+        Err(webpki::Error::UnsupportedCertVersion) => return Some(Fault::Version1),
+        Err(_) => return None,
+    };
+    // A name that none has (RFC 2606): the answer lists those that it has.
+    let nobody = ServerName::try_from("nobody.invalid").ok()?;
+    match certificate.verify_is_valid_for_subject_name(&nobody) {
+        Err(webpki::Error::CertNotValidForName(context)) => {
+            context.presented.is_empty().then_some(Fault::NoNames)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+    use std::sync::Arc;
+
+    fn certificate(names: &[&str]) -> CertificateDer<'static> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let made = CertificateParams::new(names).unwrap();
+        made.self_signed(&key).unwrap().der().clone()
+    }
+
+    #[test]
+    fn a_certificate_for_clients_needs_a_name_of_any_kind() {
+        assert_eq!(refused_by_clients(&certificate(&["a.example"])), None);
+        assert_eq!(refused_by_clients(&certificate(&["192.0.2.1"])), None);
+        let nameless = certificate(&[]);
+        assert_eq!(refused_by_clients(&nameless), Some(Fault::NoNames));
+        // Nonsense is told by whoever reads it.
+        assert_eq!(refused_by_clients(&CertificateDer::from(vec![1, 2])), None);
+    }
+
+    #[test]
+    fn an_authoritys_own_certificate_is_fit_for_clients_that_trust_it() {
+        let mut made = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        made.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let leaf = made.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        assert_eq!(refused_by_clients(leaf.der()), None);
+    }
+
+    #[test]
+    fn the_reason_of_a_refusal_comes_with_a_remedy() {
+        let other = |error| CertificateError::Other(OtherError(Arc::new(error)));
+        let nameless = CertificateError::NotValidForNameContext {
+            expected: ServerName::try_from("db.example").unwrap(),
+            presented: Vec::new(),
+        };
+        let cases = [
+            (nameless, "has no subjectAltName"),
+            (
+                other(webpki::Error::CaUsedAsEndEntity),
+                "is an authority's (CA:TRUE)",
+            ),
+            (
+                other(webpki::Error::UnsupportedCertVersion),
+                "is of X.509 version 1",
+            ),
+        ];
+        for (error, expected) in cases {
+            let told = io::Error::other(Error::InvalidCertificate(error));
+            let text = explained(told, "db.example").to_string();
+            assert!(text.contains(expected), "{text}");
+            assert!(text.contains("subjectAltName=DNS:db.example"), "{text}");
+        }
+        let told = io::Error::other(Error::InvalidCertificate(CertificateError::Expired));
+        let text = explained(told, "192.0.2.1").to_string();
+        assert!(!text.contains("subjectAltName"), "{text}");
+        assert!(remedy("192.0.2.1").contains("subjectAltName=IP:192.0.2.1"));
+    }
+}

@@ -156,9 +156,12 @@ impl Iterator for Trace {
     }
 }
 
+/// A stream whose beginning was read to tell its format, and is read again.
+type Stream<'a> = Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>;
+
 /// The requests of a stream, one at a time; nothing follows an error.
 pub struct Requests<'a> {
-    reader: Reader<Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>>,
+    reader: Reader<Stream<'a>>,
     requests_max: usize,
     count: usize,
     ended: bool,

@@ -7,8 +7,8 @@
 //! processor-sharing reference. The order comes from [`shortline_sched`], the same code that
 //! the server runs. [`wire`] says what a response costs on the link. [`dist`] has the
 //! distributions of job sizes, [`model`] what theory says of them. [`Backend`] puts the gate and a
-//! backend in the place of the servers. [`uplink`] is a link with a queue, for the controller that finds
-//! its rate.
+//! backend in the place of the servers. [`trust`] says whether a run is long enough. [`uplink`] is a link with a queue, for the
+//! controller that finds its rate.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -26,6 +26,7 @@ mod random;
 mod replication;
 pub mod results;
 mod simulation;
+pub mod trust;
 pub mod uplink;
 pub mod wire;
 

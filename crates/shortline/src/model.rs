@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         plot::draw(path, &results)?;
     }
     let text = if args.json {
-        results_json(&results)?
+        results_json(&results, &[])?
     } else {
         table::table(&results)
     };

@@ -17,12 +17,18 @@ use crate::error::CommandError;
 ///
 /// # Errors
 /// [`CommandError::Failure`] if one of them cannot be written as JSON.
-pub fn results_json<R: Serialize>(results: &[R]) -> Result<String, CommandError> {
+pub fn results_json<R: Serialize>(
+    results: &[R],
+    warnings: &[String],
+) -> Result<String, CommandError> {
     #[derive(Serialize)]
     struct Results<'a, R> {
         results: &'a [R],
+        /// Why they are not to be trusted.
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        warnings: &'a [String],
     }
-    let mut text = serde_json::to_string_pretty(&Results { results })
+    let mut text = serde_json::to_string_pretty(&Results { results, warnings })
         .map_err(|error| CommandError::Failure(format!("results as JSON: {error}")))?;
     text.push('\n');
     Ok(text)

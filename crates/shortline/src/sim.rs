@@ -181,7 +181,10 @@ impl FromStr for Policies {
 pub fn run(args: Args) -> Result<(), CommandError> {
     args.check_files()?;
     let asked = args.policy.0.len();
-    let results = args.results()?;
+    let (results, warnings) = args.results()?;
+    for warning in &warnings {
+        eprintln!("shortline: warning: {warning}");
+    }
     if let Some(path) = &args.csv {
         csv::write(path, &results[..asked])?;
     }
@@ -189,7 +192,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         plot::draw(path, &args.title(), &results[..asked])?;
     }
     let text = if args.json {
-        results_json(&results[..asked])?
+        results_json(&results[..asked], &warnings)?
     } else {
         table::table(&args.title(), &results, asked, args.reference())
     };
@@ -211,8 +214,8 @@ impl Args {
     }
 
     /// The results of the policies asked for, in that order, and, for the table, of what they
-    /// are related to.
-    fn results(&self) -> Result<Vec<PolicyResult>, CommandError> {
+    /// are related to; and why they are not to be trusted, if so.
+    fn results(&self) -> Result<(Vec<PolicyResult>, Vec<String>), CommandError> {
         let mut policies = self.policy.0.clone();
         let (reference, _) = self.reference();
         if !self.json && !policies.contains(&reference) {
@@ -242,7 +245,8 @@ impl Args {
             ..Simulation::new(policies, self.rate.bps())
         };
         let replications = self.replications.unwrap_or(arrivals.replications_usual);
-        arrivals.run(&simulation, replications)
+        let results = arrivals.run(&simulation, replications)?;
+        Ok((results, arrivals.warnings(replications)))
     }
 
     /// What the table relates every mean to, and what that is called.

@@ -23,6 +23,16 @@ pub struct Gaps {
 }
 
 impl Gaps {
+    /// The squared coefficient of variation.
+    pub fn c2(&self) -> f64 {
+        let second_share = 1.0 - self.first_share;
+        let mean = self.first_share * self.first_mean + second_share * self.second_mean;
+        let square =
+            self.first_share * self.first_mean.powi(2) + second_share * self.second_mean.powi(2);
+        // The gaps' mean is 1.
+        2.0 * square - mean * mean
+    }
+
     /// Gaps of this C²; 1 for a Poisson process.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ fn results(flags: &str) -> Vec<ModelResult> {
 #[test]
 fn the_json_has_the_means_in_mean_service_times() {
     let flags = "--dist exp:250 --load 0.5 --policy srpt,psjf,sjf,fair,las,fifo";
-    let text = results_json(&results(flags)).unwrap();
+    let text = results_json(&results(flags), &[]).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let known = [
         ("srpt", 1.4254),

@@ -12,6 +12,7 @@ use shortline_sim::arrivals::{Gaps, Generated, Job, LoadProfile};
 use shortline_sim::dist::Distribution;
 use shortline_sim::model::Form;
 use shortline_sim::results::PolicyResult;
+use shortline_sim::trust::{Doubt, Run, doubts};
 use shortline_sim::{Phases, SimError, Simulation};
 
 use super::Args;
@@ -244,6 +245,24 @@ impl Arrivals {
             replications_usual: NonZeroU32::MIN,
             overloads: None,
         }
+    }
+
+    /// Why what comes out is not to be trusted, as far as the arrivals tell.
+    pub(super) fn warnings(&self, replications: NonZeroU32) -> Vec<String> {
+        let Made::Random(generated) = &self.made else {
+            return Vec::new();
+        };
+        let steady_load = self.jobs.map(|_| generated.profile.mean_load());
+        let jobs_expected =
+            generated.profile.mean_load() * generated.full_load_jobs_per_s * generated.end_s;
+        let run = Run {
+            sizes: &generated.sizes,
+            load: steady_load,
+            arrivals_c2: generated.gaps.c2(),
+            jobs: self.jobs.map_or(jobs_expected, |jobs| jobs as f64),
+            replications: replications.get(),
+        };
+        doubts(&run).iter().map(Doubt::to_string).collect()
     }
 
     /// Puts them through a simulation.

@@ -29,7 +29,7 @@ fn bare(lines: &str, flags: &str) -> Result<Vec<PolicyResult>, CommandError> {
         "--trace {} --wire-per-packet 0 --wire-per-request 0 {flags}",
         file.path().display()
     );
-    args(&flags).unwrap().results()
+    args(&flags).unwrap().results().map(|(results, _)| results)
 }
 
 const KNOWN: &str = "0,/a,15000\n0,/b,10000\n0.010,/c,10000\n0.020,/d,10000\n";
@@ -39,7 +39,8 @@ fn a_known_schedule_gives_its_known_times() {
     // At 8 Mbit/s a byte takes a microsecond: SRPT ends at 45, 10, 20 and 30 ms, FSP at 25,
     // 10, 35 and 45.
     let results = bare(KNOWN, "--rate 8mbit --policy srpt,fsp --json").unwrap();
-    let value: serde_json::Value = serde_json::from_str(&results_json(&results).unwrap()).unwrap();
+    let value: serde_json::Value =
+        serde_json::from_str(&results_json(&results, &[]).unwrap()).unwrap();
     assert_eq!(value["results"][0]["policy"], "srpt");
     assert_eq!(value["results"][0]["sojourn_mean"], 0.01875);
     assert_eq!(value["results"][0]["slowdown_mean"], 1.5);
@@ -62,7 +63,7 @@ fn the_table_relates_every_policy_to_the_optimum() {
 #[test]
 fn a_workload_counts_the_wire_as_the_generator_does() {
     let args = args("--workload w1 --rate 10mbit --seconds 10").unwrap();
-    assert!(args.results().unwrap()[0].requests > 100);
+    assert!(args.results().unwrap().0[0].requests > 100);
     for body_bytes in [0, 1, 1448, 1449, 1_000_000] {
         assert_eq!(
             args.wire().wire_bytes(body_bytes),
@@ -79,7 +80,7 @@ fn every_policy_runs_with_every_option_at_once() {
     let but_fsp = "fair,fifo,sjf,psjf,srpt,bands:1KB,9KB,quickfix,swift,fcf,srrt,stert,las";
     for (servers, policies, count) in [(2, but_fsp, 12), (1, "fsp", 1)] {
         let flags = format!("{options} --servers {servers} --policy {policies}");
-        let results = args(&flags).unwrap().results().unwrap();
+        let results = args(&flags).unwrap().results().unwrap().0;
         assert_eq!(results.len(), count);
         for result in &results {
             assert_eq!(result.requests, 1000, "{}", result.policy);
@@ -180,7 +181,7 @@ fn a_gate_in_front_of_servers_that_thrash() {
     let flags = "--dist exp:1000 --load 0.9 --rate 8mbit --servers 4 --jobs 2000 --replications 1 \
          --backend-capacity 40ms --backend-thrash 8:0.05 --policy";
     let asked = args(&format!("{flags} fifo,sjf --aging 5")).unwrap();
-    let results = asked.results().unwrap();
+    let results = asked.results().unwrap().0;
     let policies: Vec<_> = results.iter().map(|result| result.policy).collect();
     // What the table relates the others to comes last.
     assert_eq!(policies, [Policy::Fifo, Policy::Sjf, Policy::Fair]);
@@ -196,4 +197,23 @@ fn a_gate_in_front_of_servers_that_thrash() {
         let line = format!("--dist exp:1000 --load 0.9 --rate 8mbit --policy fifo {wrong}");
         assert!(args(&line).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn intervals_that_cannot_be_trusted_come_with_a_warning() {
+    let warnings = |flags: &str| {
+        let flags = format!("--rate 8mbit --policy srpt --replications 1 {flags}");
+        args(&flags).unwrap().results().unwrap().1
+    };
+    let high = warnings("--dist exp:1000 --load 0.99 --jobs 1000");
+    assert!(
+        high.len() == 1 && high[0].starts_with("at load 0.99"),
+        "{high:?}"
+    );
+    let unseen = warnings("--dist bp:1,1e9,1.1 --schedule 1,1,0.2,1.2 --seconds 2");
+    assert!(
+        unseen.len() == 1 && unseen[0].contains("jobs above"),
+        "{unseen:?}"
+    );
+    assert_eq!(warnings("--dist exp:1000 --load 0.5 --jobs 20000"), [""; 0]);
 }

@@ -233,7 +233,7 @@ fn a_backend_that_dies_gives_the_place_back() {
 #[test]
 fn who_may_not_wait_is_told_when_to_come_again() {
     let (backend, go) = on_command();
-    let gated = Gated::start(backend.address, 1, Duration::from_millis(300));
+    let gated = Gated::start(backend.address, 1, Duration::from_secs(3));
     let mut first = gated.ask("/first");
     gated.wait_until(1, 0);
     let mut waiting = gated.ask("/waiting");

@@ -37,7 +37,7 @@ async fn run_users(
     let (address, counts) = serve(kind).await;
     let mut options = options(address.port(), count);
     options.length = Some(Duration::from_secs(6));
-    options.drain = Duration::from_secs(10);
+    options.drain = Duration::from_secs(60);
     change(&mut options);
     (run(options).await.unwrap().records, counts)
 }

@@ -1,7 +1,7 @@
 //! `shortline load` as a program: exit codes, what goes where, and an interrupt.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Read, Seek, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -206,7 +206,7 @@ fn an_interrupt_ends_the_run_and_voids_it() {
     let trace = Trace::new("0,/a,5\n0,/hang,5\n3600,/a,5\n");
     let (address, told) = server_that_tells();
     let mut command = trace.command(address);
-    let child = command
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -214,8 +214,9 @@ fn an_interrupt_ends_the_run_and_voids_it() {
     for _ in 0..2 {
         told.recv_timeout(PATIENCE).unwrap();
     }
-    // The answer has still to be read; more time does no harm.
-    std::thread::sleep(Duration::from_secs(1));
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    told.find(|line| line.as_ref().unwrap().contains("  done 1  "))
+        .expect("the progress says that the answer was read");
     let signal = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();

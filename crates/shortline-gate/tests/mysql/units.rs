@@ -93,7 +93,7 @@ async fn who_waits_for_too_long_or_finds_the_queue_full_is_told_and_lives_on() {
     let Some(server) = shared() else { return };
     let mut config: GateConfig = narrow();
     config.admission.queue_max = 1;
-    config.wait_max = Duration::from_millis(300);
+    config.wait_max = Duration::from_secs(3);
     let gated = Gated::new(server.address, config).await;
     let mut first = gated.connect().await;
     let mut second = gated.connect().await;

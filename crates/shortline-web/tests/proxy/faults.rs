@@ -203,7 +203,7 @@ fn a_backend_that_is_silent_in_the_middle_is_given_up() {
         conversation.is_left();
     });
     let front = Front::with(&[backend.address], |options| {
-        options.idle_time_max = Duration::from_millis(200);
+        options.idle_time_max = Duration::from_secs(2);
     });
     let mut client = connect(front.address);
     client
@@ -221,7 +221,7 @@ fn a_backend_with_all_connections_in_use_is_busy() {
     });
     let front = Front::with(&[backend.address], |options| {
         options.connections_max = 1;
-        options.connect_time_max = Duration::from_millis(100);
+        options.connect_time_max = Duration::from_secs(2);
     });
     let mut first = connect(front.address);
     first

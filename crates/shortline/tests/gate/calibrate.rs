@@ -12,11 +12,13 @@ use crate::process::wait_for;
 use crate::relayed::status;
 
 const CLIENTS: usize = 32;
-/// What a request takes alone.
-const ALONE: Duration = Duration::from_millis(4);
+/// What a request takes alone: so long that the application, and not a busy machine, is what limits.
+const ALONE: Duration = Duration::from_millis(20);
 const SERVERS: f64 = 4.0;
 /// By how much each request beyond these slows all.
 const FALL: f64 = 0.3;
+/// Trials that differ by less count as the same, and of the same the smallest capacity is the best.
+const NOISE: f64 = 0.02;
 
 /// Shares what the application does among `inside`, until it has done one request's work.
 fn work(inside: &AtomicUsize) {
@@ -24,7 +26,7 @@ fn work(inside: &AtomicUsize) {
     let mut left = ALONE.as_secs_f64();
     let mut now = Instant::now();
     while left > 0.0 {
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(ALONE / 4);
         let requests = inside.load(Ordering::SeqCst) as f64;
         let beyond = (requests - SERVERS).max(0.0);
         let rate = requests.min(SERVERS) / requests / (1.0 + FALL * beyond);
@@ -79,18 +81,25 @@ fn the_search_ends_and_tells_the_flag() {
             (more > trials || state["stage"] == "over").then_some(more)
         });
     }
-    server.line_with("calibrate: trial 1: ");
+    // Of two that ended between two looks, the last is told.
+    server.line_with("calibrate: trial ");
     let told = server.line_with("calibrated: --capacity ");
     let told = told.split_whitespace().last().unwrap().to_owned();
 
     let state = state();
     // Where the knee is found is tried in virtual time, with the search itself: here the machine decides.
     let work_rate = |which: &str| state[which]["work_rate"].as_f64().unwrap();
-    assert!(work_rate("best") >= work_rate("last"), "{state}");
+    assert!(
+        work_rate("best") >= work_rate("last") * (1.0 - NOISE),
+        "{state}"
+    );
     assert!(state["trials"].as_u64().unwrap() >= 2, "{state}");
-    let kept = wait_for("the estimates", || std::fs::read_to_string(&estimates).ok());
-    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
-    assert_eq!(kept["kept"]["capacity_ns"], state["best"]["capacity_ns"]);
+    // A search of more than a minute has kept what it knew by then before.
+    wait_for("what was found to be kept", || {
+        let kept = std::fs::read_to_string(&estimates).ok()?;
+        let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+        (kept["kept"]["capacity_ns"] == state["best"]["capacity_ns"]).then_some(())
+    });
     over.store(true, Ordering::Relaxed);
     for client in clients {
         client.join().unwrap();

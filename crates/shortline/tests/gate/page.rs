@@ -1,11 +1,11 @@
 //! The live page in a real browser: it runs, shows what `/status` tells, and fits a phone.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::admin::gate;
+use crate::client::get;
 use crate::postgres::Postgres;
-use crate::process::Server;
+use crate::process::{Server, wait_for};
 use crate::relayed;
 
 /// The page's document after its script has run for some seconds of its own time.
@@ -53,8 +53,11 @@ fn the_page_shows_what_the_gate_does() {
             .status
             .success()
     );
-    // So that the chart has a second sample.
-    std::thread::sleep(Duration::from_secs(1));
+    wait_for("the chart's second sample", || {
+        let history = get(server.admin.unwrap(), "/history").body;
+        let samples: Vec<serde_json::Value> = serde_json::from_slice(&history).unwrap();
+        (samples.len() > 1).then_some(())
+    });
     let Some(document) = document(&server) else {
         return;
     };

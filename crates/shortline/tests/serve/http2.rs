@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::bad_requests::refuse_pseudo_trailers;
 use crate::client::get;
-use crate::process::{Server, Site, pattern};
+use crate::process::{PATIENCE, Server, Site, pattern};
 use crate::tls;
 
 async fn handshake(
@@ -29,6 +29,15 @@ async fn handshake(
 
 /// The body of a response, as far as it came, and whether it came whole.
 async fn fetch(client: &mut SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>, bool) {
+    fetch_and(client, path, || {}).await
+}
+
+/// The same; does something once the first bytes are here.
+async fn fetch_and(
+    client: &mut SendRequest<Bytes>,
+    path: &str,
+    begun: impl FnOnce(),
+) -> (u16, Vec<u8>, bool) {
     let request = Request::get(format!("http://a{path}")).body(()).unwrap();
     let mut ready = client.clone().ready().await.unwrap();
     let (response, _) = ready.send_request(request, true).unwrap();
@@ -36,7 +45,11 @@ async fn fetch(client: &mut SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>, bo
     let status = response.status().as_u16();
     let mut stream = response.into_body();
     let mut body = Vec::new();
+    let mut begun = Some(begun);
     while let Some(data) = stream.data().await {
+        if let Some(begun) = begun.take() {
+            begun();
+        }
         let Ok(data) = data else {
             return (status, body, false);
         };
@@ -108,12 +121,11 @@ async fn a_file_cut_short_resets_its_stream_only() {
     let mut client = connect(server.address()).await;
     let mut other = client.clone();
     let path = site.root().join("large.bin");
-    let cut = async {
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let cut = || {
         let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
         file.set_len(1000).unwrap();
     };
-    let ((_, _, whole), ()) = tokio::join!(fetch(&mut client, "/large.bin"), cut);
+    let (_, _, whole) = fetch_and(&mut client, "/large.bin", cut).await;
     assert!(!whole);
     let (status, body, whole) = fetch(&mut other, "/hello.txt").await;
     assert!(status == 200 && whole && body == b"hello\n");
@@ -220,10 +232,7 @@ async fn resets_leave_the_connection_able_to_send() {
         }
         drop(senders);
         let mut other = client.clone();
-        let answer = tokio::time::timeout(
-            std::time::Duration::from_secs(5),
-            fetch(&mut other, "/hello.txt"),
-        );
+        let answer = tokio::time::timeout(PATIENCE, fetch(&mut other, "/hello.txt"));
         let (status, _, whole) = answer
             .await
             .unwrap_or_else(|_| panic!("hangs in round {round}"));

@@ -155,9 +155,15 @@ impl Gate {
             capacity_ns,
             capacity_state,
             slowdown,
+            oldest,
             totals,
             types,
-        } = self.0.state.lock().admission.view();
+        } = self
+            .0
+            .state
+            .lock()
+            .admission
+            .view_at(self.ns(Instant::now()));
         GateSnapshot {
             waiting,
             running,
@@ -166,6 +172,7 @@ impl Gate {
             capacity_ns,
             capacity_state,
             slowdown,
+            oldest,
             totals,
             types,
         }

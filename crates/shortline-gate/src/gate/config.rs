@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use shortline_sched::admission::{AdmissionConfig, CapacityState, Refusal, Totals, TypeView};
+use shortline_sched::admission::{
+    AdmissionConfig, CapacityState, OldestWaiter, Refusal, Totals, TypeView,
+};
 
 /// How a gate admits.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +48,8 @@ pub struct GateSnapshot {
     /// How many times longer services take than what they add to the load says; 1 unless the
     /// capacity is `auto`.
     pub slowdown: f64,
+    /// Who has waited for longest of those that wait now; `None` while nobody does.
+    pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
     /// Each type; the first is the one that the rare share.

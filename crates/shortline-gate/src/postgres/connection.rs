@@ -139,6 +139,7 @@ async fn open<'a>(
     registration: &Registration,
 ) -> Result<Option<Began<'a>>, OpenError> {
     let config = &shared.config;
+    let local = socket.local_addr();
     let (mut client, startup) = match startup::begin(socket, config.client_tls.as_ref()).await {
         Ok(Beginning::Session { client, startup }) => (client, startup),
         Ok(Beginning::Cancel { packet }) => {
@@ -159,7 +160,7 @@ async fn open<'a>(
         return Ok(None);
     }
     if let Some(database) = admin_database(config, &startup) {
-        if let Some(complaint) = admin::refusal(peer) {
+        if let Some(complaint) = admin::refusal(peer, local, &database.uids).await {
             say_last(client, &complaint).await;
             return Ok(None);
         }
@@ -177,6 +178,7 @@ async fn open<'a>(
             shared,
             registration,
             &startup,
+            peer,
             client,
             server,
             authenticated,
@@ -216,6 +218,7 @@ fn opened(
     shared: &Arc<Shared>,
     registration: &Registration,
     startup: &Startup,
+    peer: SocketAddr,
     client: Stream,
     server: Stream,
     authenticated: Authenticated,
@@ -227,6 +230,7 @@ fn opened(
     };
     let user = name("user");
     let names = ClientNames {
+        address: Some(peer.ip()),
         application_name: name("application_name"),
         // The backend's own default.
         database: name("database").or_else(|| user.clone()),

@@ -16,7 +16,7 @@
 //! | `unit` | where the transaction stands: waiting, running, refused |
 //! | `cancel` | cancel requests for what still waits here |
 //! | `reply` | the gate's own words |
-//! | `admin` | SHOW commands |
+//! | `admin`, `asker` | SHOW commands, and who may ask |
 //!
 //! What a client notices of a gate:
 //! - an ERROR 53300 when the queue is full and 57014 when it has waited for too long; the
@@ -30,6 +30,7 @@
 //! are one unit while they overlap.
 
 mod admin;
+mod asker;
 mod authentication;
 mod cancel;
 mod connection;

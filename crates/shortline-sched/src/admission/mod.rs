@@ -51,6 +51,7 @@ mod estimate;
 mod kind;
 mod queue;
 mod requests;
+mod sight;
 mod slowdown;
 mod types;
 mod view;
@@ -64,7 +65,7 @@ pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
 pub use estimate::{Estimator, EstimatorError};
 pub use requests::RequestId;
 pub use types::{KeptEstimate, TypeId};
-pub use view::{AdmissionView, Totals, TypeView};
+pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
 
 use serde::{Deserialize, Serialize};
 
@@ -214,13 +215,14 @@ impl Admission {
 
     /// A request that waits goes away; false if it does not wait.
     pub fn withdraw(&mut self, now_ns: u64, id: RequestId) -> bool {
-        self.tell_time(now_ns);
+        let now_ns = self.tell_time(now_ns);
         if !self.is_waiting(id) {
             return false;
         }
         self.queue.remove(&mut self.requests, &mut self.types, id);
         if let Some(request) = self.requests.remove(id) {
-            self.types.get_mut(request.kind).counts.withdrawn += 1;
+            let waited_ns = now_ns.saturating_sub(request.arrival_ns);
+            self.types.get_mut(request.kind).withdraw(waited_ns);
             self.totals.withdrawn += 1;
         }
         true
@@ -274,8 +276,14 @@ impl Admission {
         self.load_ns
     }
 
-    /// Everything that can be seen from outside, types included.
+    /// Everything that can be seen from outside, types included, at the latest time told.
     pub fn view(&self) -> AdmissionView {
+        self.view_at(self.now_ns)
+    }
+
+    /// The same at a later time, up to which nothing has happened.
+    pub fn view_at(&self, now_ns: u64) -> AdmissionView {
+        let oldest = sight::oldest(&self.requests, self.types.len(), now_ns.max(self.now_ns));
         AdmissionView {
             waiting: self.queue.len(),
             running: self.requests.len() - self.queue.len(),
@@ -284,8 +292,9 @@ impl Admission {
             capacity_ns: self.control.limit_ns(),
             capacity_state: self.control.state(),
             slowdown: self.types.slowdown(),
+            oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,
-            types: self.types.views().collect(),
+            types: self.types.views(&oldest.waits_ns).collect(),
         }
     }
 

@@ -131,6 +131,10 @@ impl Requests {
         self.slots.try_remove(id.slot)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Request> {
+        self.slots.iter().map(|(_, request)| request)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -9,6 +9,7 @@ pub mod options;
 mod page;
 mod relays;
 mod running;
+pub mod series;
 pub mod settings;
 mod show;
 pub mod status;

@@ -241,6 +241,7 @@ impl Starting<'_> {
         let (name, view) = (self.settings.admin_database.clone(), self.view.clone());
         (!name.is_empty()).then(|| AdminDatabase {
             name,
+            uids: self.settings.admin_uids.clone(),
             answer: Arc::new(move |command| show::answer(command, &view.status())),
         })
     }

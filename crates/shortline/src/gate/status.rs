@@ -12,6 +12,7 @@ use shortline_web::server::ServerSnapshot;
 
 use super::history::{History, Sample};
 use super::options::PolicyName;
+use super::series::Series;
 use super::settings::Settings;
 use super::{metrics, page};
 use crate::admin::{Page, Pages};
@@ -29,6 +30,9 @@ pub struct Status {
     pub admission: GateSnapshot,
     /// Clients' connections.
     pub connections: Connections,
+    /// Which types have metrics.
+    #[serde(skip)]
+    pub series: Arc<Series>,
 }
 
 /// Clients' connections.
@@ -83,6 +87,7 @@ pub struct View {
     history: History,
     started: Instant,
     told: Arc<Told>,
+    series: Arc<Series>,
 }
 
 impl View {
@@ -99,6 +104,7 @@ impl View {
             connections: Arc::new(connections),
             started,
             told: Arc::new(Told::new(settings)),
+            series: Arc::new(Series::new(settings.metrics_types_max)),
         }
     }
 
@@ -110,6 +116,7 @@ impl View {
             settings: Told::clone(&self.told),
             admission: self.gate.snapshot(),
             connections: (self.connections)(),
+            series: Arc::clone(&self.series),
         }
     }
 

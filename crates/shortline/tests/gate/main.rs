@@ -19,3 +19,4 @@ mod postgres;
 #[allow(dead_code)]
 mod process;
 mod relayed;
+mod sight;

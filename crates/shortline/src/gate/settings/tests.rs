@@ -87,10 +87,23 @@ fn how_to_admit_is_told_on() {
 
 #[test]
 fn rules_come_from_the_file_and_a_wrong_one_is_named() {
-    let file = "[gate]\n[[gate.rule]]\ntype = \"batch\"\nuser = \"night\"\n\
+    let file = "[gate]\ntags-from = [\"10.0.1.0/24\"]\n[[gate.rule]]\ntype = \"batch\"\nuser = \"night\"\n\
                 tag = { route = \"/a\" }\n";
     let settings = settings(UPSTREAM, file).unwrap();
     assert_eq!(settings.classifier.rules[0].name, "batch");
+    let foreign = refused(
+        UPSTREAM,
+        &file.replace("tags-from = [\"10.0.1.0/24\"]\n", ""),
+    );
+    assert!(
+        foreign.contains("asks for a tag, and nobody's tags count"),
+        "{foreign}"
+    );
+    let network = refused(UPSTREAM, &file.replace("10.0.1.0/24", "10.0.1.0/33"));
+    assert!(
+        network.starts_with("a.toml:2: gate.tags-from:"),
+        "{network}"
+    );
     let wrong = refused(
         UPSTREAM,
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nstatement = \"(\"\n",

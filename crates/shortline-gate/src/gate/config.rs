@@ -30,6 +30,17 @@ impl Default for GateConfig {
     }
 }
 
+impl GateConfig {
+    /// What is told to admission: nobody is held back for his debts until he is refused.
+    pub(super) fn admission(&self) -> AdmissionConfig {
+        let half_ns = u64::try_from(self.wait_max.as_nanos() / 2).unwrap_or(u64::MAX);
+        AdmissionConfig {
+            debt_wait_ns_max: self.admission.debt_wait_ns_max.min(half_ns),
+            ..self.admission
+        }
+    }
+}
+
 /// What can be seen of a gate at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateSnapshot {

@@ -7,6 +7,7 @@
 
 mod client;
 mod config;
+mod locks;
 mod waiting;
 
 #[cfg(test)]
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub use client::GateClient;
 pub use config::{GateConfig, GateSnapshot, Refused};
+use locks::{Locks, Slot};
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.
@@ -40,6 +42,8 @@ struct Shared {
     origin: Instant,
     /// Names accounts.
     hashes: RandomState,
+    /// Who is at work, if somebody watches waits for locks.
+    locks: Option<Locks>,
     state: Mutex<State>,
 }
 
@@ -74,6 +78,8 @@ pub struct Admitted {
     statement_since: Option<Instant>,
     /// Its longest statement so far.
     longest: Duration,
+    /// Where its connection is watched.
+    slot: Option<Arc<Slot>>,
     /// Whether its end was told.
     ended: bool,
 }
@@ -87,6 +93,7 @@ impl Gate {
             slow_waits: Mutex::default(),
             origin: Instant::now(),
             hashes: RandomState::new(),
+            locks: config.watches_locks.then(Locks::default),
             state: Mutex::new(State {
                 admission: Admission::new(config.admission()),
                 waiters: Waiters::default(),
@@ -206,6 +213,7 @@ impl Gate {
         client: Option<&GateClient>,
     ) -> Result<Arrival, Refused> {
         let now_ns = self.ns(arrival);
+        let slot = client.and_then(GateClient::slot);
         let client = client.map(GateClient::id);
         let mut state = self.0.state.lock();
         let id = state.admission.arrive_as(now_ns, request_type, client)?;
@@ -223,8 +231,8 @@ impl Gate {
             tokio::spawn(self.clone().watch());
         }
         Ok(match told {
-            Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told)),
-            None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO)),
+            Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told, slot)),
+            None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO, slot)),
         })
     }
 
@@ -265,15 +273,18 @@ impl Gate {
 }
 
 impl Admitted {
-    fn new(gate: Gate, id: RequestId, waited: Duration) -> Self {
-        Self {
+    fn new(gate: Gate, id: RequestId, waited: Duration, slot: Option<Arc<Slot>>) -> Self {
+        let mut admitted = Self {
             gate,
             id,
             waited,
-            statement_since: Some(Instant::now()),
+            statement_since: None,
             longest: Duration::ZERO,
+            slot,
             ended: false,
-        }
+        };
+        admitted.begin_statement();
+        admitted
     }
 
     /// How long it waited before it was admitted.
@@ -291,7 +302,7 @@ impl Admitted {
 
     /// The client has gone on. The request is not queued again.
     pub fn resume(&mut self) {
-        self.statement_since = Some(Instant::now());
+        self.begin_statement();
         self.gate
             .after(|admission, now_ns| admission.resume(now_ns, self.id));
     }
@@ -299,12 +310,22 @@ impl Admitted {
     /// One of its statements has ended, and another follows.
     pub fn next_statement(&mut self) {
         self.end_statement();
+        self.begin_statement();
+    }
+
+    fn begin_statement(&mut self) {
         self.statement_since = Some(Instant::now());
+        if let Some(slot) = &self.slot {
+            slot.set(Some(self.id));
+        }
     }
 
     fn end_statement(&mut self) {
         if let Some(since) = self.statement_since.take() {
             self.longest = self.longest.max(since.elapsed());
+        }
+        if let Some(slot) = &self.slot {
+            slot.set(None);
         }
     }
 

@@ -8,6 +8,7 @@
 pub mod classify;
 mod gate;
 pub mod http;
+pub mod locks;
 pub mod mysql;
 pub mod postgres;
 pub mod relay;

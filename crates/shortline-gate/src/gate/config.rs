@@ -16,6 +16,8 @@ pub struct GateConfig {
     pub wait_max: Duration,
     /// Who waits for as long as this is logged; nobody if it is `None`.
     pub slow_wait: Option<Duration>,
+    /// Whether somebody watches who waits for a lock in the backend ([`crate::locks`]).
+    pub watches_locks: bool,
 }
 
 impl Default for GateConfig {
@@ -26,6 +28,7 @@ impl Default for GateConfig {
             admission: AdmissionConfig::default(),
             wait_max: Duration::from_secs(120),
             slow_wait: None,
+            watches_locks: false,
         }
     }
 }

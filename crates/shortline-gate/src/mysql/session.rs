@@ -124,8 +124,9 @@ impl Session {
             frames.take(&std::mem::take(&mut held));
         }
         let user = authenticated.names.user.as_deref().unwrap_or_default();
+        let backend = Some(authenticated.thread_id);
         Self {
-            account: shared.gate.client(user),
+            account: shared.gate.client(user, backend),
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
             names: authenticated.names,

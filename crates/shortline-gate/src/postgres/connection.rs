@@ -17,7 +17,8 @@ use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{ConnectError, Entry, Registration, Stream};
+use crate::relay::tls::UpstreamTls;
+use crate::relay::{ConnectError, Entry, Registration, Stream, Upstream};
 
 /// How long a client is given to take the last that it is told.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
@@ -37,7 +38,7 @@ enum OpenError {
 
 /// Why there is no connection to the backend.
 #[derive(Debug, thiserror::Error)]
-enum ServerError {
+pub(crate) enum ServerError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("the backend offers no TLS")]
@@ -240,6 +241,7 @@ fn opened(
         shared,
         handle,
         names,
+        authenticated.key.as_deref().and_then(process_of),
         !startup.is_replication(),
         client,
         server,
@@ -250,6 +252,11 @@ fn opened(
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
         authenticated,
     }
+}
+
+/// The number of the process that a key names: the first half of a BackendKeyData's body.
+fn process_of(key: &[u8]) -> Option<u32> {
+    key.first_chunk().map(|number| u32::from_be_bytes(*number))
 }
 
 /// Sends a cancel request on, unless what it is for waits here. The client takes the connection's
@@ -271,30 +278,34 @@ async fn cancel(shared: &Shared, packet: &[u8]) -> Result<(), ServerError> {
 async fn connect(shared: &Shared) -> Result<Stream, ServerError> {
     let config = &shared.config;
     let limit = config.limits.connect_time_max;
-    let mut socket = config.upstream.connect(limit).await?;
-    let Some(connector) = config.upstream_tls.connector() else {
+    connect_to(&config.upstream, &config.upstream_tls, limit).await
+}
+
+/// A connection to a backend.
+pub(crate) async fn connect_to(
+    upstream: &Upstream,
+    tls: &UpstreamTls,
+    limit: Duration,
+) -> Result<Stream, ServerError> {
+    let mut socket = upstream.connect(limit).await?;
+    let Some(connector) = tls.connector() else {
         return Ok(Stream::Plain(socket));
     };
-    let tls = async {
+    let begin = async {
         socket.write_all(&TLS_REQUEST).await?;
         // Not a byte more: what follows in the clear is no handshake.
         match socket.read_u8().await? {
-            b'S' => connector
-                .connect(socket, &config.upstream.host)
-                .await
-                .map(Some),
+            b'S' => connector.connect(socket, &upstream.host).await.map(Some),
             // An error's type byte comes from servers that know of no TLS.
             _ => Ok(None),
         }
     };
-    let begun = tokio::time::timeout(limit, tls)
+    let begun = tokio::time::timeout(limit, begin)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     match begun.map_err(ServerError::Tls)? {
         Some(stream) => Ok(stream),
-        None if config.upstream_tls.is_optional() => {
-            Ok(Stream::Plain(config.upstream.connect(limit).await?))
-        }
+        None if tls.is_optional() => Ok(Stream::Plain(upstream.connect(limit).await?)),
         None => Err(ServerError::NoTls),
     }
 }

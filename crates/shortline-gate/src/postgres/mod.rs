@@ -58,6 +58,7 @@ use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registry, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
+pub(crate) use connection::connect_to;
 use control::is_transaction_control;
 use statements::Prepared;
 

@@ -132,13 +132,14 @@ impl Session {
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
         names: ClientNames,
+        backend: Option<u32>,
         is_gated: bool,
         client: Stream,
         server: Stream,
     ) -> Self {
         let limits = &shared.config.limits;
         let user = names.user.as_deref().unwrap_or_default();
-        let account = is_gated.then(|| shared.gate.client(user));
+        let account = is_gated.then(|| shared.gate.client(user, backend));
         Self {
             account,
             shared: Arc::clone(shared),

@@ -281,6 +281,7 @@ impl Admission {
     pub fn waited_for_lock(&mut self, id: RequestId, locked_ns: u64) {
         if let Some(running) = self.requests.running_mut(id) {
             running.locked_ns = running.locked_ns.saturating_add(locked_ns);
+            self.totals.locked_ns_sum = self.totals.locked_ns_sum.saturating_add(locked_ns);
         }
     }
 

@@ -61,6 +61,9 @@ pub struct Totals {
     pub would_wait: u64,
     /// How long those that started have waited, all together, in nanoseconds.
     pub waited_ns_sum: u64,
+    /// How long requests that ran have waited for locks inside the backend, as far as anybody noticed,
+    /// in nanoseconds.
+    pub locked_ns_sum: u64,
 }
 
 /// What is known of a type.

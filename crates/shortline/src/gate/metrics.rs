@@ -80,7 +80,7 @@ pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
 /// Kind, name, help and value of a metric.
 type Metric<T, V> = (&'static str, &'static str, &'static str, fn(&T) -> V);
 
-const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 11] = [
+const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     ("gauge", "gate_waiting", "Requests that wait.", |gate| {
         Some(Number::Count(gate.waiting as u64))
     }),
@@ -146,6 +146,12 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 11] = [
         "gate_wait_seconds_total",
         "Time that admitted requests have waited, all together.",
         |gate| Some(Number::Nanoseconds(gate.totals.waited_ns_sum)),
+    ),
+    (
+        "counter",
+        "gate_lock_wait_seconds_total",
+        "Time that statements have waited for locks in the database, as the monitor saw.",
+        |gate| Some(Number::Nanoseconds(gate.totals.locked_ns_sum)),
     ),
 ];
 

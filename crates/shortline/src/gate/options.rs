@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 use shortline_gate::classify::{RuleText, Source, Trusted};
+use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
 use shortline_sched::admission::{Capacity, Estimator};
 use shortline_sched::units::{Size, Span};
@@ -30,6 +31,14 @@ pub struct GateOptions {
     /// by commas
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
+    /// Ask the database as this user which statements wait for a lock there, which is no service:
+    /// postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: nobody asks]
+    #[arg(long, value_name = "URL")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub monitor: Option<MonitorUrl>,
+    /// The first line of this file is that user's password
+    #[arg(long, value_name = "FILE")]
+    pub monitor_password_file: Option<PathBuf>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -248,6 +257,8 @@ where
 overlay!(GateOptions {
     listen,
     upstream,
+    monitor,
+    monitor_password_file,
     tls_cert,
     tls_key,
     tls_required,

@@ -5,8 +5,8 @@
 //! is refused rather than passed over in silence.
 
 use sd_notify::NotifyState;
-use shortline_gate::Gate;
 use shortline_gate::classify::Classifier;
+use shortline_gate::{Gate, locks};
 use shortline_sched::admission::Capacity;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -105,6 +105,9 @@ impl Running {
         starting.relay(sockets, &mut running.relays)?;
         if let Some(keeper) = &running.keeper {
             keeper.start();
+        }
+        if let Some(monitor) = relays::monitor(&running.settings)? {
+            tokio::spawn(locks::watch(gate.clone(), monitor));
         }
         if running.settings.gate.admission.capacity == Capacity::Calibrate {
             tokio::spawn(calibrating::follow(gate, running.keeper.clone()));

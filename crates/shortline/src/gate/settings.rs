@@ -5,6 +5,7 @@
 mod admission;
 mod given;
 mod limits;
+mod monitor;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use shortline_gate::GateConfig;
 use shortline_gate::classify::{ClassifierConfig, Dialect, Protocol};
+use shortline_gate::locks::MonitorUrl;
 use shortline_gate::relay::Limits;
 
 pub use admission::RouteGate;
@@ -49,6 +51,10 @@ pub struct Settings {
     pub upstream_tls: UpstreamTlsMode,
     /// The authorities of the backend's certificate; there for `verify-full`.
     pub upstream_ca: Option<PathBuf>,
+    /// Where the database is asked who waits for a lock.
+    pub monitor: Option<MonitorUrl>,
+    /// The file with the password for that.
+    pub monitor_password_file: Option<PathBuf>,
     /// Admission.
     pub gate: GateConfig,
     /// What tells types.
@@ -117,6 +123,8 @@ fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
     let merged = given.merged.clone();
     Ok(Settings {
         classifier: admission::classifier(given, protocol)?,
+        monitor: monitor::monitor(kind, given)?,
+        monitor_password_file: merged.monitor_password_file.clone(),
         gate: admission::gate(given)?,
         limits: limits::limits(given)?,
         options: merged.clone(),
@@ -204,6 +212,8 @@ fn refuse_for_http(given: &Given<'_>) -> Result<(), String> {
         ));
     }
     let strange = given![
+        monitor "monitor",
+        monitor_password_file "monitor-password-file",
         tls_required "tls-required",
         upstream_tls "upstream-tls",
         types_from "types-from",

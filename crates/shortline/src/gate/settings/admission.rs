@@ -145,6 +145,7 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             defaults.wait_max,
         )?,
         slow_wait: merged.slow_wait.map(Span::duration),
+        watches_locks: merged.monitor.is_some(),
     })
 }
 

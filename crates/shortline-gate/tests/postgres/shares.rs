@@ -1,6 +1,6 @@
 //! A client that used more than it was admitted for goes after others until that is repaid.
 
-use shortline_gate::{GateConfig, Outcome};
+use shortline_gate::Outcome;
 use tokio::sync::mpsc;
 
 use crate::cluster::Cluster;
@@ -22,7 +22,7 @@ async fn an_open_transaction_pays_with_the_next_of_its_user_even_over_a_new_conn
     let Some(cluster) = Cluster::start() else {
         return;
     };
-    let mut gate = GateConfig { ..one_at_a_time() };
+    let mut gate = one_at_a_time();
     gate.admission.estimates_fixed = true;
     let relay = Relay::start(cluster.port, gate, |_| {});
     let kept = serde_json::json!({

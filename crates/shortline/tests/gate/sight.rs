@@ -211,3 +211,36 @@ fn show_is_for_root_the_gates_own_user_and_those_that_are_named() {
     let heard = ask(&named);
     assert!(heard.status.success(), "{}", text(&heard.stderr));
 }
+
+#[test]
+fn a_monitor_that_cannot_ask_is_told_once_and_harms_nobody() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let role = "create role blind login";
+    assert!(postgres.psql(postgres.port, &[role]).status.success());
+    let folder = tempfile::tempdir().unwrap();
+    let password = folder.path().join("password");
+    std::fs::write(&password, "geheim\n").unwrap();
+    let blind = format!("postgres://blind@127.0.0.1:{}/postgres", postgres.port);
+    let nobody = format!("postgres://nobody@127.0.0.1:{}/postgres", postgres.port);
+    for (url, expected) in [
+        (blind.as_str(), "grant it pg_read_all_stats"),
+        (&nobody, "role \"nobody\" does not exist"),
+        (
+            "postgres://m@127.0.0.1:1/postgres",
+            "cannot connect to 127.0.0.1:1",
+        ),
+    ] {
+        let file = password.to_str().unwrap();
+        let flags = ["--monitor", url, "--monitor-password-file", file];
+        let mut server = relayed::gate(&postgres, &flags);
+        let line = server.line_with("monitor postgres://");
+        assert!(
+            line.contains(expected) && !line.contains("geheim"),
+            "{line}"
+        );
+        let asked = postgres.psql(server.address().port(), &["select pg_sleep(0.5)"]);
+        assert!(asked.status.success());
+    }
+}

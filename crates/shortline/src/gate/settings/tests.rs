@@ -120,6 +120,35 @@ fn rules_come_from_the_file_and_a_wrong_one_is_named() {
 }
 
 #[test]
+fn a_monitor_asks_what_is_behind_the_gate() {
+    let monitor = "--monitor postgres://m:geheim@127.0.0.1/postgres";
+    let settings = settings(&format!("{UPSTREAM} {monitor}"), "").unwrap();
+    assert!(settings.gate.watches_locks);
+    assert!(!format!("{settings:?}").contains("geheim"));
+    for (flags, expected) in [
+        (
+            format!("mysql --upstream db:3306 {monitor}"),
+            "not what is behind",
+        ),
+        (format!("http --upstream db:80 {monitor}"), "means nothing"),
+        (
+            "mysql --upstream db:3306 --monitor mysql://m@db:3306".to_owned(),
+            "without TLS",
+        ),
+        (
+            format!("{UPSTREAM} --monitor-password-file a"),
+            "whose password?",
+        ),
+    ] {
+        let error = refused(&flags, "");
+        assert!(error.starts_with("--monitor"), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = refused(UPSTREAM, "[gate]\nmonitor = \"postgres://db\"\n");
+    assert!(error.starts_with("a.toml:2: gate.monitor:"), "{error}");
+}
+
+#[test]
 fn contradictions_name_the_flag_or_the_line() {
     assert!(refused("postgres", "").contains("--upstream HOST:PORT"));
     let aging = refused(UPSTREAM, "[gate]\npolicy = \"fifo\"\naging = 3.0\n");

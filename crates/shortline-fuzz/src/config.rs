@@ -9,6 +9,11 @@ mod keys;
 
 #[path = "../../shortline/src/file.rs"]
 mod file_source;
+#[path = "../../shortline/src/admin"]
+mod admin {
+    mod hosts;
+    pub use hosts::HostName;
+}
 #[path = "../../shortline/src/gate"]
 mod gate {
     pub mod options;

@@ -5,13 +5,16 @@
 //! [`shortline_sched::admission::Admission`] behind one lock, which is held for well under a
 //! microsecond and never across an await. Tasks that may go on are woken after it is released.
 
+mod client;
 mod config;
+mod locks;
 mod waiting;
 
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
+use std::hash::RandomState;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +24,9 @@ use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, Reques
 use shortline_web::throttle::Throttle;
 use tokio::time::{Instant, sleep_until};
 
+pub use client::GateClient;
 pub use config::{GateConfig, GateSnapshot, Refused};
+use locks::{Locks, Slot};
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.
@@ -35,6 +40,10 @@ struct Shared {
     slow_waits: Mutex<Throttle>,
     /// The origin of the times that are told.
     origin: Instant,
+    /// Names accounts.
+    hashes: RandomState,
+    /// Who is at work, if somebody watches waits for locks.
+    locks: Option<Locks>,
     state: Mutex<State>,
 }
 
@@ -65,6 +74,12 @@ pub struct Admitted {
     gate: Gate,
     id: RequestId,
     waited: Duration,
+    /// Since when its statement runs; `None` while it is paused.
+    statement_since: Option<Instant>,
+    /// Its longest statement so far.
+    longest: Duration,
+    /// Where its connection is watched.
+    slot: Option<Arc<Slot>>,
     /// Whether its end was told.
     ended: bool,
 }
@@ -77,8 +92,10 @@ impl Gate {
             slow_wait: config.slow_wait,
             slow_waits: Mutex::default(),
             origin: Instant::now(),
+            hashes: RandomState::new(),
+            locks: config.watches_locks.then(Locks::default),
             state: Mutex::new(State {
-                admission: Admission::new(config.admission),
+                admission: Admission::new(config.admission()),
                 waiters: Waiters::default(),
                 watched: false,
             }),
@@ -96,20 +113,21 @@ impl Gate {
     /// # Errors
     /// [`Refused`] if it may not wait, or has waited for as long as it may.
     pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refused> {
-        match self.ask(request_type)? {
+        match self.ask(request_type, None)? {
             Asked::Admitted(admitted) => Ok(admitted),
             Asked::Waits(wait) => wait.await,
         }
     }
 
     /// Admits a request of that type if it may run at once; else says how to wait. Nearly every
-    /// request of a backend without overload is admitted at once, and needs no future for it.
+    /// request of a backend without overload is admitted at once, and needs no future for it. What it
+    /// uses beyond what was expected its client pays with its next ones.
     ///
     /// # Errors
     /// [`Refused`] if it may not even wait.
-    pub fn ask(&self, request_type: TypeId) -> Result<Asked, Refused> {
+    pub fn ask(&self, request_type: TypeId, client: Option<&GateClient>) -> Result<Asked, Refused> {
         let arrival = Instant::now();
-        Ok(match self.arrive(arrival, request_type)? {
+        Ok(match self.arrive(arrival, request_type, client)? {
             Arrival::Admitted(admitted) => Asked::Admitted(admitted),
             Arrival::Waits(waiting) => {
                 let gate = self.clone();
@@ -155,9 +173,15 @@ impl Gate {
             capacity_ns,
             capacity_state,
             slowdown,
+            oldest,
             totals,
             types,
-        } = self.0.state.lock().admission.view();
+        } = self
+            .0
+            .state
+            .lock()
+            .admission
+            .view_at(self.ns(Instant::now()));
         GateSnapshot {
             waiting,
             running,
@@ -166,6 +190,7 @@ impl Gate {
             capacity_ns,
             capacity_state,
             slowdown,
+            oldest,
             totals,
             types,
         }
@@ -181,10 +206,17 @@ impl Gate {
         self.0.state.lock().admission.restore(kept);
     }
 
-    fn arrive(&self, arrival: Instant, request_type: TypeId) -> Result<Arrival, Refused> {
+    fn arrive(
+        &self,
+        arrival: Instant,
+        request_type: TypeId,
+        client: Option<&GateClient>,
+    ) -> Result<Arrival, Refused> {
         let now_ns = self.ns(arrival);
+        let slot = client.and_then(GateClient::slot);
+        let client = client.map(GateClient::id);
         let mut state = self.0.state.lock();
-        let id = state.admission.arrive(now_ns, request_type)?;
+        let id = state.admission.arrive_as(now_ns, request_type, client)?;
         let woken = state.let_in(now_ns);
         let told = state
             .admission
@@ -199,8 +231,8 @@ impl Gate {
             tokio::spawn(self.clone().watch());
         }
         Ok(match told {
-            Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told)),
-            None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO)),
+            Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told, slot)),
+            None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO, slot)),
         })
     }
 
@@ -241,13 +273,18 @@ impl Gate {
 }
 
 impl Admitted {
-    fn new(gate: Gate, id: RequestId, waited: Duration) -> Self {
-        Self {
+    fn new(gate: Gate, id: RequestId, waited: Duration, slot: Option<Arc<Slot>>) -> Self {
+        let mut admitted = Self {
             gate,
             id,
             waited,
+            statement_since: None,
+            longest: Duration::ZERO,
+            slot,
             ended: false,
-        }
+        };
+        admitted.begin_statement();
+        admitted
     }
 
     /// How long it waited before it was admitted.
@@ -258,14 +295,38 @@ impl Admitted {
     /// The client itself keeps the request from going on (it is idle in a transaction, or sends
     /// what a COPY waits for): no service, and others may run meanwhile.
     pub fn pause(&mut self) {
+        self.end_statement();
         self.gate
             .after(|admission, now_ns| admission.pause(now_ns, self.id));
     }
 
     /// The client has gone on. The request is not queued again.
     pub fn resume(&mut self) {
+        self.begin_statement();
         self.gate
             .after(|admission, now_ns| admission.resume(now_ns, self.id));
+    }
+
+    /// One of its statements has ended, and another follows.
+    pub fn next_statement(&mut self) {
+        self.end_statement();
+        self.begin_statement();
+    }
+
+    fn begin_statement(&mut self) {
+        self.statement_since = Some(Instant::now());
+        if let Some(slot) = &self.slot {
+            slot.set(Some(self.id));
+        }
+    }
+
+    fn end_statement(&mut self) {
+        if let Some(since) = self.statement_since.take() {
+            self.longest = self.longest.max(since.elapsed());
+        }
+        if let Some(slot) = &self.slot {
+            slot.set(None);
+        }
     }
 
     /// The request has ended.
@@ -276,8 +337,12 @@ impl Admitted {
     fn end(&mut self, outcome: Outcome) {
         if !self.ended {
             self.ended = true;
-            self.gate
-                .after(|admission, now_ns| admission.finish(now_ns, self.id, outcome));
+            self.end_statement();
+            let longest_ns = u64::try_from(self.longest.as_nanos()).unwrap_or(u64::MAX);
+            self.gate.after(|admission, now_ns| {
+                admission.excuse(self.id, longest_ns);
+                admission.finish(now_ns, self.id, outcome);
+            });
         }
     }
 }

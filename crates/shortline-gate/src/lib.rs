@@ -8,9 +8,10 @@
 pub mod classify;
 mod gate;
 pub mod http;
+pub mod locks;
 pub mod mysql;
 pub mod postgres;
 pub mod relay;
 
-pub use gate::{Admitted, Asked, Gate, GateConfig, GateSnapshot, Refused, Wait};
+pub use gate::{Admitted, Asked, Gate, GateClient, GateConfig, GateSnapshot, Refused, Wait};
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

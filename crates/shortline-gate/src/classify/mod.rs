@@ -5,6 +5,9 @@
 //! [tags](Tags) (the `route`, else `controller` and `action`) and then the statement's
 //! [fingerprint]; an HTTP request has its method and route template (module `route`).
 //!
+//! Tags count from clients only that are trusted with them ([`Trusted`]); of others the statement is
+//! taken without its tags.
+//!
 //! `application_name` is a source too, but not by default: drivers set it by themselves
 //! (`psql`, `PostgreSQL JDBC Driver`), and all statements of an application would be one type.
 //!
@@ -20,11 +23,14 @@ mod route;
 mod rules;
 mod skeleton;
 mod tags;
+mod trust;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use quick_cache::sync::Cache;
@@ -33,6 +39,7 @@ pub use fingerprint::{NAME_BYTES_MAX, STATEMENT_BYTES_MAX, fingerprint};
 pub use lexer::Dialect;
 pub use rules::{RULES_MAX, RuleError, RuleText};
 pub use tags::{Tagged, Tags};
+pub use trust::{Trusted, TrustedError};
 
 use rules::Rules;
 use skeleton::Skeleton;
@@ -71,22 +78,27 @@ pub struct ClassifierConfig {
     pub rules: Vec<RuleText>,
     /// For what no rule names, the first that knows something; if none does, [`OTHER`].
     pub sources: Vec<Source>,
+    /// Whose tags count, for rules and as a source.
+    pub tags_from: Vec<Trusted>,
 }
 
 impl ClassifierConfig {
-    /// No rules; tags, then fingerprints.
+    /// No rules; tags, then fingerprints. Nobody's tags count.
     pub fn new(protocol: Protocol) -> Self {
         Self {
             protocol,
             rules: Vec::new(),
             sources: vec![Source::Tag, Source::Statement],
+            tags_from: Vec::new(),
         }
     }
 }
 
 /// What is known of a connection's client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Client<'a> {
+    /// Where it connects from.
+    pub address: Option<IpAddr>,
     /// PostgreSQL's `application_name`, MySQL's connection attribute `program_name`.
     pub application_name: Option<&'a str>,
     /// The user it authenticates as.
@@ -103,6 +115,8 @@ pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
 /// The same, owned: what a relay keeps of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientNames {
+    /// Where it connects from.
+    pub address: Option<IpAddr>,
     /// PostgreSQL's `application_name`, MySQL's connection attribute `program_name`.
     pub application_name: Option<Box<str>>,
     /// The user it authenticates as.
@@ -115,6 +129,7 @@ impl ClientNames {
     /// To be looked at.
     pub fn client(&self) -> Client<'_> {
         Client {
+            address: self.address,
             application_name: self.application_name.as_deref(),
             user: self.user.as_deref(),
             database: self.database.as_deref(),
@@ -132,6 +147,9 @@ struct Inner {
     sources: Vec<Source>,
     /// Tags by which a statement's type can be told.
     tag_keys: Vec<String>,
+    tags_from: Vec<Trusted>,
+    /// Whether somebody's tags did not count, and the log was told.
+    has_told: AtomicBool,
     /// Whose constants do not count in the cache.
     folds: Option<Dialect>,
     cache: Cache<u64, Arc<str>>,
@@ -190,6 +208,8 @@ impl Inner {
             rules,
             sources: config.sources.clone(),
             tag_keys,
+            tags_from: config.tags_from.clone(),
+            has_told: AtomicBool::new(false),
             folds,
             cache: Cache::new(CACHE_STATEMENTS_MAX),
             hashes: RandomState::new(),
@@ -200,13 +220,34 @@ impl Inner {
         let tagged = Tagged::new(sql);
         let length = tagged.statement.len().min(STATEMENT_BYTES_MAX);
         let statement = &tagged.statement[..length];
-        let key = self.key(statement, &tagged.tags, client);
+        let tags = self.trusted(tagged.tags, client);
+        let key = self.key(statement, &tags, client);
         if let Some(name) = self.cache.get(&key) {
             return name;
         }
-        let name: Arc<str> = self.uncached(statement, &tagged.tags, client).into();
+        let name: Arc<str> = self.uncached(statement, &tags, client).into();
         self.cache.insert(key, Arc::clone(&name));
         name
+    }
+
+    /// The tags, if the client is trusted with them; else none.
+    fn trusted<'a>(&self, tags: Tags<'a>, client: &Client<'_>) -> Tags<'a> {
+        if tags.is_empty() || self.tags_from.iter().any(|trusted| trusted.has(client)) {
+            return tags;
+        }
+        let would_count = || self.tag_keys.iter().any(|key| tags.get(key).is_some());
+        if !self.has_told.load(Ordering::Relaxed)
+            && would_count()
+            && !self.has_told.swap(true, Ordering::Relaxed)
+        {
+            tracing::info!(
+                address = client.address.map(tracing::field::display),
+                user = client.user,
+                "statements come with tags of a client whose tags do not count; name it in \
+                 tags-from if it is yours (told once)"
+            );
+        }
+        Tags::default()
     }
 
     fn key(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> u64 {
@@ -218,7 +259,7 @@ impl Inner {
             Some(skeleton) => hasher.write(skeleton.bytes()),
             None => statement.hash(&mut hasher),
         }
-        client.hash(&mut hasher);
+        (client.application_name, client.user, client.database).hash(&mut hasher);
         if !tags.is_empty() {
             for key in &self.tag_keys {
                 tags.get(key).hash(&mut hasher);
@@ -324,6 +365,7 @@ mod tests {
         let config = ClassifierConfig {
             rules,
             sources: sources.to_vec(),
+            tags_from: vec![Trusted::Any],
             ..ClassifierConfig::new(SQL)
         };
         Classifier::new(&config).unwrap()
@@ -365,6 +407,40 @@ mod tests {
             &*by_application.statement(b"select 1", &Client::default()),
             OTHER
         );
+    }
+
+    #[test]
+    fn a_foreign_tag_does_not_name_the_type() {
+        let reports = RuleText {
+            name: "reports".to_owned(),
+            tag: [("route".to_owned(), "/report".to_owned())].into(),
+            ..RuleText::default()
+        };
+        let config = ClassifierConfig {
+            rules: vec![reports],
+            tags_from: vec!["10.0.1.0/24".parse().unwrap(), "user:shop".parse().unwrap()],
+            ..ClassifierConfig::new(SQL)
+        };
+        let classifier = Classifier::new(&config).unwrap();
+        let named = |address: &str, user: &str, route: &str| {
+            let client = Client {
+                address: Some(address.parse().unwrap()),
+                user: Some(user),
+                ..Client::default()
+            };
+            let sql = format!("select heavy(9) /*route='{route}'*/");
+            classifier.statement(sql.as_bytes(), &client).to_string()
+        };
+        for _ in 0..2 {
+            assert_eq!(named("10.0.2.1", "guest", "/home"), "select heavy(...)");
+            assert_eq!(named("10.0.2.1", "guest", "/report"), "select heavy(...)");
+            assert_eq!(named("10.0.1.1", "guest", "/home"), "route /home");
+            assert_eq!(named("10.0.1.1", "guest", "/report"), "reports");
+            assert_eq!(named("10.0.2.1", "shop", "/home"), "route /home");
+        }
+        let by_default = Classifier::new(&ClassifierConfig::new(SQL)).unwrap();
+        let name = by_default.statement(b"select 1 /*route='x'*/", &Client::default());
+        assert_eq!(&*name, "select ?");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use shortline_sched::admission::{AdmissionConfig, CapacityState, Refusal, Totals, TypeView};
+use shortline_sched::admission::{
+    AdmissionConfig, CapacityState, OldestWaiter, Refusal, Totals, TypeView,
+};
 
 /// How a gate admits.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,8 @@ pub struct GateConfig {
     pub wait_max: Duration,
     /// Who waits for as long as this is logged; nobody if it is `None`.
     pub slow_wait: Option<Duration>,
+    /// Whether somebody watches who waits for a lock in the backend ([`crate::locks`]).
+    pub watches_locks: bool,
 }
 
 impl Default for GateConfig {
@@ -24,6 +28,18 @@ impl Default for GateConfig {
             admission: AdmissionConfig::default(),
             wait_max: Duration::from_secs(120),
             slow_wait: None,
+            watches_locks: false,
+        }
+    }
+}
+
+impl GateConfig {
+    /// What is told to admission: nobody is held back for his debts until he is refused.
+    pub(super) fn admission(&self) -> AdmissionConfig {
+        let half_ns = u64::try_from(self.wait_max.as_nanos() / 2).unwrap_or(u64::MAX);
+        AdmissionConfig {
+            debt_wait_ns_max: self.admission.debt_wait_ns_max.min(half_ns),
+            ..self.admission
         }
     }
 }
@@ -46,6 +62,8 @@ pub struct GateSnapshot {
     /// How many times longer services take than what they add to the load says; 1 unless the
     /// capacity is `auto`.
     pub slowdown: f64,
+    /// Who has waited for longest of those that wait now; `None` while nobody does.
+    pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
     /// Each type; the first is the one that the rare share.

@@ -26,7 +26,7 @@ fn narrow_with_escape(queue_max: usize, stall_ms: Option<u64>) -> Gate {
             ..AdmissionConfig::default()
         },
         wait_max: WAIT_MAX,
-        slow_wait: None,
+        ..GateConfig::default()
     })
 }
 
@@ -195,7 +195,7 @@ async fn nothing_is_left_behind_by_many_at_once() {
             ..AdmissionConfig::default()
         },
         wait_max: Duration::from_millis(20),
-        slow_wait: None,
+        ..GateConfig::default()
     });
     let tasks: Vec<_> = (0..2000u32)
         .map(|number| tokio::spawn(visit(gate.clone(), number)))

@@ -1,12 +1,14 @@
 //! A task that waits at the gate, and how it is told that it may go on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_sched::admission::{Outcome, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use super::locks::Slot;
 use super::{Admitted, Gate, Refused};
 
 /// How to tell each request that waits.
@@ -58,6 +60,8 @@ pub(super) struct Waiting {
     id: RequestId,
     arrival: Instant,
     told: oneshot::Receiver<()>,
+    /// Where its connection is watched.
+    slot: Option<Arc<Slot>>,
     /// Whether an [`Admitted`] has taken over.
     over: bool,
 }
@@ -68,12 +72,14 @@ impl Waiting {
         id: RequestId,
         arrival: Instant,
         told: oneshot::Receiver<()>,
+        slot: Option<Arc<Slot>>,
     ) -> Self {
         Self {
             gate,
             id,
             arrival,
             told,
+            slot,
             over: false,
         }
     }
@@ -88,7 +94,8 @@ impl Waiting {
             return Err(Refused::WaitedTooLong { wait_ms });
         }
         self.over = true;
-        Ok(Admitted::new(self.gate.clone(), self.id, waited))
+        let slot = self.slot.take();
+        Ok(Admitted::new(self.gate.clone(), self.id, waited, slot))
     }
 
     /// Leaves the queue; false if the request was admitted before.

@@ -44,6 +44,7 @@ mod value;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -136,13 +137,18 @@ pub async fn run(
         &limits,
         &registry,
         shutdown,
-        move |socket, _, registration| serve(socket, registration, Arc::clone(&shared)),
+        move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&shared)),
     )
     .await
 }
 
 /// Serves a connection from its acceptance to its end.
-async fn serve(socket: TcpStream, registration: Registration, shared: Arc<Shared>) {
+async fn serve(
+    socket: TcpStream,
+    peer: SocketAddr,
+    registration: Registration,
+    shared: Arc<Shared>,
+) {
     let registry = &shared.config.registry;
     if registration.is_too_many {
         let limit = shared.config.limits.connections_max;
@@ -157,7 +163,7 @@ async fn serve(socket: TcpStream, registration: Registration, shared: Arc<Shared
         opened = tokio::time::timeout(limit, opening) => opened,
         () = handle.ordered(Order::Close) => return,
     };
-    let authenticated = match opened {
+    let mut authenticated = match opened {
         Ok(Ok(authenticated)) => authenticated,
         Ok(Err(error)) => return registry.count_failure(&error),
         Err(_) => {
@@ -165,6 +171,7 @@ async fn serve(socket: TcpStream, registration: Registration, shared: Arc<Shared
             return registry.count_failure(&late);
         }
     };
+    authenticated.names.address = Some(peer.ip());
     let _entry = shared
         .waits
         .register(authenticated.thread_id, &registration.handle);

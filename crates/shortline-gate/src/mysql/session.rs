@@ -30,6 +30,7 @@ use super::packet::{Renumbering, Scanner};
 use super::reply::Follower;
 use super::statements::{Prepared, Statements};
 use super::unit::Unit;
+use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::{Handle, Order, Side};
 
@@ -108,6 +109,8 @@ pub struct Session {
     unread_bytes: usize,
     /// The backend knows that nothing more will come.
     is_shut: bool,
+    /// Who pays for what a unit uses beyond what was expected; leaves after the unit.
+    account: GateClient,
 }
 
 impl Session {
@@ -120,7 +123,10 @@ impl Session {
         if let Some(frames) = &mut frames {
             frames.take(&std::mem::take(&mut held));
         }
+        let user = authenticated.names.user.as_deref().unwrap_or_default();
+        let backend = Some(authenticated.thread_id);
         Self {
+            account: shared.gate.client(user, backend),
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
             names: authenticated.names,

@@ -1,8 +1,8 @@
 //! The admin database: a connection to it gets no backend, but answers of the gate itself to SHOW
 //! commands, as PgBouncer's users expect them (`psql -p 6432 shortline -c 'SHOW TYPES'`).
 //!
-//! There is no password, so that only clients of this machine are heard. Like PgBouncer's console
-//! it speaks the simple protocol, one command a message; every column is text.
+//! There is no password, so that only clients of this machine are heard, and of its users root, the
+//! gate's own and those that are named ([`super::asker`]). Like PgBouncer's console it speaks the simple protocol, one command a message; every column is text.
 
 use std::fmt;
 use std::io;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::asker::{self, NotHeard};
 use super::connection::say_last;
 use super::conversation::Status;
 use super::messages::query_text;
@@ -27,6 +28,8 @@ const TEXT: u32 = 25;
 pub struct AdminDatabase {
     /// The database's name.
     pub name: String,
+    /// The users of this machine who are answered, beside root and our own.
+    pub uids: Vec<u32>,
     /// Answers a command.
     pub answer: Answers,
 }
@@ -52,15 +55,23 @@ impl fmt::Debug for AdminDatabase {
     }
 }
 
-/// Why nobody but clients of this machine is heard.
-pub fn refusal(peer: SocketAddr) -> Option<Complaint> {
-    let is_local = peer.ip().to_canonical().is_loopback();
-    (!is_local).then(|| {
-        Complaint::new(
-            "28000",
-            "the admin database answers clients of its own machine only",
-        )
-    })
+/// Why the client at `peer`, connected to our `local` address, is not heard, if it is not.
+pub async fn refusal(
+    peer: SocketAddr,
+    local: io::Result<SocketAddr>,
+    uids: &[u32],
+) -> Option<Complaint> {
+    let uids = uids.to_vec();
+    let looked = tokio::task::spawn_blocking(move || {
+        let local = local.map_err(|error| NotHeard::Unknown(error.to_string()))?;
+        asker::check(peer, local, &uids)
+    });
+    let checked = match looked.await {
+        Ok(checked) => checked,
+        Err(error) => Err(NotHeard::Unknown(error.to_string())),
+    };
+    let not_heard = checked.err()?;
+    Some(Complaint::new("28000", not_heard.to_string()))
 }
 
 /// Serves a client until it leaves or the gate ends.
@@ -210,6 +221,7 @@ mod tests {
     fn database() -> AdminDatabase {
         AdminDatabase {
             name: "shortline".to_owned(),
+            uids: Vec::new(),
             answer: Arc::new(|command| match command {
                 "SHOW A" => Ok(Table {
                     columns: vec!["a"],
@@ -234,12 +246,5 @@ mod tests {
         let reply = answered(&database(), "select 1");
         assert_eq!(reply[0], b'E');
         assert!(String::from_utf8_lossy(&reply).contains("no select 1"));
-    }
-
-    #[test]
-    fn strangers_are_refused() {
-        let refused = |peer: &str| peer.parse().is_ok_and(|peer| refusal(peer).is_some());
-        assert!(!refused("127.0.0.1:5") && !refused("[::1]:5") && !refused("[::ffff:127.0.0.1]:5"));
-        assert!(refused("192.0.2.1:5") && refused("[2001:db8::1]:5"));
     }
 }

@@ -1,11 +1,13 @@
 //! The way to the backend: a connection, with TLS as configured and as the client has it.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::PostgresConfig;
-use crate::relay::{ConnectError, Stream};
+use crate::relay::tls::{Connector, UpstreamTls};
+use crate::relay::{ConnectError, Stream, Upstream};
 
 /// What asks a backend for TLS: length and code.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -33,18 +35,38 @@ pub async fn connect(
     client_is_secure: bool,
 ) -> Result<Stream, BackendError> {
     let limit = config.limits.connect_time_max;
-    let mut socket = config.upstream.connect(limit).await?;
-    let Some(connector) = config.upstream_tls.connector(client_is_secure) else {
+    let connector = config.upstream_tls.connector(client_is_secure);
+    let is_optional = config.upstream_tls.is_optional();
+    connect_with(&config.upstream, connector, is_optional, limit).await
+}
+
+/// A connection of the gate's own, to whatever backend: with TLS wherever `tls` allows it.
+///
+/// # Errors
+/// [`BackendError`]
+pub(crate) async fn connect_to(
+    upstream: &Upstream,
+    tls: &UpstreamTls,
+    limit: Duration,
+) -> Result<Stream, BackendError> {
+    connect_with(upstream, tls.connector(true), tls.is_optional(), limit).await
+}
+
+async fn connect_with(
+    upstream: &Upstream,
+    connector: Option<&Connector>,
+    is_optional: bool,
+    limit: Duration,
+) -> Result<Stream, BackendError> {
+    let mut socket = upstream.connect(limit).await?;
+    let Some(connector) = connector else {
         return Ok(Stream::Plain(socket));
     };
     let tls = async {
         socket.write_all(&TLS_REQUEST).await?;
         // Not a byte more: what follows in the clear is no handshake.
         match socket.read_u8().await? {
-            b'S' => connector
-                .connect(socket, &config.upstream.host)
-                .await
-                .map(Some),
+            b'S' => connector.connect(socket, &upstream.host).await.map(Some),
             // An error's type byte comes from servers that know of no TLS.
             _ => Ok(None),
         }
@@ -54,9 +76,7 @@ pub async fn connect(
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     match begun.map_err(BackendError::Tls)? {
         Some(stream) => Ok(stream),
-        None if config.upstream_tls.is_optional() => {
-            Ok(Stream::Plain(config.upstream.connect(limit).await?))
-        }
+        None if is_optional => Ok(Stream::Plain(upstream.connect(limit).await?)),
         None => Err(BackendError::NoTls),
     }
 }

@@ -131,6 +131,7 @@ async fn open<'a>(
     registration: &Registration,
 ) -> Result<Option<Began<'a>>, OpenError> {
     let config = &shared.config;
+    let local = socket.local_addr();
     let begun = tokio::select! {
         biased;
         begun = startup::begin(socket, config.client_tls.as_ref()) => begun,
@@ -157,7 +158,7 @@ async fn open<'a>(
         return Ok(None);
     }
     if let Some(database) = admin_database(config, &startup) {
-        if let Some(complaint) = admin::refusal(peer) {
+        if let Some(complaint) = admin::refusal(peer, local, &database.uids).await {
             say_last(client, &complaint).await;
             return Ok(None);
         }
@@ -175,6 +176,7 @@ async fn open<'a>(
             shared,
             registration,
             &startup,
+            peer,
             client,
             server,
             authenticated,
@@ -215,6 +217,7 @@ fn opened(
     shared: &Arc<Shared>,
     registration: &Registration,
     startup: &Startup,
+    peer: SocketAddr,
     client: Stream,
     server: Stream,
     authenticated: Authenticated,
@@ -226,6 +229,7 @@ fn opened(
     };
     let user = name("user");
     let names = ClientNames {
+        address: Some(peer.ip()),
         application_name: name("application_name"),
         // The backend's own default.
         database: name("database").or_else(|| user.clone()),
@@ -235,6 +239,7 @@ fn opened(
         shared,
         handle,
         names,
+        authenticated.key.as_deref().and_then(process_of),
         !startup.is_replication(),
         client,
         server,
@@ -245,6 +250,11 @@ fn opened(
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
         authenticated,
     }
+}
+
+/// The number of the process that a key names: the first half of a BackendKeyData's body.
+fn process_of(key: &[u8]) -> Option<u32> {
+    key.first_chunk().map(|number| u32::from_be_bytes(*number))
 }
 
 /// Tells the client why it is left.

@@ -17,7 +17,7 @@
 //! | `unit` | where the transaction stands: waiting, running, refused |
 //! | `cancel` | cancel requests: ends what still waits here, passes the others on |
 //! | `reply` | the gate's own words |
-//! | `admin` | SHOW commands |
+//! | `admin`, `asker` | SHOW commands, and who may ask |
 //!
 //! What a client notices of a gate:
 //! - an ERROR 53300 when the queue is full and 57014 when it has waited for too long; the
@@ -31,6 +31,7 @@
 //! are one unit while they overlap.
 
 mod admin;
+mod asker;
 mod authentication;
 mod backend;
 mod cancel;
@@ -59,6 +60,7 @@ use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
 use crate::relay::{self, Limits, Registry, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
+pub(crate) use backend::connect_to;
 use control::is_transaction_control;
 use statements::Prepared;
 

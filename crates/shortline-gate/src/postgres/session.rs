@@ -24,6 +24,7 @@ use super::opening::OpeningError;
 use super::reply::Complaint;
 use super::statements::Statements;
 use super::unit::Unit;
+use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::{Handle, Order, Side, Stream};
 
@@ -121,6 +122,8 @@ pub struct Session {
     unread_bytes: usize,
     /// The backend knows that nothing more will come.
     is_shut: bool,
+    /// Who pays for what a unit uses beyond what was expected; leaves after the unit.
+    account: Option<GateClient>,
 }
 
 impl Session {
@@ -129,12 +132,16 @@ impl Session {
         shared: &Arc<Shared>,
         handle: &Arc<Handle>,
         names: ClientNames,
+        backend: Option<u32>,
         is_gated: bool,
         client: Stream,
         server: Stream,
     ) -> Self {
         let limits = &shared.config.limits;
+        let user = names.user.as_deref().unwrap_or_default();
+        let account = is_gated.then(|| shared.gate.client(user, backend));
         Self {
+            account,
             shared: Arc::clone(shared),
             handle: Arc::clone(handle),
             names,

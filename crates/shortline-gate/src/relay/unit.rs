@@ -4,7 +4,7 @@
 use std::fmt;
 use std::task::{Context, Poll};
 
-use crate::{Admitted, Asked, Gate, Outcome, Refused, TypeId, Wait};
+use crate::{Admitted, Asked, Gate, GateClient, Outcome, Refused, TypeId, Wait};
 
 /// A transaction that waits for admission.
 pub struct Admission(Wait);
@@ -17,9 +17,10 @@ impl Admission {
     pub fn ask(
         gate: &Gate,
         request_type: TypeId,
+        client: Option<&GateClient>,
         context: &mut Context<'_>,
     ) -> Result<Answer, Refused> {
-        let mut admission = match gate.ask(request_type)? {
+        let mut admission = match gate.ask(request_type, client)? {
             Asked::Admitted(admitted) => return Ok(Answer::Runs(Running::new(admitted))),
             Asked::Waits(wait) => Self(wait),
         };
@@ -72,6 +73,13 @@ impl Running {
     /// The backend reported an error: its time says nothing of what the work takes.
     pub fn fail(&mut self) {
         self.has_failed = true;
+    }
+
+    /// A statement has ended; whatever the backend does next is another one.
+    pub fn next_statement(&mut self) {
+        if !self.is_paused {
+            self.admitted.next_statement();
+        }
     }
 
     /// Whether the backend waits for the client from now on.

@@ -35,7 +35,7 @@ pub fn admission(capacity: &str) -> GateConfig {
             ..AdmissionConfig::default()
         },
         wait_max: PATIENCE,
-        slow_wait: None,
+        ..GateConfig::default()
     }
 }
 

@@ -6,6 +6,7 @@ mod caching_sha2;
 mod faults;
 mod gated;
 mod ledger;
+mod locks;
 mod memory;
 mod passing;
 mod raw;

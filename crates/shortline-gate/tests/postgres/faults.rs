@@ -128,6 +128,7 @@ fn what_is_no_message_to_the_admin_database_is_told() {
     let relay = Relay::start(free_port(), GateConfig::default(), |config| {
         config.admin = Some(AdminDatabase {
             name: "postgres".to_owned(),
+            uids: Vec::new(),
             answer: Arc::new(|_| Ok(Table::default())),
         });
     });

@@ -130,6 +130,11 @@ impl Relay {
         .await;
     }
 
+    /// Waits until no client is left.
+    pub async fn until_alone(&self) {
+        soon(self.registry.empty()).await;
+    }
+
     /// Requests of that type that ended, completed or not.
     pub fn completed(&self, type_name: &str) -> u64 {
         let types = self.gate.snapshot().types;

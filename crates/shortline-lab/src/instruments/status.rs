@@ -55,7 +55,7 @@ impl Discovered {
 pub fn admin_page(port: u16, path: &str) -> io::Result<String> {
     let mut connection = TcpStream::connect(("127.0.0.1", port))?;
     connection.set_read_timeout(Some(ANSWER_MAX))?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes())?;
     let mut text = String::new();
     connection.read_to_string(&mut text)?;

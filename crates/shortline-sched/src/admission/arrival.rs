@@ -1,7 +1,6 @@
 //! A request comes in: whether it may start or wait, and where it waits.
 
-use super::aging::Expected;
-use super::{Admission, Order, RequestId, TypeId};
+use super::{Admission, ClientId, Order, RequestId, TypeId};
 
 /// A request that is not even queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,22 +27,32 @@ impl Admission {
     /// # Errors
     /// [`Refusal`] if it would have to wait and may not.
     pub fn arrive(&mut self, now_ns: u64, request_type: TypeId) -> Result<RequestId, Refusal> {
+        self.arrive_as(now_ns, request_type, None)
+    }
+
+    /// The same for a client, who may owe something.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it would have to wait and may not.
+    pub fn arrive_as(
+        &mut self,
+        now_ns: u64,
+        request_type: TypeId,
+        client: Option<ClientId>,
+    ) -> Result<RequestId, Refusal> {
         let now_ns = self.tell_time(now_ns);
         let kind = self.types.index(request_type);
         self.refresh(kind);
         if !self.starts_at_once(kind) {
             self.may_wait(kind)?;
         }
-        if self.queue.len() == 0 {
+        if self.waiting() == 0 {
             self.progress_ns = now_ns;
         }
-        let id = self.requests.add(kind, now_ns);
-        let expected = Expected {
-            service_ns: self.types.service_ns(kind),
-            capacity_ns: self.moment().capacity_ns as u64,
-        };
-        self.queue
-            .push(&mut self.requests, &mut self.types, id, expected);
+        let id = self.requests.add(kind, now_ns, client);
+        if !self.hold(id) {
+            self.queue_up(id);
+        }
         Ok(id)
     }
 
@@ -51,14 +60,14 @@ impl Admission {
     fn starts_at_once(&self, kind: usize) -> bool {
         let first = match self.order {
             Order::Sjf => self.queue.is_shorter(&self.types, kind),
-            Order::Fifo | Order::SjfAging(_) => self.queue.len() == 0,
+            Order::Fifo | Order::SjfAging(_) => self.waiting() == 0,
         };
         self.dry_run || first && self.fits(self.types.load_ns(kind))
     }
 
     /// Whether a request that does not start at once may wait.
     fn may_wait(&mut self, kind: usize) -> Result<(), Refusal> {
-        let refusal = if self.queue.len() >= self.queue_max {
+        let refusal = if self.waiting() >= self.queue_max {
             self.totals.refused_full += 1;
             Refusal::QueueFull {
                 limit: self.queue_max,

@@ -32,6 +32,8 @@ pub struct AdmissionConfig {
     pub stall_ns: Option<NonZeroU64>,
     /// How long [`Capacity::Calibrate`] tries each capacity at least, in nanoseconds.
     pub trial_ns: NonZeroU64,
+    /// The longest that a request is held back for what its client owes, in nanoseconds.
+    pub debt_wait_ns_max: u64,
     /// Everything starts at once; what would have waited is only counted.
     pub dry_run: bool,
     /// Estimates that were kept from before stay as they are (002, 5.1: unstable under high load); of
@@ -41,7 +43,8 @@ pub struct AdmissionConfig {
 
 impl Default for AdmissionConfig {
     /// Shortest job first at a capacity without limit, 10,000 waiters, 1000 types, 10 ms for the
-    /// first request, an escape after 10 s, trials of 5 s.
+    /// first request, an escape after 10 s, trials of 5 s, a minute for
+    /// debts.
     fn default() -> Self {
         Self {
             order: Order::Sjf,
@@ -53,6 +56,7 @@ impl Default for AdmissionConfig {
             shed_wait_ns: None,
             stall_ns: NonZeroU64::new(10_000_000_000),
             trial_ns: NonZeroU64::MIN.saturating_add(4_999_999_999),
+            debt_wait_ns_max: 60_000_000_000,
             dry_run: false,
             estimates_fixed: false,
         }

@@ -84,6 +84,12 @@ impl Kind {
         counts.waited_ns_max = counts.waited_ns_max.max(waited_ns);
     }
 
+    /// One of it went away while it waited.
+    pub(super) fn withdraw(&mut self, waited_ns: u64) {
+        self.counts.withdrawn += 1;
+        self.counts.waited_ns_max = self.counts.waited_ns_max.max(waited_ns);
+    }
+
     /// One of it ends, after longer than expected or not; whether that teaches anything. Of a
     /// request that failed it is only known that its service is at least as long, which is news
     /// if that is more than was expected.

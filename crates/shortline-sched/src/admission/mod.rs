@@ -15,7 +15,7 @@
 //! Source: paper 002, 3.1 and 3.2. It departs from it in that a unit of work can pause (while
 //! the client itself keeps it waiting, its load is given back and the time is no service), in
 //! what it does about types and failures that are unknown to the paper ([`TypeId`], [`Outcome`]),
-//! in the escape from a standstill ([`AdmissionConfig::stall_ns`]), and in finding the capacity
+//! about requests that use more than was expected (what runs weighs more, [`ClientId`] pays), in the escape from a standstill ([`AdmissionConfig::stall_ns`]), and in finding the capacity
 //! while it works ([`Capacity::Auto`]).
 //!
 //! A driver calls [`Admission::arrive`], then [`Admission::admit_next`] until nobody more may
@@ -47,10 +47,13 @@ mod arrival;
 mod capacity;
 mod config;
 mod deadlines;
+mod debts;
 mod estimate;
+mod growth;
 mod kind;
 mod queue;
 mod requests;
+mod sight;
 mod slowdown;
 mod types;
 mod view;
@@ -61,15 +64,17 @@ pub use capacity::{
     CapacityState, Trial,
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
+pub use debts::ClientId;
 pub use estimate::{Estimator, EstimatorError};
 pub use requests::RequestId;
 pub use types::{KeptEstimate, TypeId};
-pub use view::{AdmissionView, Totals, TypeView};
+pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
 
 use serde::{Deserialize, Serialize};
 
 use aging::{Moment, Rate};
 use capacity::{Control, Ended};
+use debts::{Debts, Used};
 use queue::Queue;
 use requests::{Requests, Running, Stage};
 use types::{Learnt, Types};
@@ -105,12 +110,16 @@ pub struct Admission {
     types: Types,
     requests: Requests,
     queue: Queue,
+    debts: Debts,
+    debt_wait_ns_max: u64,
     rate: Rate,
     totals: Totals,
     /// The latest time told.
     now_ns: u64,
     /// When something last started or ended, or began to wait in an empty queue.
     progress_ns: u64,
+    /// When what runs was last looked at.
+    grown_ns: u64,
     load_ns: u64,
     /// Running and not paused.
     active: usize,
@@ -129,10 +138,13 @@ impl Admission {
             types: Types::new(&config),
             requests: Requests::default(),
             queue: Queue::new(config.order, config.types_max),
+            debts: Debts::default(),
+            debt_wait_ns_max: config.debt_wait_ns_max,
             rate: Rate::default(),
             totals: Totals::default(),
             now_ns: 0,
             progress_ns: 0,
+            grown_ns: 0,
             load_ns: 0,
             active: 0,
         }
@@ -147,8 +159,11 @@ impl Admission {
     /// Lets the request start that is next, if one may; the driver calls again until `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
-        let moment = self.moment();
-        let id = self.queue.first(&self.requests, &self.types, moment)?;
+        if self.waiting() > 0 {
+            self.release_held();
+            self.grow();
+        }
+        let id = self.first(self.moment())?;
         let kind = self.requests.get(id)?.kind;
         self.refresh(kind);
         let load_ns = self.types.load_ns(kind);
@@ -169,7 +184,7 @@ impl Admission {
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
     /// alone changes nothing.
     pub fn next_change_ns(&self) -> Option<u64> {
-        if self.queue.len() == 0 {
+        if self.waiting() == 0 {
             return None;
         }
         Some(self.progress_ns.saturating_add(self.stall_ns?))
@@ -189,10 +204,16 @@ impl Admission {
             self.take_off(running.load_ns);
         }
         let (kind, service_ns) = (request.kind, running.service_ns(now_ns));
+        let used = Used {
+            service_ns,
+            excused_ns: running.excused_ns,
+            expected_ns: running.expected_ns,
+        };
+        self.debts.charge(request.client, used);
         match outcome {
             Outcome::Completed => {
                 self.totals.completed += 1;
-                let load_ns = running.load_ns;
+                let load_ns = running.admitted_load_ns;
                 let ended = Ended {
                     service_ns,
                     load_ns,
@@ -214,13 +235,14 @@ impl Admission {
 
     /// A request that waits goes away; false if it does not wait.
     pub fn withdraw(&mut self, now_ns: u64, id: RequestId) -> bool {
-        self.tell_time(now_ns);
+        let now_ns = self.tell_time(now_ns);
         if !self.is_waiting(id) {
             return false;
         }
-        self.queue.remove(&mut self.requests, &mut self.types, id);
+        self.unqueue(id);
         if let Some(request) = self.requests.remove(id) {
-            self.types.get_mut(request.kind).counts.withdrawn += 1;
+            let waited_ns = now_ns.saturating_sub(request.arrival_ns);
+            self.types.get_mut(request.kind).withdraw(waited_ns);
             self.totals.withdrawn += 1;
         }
         true
@@ -254,6 +276,15 @@ impl Admission {
         }
     }
 
+    /// A running request has waited for a lock inside the backend for so long, which is no service. Its
+    /// load stays: whoever is let in instead may wait for the same lock.
+    pub fn waited_for_lock(&mut self, id: RequestId, locked_ns: u64) {
+        if let Some(running) = self.requests.running_mut(id) {
+            running.locked_ns = running.locked_ns.saturating_add(locked_ns);
+            self.totals.locked_ns_sum = self.totals.locked_ns_sum.saturating_add(locked_ns);
+        }
+    }
+
     /// Whether a request is still in the queue.
     pub fn is_waiting(&self, id: RequestId) -> bool {
         self.requests.waiting(id).is_some()
@@ -266,26 +297,33 @@ impl Admission {
 
     /// How many wait.
     pub fn waiting(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.debts.held()
     }
 
-    /// The sum of what the requests added that run, in nanoseconds.
+    /// The sum of what the requests add that run, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.load_ns
     }
 
-    /// Everything that can be seen from outside, types included.
+    /// Everything that can be seen from outside, types included, at the latest time told.
     pub fn view(&self) -> AdmissionView {
+        self.view_at(self.now_ns)
+    }
+
+    /// The same at a later time, up to which nothing has happened.
+    pub fn view_at(&self, now_ns: u64) -> AdmissionView {
+        let oldest = sight::oldest(&self.requests, self.types.len(), now_ns.max(self.now_ns));
         AdmissionView {
-            waiting: self.queue.len(),
-            running: self.requests.len() - self.queue.len(),
+            waiting: self.waiting(),
+            running: self.requests.len() - self.waiting(),
             active: self.active,
             load_ns: self.load_ns,
             capacity_ns: self.control.limit_ns(),
             capacity_state: self.control.state(),
             slowdown: self.types.slowdown(),
+            oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,
-            types: self.types.views().collect(),
+            types: self.types.views(&oldest.waits_ns).collect(),
         }
     }
 
@@ -313,10 +351,12 @@ impl Admission {
         let span_ns = now_ns.saturating_sub(self.now_ns);
         if span_ns > 0 {
             self.now_ns = now_ns;
-            let waits = self.queue.len() > 0;
+            let waiting = self.waiting();
+            let waits = waiting > 0;
             if waits {
                 self.rate.pass(self.active, span_ns);
             }
+            self.debts.pass(self.active, waiting, span_ns);
             self.control.pass(now_ns, self.active, self.load_ns, waits);
         }
         self.now_ns
@@ -335,18 +375,25 @@ impl Admission {
     }
 
     fn start(&mut self, id: RequestId, kind: usize, load_ns: u64) {
-        self.queue.remove(&mut self.requests, &mut self.types, id);
-        let now_ns = self.now_ns;
+        self.unqueue(id);
+        let (now_ns, expected_ns) = (self.now_ns, self.types.service_ns(kind));
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
-        request.stage = Stage::Running(Running::start(now_ns, load_ns));
+        request.stage = Stage::Running(Running::start(now_ns, load_ns, expected_ns));
         self.types.get_mut(kind).start(now_ns, waited_ns);
         self.totals.admitted += 1;
         self.totals.waited_ns_sum = self.totals.waited_ns_sum.saturating_add(waited_ns);
         self.progress_ns = now_ns;
         self.put_on(load_ns);
+    }
+
+    /// Takes a waiting request out, wherever it waits.
+    fn unqueue(&mut self, id: RequestId) {
+        if !self.unhold(id) {
+            self.queue.remove(&mut self.requests, &mut self.types, id);
+        }
     }
 
     /// Looks again at the estimate of a type that nothing is known of.

@@ -2,6 +2,8 @@
 
 use slab::Slab;
 
+use super::debts::ClientId;
+
 /// Names a request from its arrival until it finished or was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
@@ -17,6 +19,8 @@ pub(super) struct Request {
     /// The index of its type.
     pub(super) kind: usize,
     pub(super) arrival_ns: u64,
+    /// Whose it is, if its client is known.
+    pub(super) client: Option<ClientId>,
     pub(super) stage: Stage,
 }
 
@@ -34,35 +38,50 @@ pub(super) struct Waiting {
     pub(super) after: Option<RequestId>,
     /// Since when it has waited for too long, where there is aging.
     pub(super) deadline_ns: u64,
+    /// Until when it is put aside for its client's debt, in time of the fair share.
+    pub(super) held_until_ns: Option<u64>,
 }
 
 /// What is kept of a request that runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
     admitted_ns: u64,
-    /// What it added to the load, to be subtracted again.
+    /// What it added to the load when it was admitted.
+    pub(super) admitted_load_ns: u64,
+    /// What it adds now, to be subtracted again.
     pub(super) load_ns: u64,
+    /// How long it was expected to be served.
+    pub(super) expected_ns: u64,
     pub(super) paused_at_ns: Option<u64>,
     /// The sum of the pauses that ended.
     pub(super) paused_ns: u64,
+    /// How long it waited for a lock inside the backend, as far as anybody noticed.
+    pub(super) locked_ns: u64,
+    /// So much of its service leaves no debt.
+    pub(super) excused_ns: u64,
 }
 
 impl Running {
-    pub(super) fn start(now_ns: u64, load_ns: u64) -> Self {
+    pub(super) fn start(now_ns: u64, load_ns: u64, expected_ns: u64) -> Self {
         Self {
             admitted_ns: now_ns,
+            admitted_load_ns: load_ns,
             load_ns,
+            expected_ns,
             paused_at_ns: None,
             paused_ns: 0,
+            locked_ns: 0,
+            excused_ns: 0,
         }
     }
 
-    /// How long it has been served so far, in nanoseconds, pauses left out.
+    /// How long it has been served so far, in nanoseconds, pauses and waits for locks left out.
     pub(super) fn service_ns(&self, now_ns: u64) -> u64 {
         self.paused_at_ns
             .unwrap_or(now_ns)
             .saturating_sub(self.admitted_ns)
             .saturating_sub(self.paused_ns)
+            .saturating_sub(self.locked_ns)
     }
 }
 
@@ -74,13 +93,19 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn add(&mut self, kind: usize, arrival_ns: u64) -> RequestId {
+    pub(super) fn add(
+        &mut self,
+        kind: usize,
+        arrival_ns: u64,
+        client: Option<ClientId>,
+    ) -> RequestId {
         let sequence = self.sequence_next;
         self.sequence_next += 1;
         let slot = self.slots.insert(Request {
             sequence,
             kind,
             arrival_ns,
+            client,
             stage: Stage::Waiting(Waiting::default()),
         });
         RequestId { sequence, slot }
@@ -126,9 +151,23 @@ impl Requests {
         }
     }
 
+    /// All that run.
+    pub(super) fn running_all_mut(&mut self) -> impl Iterator<Item = &mut Running> {
+        self.slots
+            .iter_mut()
+            .filter_map(|(_, request)| match &mut request.stage {
+                Stage::Running(running) => Some(running),
+                Stage::Waiting(_) => None,
+            })
+    }
+
     pub(super) fn remove(&mut self, id: RequestId) -> Option<Request> {
         self.get(id)?;
         self.slots.try_remove(id.slot)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Request> {
+        self.slots.iter().map(|(_, request)| request)
     }
 
     pub(super) fn len(&self) -> usize {

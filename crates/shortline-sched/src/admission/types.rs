@@ -250,7 +250,8 @@ impl Types {
         }
     }
 
-    pub(super) fn views(&self) -> impl Iterator<Item = TypeView> {
+    /// All types. `oldest_wait_ns` is what the oldest waiter of each has waited, as far as one waits.
+    pub(super) fn views(&self, oldest_wait_ns: &[u64]) -> impl Iterator<Item = TypeView> {
         self.kinds.iter().enumerate().map(|(index, kind)| {
             let counts = kind.counts;
             TypeView {
@@ -267,6 +268,7 @@ impl Types {
                 would_wait: counts.would_wait,
                 waited_ns_sum: counts.waited_ns_sum,
                 waited_ns_max: counts.waited_ns_max,
+                oldest_wait_ns: oldest_wait_ns.get(index).copied().unwrap_or(0),
             }
         })
     }

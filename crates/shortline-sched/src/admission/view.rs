@@ -22,10 +22,21 @@ pub struct AdmissionView {
     /// How many times longer services take than what they add to the load says; 1 unless the
     /// capacity is `auto`.
     pub slowdown: f64,
+    /// Who has waited for longest of those that wait now; `None` while nobody does.
+    pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
     /// Each type; the first is the one that all share for which the table has no room.
     pub types: Vec<TypeView>,
+}
+
+/// The request that has waited for longest and still waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OldestWaiter {
+    /// The name of its type.
+    pub name: String,
+    /// How long it has waited so far, in nanoseconds.
+    pub waited_ns: u64,
 }
 
 /// What happened since the start, also to types that were forgotten.
@@ -50,6 +61,9 @@ pub struct Totals {
     pub would_wait: u64,
     /// How long those that started have waited, all together, in nanoseconds.
     pub waited_ns_sum: u64,
+    /// How long requests that ran have waited for locks inside the backend, as far as anybody noticed,
+    /// in nanoseconds.
+    pub locked_ns_sum: u64,
 }
 
 /// What is known of a type.
@@ -79,6 +93,9 @@ pub struct TypeView {
     pub would_wait: u64,
     /// How long those admitted have waited, all together, in nanoseconds.
     pub waited_ns_sum: u64,
-    /// The longest of these waits, in nanoseconds.
+    /// The longest wait that is over, in nanoseconds, also of those that went away.
     pub waited_ns_max: u64,
+    /// How long the one that waits for longest has waited so far, in nanoseconds; 0 while none of
+    /// it waits.
+    pub oldest_wait_ns: u64,
 }

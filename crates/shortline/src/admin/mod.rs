@@ -1,8 +1,11 @@
 //! The admin endpoint of the commands that run until they are told to end.
 //!
 //! It has a listener of its own and is never scheduled, so that it answers when the uplink or the
-//! backend is busiest. It tells how the server does to whoever can reach it: keep it private.
+//! backend is busiest. It tells how the server does to whoever can reach it: keep it private. It
+//! changes nothing, whatever it is asked (GET and HEAD only), and answers to no foreign name
+//! ([`Hosts`]).
 
+mod hosts;
 pub mod prometheus;
 
 use std::convert::Infallible;
@@ -21,6 +24,8 @@ use serde::Serialize;
 use shortline_web::throttle::Throttle;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+pub use hosts::{HostName, Hosts};
 
 const CONNECTIONS_MAX_DEFAULT: usize = 64;
 /// Time for a request's head, and for all of a connection: scrapes are short.
@@ -73,14 +78,15 @@ impl Page {
     }
 }
 
-/// Answers on `socket` from now on, at most `connections_max` (64) connections at once, and says
-/// the address.
+/// Answers on `socket` from now on, to requests that ask by one of `hosts`, at most
+/// `connections_max` (64) connections at once, and says the address.
 ///
 /// # Errors
 /// When the socket cannot be put on the runtime's poller.
 pub fn start(
     socket: TcpListener,
     connections_max: Option<NonZeroUsize>,
+    hosts: Hosts,
     pages: impl Pages,
 ) -> std::io::Result<()> {
     let address = socket.local_addr()?;
@@ -95,7 +101,7 @@ pub fn start(
         );
     }
     let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
-    tokio::spawn(run(listener, connections_max, Arc::new(pages)));
+    tokio::spawn(run(listener, connections_max, Arc::new((hosts, pages))));
     Ok(())
 }
 
@@ -110,7 +116,7 @@ fn is_private(address: IpAddr) -> bool {
 async fn run(
     listener: tokio::net::TcpListener,
     connections_max: usize,
-    pages: Arc<impl Pages>,
+    served: Arc<(Hosts, impl Pages)>,
 ) -> Infallible {
     let mut failures = Throttle::default();
     let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
@@ -129,10 +135,11 @@ async fn run(
                 continue;
             }
         };
-        let pages = Arc::clone(&pages);
+        let served = Arc::clone(&served);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let response = answer(&request, &*pages);
+                let (hosts, pages) = &*served;
+                let response = answer(&request, hosts, pages);
                 async move { Ok::<_, Infallible>(response) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
@@ -146,7 +153,14 @@ async fn run(
     }
 }
 
-fn answer<P: Pages>(request: &Request<Incoming>, pages: &P) -> Response<Full<Bytes>> {
+fn answer<P: Pages>(
+    request: &Request<Incoming>,
+    hosts: &Hosts,
+    pages: &P,
+) -> Response<Full<Bytes>> {
+    if let Some(reason) = hosts.refusal(request) {
+        return text(StatusCode::MISDIRECTED_REQUEST, reason);
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n".to_owned());
         let allowed = HeaderValue::from_static("GET, HEAD");

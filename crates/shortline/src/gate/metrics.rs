@@ -1,7 +1,7 @@
 //! A gate's state as Prometheus text: of `shortline gate`, and of the gates in front of `serve`'s
 //! routes, which the label `route` tells apart.
 //!
-//! The label `type` has as many values as the table of types has rows (`--types-max`).
+//! The label `type` has a bounded number of values ([`super::series`]).
 
 use std::fmt::Display;
 
@@ -34,28 +34,43 @@ pub fn render(status: &Status) -> String {
         "What is relayed and who goes first; always 1.",
         [([("kind", settings.kind), ("policy", policy)], 1)],
     );
-    admission(&mut text, &[(Vec::new(), &status.admission)]);
+    let gate = AtGate {
+        labels: Vec::new(),
+        admission: &status.admission,
+        types: status.series.told(&status.admission.types),
+    };
+    admission(&mut text, &[gate]);
     connections(&mut text, &status.connections);
     text.finish()
 }
 
+/// A gate at one moment.
+pub struct AtGate<'a> {
+    /// What tells it from others.
+    pub labels: Labels<'a>,
+    /// What it admits.
+    pub admission: &'a GateSnapshot,
+    /// The types that have series.
+    pub types: Vec<TypeView>,
+}
+
 /// What each gate admits.
-pub fn admission(text: &mut Text, gates: &[(Labels<'_>, &GateSnapshot)]) {
+pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
     for (kind, name, help, value) in OF_A_GATE {
         text.head(kind, name, help);
-        for (labels, gate) in gates {
-            if let Some(value) = value(gate) {
-                text.sample(name, labels, value);
+        for gate in gates {
+            if let Some(value) = value(gate.admission) {
+                text.sample(name, &gate.labels, value);
             }
         }
     }
     ended(text, gates);
     for (kind, name, help, value) in OF_A_TYPE {
         text.head(kind, name, help);
-        for (labels, gate) in gates {
+        for gate in gates {
             for each in &gate.types {
                 let type_label = ("type", each.name.as_str());
-                let labels: Labels<'_> = labels.iter().copied().chain([type_label]).collect();
+                let labels: Labels<'_> = gate.labels.iter().copied().chain([type_label]).collect();
                 text.sample(name, &labels, value(each));
             }
         }
@@ -65,10 +80,19 @@ pub fn admission(text: &mut Text, gates: &[(Labels<'_>, &GateSnapshot)]) {
 /// Kind, name, help and value of a metric.
 type Metric<T, V> = (&'static str, &'static str, &'static str, fn(&T) -> V);
 
-const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 10] = [
+const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     ("gauge", "gate_waiting", "Requests that wait.", |gate| {
         Some(Number::Count(gate.waiting as u64))
     }),
+    (
+        "gauge",
+        "gate_oldest_wait_seconds",
+        "How long the request has waited that waits for longest now; 0 while none waits.",
+        |gate| {
+            let waited_ns = gate.oldest.as_ref().map_or(0, |oldest| oldest.waited_ns);
+            Some(Number::Nanoseconds(waited_ns))
+        },
+    ),
     (
         "gauge",
         "gate_running",
@@ -123,9 +147,15 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 10] = [
         "Time that admitted requests have waited, all together.",
         |gate| Some(Number::Nanoseconds(gate.totals.waited_ns_sum)),
     ),
+    (
+        "counter",
+        "gate_lock_wait_seconds_total",
+        "Time that statements have waited for locks in the database, as the monitor saw.",
+        |gate| Some(Number::Nanoseconds(gate.totals.locked_ns_sum)),
+    ),
 ];
 
-const OF_A_TYPE: [Metric<TypeView, Number>; 10] = [
+const OF_A_TYPE: [Metric<TypeView, Number>; 11] = [
     (
         "gauge",
         "gate_type_estimate_seconds",
@@ -137,6 +167,12 @@ const OF_A_TYPE: [Metric<TypeView, Number>; 10] = [
         "gate_type_waiting",
         "Requests of the type that wait.",
         |each| Number::Count(each.waiting as u64),
+    ),
+    (
+        "gauge",
+        "gate_type_oldest_wait_seconds",
+        "How long the request has waited that waits for longest now; 0 while none waits.",
+        |each| Number::Nanoseconds(each.oldest_wait_ns),
     ),
     (
         "gauge",
@@ -183,16 +219,16 @@ const OF_A_TYPE: [Metric<TypeView, Number>; 10] = [
     (
         "gauge",
         "gate_type_wait_seconds_max",
-        "The longest of these waits.",
+        "The longest wait that is over, also of requests that went away.",
         |each| Number::Nanoseconds(each.waited_ns_max),
     ),
 ];
 
-fn ended(text: &mut Text, gates: &[(Labels<'_>, &GateSnapshot)]) {
+fn ended(text: &mut Text, gates: &[AtGate<'_>]) {
     const NAME: &str = "gate_ended_total";
     text.head("counter", NAME, "Requests by how they ended.");
-    for (labels, gate) in gates {
-        let totals = &gate.totals;
+    for gate in gates {
+        let totals = &gate.admission.totals;
         for (how, count) in [
             ("completed", totals.completed),
             ("failed", totals.failed),
@@ -200,7 +236,7 @@ fn ended(text: &mut Text, gates: &[(Labels<'_>, &GateSnapshot)]) {
             ("refused_shed", totals.refused_shed),
             ("withdrawn", totals.withdrawn),
         ] {
-            let labels: Labels<'_> = labels.iter().copied().chain([("how", how)]).collect();
+            let labels: Labels<'_> = gate.labels.iter().copied().chain([("how", how)]).collect();
             text.sample(NAME, &labels, count);
         }
     }

@@ -10,6 +10,7 @@ mod page;
 mod quiet;
 mod relays;
 mod running;
+pub mod series;
 pub mod settings;
 mod show;
 pub mod status;

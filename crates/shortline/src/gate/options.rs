@@ -3,16 +3,20 @@
 //!
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::Deserialize;
-use shortline_gate::classify::{RuleText, Source};
+use shortline_gate::classify::{RuleText, Source, Trusted};
+use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
 use shortline_sched::admission::{Capacity, Estimator};
 use shortline_sched::units::{Size, Span};
 
+use super::super::admin::HostName;
 use super::super::keys::{Overlay, some_from_text};
 
 /// `[gate]`: what is relayed where, and who waits.
@@ -27,6 +31,14 @@ pub struct GateOptions {
     /// by commas
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
+    /// Ask the database as this user which statements wait for a lock there, which is no service:
+    /// postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: nobody asks]
+    #[arg(long, value_name = "URL")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub monitor: Option<MonitorUrl>,
+    /// The first line of this file is that user's password
+    #[arg(long, value_name = "FILE")]
+    pub monitor_password_file: Option<PathBuf>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -91,8 +103,18 @@ pub struct GateOptions {
         value_delimiter = ',',
         help_heading = "Types of requests"
     )]
-    #[serde(deserialize_with = "sources_from_text")]
+    #[serde(deserialize_with = "all_from_text")]
     pub types_from: Option<Vec<Source>>,
+    /// Whose tags count, of rules and of types-from: networks of clients' addresses, user:NAME, or any
+    /// [default: nobody's]
+    #[arg(
+        long,
+        value_name = "NETWORK|user:NAME|any",
+        value_delimiter = ',',
+        help_heading = "Types of requests"
+    )]
+    #[serde(deserialize_with = "all_from_text")]
+    pub tags_from: Option<Vec<Trusted>>,
     /// Types told apart; the rare share one [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Types of requests")]
     pub types_max: Option<NonZeroUsize>,
@@ -118,10 +140,26 @@ pub struct GateOptions {
     /// Open connections to it [default: 64]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub admin_connections_max: Option<NonZeroUsize>,
+    /// Answer requests that ask for it by this name, beside IP addresses and localhost; may be given
+    /// again
+    #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
+    pub admin_host: Option<Vec<HostName>>,
+    /// Types of requests that /metrics tells apart, those with most work; the rest are one
+    /// [default: 50]
+    #[arg(long, value_name = "N", help_heading = "Admin and log")]
+    pub metrics_types_max: Option<NonZeroUsize>,
     /// The database whose connections get SHOW commands of the gate instead of the backend, from
-    /// clients of this machine; empty for none (postgres) [default: shortline]
+    /// this machine's root and the gate's own user; empty for none (postgres) [default: shortline]
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
     pub admin_database: Option<String>,
+    /// Users of this machine who are answered there, too, by their numbers
+    #[arg(
+        long,
+        value_name = "UID",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub admin_uids: Option<Vec<u32>>,
     /// Log each request that has waited for longer, and tell its client in a notice
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
@@ -206,13 +244,15 @@ pub enum LogFormat {
     Json,
 }
 
-fn sources_from_text<'de, D>(source: D) -> Result<Option<Vec<Source>>, D::Error>
+/// A list of what is read from text like its flag.
+fn all_from_text<'de, D, T>(source: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
 {
     let words: Vec<String> = Vec::deserialize(source)?;
-    let sources = words.iter().map(|word| word.parse());
-    sources
+    let values = words.iter().map(|word| word.parse());
+    values
         .collect::<Result<_, _>>()
         .map(Some)
         .map_err(serde::de::Error::custom)
@@ -221,6 +261,8 @@ where
 overlay!(GateOptions {
     listen,
     upstream,
+    monitor,
+    monitor_password_file,
     tls_cert,
     tls_key,
     tls_required,
@@ -236,6 +278,7 @@ overlay!(GateOptions {
     stall_max,
     dry_run,
     types_from,
+    tags_from,
     types_max,
     estimator,
     estimates,
@@ -243,7 +286,10 @@ overlay!(GateOptions {
     rule,
     admin,
     admin_connections_max,
+    admin_host,
+    metrics_types_max,
     admin_database,
+    admin_uids,
     slow_wait,
     log_format,
     connections_max,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
+use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql::{self, MysqlConfig};
 use shortline_gate::postgres::{self, AdminDatabase, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
@@ -241,6 +242,7 @@ impl Starting<'_> {
         let (name, view) = (self.settings.admin_database.clone(), self.view.clone());
         (!name.is_empty()).then(|| AdminDatabase {
             name,
+            uids: self.settings.admin_uids.clone(),
             answer: Arc::new(move |command| show::answer(command, &view.status())),
         })
     }
@@ -301,6 +303,26 @@ pub fn warn_of_plain_backend(settings: &Settings) {
             settings.upstream
         );
     }
+}
+
+/// How the database is asked who waits for a lock, if it is.
+///
+/// # Errors
+/// [`CommandError`]: a file with a password, or of certificates, that cannot be had.
+pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandError> {
+    let Some(url) = settings.monitor.clone() else {
+        return Ok(None);
+    };
+    let url = match &settings.monitor_password_file {
+        None => url,
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| CommandError::failure(format!("{}: {error}", path.display())))?;
+            url.with_password(text.lines().next().unwrap_or_default())
+        }
+    };
+    let tls = upstream_tls(settings).map_err(CommandError::failure)?;
+    Ok(Some(MonitorConfig { url, tls }))
 }
 
 fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {

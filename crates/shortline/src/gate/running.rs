@@ -5,8 +5,8 @@
 //! is refused rather than passed over in silence.
 
 use sd_notify::NotifyState;
-use shortline_gate::Gate;
 use shortline_gate::classify::Classifier;
+use shortline_gate::{Gate, locks};
 use shortline_sched::admission::Capacity;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -17,7 +17,7 @@ use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
 use super::{Args, calibrating};
-use crate::admin;
+use crate::admin::{self, Hosts};
 use crate::daemon::{self, Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
 use crate::keys::Overlay;
@@ -90,7 +90,8 @@ impl Running {
         let sockets = relays::open_sockets(&running.settings)?;
         if let Some(address) = running.settings.admin {
             let connections_max = running.settings.admin_connections_max;
-            admin::start(bind(address)?, connections_max, running.view.clone())
+            let hosts = Hosts::new(&running.settings.admin_hosts);
+            admin::start(bind(address)?, connections_max, hosts, running.view.clone())
                 .map_err(CommandError::failure)?;
         }
         let starting = Starting {
@@ -104,6 +105,9 @@ impl Running {
         starting.relay(sockets, &mut running.relays)?;
         if let Some(keeper) = &running.keeper {
             keeper.start();
+        }
+        if let Some(monitor) = relays::monitor(&running.settings)? {
+            tokio::spawn(locks::watch(gate.clone(), monitor));
         }
         if running.settings.gate.admission.capacity == Capacity::Calibrate {
             tokio::spawn(calibrating::follow(gate, running.keeper.clone()));
@@ -154,6 +158,7 @@ fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     let fixed = |settings: &Settings| GateOptions {
         rule: None,
         types_from: None,
+        tags_from: None,
         ..settings.options.clone()
     };
     match fixed(old).difference(&fixed(new)) {

@@ -5,6 +5,7 @@
 mod admission;
 mod given;
 mod limits;
+mod monitor;
 
 #[cfg(test)]
 mod tests;
@@ -15,16 +16,19 @@ use std::path::PathBuf;
 
 use shortline_gate::GateConfig;
 use shortline_gate::classify::{ClassifierConfig, Dialect, Protocol};
+use shortline_gate::locks::MonitorUrl;
 use shortline_gate::relay::Limits;
 
 pub use admission::RouteGate;
 
 use super::options::{GateOptions, LogFormat, UpstreamTlsMode};
+use super::series::TYPES_MAX_DEFAULT;
 use super::{Args, Kind};
+use crate::admin::HostName;
 use crate::error::CommandError;
 use crate::file::{self, Place};
 use crate::keys::Overlay;
-use given::Given;
+use given::{Given, count};
 
 const ADMIN_DATABASE: &str = "shortline";
 
@@ -47,6 +51,10 @@ pub struct Settings {
     pub upstream_tls: UpstreamTlsMode,
     /// The authorities of the backend's certificate; there for `verify-full`.
     pub upstream_ca: Option<PathBuf>,
+    /// Where the database is asked who waits for a lock.
+    pub monitor: Option<MonitorUrl>,
+    /// The file with the password for that.
+    pub monitor_password_file: Option<PathBuf>,
     /// Admission.
     pub gate: GateConfig,
     /// What tells types.
@@ -61,8 +69,14 @@ pub struct Settings {
     pub admin: Option<SocketAddr>,
     /// Open connections to it.
     pub admin_connections_max: Option<NonZeroUsize>,
+    /// The names it is asked by, beside addresses and localhost.
+    pub admin_hosts: Vec<HostName>,
+    /// Types that have metrics of their own.
+    pub metrics_types_max: usize,
     /// The database that is the gate itself; empty for none.
     pub admin_database: String,
+    /// The users of this machine who are answered there, beside root and our own.
+    pub admin_uids: Vec<u32>,
 }
 
 /// A certificate chain and its key, PEM.
@@ -109,6 +123,8 @@ fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
     let merged = given.merged.clone();
     Ok(Settings {
         classifier: admission::classifier(given, protocol)?,
+        monitor: monitor::monitor(kind, given)?,
+        monitor_password_file: merged.monitor_password_file.clone(),
         gate: admission::gate(given)?,
         limits: limits::limits(given)?,
         options: merged.clone(),
@@ -132,9 +148,12 @@ fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
         log_format: merged.log_format.unwrap_or_default(),
         admin: merged.admin,
         admin_connections_max: merged.admin_connections_max,
+        admin_hosts: merged.admin_host.unwrap_or_default(),
+        metrics_types_max: count(merged.metrics_types_max, TYPES_MAX_DEFAULT),
         admin_database: merged
             .admin_database
             .unwrap_or_else(|| ADMIN_DATABASE.to_owned()),
+        admin_uids: merged.admin_uids.unwrap_or_default(),
     })
 }
 
@@ -193,10 +212,14 @@ fn refuse_for_http(given: &Given<'_>) -> Result<(), String> {
         ));
     }
     let strange = given![
+        monitor "monitor",
+        monitor_password_file "monitor-password-file",
         tls_required "tls-required",
         upstream_tls "upstream-tls",
         types_from "types-from",
+        tags_from "tags-from",
         admin_database "admin-database",
+        admin_uids "admin-uids",
         authentication_time_max "authentication-time-max",
         message_size_max "message-size-max",
         held_size_max "held-size-max",

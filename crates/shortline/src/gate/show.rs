@@ -90,6 +90,8 @@ fn stats(status: &Status) -> Table {
 
 fn pools(status: &Status) -> Table {
     let admission = &status.admission;
+    let oldest = admission.oldest.as_ref();
+    let oldest_ns = oldest.map_or(0, |oldest| oldest.waited_ns);
     one_row([
         ("database", "*".to_owned()),
         ("upstream", status.settings.upstream.clone()),
@@ -98,6 +100,13 @@ fn pools(status: &Status) -> Table {
         (
             "cl_paused",
             (admission.running - admission.active).to_string(),
+        ),
+        // As PgBouncer's: whole seconds, and the microseconds beyond them.
+        ("maxwait", (oldest_ns / 1_000_000_000).to_string()),
+        ("maxwait_us", microseconds(oldest_ns % 1_000_000_000)),
+        (
+            "maxwait_type",
+            oldest.map_or_else(String::new, |oldest| oldest.name.clone()),
         ),
         ("load_ms", milliseconds(admission.load_ns)),
         (
@@ -122,10 +131,17 @@ fn queue(status: &Status) -> Table {
             each.waiting.to_string(),
             milliseconds(each.estimate_ns),
             milliseconds(each.estimate_ns.saturating_mul(each.waiting as u64)),
+            milliseconds(each.oldest_wait_ns),
         ]
     });
     Table {
-        columns: vec!["type", "cl_waiting", "estimate_ms", "work_ms"],
+        columns: vec![
+            "type",
+            "cl_waiting",
+            "estimate_ms",
+            "work_ms",
+            "oldest_wait_ms",
+        ],
         rows: rows.collect(),
     }
 }
@@ -145,6 +161,7 @@ fn types(status: &Status) -> Table {
             each.withdrawn.to_string(),
             milliseconds(each.waited_ns_sum.checked_div(each.admitted).unwrap_or(0)),
             milliseconds(each.waited_ns_max),
+            milliseconds(each.oldest_wait_ns),
         ]
     });
     Table {
@@ -161,6 +178,7 @@ fn types(status: &Status) -> Table {
             "withdrawn",
             "avg_wait_ms",
             "max_wait_ms",
+            "oldest_wait_ms",
         ],
         rows: rows.collect(),
     }
@@ -226,6 +244,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use shortline_gate::{Gate, GateConfig};
 
+    use std::sync::Arc;
+
+    use super::super::series::Series;
     use super::super::status::{AdmissionTold, Connections, Told};
     use super::*;
 
@@ -244,6 +265,7 @@ mod tests {
             },
             admission: gate.snapshot(),
             connections: Connections::default(),
+            series: Arc::new(Series::new(1)),
         }
     }
 

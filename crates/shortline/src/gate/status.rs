@@ -13,6 +13,7 @@ use shortline_web::server::ServerSnapshot;
 use super::history::{History, Sample};
 use super::options::PolicyName;
 use super::quiet::Quiet;
+use super::series::Series;
 use super::settings::Settings;
 use super::{metrics, page};
 use crate::admin::{Page, Pages};
@@ -32,6 +33,9 @@ pub struct Status {
     pub note: Option<String>,
     /// Clients' connections.
     pub connections: Connections,
+    /// Which types have metrics.
+    #[serde(skip)]
+    pub series: Arc<Series>,
 }
 
 /// Clients' connections.
@@ -87,6 +91,7 @@ pub struct View {
     quiet: Quiet,
     started: Instant,
     told: Arc<Told>,
+    series: Arc<Series>,
 }
 
 impl View {
@@ -104,6 +109,7 @@ impl View {
             connections: Arc::new(connections),
             started,
             told: Arc::new(Told::new(settings)),
+            series: Arc::new(Series::new(settings.metrics_types_max)),
         }
     }
 
@@ -117,6 +123,7 @@ impl View {
             note: self.quiet.note(uptime, &admission),
             admission,
             connections: (self.connections)(),
+            series: Arc::clone(&self.series),
         }
     }
 

@@ -11,6 +11,7 @@ use super::routes::GateStatus;
 use super::status::Status;
 use crate::admin::prometheus::Text;
 use crate::gate;
+use crate::gate::metrics::AtGate;
 
 /// All metrics of one moment.
 pub fn render(status: &Status) -> String {
@@ -44,7 +45,11 @@ fn gates(page: &mut Text, gates: &[GateStatus]) {
     }
     let paths: Vec<String> = gates.iter().map(|gate| gate.routes.join(",")).collect();
     let gates = paths.iter().zip(gates);
-    let labelled = gates.map(|(paths, gate)| (vec![("route", paths.as_str())], &gate.admission));
+    let labelled = gates.map(|(paths, gate)| AtGate {
+        labels: vec![("route", paths.as_str())],
+        admission: &gate.admission,
+        types: gate.series.told(&gate.admission.types),
+    });
     let labelled: Vec<_> = labelled.collect();
     gate::metrics::admission(page, &labelled);
 }

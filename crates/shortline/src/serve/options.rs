@@ -13,6 +13,7 @@ use shortline_link::LinkMode;
 use shortline_sched::units::{Rate, Size, Span, UnitError};
 use shortline_sched::{Aging, Growing, Policy};
 
+use super::super::admin::HostName;
 use super::super::keys::{Overlay, from_text, some_from_text};
 
 /// `[uplink]`: who sends next, and how fast.
@@ -160,6 +161,10 @@ pub struct AdminOptions {
         value_name = "N"
     )]
     pub connections_max: Option<NonZeroUsize>,
+    /// Answer requests that ask for it by this name, beside IP addresses and localhost; may be given
+    /// again
+    #[arg(id = "admin_host", long = "admin-host", value_name = "NAME")]
+    pub host: Option<Vec<HostName>>,
 }
 
 /// `[log]`: the access log.
@@ -234,6 +239,7 @@ overlay!(SiteKeys {
 overlay!(AdminOptions {
     address,
     connections_max,
+    host,
 });
 overlay!(LogOptions { access, lines_max });
 overlay!(LimitOptions {

@@ -28,7 +28,7 @@ use super::sockets::{self, Bound};
 use super::start_line;
 use super::status::{Status, StatusPages};
 use super::tls::{self, Certificate};
-use crate::admin;
+use crate::admin::{self, Hosts};
 use crate::daemon::{Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
 use crate::file::Listen;
@@ -148,7 +148,9 @@ impl Running {
             access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
         };
         let pages = StatusPages(Box::new(status));
-        admin::start(socket, connections_max, pages).map_err(CommandError::failure)
+        let hosts = self.settings.admin.host.as_deref().unwrap_or_default();
+        admin::start(socket, connections_max, Hosts::new(hosts), pages)
+            .map_err(CommandError::failure)
     }
 
     /// The log is opened anew in any case: whoever turned it waits for that, whatever the file says.
@@ -327,7 +329,7 @@ fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandErr
     }
     if old.admin != new.admin {
         return Err(CommandError::usage(
-            "admin: the address and its limit change at a restart only",
+            "admin: the address, its limit and its names change at a restart only",
         ));
     }
     Ok(())

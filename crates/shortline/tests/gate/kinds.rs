@@ -14,8 +14,9 @@ use crate::gate;
 use crate::process::{Server, wait_for};
 use crate::relayed::status;
 
-fn gate(kind: &str, upstream: SocketAddr) -> Server {
-    gate::gate(kind, &upstream.to_string(), &["--capacity", "1s"])
+fn gate(kind: &str, upstream: SocketAddr, flags: &[&str]) -> Server {
+    let flags = [&["--capacity", "1s"], flags].concat();
+    gate::gate(kind, &upstream.to_string(), &flags)
 }
 
 /// Waits until so many requests of a type have been completed.
@@ -39,7 +40,8 @@ fn statements_to_mariadb_are_answered_and_told_by_type() {
         .block_on(Bed::start(Kind::MariaDb, Sizing::default()))
         .unwrap();
     let database = bed.database();
-    let server = gate("mysql", database.address);
+    let trusted = format!("user:{}", database.user);
+    let server = gate("mysql", database.address, &["--tags-from", &trusted]);
     let answer = Command::new("mariadb")
         .args([
             "--no-defaults",
@@ -65,7 +67,7 @@ fn statements_to_mariadb_are_answered_and_told_by_type() {
 
 #[test]
 fn requests_to_an_application_are_answered_and_told_by_route() {
-    let server = gate("http", application(|_| ok("yes")));
+    let server = gate("http", application(|_| ok("yes")), &[]);
     for number in [17, 18] {
         let got = get(server.address(), &format!("/books/{number}"));
         assert_eq!((got.status, &got.body[..]), (200, &b"yes"[..]));

@@ -22,3 +22,4 @@ mod postgres;
 #[allow(dead_code)]
 mod process;
 mod relayed;
+mod sight;

@@ -36,7 +36,7 @@ fn statements_are_answered_and_told_by_type() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
-    let server = gate(&postgres, &["--capacity", "1s"]);
+    let server = gate(&postgres, &["--capacity", "1s", "--tags-from", "127.0.0.1"]);
     let port = server.address().port();
     let answer = postgres.psql(
         port,
@@ -204,7 +204,7 @@ fn show_commands_are_answered_to_psql() {
         types.contains("select ?|").then_some(types)
     });
     assert!(
-        types.lines().all(|line| line.split('|').count() == 12),
+        types.lines().all(|line| line.split('|').count() == 13),
         "{types}"
     );
     for what in [

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use crate::client::{connect, get, read_to_end, request};
+use crate::client::{connect, exchange, get, parse, read_to_end, request};
 use crate::process::{Server, Site, wait_for};
 
 /// `/status` as JSON.
@@ -27,6 +27,20 @@ fn status_tells_the_cutoffs_that_were_learnt() {
     assert_eq!(learnt.len(), 2);
     let close = |cutoff: &u64| (1_000_000..1_032_000).contains(cutoff);
     assert!(learnt.iter().all(close), "{learnt:?}");
+}
+
+#[test]
+fn a_page_that_rebinds_its_name_reads_nothing_of_the_admin_address() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--admin-host", "web.example"]);
+    let asked_as = |host: &str| {
+        let request = format!("GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        parse(&exchange(server.admin.unwrap(), request))
+    };
+    assert_eq!(asked_as("evil.example").status, 421);
+    for host in ["localhost:9090", "127.0.0.1", "web.example"] {
+        assert_eq!(asked_as(host).status, 200, "{host}");
+    }
 }
 
 #[test]

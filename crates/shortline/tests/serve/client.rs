@@ -76,8 +76,9 @@ pub fn parse(bytes: &[u8]) -> Response {
 
 /// One request on a connection of its own, with more header lines (each ending in CRLF).
 pub fn request(address: SocketAddr, method: &str, target: &str, fields: &str) -> Response {
-    let text =
-        format!("{method} {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
+    let text = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{fields}\r\n"
+    );
     parse(&exchange(address, text))
 }
 

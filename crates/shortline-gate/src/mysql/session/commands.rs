@@ -99,7 +99,8 @@ impl Session {
     /// The command is work, which goes to the server when it is admitted.
     fn work(&mut self, context: &mut Context<'_>, type_name: &str) {
         let request_type = self.shared.gate.type_of(type_name);
-        match Admission::ask(&self.shared.gate, request_type, context) {
+        let account = Some(&self.account);
+        match Admission::ask(&self.shared.gate, request_type, account, context) {
             Ok(Answer::Runs(running)) => {
                 self.unit = Unit::Running(running);
                 self.go(Some(Shape::Results));

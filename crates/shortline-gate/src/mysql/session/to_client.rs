@@ -70,6 +70,7 @@ impl Session {
             if has_failed {
                 running.fail();
             }
+            running.next_statement();
             if !self.reply.status().is_in_transaction()
                 && let Unit::Running(running) = std::mem::take(&mut self.unit)
             {

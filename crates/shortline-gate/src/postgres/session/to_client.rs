@@ -64,6 +64,12 @@ impl Session {
                         running.fail();
                     }
                 }
+                (b'C', _) => {
+                    self.conversation.received(tag);
+                    if let Unit::Running(running) = &mut self.unit {
+                        running.next_statement();
+                    }
+                }
                 _ => self.conversation.received(tag),
             }
         }

@@ -138,7 +138,8 @@ impl Session {
             Work::Unknown => UNKNOWN,
         };
         let request_type = self.shared.gate.type_of(name);
-        self.unit = match Admission::ask(&self.shared.gate, request_type, context) {
+        let account = self.account.as_ref();
+        self.unit = match Admission::ask(&self.shared.gate, request_type, account, context) {
             Ok(Answer::Runs(running)) => Unit::Running(running),
             Ok(Answer::Waits(admission)) => {
                 self.handle.begin_waiting();

@@ -184,6 +184,8 @@ impl Visit<'_> {
         words.extend(["--listen".to_owned(), address.to_string()]);
         words.extend(["--upstream".to_owned(), behind.address.to_string()]);
         words.extend(["--admin".to_owned(), admin.to_string()]);
+        // The application is of this machine, and its tags are what types are told by.
+        words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
         words.extend(flags);
         let log = self.lab.log("gate");
         let mut process = Process::start(self.lab, &Place::Here, self.lab.program(), &words, &log)?;

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 mod bounds;
+mod debts;
 
 use std::num::NonZeroU64;
 

@@ -25,6 +25,9 @@ function count(number) {
   return number.toLocaleString("en");
 }
 
+// Of those that still wait, too.
+const longest = (type) => Math.max(type.waited_ns_max, type.oldest_wait_ns);
+
 // What is shown of a type: key, title, value to sort by, text.
 const COLUMNS = [
   ["name", "Type", (type) => type.name, (type) => type.name],
@@ -34,7 +37,8 @@ const COLUMNS = [
   ["completed", "Completed", (type) => type.completed, (type) => count(type.completed)],
   ["spent", "Time in all", (type) => type.completed * type.estimate_ns, (type) => time(type.completed * type.estimate_ns)],
   ["wait", "Mean wait", (type) => (type.admitted ? type.waited_ns_sum / type.admitted : 0), (type) => time(type.admitted ? type.waited_ns_sum / type.admitted : 0)],
-  ["longest", "Longest wait", (type) => type.waited_ns_max, (type) => time(type.waited_ns_max)],
+  ["oldest", "Waits now for", (type) => type.oldest_wait_ns, (type) => time(type.oldest_wait_ns)],
+  ["longest", "Longest wait", longest, (type) => time(longest(type))],
   ["lost", "Refused, left, failed", (type) => type.refused + type.withdrawn + type.failed, (type) => `${count(type.refused)}, ${count(type.withdrawn)}, ${count(type.failed)}`],
 ];
 
@@ -44,7 +48,10 @@ function showStatus(status) {
   say("what", `${settings.kind} · ${settings.listen.join(", ")} → ${settings.upstream} · ${order}`);
   say("version", `shortline ${status.version}, up ${time(Math.round(status.uptime_seconds) * 1e9)}`);
   say("waiting", count(admission.waiting));
-  say("waiting-note", `of ${count(settings.queue_max)} that may, ${time(settings.wait_max_seconds * 1e9)} at most`);
+  const { oldest } = admission;
+  say("waiting-note", oldest
+    ? `the oldest for ${time(oldest.waited_ns)} of ${time(settings.wait_max_seconds * 1e9)} at most: ${oldest.name}`
+    : `of ${count(settings.queue_max)} that may, ${time(settings.wait_max_seconds * 1e9)} at most`);
   say("running", count(admission.running));
   const paused = admission.running - admission.active;
   const open = [`${count(connections.open)} connections`];

@@ -145,6 +145,7 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             defaults.wait_max,
         )?,
         slow_wait: merged.slow_wait.map(Span::duration),
+        watches_locks: merged.monitor.is_some(),
     })
 }
 
@@ -158,11 +159,29 @@ pub fn classifier(given: &Given<'_>, protocol: Protocol) -> Result<ClassifierCon
         protocol,
         rules: given.merged.rule.clone().unwrap_or_default(),
         sources: given.merged.types_from.clone().unwrap_or(defaults.sources),
+        tags_from: given.merged.tags_from.clone().unwrap_or_default(),
     };
+    refuse_tags_of_nobody(given, &config)?;
     // The error names the rule; the file's line is that of the first.
     Classifier::new(&config)
         .map(|_| config)
         .map_err(|error| format!("{}: {error}", given.at(false, "rule")))
+}
+
+/// Refuses a rule that can never match.
+fn refuse_tags_of_nobody(given: &Given<'_>, config: &ClassifierConfig) -> Result<(), String> {
+    let asks = config.rules.iter().find(|rule| !rule.tag.is_empty());
+    match asks {
+        Some(rule) if config.tags_from.is_empty() && config.protocol != Protocol::Http => {
+            Err(format!(
+                "{}: the rule of type `{}` asks for a tag, and nobody's tags count: add tags-from, \
+                 such as [\"10.0.1.0/24\", \"user:shop\"]",
+                given.at(false, "rule"),
+                rule.name
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Nanoseconds, if they are not 0.

@@ -88,10 +88,23 @@ fn how_to_admit_is_told_on() {
 
 #[test]
 fn rules_come_from_the_file_and_a_wrong_one_is_named() {
-    let file = "[gate]\n[[gate.rule]]\ntype = \"batch\"\nuser = \"night\"\n\
+    let file = "[gate]\ntags-from = [\"10.0.1.0/24\"]\n[[gate.rule]]\ntype = \"batch\"\nuser = \"night\"\n\
                 tag = { route = \"/a\" }\n";
     let settings = settings(UPSTREAM, file).unwrap();
     assert_eq!(settings.classifier.rules[0].name, "batch");
+    let foreign = refused(
+        UPSTREAM,
+        &file.replace("tags-from = [\"10.0.1.0/24\"]\n", ""),
+    );
+    assert!(
+        foreign.contains("asks for a tag, and nobody's tags count"),
+        "{foreign}"
+    );
+    let network = refused(UPSTREAM, &file.replace("10.0.1.0/24", "10.0.1.0/33"));
+    assert!(
+        network.starts_with("a.toml:2: gate.tags-from:"),
+        "{network}"
+    );
     let wrong = refused(
         UPSTREAM,
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nstatement = \"(\"\n",
@@ -105,6 +118,35 @@ fn rules_come_from_the_file_and_a_wrong_one_is_named() {
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nusr = \"(\"\n",
     );
     assert!(strange.starts_with("a.toml:4: gate.rule.usr:"), "{strange}");
+}
+
+#[test]
+fn a_monitor_asks_what_is_behind_the_gate() {
+    let monitor = "--monitor postgres://m:geheim@127.0.0.1/postgres";
+    let settings = settings(&format!("{UPSTREAM} {monitor}"), "").unwrap();
+    assert!(settings.gate.watches_locks);
+    assert!(!format!("{settings:?}").contains("geheim"));
+    for (flags, expected) in [
+        (
+            format!("mysql --upstream db:3306 {monitor}"),
+            "not what is behind",
+        ),
+        (format!("http --upstream db:80 {monitor}"), "means nothing"),
+        (
+            "mysql --upstream db:3306 --monitor mysql://m@db:3306".to_owned(),
+            "without TLS",
+        ),
+        (
+            format!("{UPSTREAM} --monitor-password-file a"),
+            "whose password?",
+        ),
+    ] {
+        let error = refused(&flags, "");
+        assert!(error.starts_with("--monitor"), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = refused(UPSTREAM, "[gate]\nmonitor = \"postgres://db\"\n");
+    assert!(error.starts_with("a.toml:2: gate.monitor:"), "{error}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 
 use super::RouteSettings;
+use crate::gate::series::{Series, TYPES_MAX_DEFAULT};
 use crate::gate::settings::RouteGate;
 use crate::gate::status::AdmissionTold;
 
@@ -38,6 +39,9 @@ pub struct GateStatus {
     pub settings: AdmissionTold,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
+    /// Which types have metrics.
+    #[serde(skip)]
+    pub series: Arc<Series>,
 }
 
 #[derive(Clone)]
@@ -47,6 +51,7 @@ struct OpenGate {
     settings: RouteGate,
     gate: Gate,
     classifier: Classifier,
+    series: Arc<Series>,
 }
 
 impl OpenRoutes {
@@ -106,20 +111,24 @@ impl OpenGate {
         settings: &RouteGate,
         old: Option<&Self>,
     ) -> Result<Self, String> {
-        let gate = match old {
-            Some(old) if old.settings.gate == settings.gate => old.gate.clone(),
+        let series = || Arc::new(Series::new(TYPES_MAX_DEFAULT));
+        let (gate, series) = match old {
+            Some(old) if old.settings.gate == settings.gate => {
+                (old.gate.clone(), Arc::clone(&old.series))
+            }
             Some(old) => {
                 let gate = Gate::new(settings.gate.clone());
                 gate.restore(&old.gate.kept());
-                gate
+                (gate, series())
             }
-            None => Gate::new(settings.gate.clone()),
+            None => (Gate::new(settings.gate.clone()), series()),
         };
         Ok(Self {
             paths: Vec::new(),
             backends: backends.to_vec(),
             settings: settings.clone(),
             gate,
+            series,
             classifier: Classifier::new(&settings.classifier).map_err(|error| error.to_string())?,
         })
     }
@@ -134,6 +143,7 @@ impl OpenGate {
             upstream: self.backends.iter().map(ToString::to_string).collect(),
             settings: AdmissionTold::new(&self.settings.gate),
             admission: self.gate.snapshot(),
+            series: Arc::clone(&self.series),
         }
     }
 }

@@ -1,0 +1,118 @@
+//! Which of the backend's connections work on a unit now, so that somebody who can look into the
+//! backend ([`crate::locks`]) can say which of them wait for a lock there.
+//!
+//! It is known by looking now and then: a connection that is found waiting is taken to have waited
+//! since the look before, or since its statement began. In the mean that is right.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use shortline_sched::admission::RequestId;
+use tokio::time::Instant;
+
+use super::Gate;
+
+/// Connections that are asked for at one look at most.
+const LOOKED_AT_MAX: usize = 1000;
+
+/// All connections to the backend, by the number it has for them.
+#[derive(Debug, Default)]
+pub(super) struct Locks(Mutex<HashMap<u32, Arc<Slot>>>);
+
+/// What a connection works on.
+#[derive(Debug, Default)]
+pub(super) struct Slot(Mutex<Option<Work>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    id: RequestId,
+    /// Since when its statement runs.
+    since: Instant,
+    /// Up to when it is known whether it waited.
+    known_until: Instant,
+}
+
+impl Locks {
+    pub(super) fn enter(&self, backend: u32) -> Arc<Slot> {
+        let slot = Arc::<Slot>::default();
+        self.0.lock().insert(backend, Arc::clone(&slot));
+        slot
+    }
+
+    pub(super) fn leave(&self, backend: u32, slot: &Arc<Slot>) {
+        let mut slots = self.0.lock();
+        // A backend that was started anew may have given the number to another.
+        if slots
+            .get(&backend)
+            .is_some_and(|other| Arc::ptr_eq(other, slot))
+        {
+            slots.remove(&backend);
+        }
+    }
+}
+
+impl Slot {
+    /// The backend works on a request, or on none.
+    pub(super) fn set(&self, id: Option<RequestId>) {
+        let work = id.map(|id| {
+            let now = Instant::now();
+            Work {
+                id,
+                since: now,
+                known_until: now,
+            }
+        });
+        *self.0.lock() = work;
+    }
+}
+
+impl Gate {
+    /// The connections whose statement has run for longer than `at_least`: only of these it is worth
+    /// knowing whether they wait for a lock.
+    pub fn long_at_work(&self, at_least: Duration) -> Vec<u32> {
+        let Some(locks) = &self.0.locks else {
+            return Vec::new();
+        };
+        let now = Instant::now();
+        let is_long = |slot: &Slot| {
+            let work = *slot.0.lock();
+            work.is_some_and(|work| now.duration_since(work.since) >= at_least)
+        };
+        let slots = locks.0.lock();
+        let long = slots.iter().filter(|(_, slot)| is_long(slot));
+        long.map(|(&backend, _)| backend)
+            .take(LOOKED_AT_MAX)
+            .collect()
+    }
+
+    /// Of the connections that were `asked` for these wait for a lock now.
+    pub fn note_locked(&self, asked: &[u32], locked: &[u32]) {
+        let Some(locks) = &self.0.locks else {
+            return;
+        };
+        let now = Instant::now();
+        let mut waited = Vec::new();
+        {
+            let slots = locks.0.lock();
+            for backend in asked {
+                let Some(slot) = slots.get(backend) else {
+                    continue;
+                };
+                let mut work = slot.0.lock();
+                let Some(work) = work.as_mut() else { continue };
+                let span = now.duration_since(work.known_until);
+                work.known_until = now;
+                if locked.contains(backend) {
+                    waited.push((work.id, span));
+                }
+            }
+        }
+        let mut state = self.0.state.lock();
+        for (id, span) in waited {
+            let span_ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+            state.admission.waited_for_lock(id, span_ns);
+        }
+    }
+}

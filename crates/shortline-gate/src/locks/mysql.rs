@@ -1,0 +1,33 @@
+//! What MySQL and MariaDB tell: InnoDB's transactions say whether they wait for a row, and the list
+//! of processes who waits for a table or for metadata.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts};
+
+/// Rows that are read of an answer at most.
+const LOCKED: &str = "(select trx_mysql_thread_id from information_schema.innodb_trx \
+    where trx_state = 'LOCK WAIT' limit 10000) \
+    union (select id from information_schema.processlist \
+    where state like 'Waiting for % lock' limit 10000)";
+
+/// A connection of the monitor's.
+pub struct Asker(Conn);
+
+impl Asker {
+    pub async fn connect(options: &Opts) -> Result<Self, String> {
+        let connected = Conn::new(options.clone()).await;
+        connected.map(Self).map_err(|error| error.to_string())
+    }
+
+    pub async fn ask(&mut self, backends: &[u32]) -> Result<Vec<u32>, String> {
+        let rows: Result<Vec<u64>, _> = self.0.query(LOCKED).await;
+        let mut locked = rows.map_err(|error| error.to_string())?;
+        // The gate knows the numbers' lower 32 bits.
+        locked.sort_unstable_by_key(|&id| id as u32);
+        let is_locked = |backend: &&u32| {
+            let found = locked.binary_search_by_key(*backend, |&id| id as u32);
+            found.is_ok()
+        };
+        Ok(backends.iter().filter(is_locked).copied().collect())
+    }
+}

@@ -49,6 +49,9 @@ mod config;
 mod deadlines;
 mod estimate;
 mod kind;
+mod newcomers;
+mod next;
+mod oldest;
 mod queue;
 mod requests;
 mod slowdown;
@@ -62,6 +65,7 @@ pub use capacity::{
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
 pub use estimate::{Estimator, EstimatorError};
+pub use oldest::{OldestShare, OldestShareError};
 pub use requests::RequestId;
 pub use types::{KeptEstimate, TypeId};
 pub use view::{AdmissionView, Totals, TypeView};
@@ -70,6 +74,9 @@ use serde::{Deserialize, Serialize};
 
 use aging::{Moment, Rate};
 use capacity::{Control, Ended};
+use newcomers::Newcomers;
+use next::{Next, Turn};
+use oldest::Oldest;
 use queue::Queue;
 use requests::{Requests, Running, Stage};
 use types::{Learnt, Types};
@@ -105,6 +112,8 @@ pub struct Admission {
     types: Types,
     requests: Requests,
     queue: Queue,
+    oldest: Oldest,
+    newcomers: Newcomers,
     rate: Rate,
     totals: Totals,
     /// The latest time told.
@@ -129,6 +138,8 @@ impl Admission {
             types: Types::new(&config),
             requests: Requests::default(),
             queue: Queue::new(config.order, config.types_max),
+            oldest: Oldest::new(config.oldest_share),
+            newcomers: Newcomers::default(),
             rate: Rate::default(),
             totals: Totals::default(),
             now_ns: 0,
@@ -147,23 +158,19 @@ impl Admission {
     /// Lets the request start that is next, if one may; the driver calls again until `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
-        let moment = self.moment();
-        let id = self.queue.first(&self.requests, &self.types, moment)?;
-        let kind = self.requests.get(id)?.kind;
-        self.refresh(kind);
-        let load_ns = self.types.load_ns(kind);
-        if !self.fits(load_ns) {
+        let next = self.next()?;
+        if !self.may_start(next) {
             if self.dry_run {
                 self.totals.would_wait += 1;
-                self.types.get_mut(kind).counts.would_wait += 1;
+                self.types.get_mut(next.kind).counts.would_wait += 1;
             } else if self.stalled_since(now_ns) {
                 self.totals.escaped += 1;
             } else {
                 return None;
             }
         }
-        self.start(id, kind, load_ns);
-        Some(id)
+        self.start(next);
+        Some(next.id)
     }
 
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
@@ -189,21 +196,29 @@ impl Admission {
             self.take_off(running.load_ns);
         }
         let (kind, service_ns) = (request.kind, running.service_ns(now_ns));
+        let (turn, estimate_ns) = (running.turn, running.estimate_ns);
         match outcome {
             Outcome::Completed => {
                 self.totals.completed += 1;
-                let load_ns = running.load_ns;
+                self.account_end(turn, estimate_ns, service_ns);
+                if turn != Turn::Policy {
+                    self.types.doubt(kind, service_ns);
+                }
                 let ended = Ended {
                     service_ns,
-                    load_ns,
+                    load_ns: estimate_ns,
                 };
                 self.control.completed(now_ns, kind, ended);
             }
-            Outcome::Failed => self.totals.failed += 1,
+            Outcome::Failed => {
+                self.totals.failed += 1;
+                // Whoever breaks off early owes what was expected.
+                self.account_end(turn, estimate_ns, service_ns.max(estimate_ns));
+            }
         }
-        match self.types.end(kind, service_ns, outcome) {
-            Learnt::Nothing => {}
-            Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
+        match self.types.end(now_ns, kind, service_ns, outcome) {
+            // Whether none of it runs decides about trials.
+            Learnt::Nothing | Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
             Learnt::Unit => {
                 for kind in 0..self.types.len() {
                     self.queue.rank_anew(&mut self.types, kind);
@@ -304,7 +319,7 @@ impl Admission {
             self.control.restore(capacity_ns);
         }
         for estimate in &kept.estimates {
-            self.types.restore(estimate);
+            self.types.restore(self.now_ns, estimate);
         }
     }
 
@@ -334,19 +349,23 @@ impl Admission {
             .is_some_and(|stall_ns| now_ns.saturating_sub(self.progress_ns) >= stall_ns)
     }
 
-    fn start(&mut self, id: RequestId, kind: usize, load_ns: u64) {
+    fn start(&mut self, next: Next) {
+        let Next { id, kind, .. } = next;
+        let was_oldest = self.queue.oldest().is_some_and(|(oldest, _)| oldest == id);
         self.queue.remove(&mut self.requests, &mut self.types, id);
+        self.account_start(next, was_oldest);
         let now_ns = self.now_ns;
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
-        request.stage = Stage::Running(Running::start(now_ns, load_ns));
+        request.stage = Stage::Running(Running::start(now_ns, next));
         self.types.get_mut(kind).start(now_ns, waited_ns);
+        self.queue.rank_anew(&mut self.types, kind);
         self.totals.admitted += 1;
         self.totals.waited_ns_sum = self.totals.waited_ns_sum.saturating_add(waited_ns);
         self.progress_ns = now_ns;
-        self.put_on(load_ns);
+        self.put_on(next.load_ns);
     }
 
     /// Looks again at the estimate of a type that nothing is known of.

@@ -2,6 +2,8 @@
 
 use slab::Slab;
 
+use super::next::{Next, Turn};
+
 /// Names a request from its arrival until it finished or was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
@@ -42,16 +44,22 @@ pub(super) struct Running {
     admitted_ns: u64,
     /// What it added to the load, to be subtracted again.
     pub(super) load_ns: u64,
+    /// What it was expected to add.
+    pub(super) estimate_ns: u64,
+    /// By what right it was admitted.
+    pub(super) turn: Turn,
     pub(super) paused_at_ns: Option<u64>,
     /// The sum of the pauses that ended.
     pub(super) paused_ns: u64,
 }
 
 impl Running {
-    pub(super) fn start(now_ns: u64, load_ns: u64) -> Self {
+    pub(super) fn start(now_ns: u64, next: Next) -> Self {
         Self {
             admitted_ns: now_ns,
-            load_ns,
+            load_ns: next.load_ns,
+            estimate_ns: next.estimate_ns,
+            turn: next.turn,
             paused_at_ns: None,
             paused_ns: 0,
         }

@@ -45,12 +45,6 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         self.position(item).is_some()
     }
 
-    /// The key of an item; `None` if it is not in.
-    pub(crate) fn key(&self, item: u32) -> Option<K> {
-        self.position(item)
-            .map(|position| self.entries[position].key)
-    }
-
     /// The smallest key and its item.
     pub(crate) fn first(&self) -> Option<(K, u32)> {
         self.entries.first().map(|entry| (entry.key, entry.item))
@@ -209,7 +203,6 @@ mod tests {
             }
             for item in 0..200 {
                 prop_assert_eq!(heap.contains(item), model.contains_key(&item));
-                prop_assert_eq!(heap.key(item), model.get(&item).copied());
             }
         }
     }

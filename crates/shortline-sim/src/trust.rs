@@ -12,10 +12,16 @@
 //!   in the system depend, of the first where the second is infinite. A run that has seen none of them
 //!   knows nothing of them (15 % with a Bounded Pareto). Ten at least are to be expected of those that carry the
 //!   upper tenth of that moment.
+//! - **Batches.** Where theory says nothing (traces, loads that alternate, users who give up) what
+//!   was seen does: batch means of which neighbours resemble each other. Their correlation falls about as
+//!   runs get longer.
 
 use std::fmt;
 
+use shortline_sched::Policy;
+
 use crate::dist::Distribution;
+use crate::results::PolicyResult;
 
 /// A replication is to last so many relaxation times.
 const RELAXATIONS_MIN: f64 = 100.0;
@@ -23,6 +29,8 @@ const RELAXATIONS_MIN: f64 = 100.0;
 const TAIL_JOBS_MIN: f64 = 10.0;
 /// The share of the moment that is not the tail's.
 const BODY_SHARE: f64 = 0.9;
+/// The correlation of neighbouring batches that does no harm.
+const RESEMBLANCE_HARMLESS: f64 = 0.1;
 /// Steps by which the beginning of the tail is closed in on.
 const STEPS: usize = 200;
 
@@ -42,7 +50,7 @@ pub struct Run<'a> {
 }
 
 /// Why an interval is not to be believed, and what helps. One line as text.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Doubt {
     /// The load is so high that a replication is a few relaxation times only.
     Load {
@@ -60,6 +68,15 @@ pub enum Doubt {
         /// How many jobs above that are expected in all replications.
         jobs: f64,
         /// How many times as long a run would do.
+        times: f64,
+    },
+    /// The batches that intervals are made of depend on each other.
+    Batches {
+        /// Under which policies.
+        policies: Vec<Policy>,
+        /// The largest correlation of neighbours.
+        correlation: f64,
+        /// About how many times as long a run would do.
         times: f64,
     },
 }
@@ -81,13 +98,43 @@ impl fmt::Display for Doubt {
                 "{jobs:.1} jobs above {size:.3e} are expected, which carry a tenth of what decides, so that means \
                  and intervals can be too small: want a run {times:.0} times as long, or smaller largest sizes"
             ),
+            Self::Batches {
+                policies,
+                correlation,
+                times,
+            } => {
+                let names: Vec<String> = policies.iter().map(Policy::to_string).collect();
+                write!(
+                    f,
+                    "under {} neighbouring batches of jobs resemble each other (correlation {correlation:.2}), so \
+                     that intervals are too small: want each run about {times:.0} times as long",
+                    names.join(", ")
+                )
+            }
         }
     }
 }
 
-/// What speaks against believing the intervals of a run; nothing, if it is long enough.
+/// What speaks against believing the intervals of a run before it is made; nothing, if it is long enough.
 pub fn doubts(run: &Run<'_>) -> Vec<Doubt> {
     load_doubt(run).into_iter().chain(tail_doubt(run)).collect()
+}
+
+/// What in the results themselves speaks against their intervals.
+pub fn batches_doubt(results: &[PolicyResult]) -> Option<Doubt> {
+    let alike = || {
+        results
+            .iter()
+            .filter_map(|result| Some((result.policy, result.batches_resemblance?)))
+    };
+    let correlation = alike()
+        .map(|(_, correlation)| correlation)
+        .reduce(f64::max)?;
+    Some(Doubt::Batches {
+        policies: alike().map(|(policy, _)| policy).collect(),
+        correlation,
+        times: (correlation / RESEMBLANCE_HARMLESS).ceil(),
+    })
 }
 
 fn load_doubt(run: &Run<'_>) -> Option<Doubt> {

@@ -20,6 +20,7 @@ use shortline_sched::admission::Capacity;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy, PolicyError, Urgency};
 use shortline_sim::results::PolicyResult;
+use shortline_sim::trust::{Doubt, batches_doubt};
 use shortline_sim::wire::WireModel;
 use shortline_sim::{Backend, ClientClass, Impatience, Simulation, Thrash};
 
@@ -28,7 +29,7 @@ pub use self::source::phases_of;
 use self::source::Source;
 use crate::error::CommandError;
 use crate::output::{
-    check_one_on_standard_output, check_plot_file, check_writable, print_beside, results_json,
+    check_one_on_standard_output, check_plot_file, check_writable, note, print_beside, results_json,
 };
 
 /// Flags of `shortline sim`.
@@ -183,7 +184,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let asked = args.policy.0.len();
     let (results, warnings) = args.results()?;
     for warning in &warnings {
-        eprintln!("shortline: warning: {warning}");
+        note(&format!("shortline: warning: {warning}"));
     }
     if let Some(path) = &args.csv {
         csv::write(path, &results[..asked])?;
@@ -246,7 +247,16 @@ impl Args {
         };
         let replications = self.replications.unwrap_or(arrivals.replications_usual);
         let results = arrivals.run(&simulation, replications)?;
-        Ok((results, arrivals.warnings(replications)))
+        let mut doubts = arrivals.doubts(replications);
+        // Of a run that is known to be too short for its load nothing else is to be expected.
+        if !doubts
+            .iter()
+            .any(|doubt| matches!(doubt, Doubt::Load { .. }))
+        {
+            doubts.extend(batches_doubt(&results[..self.policy.0.len()]));
+        }
+        let warnings = doubts.iter().map(Doubt::to_string).collect();
+        Ok((results, warnings))
     }
 
     /// What the table relates every mean to, and what that is called.

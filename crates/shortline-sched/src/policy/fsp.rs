@@ -14,15 +14,18 @@
 //! ended it. The twin holds as many jobs as the scheduler may; one more, and its first to end
 //! leaves it early.
 //!
-//! Ties under PS go by arrival. Each division of time among jobs loses less than 2^-64 ns, so that
-//! jobs which end together may be told so much apart. Ranks are therefore ends in whole 1/1024 ns,
-//! while the twin itself goes by the ends as they are: what it rounded would be there at the next
-//! arrival, and add up. Where one rank becomes the next is no half, third or other such
-//! part of a nanosecond ([`BOUNDARY`]), so that no end is just there. Ranks reach 200 days of PS without an idle
-//! moment; beyond, the order is that of arrival.
+//! Ties under PS go by arrival. Virtual time is held to 2^-64 ns, so ends that are the same
+//! can differ by rounding: each arrival adds less than 2^-64 ns for each job present to the
+//! work that the twin is wrong about, until nobody is present. So a job that ends within
+//! 2^-24 ns of one that the twin holds takes that one's rank. Ties are ties as long as the
+//! jobs present, summed over the arrivals without an idle moment, are below 2^40 (a thousand
+//! jobs at each of a thousand million arrivals). Ranks are virtual ends to the nearest 1/1024
+//! ns, so that ends less apart than that may count as a tie, and reach 200 days of PS without
+//! an idle moment; beyond, the order is that of arrival.
+
+use std::collections::BTreeMap;
 
 use super::Needs;
-use crate::heap::IndexedHeap;
 use crate::job::Job;
 use crate::processor_sharing::{Instant64, VirtualTime};
 
@@ -31,9 +34,8 @@ pub(super) const NEEDS: Needs = Needs::Rate;
 /// Fraction bits of virtual time that ranks leave out.
 const UNRANKED_BITS: u32 = 54;
 
-/// Added to an end before its last bits are left out. Ends are sums of n-th parts of nanoseconds; this is
-/// half a rank and a 2^-14th of one, which no sum of n-th parts comes to with n below 2^24 jobs.
-const BOUNDARY: Instant64 = (1 << (UNRANKED_BITS - 1)) + (1 << (UNRANKED_BITS - 14));
+/// Virtual ends no further apart are the same but for rounding: 2^-24 ns.
+const TOGETHER: Instant64 = 1 << 40;
 
 /// The server under processor sharing.
 #[derive(Clone, Debug)]
@@ -43,23 +45,21 @@ pub(crate) struct Twin {
     /// The time that the twin has come to; it follows only when it must.
     ran_ns: u64,
     time: VirtualTime,
-    /// Places by the rank of their job; ties in the order of submission.
-    ending: IndexedHeap<(u64, u64)>,
-    /// Of each place: the virtual time at which its job ends.
-    ends: Vec<Instant64>,
-    /// Places below this number have been used.
-    places_used: u32,
-    places_free: Vec<u32>,
-    places_max: usize,
-    /// Of each of the scheduler's slots: the rank of its job, and its place.
+    /// The ranks of the jobs held, by the end of each.
+    ending: BTreeMap<End, u64>,
+    jobs_max: usize,
+    /// Of each of the scheduler's slots.
     tickets: Vec<Ticket>,
 }
+
+/// The virtual time at which a job ends, then its place in the order of submission.
+type End = (Instant64, u64);
 
 /// What a job was given at its arrival.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ticket {
+    end: End,
     rank: u64,
-    place: u32,
 }
 
 impl Twin {
@@ -68,11 +68,8 @@ impl Twin {
             now_ns: 0,
             ran_ns: 0,
             time: VirtualTime::default(),
-            ending: IndexedHeap::new(),
-            ends: Vec::new(),
-            places_used: 0,
-            places_free: Vec::new(),
-            places_max: jobs_max.max(1),
+            ending: BTreeMap::new(),
+            jobs_max: jobs_max.max(1),
             tickets: Vec::new(),
         }
     }
@@ -81,22 +78,25 @@ impl Twin {
     pub(crate) fn submit(&mut self, slot: u32, job: &Job, alone: bool) {
         self.tell_time(job.arrival_ns);
         self.run();
-        if alone && self.ending.len() == 0 {
+        if alone && self.ending.is_empty() {
             self.time.restart();
         }
-        if self.ending.len() >= self.places_max {
-            self.end_first();
+        if self.ending.len() >= self.jobs_max {
+            self.ending.pop_first();
         }
         let ends = self.time.leaves_at(job.service_ns_expected);
-        let rank = rank(ends);
-        let place = self.take_place();
-        self.ends[place as usize] = ends;
-        self.ending.insert(place, (rank, job.sequence));
+        let ticket = Ticket {
+            end: (ends, job.sequence),
+            rank: self
+                .rank_together(ends)
+                .unwrap_or_else(|| nearest_rank(ends)),
+        };
+        self.ending.insert(ticket.end, ticket.rank);
         let slot = slot as usize;
         if self.tickets.len() <= slot {
             self.tickets.resize(slot + 1, Ticket::default());
         }
-        self.tickets[slot] = Ticket { rank, place };
+        self.tickets[slot] = ticket;
     }
 
     /// Time has come to `now_ns`.
@@ -104,15 +104,10 @@ impl Twin {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// A job goes away before its end.
-    pub(crate) fn abandon(&mut self, slot: u32, job: &Job) {
+    /// A job goes away before its end. The twin may have ended it.
+    pub(crate) fn abandon(&mut self, slot: u32) {
         self.run();
-        let Ticket { rank, place } = self.tickets[slot as usize];
-        // One that the twin has ended may have left its place to another.
-        if self.ending.key(place) == Some((rank, job.sequence)) {
-            self.ending.remove(place);
-            self.places_free.push(place);
-        }
+        self.ending.remove(&self.tickets[slot as usize].end);
     }
 
     /// The rank: the virtual time at which processor sharing ends the job.
@@ -125,35 +120,31 @@ impl Twin {
             return;
         }
         self.ran_ns = self.now_ns;
-        while let Some((_, place)) = self.ending.first()
-            && self
-                .time
-                .come_to(self.ends[place as usize], self.ending.len(), self.now_ns)
+        while let Some((&(ends, _), _)) = self.ending.first_key_value()
+            && self.time.come_to(ends, self.ending.len(), self.now_ns)
         {
-            self.end_first();
+            self.ending.pop_first();
         }
         self.time.advance(self.ending.len(), self.now_ns);
     }
 
-    fn end_first(&mut self) {
-        if let Some((_, place)) = self.ending.first() {
-            self.ending.remove(place);
-            self.places_free.push(place);
-        }
-    }
-
-    fn take_place(&mut self) -> u32 {
-        self.places_free.pop().unwrap_or_else(|| {
-            self.ends.push(0);
-            self.places_used += 1;
-            self.places_used - 1
-        })
+    /// The rank of the nearest of the jobs that end together with one that ends then.
+    fn rank_together(&self, ends: Instant64) -> Option<u64> {
+        let before = self.ending.range(..=(ends, u64::MAX)).next_back();
+        let after = self.ending.range((ends, u64::MAX)..).next();
+        before
+            .into_iter()
+            .chain(after)
+            .map(|(&(other, _), &rank)| (other.abs_diff(ends), rank))
+            .filter(|&(apart, _)| apart <= TOGETHER)
+            .min()
+            .map(|(_, rank)| rank)
     }
 }
 
-/// The rank of a virtual time: rounded, so that jobs which end together under PS are even.
-fn rank(ends: Instant64) -> u64 {
-    let rounded = ends.saturating_add(BOUNDARY) >> UNRANKED_BITS;
+/// A virtual time as a rank.
+fn nearest_rank(ends: Instant64) -> u64 {
+    let rounded = ends.saturating_add(1 << (UNRANKED_BITS - 1)) >> UNRANKED_BITS;
     u64::try_from(rounded).unwrap_or(u64::MAX)
 }
 
@@ -165,13 +156,12 @@ mod tests {
 
     const UNIT: u64 = 1 << (64 - UNRANKED_BITS);
 
-    fn submit(twin: &mut Twin, slot: u32, arrival_ns: u64, service_ns: u64) -> Job {
+    fn submit(twin: &mut Twin, slot: u32, arrival_ns: u64, service_ns: u64) {
         let job = Job {
             sequence: u64::from(slot),
             ..Job::arrived(arrival_ns, service_ns)
         };
         twin.submit(slot, &job, false);
-        job
     }
 
     #[test]
@@ -190,10 +180,10 @@ mod tests {
     #[test]
     fn one_that_goes_away_leaves_the_twin_at_the_time_told() {
         let mut twin = Twin::new(10);
-        let job = submit(&mut twin, 0, 0, 100);
+        submit(&mut twin, 0, 0, 100);
         submit(&mut twin, 1, 0, 100);
         twin.tell_time(20);
-        twin.abandon(0, &job);
+        twin.abandon(0);
         // Two shared for 20, then one is alone for 30.
         submit(&mut twin, 2, 50, 1);
         assert_eq!(twin.rank(2), 41 * UNIT);
@@ -202,9 +192,9 @@ mod tests {
     #[test]
     fn one_that_has_ended_under_sharing_does_not_leave_again() {
         let mut twin = Twin::new(10);
-        let ended = submit(&mut twin, 0, 0, 5);
+        submit(&mut twin, 0, 0, 5);
         submit(&mut twin, 1, 10, 50);
-        twin.abandon(0, &ended);
+        twin.abandon(0);
         submit(&mut twin, 2, 20, 50);
         submit(&mut twin, 3, 40, 50);
         // The second alone for 10, then two for 20.
@@ -221,6 +211,38 @@ mod tests {
         };
         twin.submit(0, &alone, true);
         assert_eq!(twin.rank(0), 7 * UNIT);
+    }
+
+    #[test]
+    fn holds_no_more_jobs_than_it_may() {
+        let mut twin = Twin::new(3);
+        for slot in 0..100 {
+            submit(&mut twin, slot, 0, 1_000_000);
+        }
+        assert_eq!(twin.ending.len(), 3);
+    }
+
+    /// The ranks of jobs given as (arrival, service).
+    fn ranks(jobs: &[(u64, u64)]) -> Vec<u64> {
+        let mut twin = Twin::new(jobs.len());
+        for (slot, &(arrival_ns, service_ns)) in (0..).zip(jobs) {
+            submit(&mut twin, slot, arrival_ns, service_ns);
+        }
+        (0..jobs.len() as u32).map(|slot| twin.rank(slot)).collect()
+    }
+
+    #[test]
+    fn jobs_that_end_together_after_times_divided_by_three_have_one_rank() {
+        // The third and the last end at 9 and at 9.5; their ranks were one apart, in the first
+        // case so that the later one went first.
+        let at_9 = [(1, 4), (3, 1), (3, 7), (5, 1), (6, 1), (10, 4), (12, 4)];
+        let found = ranks(&at_9);
+        assert_eq!(found[2], 9 * UNIT);
+        assert_eq!(found[6], 9 * UNIT);
+        let at_9_and_a_half = [(0, 5), (3, 2), (4, 6), (5, 1), (6, 1), (11, 4)];
+        let found = ranks(&at_9_and_a_half);
+        assert_eq!(found[2], 9 * UNIT + UNIT / 2);
+        assert_eq!(found[5], 9 * UNIT + UNIT / 2);
     }
 
     /// A fraction in lowest terms.
@@ -296,15 +318,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn holds_no_more_jobs_than_it_may() {
-        let mut twin = Twin::new(3);
-        for slot in 0..100 {
-            submit(&mut twin, slot, 0, 1_000_000);
-        }
-        assert_eq!(twin.ending.len(), 3);
-        assert_eq!(twin.places_used, 3);
     }
 }

@@ -91,7 +91,7 @@ impl Ranking {
         if let Rule::Fsp(twin) = &mut self.rule
             && job.remaining() > 0
         {
-            twin.abandon(slot, job);
+            twin.abandon(slot);
         }
     }
 

@@ -9,10 +9,19 @@
 //! ```text
 //! half-width = t(1 - (1 - confidence) / 2, n - 1) * deviation of the batch means / sqrt(n)
 //! ```
+//!
+//! That holds if batches do not depend on each other, which their correlation at lag 1 tells: of
+//! n independent ones it is about 0, with a deviation of 1/sqrt(n).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 const BATCHES_MAX: usize = 40;
+/// Neighbours resemble each other if they correlate by more than this and more than chance.
+const ALIKE: f64 = 0.25;
+/// What chance does hardly ever, in deviations.
+const CHANCE: f64 = 3.0;
+/// Fewer pairs of neighbours tell nothing.
+const PAIRS_MIN: usize = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Batches {
@@ -57,17 +66,41 @@ impl Batches {
 
     /// Half the width of the interval about the mean; `None` for fewer than two full batches.
     pub(crate) fn half_width(&self, confidence: f64) -> Option<f64> {
-        let full = self
-            .runs
-            .iter()
-            .flatten()
-            .filter(|(_, jobs)| *jobs == self.batch_jobs);
-        let means: Vec<f64> = full.map(|(sum, jobs)| sum / *jobs as f64).collect();
+        let means = self.means().concat();
         let n = means.len() as f64;
         let freedom = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
         let mean = means.iter().sum::<f64>() / n;
         let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Some(freedom.inverse_cdf(0.5 + confidence / 2.0) * (variance / n).sqrt())
+    }
+
+    /// The correlation of neighbouring batches where they resemble each other, so that the
+    /// interval is too narrow; `None` where they do not, or are too few to tell.
+    pub(crate) fn resemblance(&self) -> Option<f64> {
+        let runs = self.means();
+        let all = runs.concat();
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let variance = all.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / all.len() as f64;
+        let products: Vec<f64> = runs
+            .iter()
+            .flat_map(|run| run.windows(2))
+            .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+            .collect();
+        let pairs = products.len() as f64;
+        let correlation = products.iter().sum::<f64>() / pairs / variance;
+        let alike = correlation > ALIKE && correlation > CHANCE / pairs.sqrt();
+        (products.len() >= PAIRS_MIN && alike).then_some(correlation)
+    }
+
+    /// The means of the full batches of each run.
+    fn means(&self) -> Vec<Vec<f64>> {
+        let full = |run: &Vec<(f64, u64)>| {
+            run.iter()
+                .filter(|(_, jobs)| *jobs == self.batch_jobs)
+                .map(|(sum, jobs)| sum / *jobs as f64)
+                .collect()
+        };
+        self.runs.iter().map(full).collect()
     }
 
     fn double(&mut self) {
@@ -99,6 +132,21 @@ mod tests {
         let expected = 5.8409 * (5.0f64 / 3.0).sqrt() / 2.0;
         assert!((batches.half_width(0.99).unwrap() - expected).abs() < 1e-3);
         assert_eq!(Batches::new().half_width(0.99), None);
+    }
+
+    #[test]
+    fn batches_that_drift_resemble_their_neighbours() {
+        let resemblance = |value: fn(u64) -> f64, jobs: u64| {
+            let mut batches = Batches::new();
+            (0..jobs).for_each(|number| batches.add(number, value(number)));
+            batches.resemblance()
+        };
+        assert!(resemblance(|number| number as f64, 1000).unwrap() > 0.7);
+        // Independent enough: a whole number's bits mixed.
+        let mixed = |number: u64| ((number * 0x9E37_79B9) >> 7 & 0xFF) as f64;
+        assert_eq!(resemblance(mixed, 1000), None);
+        assert_eq!(resemblance(|_| 1.0, 1000), None);
+        assert_eq!(resemblance(|number| number as f64, 8), None);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct PolicyResult {
     pub sojourn_mean: f64,
     /// Half the width of the confidence interval of `sojourn_mean`; `None` for too few jobs.
     pub sojourn_mean_half_width: Option<f64>,
+    /// Where the batches that intervals are made of depend on each other: the correlation of
+    /// neighbours, the larger of sojourns' and slowdowns'; `None` where they do not.
+    pub batches_resemblance: Option<f64>,
     /// Median sojourn time.
     pub sojourn_p50: f64,
     /// 90th percentile of sojourn times.

@@ -156,6 +156,10 @@ impl Tally {
             aborts: self.aborts,
             sojourn_mean: seconds(self.sojourn_ns.mean()),
             sojourn_mean_half_width: self.sojourn_batches.half_width(confidence).map(seconds),
+            batches_resemblance: [&self.sojourn_batches, &self.slowdown_batches]
+                .into_iter()
+                .filter_map(Batches::resemblance)
+                .reduce(f64::max),
             sojourn_p50: seconds(p50),
             sojourn_p90: seconds(p90),
             sojourn_p99: seconds(p99),

@@ -248,7 +248,7 @@ impl Arrivals {
     }
 
     /// Why what comes out is not to be trusted, as far as the arrivals tell.
-    pub(super) fn warnings(&self, replications: NonZeroU32) -> Vec<String> {
+    pub(super) fn doubts(&self, replications: NonZeroU32) -> Vec<Doubt> {
         let Made::Random(generated) = &self.made else {
             return Vec::new();
         };
@@ -262,7 +262,7 @@ impl Arrivals {
             jobs: self.jobs.map_or(jobs_expected, |jobs| jobs as f64),
             replications: replications.get(),
         };
-        doubts(&run).iter().map(Doubt::to_string).collect()
+        doubts(&run)
     }
 
     /// Puts them through a simulation.

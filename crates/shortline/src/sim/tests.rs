@@ -215,5 +215,11 @@ fn intervals_that_cannot_be_trusted_come_with_a_warning() {
         unseen.len() == 1 && unseen[0].contains("jobs above"),
         "{unseen:?}"
     );
+    // The load goes up and down once: its batches follow it.
+    let up_and_down = warnings("--dist exp:1000 --schedule 50,50,0.1,1.4 --seconds 100");
+    assert!(
+        up_and_down.len() == 1 && up_and_down[0].starts_with("under srpt neighbouring batches"),
+        "{up_and_down:?}"
+    );
     assert_eq!(warnings("--dist exp:1000 --load 0.5 --jobs 20000"), [""; 0]);
 }

@@ -6,6 +6,7 @@ mod auto;
 mod calibrate;
 mod curve;
 mod dwell;
+mod lookout;
 mod search;
 mod trials;
 

@@ -94,6 +94,8 @@ pub enum AutoReason {
     AtTheTop,
     /// The backend is not what it was: learning anew.
     BackendChanged,
+    /// In a dry run: at no load that was seen less was done than at a smaller one.
+    NotKnown,
 }
 
 /// What can be seen of it.
@@ -101,7 +103,7 @@ pub enum AutoReason {
 pub struct AutoView {
     /// Why the capacity is what it is.
     pub reason: AutoReason,
-    /// What it is probed around, in nanoseconds.
+    /// What it is probed around, in nanoseconds; where it is not known, the largest load seen.
     pub center_ns: u64,
     /// Work completed per second when last measured, in seconds of load.
     pub work_rate: f64,
@@ -113,6 +115,21 @@ pub struct AutoView {
     pub measurements: u64,
     /// How many times a change of the backend was noticed.
     pub changes: u64,
+}
+
+impl AutoView {
+    /// Nothing has been measured yet.
+    pub(super) fn new(reason: AutoReason) -> Self {
+        Self {
+            reason,
+            center_ns: 0,
+            work_rate: 0.0,
+            slope: 0.0,
+            slope_error: 0.0,
+            measurements: 0,
+            changes: 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -196,13 +213,8 @@ impl Default for Auto {
             active: 0,
             dwell_last: 0.0,
             view: AutoView {
-                reason: AutoReason::Starting,
                 center_ns: CAPACITY_FIRST as u64,
-                work_rate: 0.0,
-                slope: 0.0,
-                slope_error: 0.0,
-                measurements: 0,
-                changes: 0,
+                ..AutoView::new(AutoReason::Starting)
             },
         }
     }

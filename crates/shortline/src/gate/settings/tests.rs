@@ -134,6 +134,8 @@ fn contradictions_name_the_flag_or_the_line() {
         http.starts_with("--statements-max: means nothing"),
         "{http}"
     );
+    let dry = refused(&format!("{UPSTREAM} --dry-run --capacity calibrate"), "");
+    assert!(dry.starts_with("--dry-run: contradicts"), "{dry}");
     let trial = refused(&format!("{UPSTREAM} --trial-time 1s"), "");
     assert!(trial.starts_with("--trial-time: is used by"), "{trial}");
     let authorities = refused("http --upstream app:80 --upstream-ca a.pem", "");

@@ -1,7 +1,6 @@
 //! `shortline gate`: from flags and configuration to a running gate in front of a backend.
 
 mod calibrating;
-mod dry_run;
 mod estimates;
 mod history;
 mod http;

@@ -16,7 +16,7 @@ use super::options::GateOptions;
 use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
-use super::{Args, calibrating, dry_run};
+use super::{Args, calibrating};
 use crate::admin::{self, Hosts};
 use crate::daemon::{self, Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
@@ -109,12 +109,8 @@ impl Running {
         if let Some(monitor) = relays::monitor(&running.settings)? {
             tokio::spawn(locks::watch(gate.clone(), monitor));
         }
-        let admission = &running.settings.gate.admission;
-        if admission.capacity == Capacity::Calibrate {
-            tokio::spawn(calibrating::follow(gate.clone(), running.keeper.clone()));
-        }
-        if admission.dry_run {
-            tokio::spawn(dry_run::follow(gate));
+        if running.settings.gate.admission.capacity == Capacity::Calibrate {
+            tokio::spawn(calibrating::follow(gate, running.keeper.clone()));
         }
         daemon::warn_of_few_files(running.settings.limits.connections_max);
         relays::warn_of_plain_backend(&running.settings);
@@ -152,9 +148,6 @@ impl Running {
         };
         if let Some(keeper) = &self.keeper {
             keeper.save();
-        }
-        if self.settings.gate.admission.dry_run {
-            tracing::info!("{}", dry_run::told(&self.view.status().admission));
         }
         result
     }

@@ -286,32 +286,6 @@ fn a_dry_run_lets_everyone_in_and_counts() {
 }
 
 #[test]
-fn a_dry_run_of_auto_counts_nobody_as_waiting_whose_capacity_it_does_not_know() {
-    let mut gate = Admission::new(AdmissionConfig {
-        capacity: Capacity::Auto,
-        dry_run: true,
-        ..AdmissionConfig::default()
-    });
-    let kind = gate.type_of("a");
-    // Forty at a time, each as long as if it were alone.
-    for round in 0..1000 {
-        let now_ns = round * 10 * MS;
-        for _ in 0..40 {
-            let id = gate.arrive(now_ns, kind).unwrap();
-            assert_eq!(gate.admit_next(now_ns), Some(id));
-            gate.finish(now_ns + 10 * MS, id, Outcome::Completed);
-        }
-    }
-    let view = gate.view();
-    assert_eq!((view.totals.would_wait, view.capacity_ns), (0, None));
-    let CapacityState::Auto(auto) = view.capacity_state else {
-        panic!("{view:?}");
-    };
-    assert_eq!(auto.reason, AutoReason::NotKnown);
-    assert_eq!(gate.kept().capacity_ns, None);
-}
-
-#[test]
 fn no_queue_still_admits_what_fits() {
     let mut gate = Admission::new(AdmissionConfig {
         capacity: "25ms".parse().unwrap(),

@@ -67,8 +67,7 @@ function showLoad(admission) {
   const { load_ns: load, capacity_ns: capacity } = admission;
   const share = capacity ? load / capacity : 0;
   say("load", capacity ? `${Math.round(100 * share)} %` : time(load));
-  const none = admission.capacity_state.mode === "auto" ? "no capacity is known" : "no limit: nobody waits";
-  say("load-note", capacity ? `${time(load)} of ${time(capacity)}` : none);
+  say("load-note", capacity ? `${time(load)} of ${time(capacity)}` : "no limit: nobody waits");
   element("meter").style.width = `${Math.min(100, 100 * share)}%`;
 }
 
@@ -91,7 +90,6 @@ const REASONS = {
   less_is_better: "the backend does more at a smaller one",
   at_the_top: "near the top of what the backend does, as far as can be told",
   backend_changed: "the backend is not what it was: learning anew",
-  not_known: "at no load that was seen the backend did less than at a smaller one",
 };
 
 const STAGES = {
@@ -110,8 +108,7 @@ function calibrated({ stage, trials, best }) {
 
 function showCapacity(settings, admission, note) {
   const { capacity_state: state, capacity_ns: capacity, totals } = admission;
-  const unknown = state.reason === "not_known";
-  const now = capacity !== null ? time(capacity) : unknown ? "Not known" : "No limit";
+  const now = capacity === null ? "No limit" : time(capacity);
   let why = { off: "off: everything is admitted at once.", fixed: "fixed by --capacity." }[state.mode];
   if (state.mode === "auto") {
     why = `found continuously: ${REASONS[state.reason] || state.reason}. `
@@ -119,8 +116,7 @@ function showCapacity(settings, admission, note) {
       + `services take ${admission.slowdown.toFixed(2)} times as long as alone.`;
   }
   if (state.mode === "calibrate") why = calibrated(state);
-  const would = unknown ? "as far as is known nobody would have" : `${count(totals.would_wait)} requests would have`;
-  const dry = settings.dry_run ? ` Dry run: nobody waits; ${would}.` : "";
+  const dry = settings.dry_run ? ` Dry run: nobody waits; ${count(totals.would_wait)} requests would have.` : "";
   const lost = totals.refused_full + totals.refused_shed + totals.withdrawn;
   const refused = lost ? ` ${count(totals.refused_full)} refused for a full queue, ${count(totals.refused_shed)} shed, `
     + `${count(totals.withdrawn)} went away while they waited.` : "";

@@ -97,12 +97,6 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             given.at(flags.trial_time.is_some(), "trial-time")
         ));
     }
-    if merged.dry_run == Some(true) && merged.capacity == Some(Capacity::Calibrate) {
-        return Err(format!(
-            "{}: contradicts capacity calibrate, for whose trials requests must wait: leave one of them out",
-            given.at(flags.dry_run.is_some(), "dry-run")
-        ));
-    }
     let estimates_fixed = merged.estimates_fixed == Some(true);
     let (fixed_by_flag, capacity) = (flags.estimates_fixed.is_some(), merged.capacity);
     if estimates_fixed && merged.estimates.is_none() {

@@ -2,7 +2,6 @@
 
 use super::Outcome;
 use super::estimate::Window;
-use super::newcomers::KNOWN;
 use super::requests::RequestId;
 use crate::JobId;
 
@@ -27,8 +26,6 @@ pub(super) struct Kind {
     pub(super) ends: Option<(RequestId, RequestId)>,
     /// Its place in the order of types; `None` while nobody waits.
     pub(super) place: Option<JobId>,
-    /// The first that waited when it was ranked last.
-    pub(super) head: Option<RequestId>,
     pub(super) waiting: usize,
     pub(super) running: usize,
     pub(super) counts: Counts,
@@ -60,7 +57,6 @@ impl Kind {
             unknown_since_ns: None,
             ends: None,
             place: None,
-            head: None,
             waiting: 0,
             running: 0,
             counts: Counts::default(),
@@ -117,11 +113,6 @@ impl Kind {
     /// Whether any of it has ended.
     pub(super) fn is_known(&self) -> bool {
         self.window.len() > 0
-    }
-
-    /// Whether one of it is to be tried ([`super::newcomers`]).
-    pub(super) fn is_to_be_tried(&self) -> bool {
-        self.window.len() < KNOWN && self.running == 0 && !self.is_fixed
     }
 
     pub(super) fn is_idle(&self) -> bool {

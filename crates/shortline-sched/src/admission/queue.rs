@@ -2,10 +2,7 @@
 //! policy.
 //!
 //! To [`Scheduler`] a type with waiters is a job: it arrived when its first waiter did and is
-//! as large as the type's estimate. With aging, [`Bounds`] has the last word. Types are also kept in the
-//! order of their first waiters, and those to be tried a second time by themselves.
-
-use std::collections::BTreeSet;
+//! as large as the type's estimate. With aging, [`Bounds`] has the last word.
 
 use super::aging::{Bounds, Expected, Moment};
 use super::config::{Order, types_held};
@@ -18,10 +15,6 @@ pub(super) struct Queue {
     types: Scheduler,
     /// The type of each job of `types`, by its index.
     kinds: Vec<usize>,
-    /// The first waiter of each type, by arrival.
-    heads: BTreeSet<(RequestId, usize)>,
-    /// Those of them whose type is to be tried.
-    newcomers: BTreeSet<(RequestId, usize)>,
     bounds: Option<Bounds>,
     waiting: usize,
 }
@@ -36,8 +29,6 @@ impl Queue {
         Self {
             types: Scheduler::new(SchedulerConfig::new(policy, types_held(types_max).get())),
             kinds: Vec::new(),
-            heads: BTreeSet::new(),
-            newcomers: BTreeSet::new(),
             bounds: aging.map(Bounds::new),
             waiting: 0,
         }
@@ -47,17 +38,7 @@ impl Queue {
         self.waiting
     }
 
-    /// Who has waited longest, and its type.
-    pub(super) fn oldest(&self) -> Option<(RequestId, usize)> {
-        self.heads.first().copied()
-    }
-
-    /// Who has waited longest of the types to be tried.
-    pub(super) fn newcomer(&self) -> Option<(RequestId, usize)> {
-        self.newcomers.first().copied()
-    }
-
-    /// The request that is next by the policy.
+    /// The request that is next.
     pub(super) fn first(
         &mut self,
         requests: &Requests,
@@ -145,18 +126,9 @@ impl Queue {
         if let Some(job) = entry.place.take() {
             self.types.remove(job);
         }
-        if let Some(head) = entry.head.take() {
-            self.heads.remove(&(head, kind));
-            self.newcomers.remove(&(head, kind));
-        }
         let Some((first, _)) = entry.ends else {
             return;
         };
-        entry.head = Some(first);
-        self.heads.insert((first, kind));
-        if entry.is_to_be_tried() {
-            self.newcomers.insert((first, kind));
-        }
         let spec = JobSpec {
             // Counts arrivals, so that two of one instant keep their order.
             arrival_ns: first.sequence,

@@ -9,10 +9,6 @@
 //! 1968). A new name is not yet used in that sense, so that a flood of names seen once replaces
 //! its own and not what is in use. If none is found in a few steps, it shares the first type.
 //!
-//! Who is admitted out of the order ([`super::oldest`], [`super::newcomers`]) and takes less than a tenth of
-//! what was expected makes its type new again: an estimate that is far too long keeps others of the type
-//! from coming and saying so.
-//!
 //! Where the capacity is `auto`, estimates are divided by the slowdown ([`super::slowdown`]), so
 //! that what a type adds to the load does not depend on the load.
 
@@ -63,9 +59,6 @@ const KEPT_REQUESTS_MAX: usize = 8;
 
 /// A type is known well once so many requests of it have ended.
 const KNOWN_WELL: usize = 16;
-
-/// An estimate is doubted if one took less than one over so much of it.
-const DOUBTFUL: u64 = 10;
 
 /// Whose estimates have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,13 +146,6 @@ impl Types {
         (load_ns as u64).clamp(1, SERVICE_NS_MAX)
     }
 
-    /// What a request adds in the mean over all types.
-    pub(super) fn mean_load_ns(&self) -> u64 {
-        let mean_ns = self.all.estimate_ns(Estimator::MovingAverage);
-        self.slowdown
-            .load_ns(mean_ns.unwrap_or(self.service_ns_prior)) as u64
-    }
-
     /// How long a request of a type is expected to take now, in nanoseconds.
     pub(super) fn service_ns(&self, kind: usize) -> u64 {
         let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
@@ -173,8 +159,7 @@ impl Types {
 
     /// Looks again at the estimate of a type of which nothing has ended yet; whether it changed.
     pub(super) fn refresh(&mut self, kind: usize, now_ns: u64) -> bool {
-        // The mean, for what is not known is as likely as not one of those that take long.
-        let prior_ns = self.all.estimate_ns(Estimator::MovingAverage);
+        let prior_ns = self.all.estimate_ns(self.estimator);
         let kind = &mut self.kinds[kind];
         if kind.window.len() > 0 {
             return false;
@@ -190,39 +175,23 @@ impl Types {
     }
 
     /// A request ended; whose estimates that changed.
-    pub(super) fn end(
-        &mut self,
-        now_ns: u64,
-        kind: usize,
-        service_ns: u64,
-        outcome: Outcome,
-    ) -> Learnt {
+    pub(super) fn end(&mut self, kind: usize, service_ns: u64, outcome: Outcome) -> Learnt {
         let longer = service_ns > self.service_ns(kind);
         let teaches = self.kinds[kind].end(longer, outcome);
         if teaches && !self.kinds[kind].is_fixed {
-            self.learn(now_ns, kind, service_ns)
+            self.learn(kind, service_ns)
         } else {
             Learnt::Nothing
         }
     }
 
-    /// One that went out of the order has ended: if that took far less than expected, what was known of
-    /// its type is out of date, and few others will come to say so.
-    pub(super) fn doubt(&mut self, kind: usize, service_ns: u64) {
-        let expected_ns = self.service_ns(kind);
-        let kind = &mut self.kinds[kind];
-        if service_ns < expected_ns / DOUBTFUL && !kind.is_fixed {
-            kind.window = Window::default();
-        }
-    }
-
-    fn learn(&mut self, now_ns: u64, index: usize, service_ns: u64) -> Learnt {
+    fn learn(&mut self, index: usize, service_ns: u64) -> Learnt {
         if self.kinds[index].is_known() {
             let expected_ns = self.slowdown.load_ns(self.kinds[index].estimate_ns());
             self.slowdown.observe(service_ns, expected_ns);
         }
         let sample_ns = self.slowdown.sample_ns(service_ns);
-        self.add_sample(now_ns, index, sample_ns);
+        self.add_sample(index, sample_ns);
         if self.slowdown.is_due(self.kinds.len())
             && let Some(factor) = self.slowdown.anchor(&mut self.kinds)
         {
@@ -232,10 +201,10 @@ impl Types {
         Learnt::Type
     }
 
-    fn add_sample(&mut self, now_ns: u64, index: usize, sample_ns: u64) {
-        self.all.add(now_ns, sample_ns);
+    fn add_sample(&mut self, index: usize, sample_ns: u64) {
+        self.all.add(sample_ns);
         let kind = &mut self.kinds[index];
-        kind.window.add(now_ns, sample_ns);
+        kind.window.add(sample_ns);
         kind.unknown_since_ns = None;
         kind.estimate_ns = kind.window.estimate_ns(self.estimator).unwrap_or(1);
         kind.anchor.recent += 1.0;
@@ -267,12 +236,12 @@ impl Types {
     }
 
     /// Begins a type where it stood.
-    pub(super) fn restore(&mut self, now_ns: u64, kept: &KeptEstimate) {
+    pub(super) fn restore(&mut self, kept: &KeptEstimate) {
         let request_type = self.enter(&kept.name);
         let kind = self.index(request_type);
         let sample_ns = self.slowdown.sample_of_load_ns(kept.service_ns);
         for _ in 0..kept.requests.min(KEPT_REQUESTS_MAX) {
-            self.add_sample(now_ns, kind, sample_ns);
+            self.add_sample(kind, sample_ns);
         }
         if kept.requests > 0 {
             self.kinds[kind].is_fixed = self.estimates_fixed;

@@ -206,10 +206,6 @@ fn config(status: &Status) -> Table {
             "aging",
             settings.admission.aging.clone().unwrap_or_else(none),
         ),
-        (
-            "oldest-share",
-            settings.admission.oldest_share.clone().unwrap_or_else(none),
-        ),
         ("capacity", settings.admission.capacity.clone()),
         ("dry-run", settings.admission.dry_run.to_string()),
         ("queue-max", settings.admission.queue_max.to_string()),

@@ -44,8 +44,7 @@ const COLUMNS = [
 
 function showStatus(status) {
   const { settings, admission, connections, note } = status;
-  const order = [settings.policy, ...(settings.aging === null ? [] : [`aging ${settings.aging}`]),
-    ...(settings.oldest_share === null ? [] : [`${settings.oldest_share} for the oldest`])].join(", ");
+  const order = settings.aging === null ? settings.policy : `${settings.policy}, aging ${settings.aging}`;
   say("what", `${settings.kind} · ${settings.listen.join(", ")} → ${settings.upstream} · ${order}`);
   say("version", `shortline ${status.version}, up ${time(Math.round(status.uptime_seconds) * 1e9)}`);
   say("waiting", count(admission.waiting));

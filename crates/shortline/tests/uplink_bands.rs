@@ -321,7 +321,7 @@ impl Drop for Server {
 fn get(bed: &Bed, address: SocketAddr, path: &str) -> Vec<u8> {
     let mut stream = inside(&bed.client, || TcpStream::connect(address).unwrap());
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn pass(gate: &Gate) {
-        if let Asked::Admitted(admitted) = gate.ask(gate.type_of("a")).unwrap() {
+        if let Asked::Admitted(admitted) = gate.ask(gate.type_of("a"), None).unwrap() {
             admitted.finish(Outcome::Completed);
         }
     }

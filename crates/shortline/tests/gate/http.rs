@@ -240,5 +240,6 @@ fn plain_http_at_a_gate_with_tls_is_told_so() {
     let server = gate(application(|_| ok("yes")), &flags);
     let got = get(server.address(), "/");
     assert_eq!(got.status, 400);
-    assert!(got.body.ends_with(b"ask for https://a/ instead.\n"));
+    let told = format!("ask for https://{}/ instead.\n", server.address());
+    assert!(got.body.ends_with(told.as_bytes()));
 }

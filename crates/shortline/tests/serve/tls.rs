@@ -146,8 +146,11 @@ fn plain_http_on_the_tls_port_gets_a_400_in_plain_text() {
     assert_eq!(got.status, 400);
     assert_eq!(got.field("content-type"), Some("text/plain; charset=utf-8"));
     let told = String::from_utf8(got.body.clone()).unwrap();
+    let address = server.address();
     assert!(
-        told.ends_with("This port speaks TLS: ask for https://a/ instead.\n"),
+        told.ends_with(&format!(
+            "This port speaks TLS: ask for https://{address}/ instead.\n"
+        )),
         "{told}"
     );
     assert!(request(server.address(), "HEAD", "/", "").body.is_empty());

@@ -46,7 +46,7 @@ pub fn print(text: &str) -> Result<(), CommandError> {
 /// Prints text beside these files: to standard error if one of them is standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_beside(files: &[Option<&Path>], text: &str) -> Result<(), CommandError> {
     if files.iter().flatten().any(|file| is_standard_output(file)) {
         to_standard_error(text);

@@ -3,7 +3,7 @@
 //! A statement that waits for a row that another transaction has locked takes as long as that one
 //! pleases. Taught as its service it makes its type long, and the gate lets the type wait. The gate's
 //! own connections cannot tell, so a connection of the monitor's own asks the database: every
-//! [`EVERY`], and only while a statement runs for longer than [`LONG`], which of the gate's connections
+//! `EVERY`, and only while a statement runs for longer than `LONG`, which of the gate's connections
 //! wait for a lock. That time teaches nothing. The load stays: else more and more would be let in to
 //! wait for the same lock.
 //!

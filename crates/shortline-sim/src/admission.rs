@@ -9,14 +9,16 @@
 //! of work per unit of time, shared equally (processor sharing with thrashing beyond a knee: the
 //! shape of 002's Figs 5 and 7 without admission control). Who is inside is decided by
 //! [`shortline_sched::admission`], the very code of the gate, which learns service times while it
-//! runs: policy `fifo` is 002's FIFO, `sjf` its SJF, with aging its bound; under `fair` there is no
-//! gate. A job's type is its size as far as policies know it, in quarters of an octave, so that
+//! runs: policy `fifo` is 002's FIFO, `sjf` its SJF, with aging its bound, and estimates are its moving
+//! averages; under `fair` there is no gate. A job's type is its size as far as policies know it, in quarters of an octave, so that
 //! errors of estimates (`estimate_sigma`) put jobs into wrong types.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
-use shortline_sched::admission::{Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId};
+use shortline_sched::admission::{
+    Admission, AdmissionConfig, Capacity, Estimator, OldestShare, Order, Outcome, RequestId,
+};
 use shortline_sched::{Policy, Urgency};
 
 use crate::SimError;
@@ -132,6 +134,8 @@ impl Gated {
         };
         let gate = Admission::new(AdmissionConfig {
             order,
+            oldest_share: OldestShare::NONE,
+            estimator: Estimator::MovingAverage,
             capacity,
             queue_max: jobs_max,
             stall_ns: None,

@@ -59,10 +59,20 @@ impl Admission {
     /// Whether a new request of a type would surely start before all that wait.
     fn starts_at_once(&self, kind: usize) -> bool {
         let first = match self.order {
-            Order::Sjf => self.queue.is_shorter(&self.types, kind),
+            Order::Sjf => self.is_shorter_than_all(kind),
             Order::Fifo | Order::SjfAging(_) => self.waiting() == 0,
         };
         self.dry_run || first && self.fits(self.types.load_ns(kind))
+    }
+
+    /// Whether a new request of a type would be next.
+    fn is_shorter_than_all(&self, kind: usize) -> bool {
+        let is_oldest_due = self
+            .queue
+            .oldest()
+            .is_some_and(|(_, kind)| self.is_due(kind));
+        let is_one_tried = self.newcomers.may_try() && self.queue.newcomer().is_some();
+        !is_oldest_due && !is_one_tried && self.queue.is_shorter(&self.types, kind)
     }
 
     /// Whether a request that does not start at once may wait.

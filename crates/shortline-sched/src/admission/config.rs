@@ -5,6 +5,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
 use super::estimate::Estimator;
+use super::oldest::OldestShare;
 use crate::Aging;
 use crate::units::{Span, UnitError, excerpt};
 
@@ -13,6 +14,8 @@ use crate::units::{Span, UnitError, excerpt};
 pub struct AdmissionConfig {
     /// Who goes first of those that wait.
     pub order: Order,
+    /// With [`Order::Sjf`]: the share of the work that goes to whoever has waited longest.
+    pub oldest_share: OldestShare,
     /// How much may run at once.
     pub capacity: Capacity,
     /// How service times are estimated.
@@ -42,12 +45,12 @@ pub struct AdmissionConfig {
 }
 
 impl Default for AdmissionConfig {
-    /// Shortest job first at a capacity without limit, 10,000 waiters, 1000 types, 10 ms for the
-    /// first request, an escape after 10 s, trials of 5 s, a minute for
-    /// debts.
+    /// Shortest job first, a tenth for the oldest, at a capacity without limit, 10,000 waiters, 1000
+    /// types, 10 ms for the first request, an escape after 10 s, trials of 5 s, a minute for debts.
     fn default() -> Self {
         Self {
             order: Order::Sjf,
+            oldest_share: OldestShare::default(),
             capacity: Capacity::Off,
             estimator: Estimator::default(),
             queue_max: 10_000,

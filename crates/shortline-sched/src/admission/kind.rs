@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::estimate::Window;
+use super::newcomers::KNOWN;
 use super::requests::RequestId;
 use crate::JobId;
 
@@ -18,6 +19,8 @@ pub(super) struct Kind {
     pub(super) is_fixed: bool,
     /// The estimate in that unit; 0 before the first request came.
     pub(super) estimate_ns: u64,
+    /// The same for the order of types.
+    pub(super) rank_ns: u64,
     /// What keeps the scale where estimates are divided by the slowdown.
     pub(super) anchor: Anchor,
     /// Since when requests of it have run although none has ended.
@@ -26,6 +29,8 @@ pub(super) struct Kind {
     pub(super) ends: Option<(RequestId, RequestId)>,
     /// Its place in the order of types; `None` while nobody waits.
     pub(super) place: Option<JobId>,
+    /// The first that waited when it was ranked last.
+    pub(super) head: Option<RequestId>,
     pub(super) waiting: usize,
     pub(super) running: usize,
     pub(super) counts: Counts,
@@ -53,10 +58,12 @@ impl Kind {
             window: Window::default(),
             is_fixed: false,
             estimate_ns: 0,
+            rank_ns: 0,
             anchor: Anchor::default(),
             unknown_since_ns: None,
             ends: None,
             place: None,
+            head: None,
             waiting: 0,
             running: 0,
             counts: Counts::default(),
@@ -67,9 +74,14 @@ impl Kind {
         &self.name
     }
 
-    /// The estimate by which types are ordered, at least 1, in a unit common to all.
+    /// The estimate of what a request adds to the load, at least 1, in a unit common to all.
     pub(super) fn estimate_ns(&self) -> u64 {
         self.estimate_ns.max(1)
+    }
+
+    /// The estimate by which types are ordered, likewise.
+    pub(super) fn rank_ns(&self) -> u64 {
+        self.rank_ns.max(1)
     }
 
     /// One of it starts.
@@ -113,6 +125,11 @@ impl Kind {
     /// Whether any of it has ended.
     pub(super) fn is_known(&self) -> bool {
         self.window.len() > 0
+    }
+
+    /// Whether one of it is to be tried ([`super::newcomers`]).
+    pub(super) fn is_to_be_tried(&self) -> bool {
+        self.window.len() < KNOWN && self.running == 0 && !self.is_fixed
     }
 
     pub(super) fn is_idle(&self) -> bool {

@@ -51,6 +51,9 @@ mod debts;
 mod estimate;
 mod growth;
 mod kind;
+mod newcomers;
+mod next;
+mod oldest;
 mod queue;
 mod requests;
 mod sight;
@@ -66,6 +69,7 @@ pub use capacity::{
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
 pub use debts::ClientId;
 pub use estimate::{Estimator, EstimatorError};
+pub use oldest::{OldestShare, OldestShareError};
 pub use requests::RequestId;
 pub use types::{KeptEstimate, TypeId};
 pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
@@ -75,6 +79,9 @@ use serde::{Deserialize, Serialize};
 use aging::{Moment, Rate};
 use capacity::{Control, Ended};
 use debts::{Debts, Used};
+use newcomers::Newcomers;
+use next::{Next, Turn};
+use oldest::Oldest;
 use queue::Queue;
 use requests::{Requests, Running, Stage};
 use types::{Learnt, Types};
@@ -112,6 +119,8 @@ pub struct Admission {
     queue: Queue,
     debts: Debts,
     debt_wait_ns_max: u64,
+    oldest: Oldest,
+    newcomers: Newcomers,
     rate: Rate,
     totals: Totals,
     /// The latest time told.
@@ -140,6 +149,8 @@ impl Admission {
             queue: Queue::new(config.order, config.types_max),
             debts: Debts::default(),
             debt_wait_ns_max: config.debt_wait_ns_max,
+            oldest: Oldest::new(config.oldest_share),
+            newcomers: Newcomers::default(),
             rate: Rate::default(),
             totals: Totals::default(),
             now_ns: 0,
@@ -163,22 +174,19 @@ impl Admission {
             self.release_held();
             self.grow();
         }
-        let id = self.first(self.moment())?;
-        let kind = self.requests.get(id)?.kind;
-        self.refresh(kind);
-        let load_ns = self.types.load_ns(kind);
-        if !self.fits(load_ns) {
+        let next = self.next()?;
+        if !self.may_start(next) {
             if self.dry_run {
                 self.totals.would_wait += 1;
-                self.types.get_mut(kind).counts.would_wait += 1;
+                self.types.get_mut(next.kind).counts.would_wait += 1;
             } else if self.stalled_since(now_ns) {
                 self.totals.escaped += 1;
             } else {
                 return None;
             }
         }
-        self.start(id, kind, load_ns);
-        Some(id)
+        self.start(next);
+        Some(next.id)
     }
 
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
@@ -210,21 +218,29 @@ impl Admission {
             expected_ns: running.expected_ns,
         };
         self.debts.charge(request.client, used);
+        let (turn, estimate_ns) = (running.turn, running.estimate_ns);
         match outcome {
             Outcome::Completed => {
                 self.totals.completed += 1;
-                let load_ns = running.admitted_load_ns;
+                self.account_end(turn, estimate_ns, service_ns);
+                if turn != Turn::Policy {
+                    self.types.doubt(kind, service_ns);
+                }
                 let ended = Ended {
                     service_ns,
-                    load_ns,
+                    load_ns: estimate_ns,
                 };
                 self.control.completed(now_ns, kind, ended);
             }
-            Outcome::Failed => self.totals.failed += 1,
+            Outcome::Failed => {
+                self.totals.failed += 1;
+                // Whoever breaks off early owes what was expected.
+                self.account_end(turn, estimate_ns, service_ns.max(estimate_ns));
+            }
         }
-        match self.types.end(kind, service_ns, outcome) {
-            Learnt::Nothing => {}
-            Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
+        match self.types.end(now_ns, kind, service_ns, outcome) {
+            // Whether none of it runs decides about trials.
+            Learnt::Nothing | Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
             Learnt::Unit => {
                 for kind in 0..self.types.len() {
                     self.queue.rank_anew(&mut self.types, kind);
@@ -342,7 +358,7 @@ impl Admission {
             self.control.restore(capacity_ns);
         }
         for estimate in &kept.estimates {
-            self.types.restore(estimate);
+            self.types.restore(self.now_ns, estimate);
         }
     }
 
@@ -374,19 +390,23 @@ impl Admission {
             .is_some_and(|stall_ns| now_ns.saturating_sub(self.progress_ns) >= stall_ns)
     }
 
-    fn start(&mut self, id: RequestId, kind: usize, load_ns: u64) {
+    fn start(&mut self, next: Next) {
+        let Next { id, kind, .. } = next;
+        let was_oldest = self.queue.oldest().is_some_and(|(oldest, _)| oldest == id);
         self.unqueue(id);
+        self.account_start(next, was_oldest);
         let (now_ns, expected_ns) = (self.now_ns, self.types.service_ns(kind));
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
-        request.stage = Stage::Running(Running::start(now_ns, load_ns, expected_ns));
+        request.stage = Stage::Running(Running::start(now_ns, next, expected_ns));
         self.types.get_mut(kind).start(now_ns, waited_ns);
+        self.queue.rank_anew(&mut self.types, kind);
         self.totals.admitted += 1;
         self.totals.waited_ns_sum = self.totals.waited_ns_sum.saturating_add(waited_ns);
         self.progress_ns = now_ns;
-        self.put_on(load_ns);
+        self.put_on(next.load_ns);
     }
 
     /// Takes a waiting request out, wherever it waits.

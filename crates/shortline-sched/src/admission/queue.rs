@@ -2,7 +2,10 @@
 //! policy.
 //!
 //! To [`Scheduler`] a type with waiters is a job: it arrived when its first waiter did and is
-//! as large as the type's estimate. With aging, [`Bounds`] has the last word.
+//! as large as the type's estimate. With aging, [`Bounds`] has the last word. Types are also kept in the
+//! order of their first waiters, and those to be tried a second time by themselves.
+
+use std::collections::BTreeSet;
 
 use super::aging::{Bounds, Expected, Moment};
 use super::config::{Order, types_held};
@@ -15,6 +18,10 @@ pub(super) struct Queue {
     types: Scheduler,
     /// The type of each job of `types`, by its index.
     kinds: Vec<usize>,
+    /// The first waiter of each type, by arrival.
+    heads: BTreeSet<(RequestId, usize)>,
+    /// Those of them whose type is to be tried.
+    newcomers: BTreeSet<(RequestId, usize)>,
     bounds: Option<Bounds>,
     waiting: usize,
 }
@@ -29,6 +36,8 @@ impl Queue {
         Self {
             types: Scheduler::new(SchedulerConfig::new(policy, types_held(types_max).get())),
             kinds: Vec::new(),
+            heads: BTreeSet::new(),
+            newcomers: BTreeSet::new(),
             bounds: aging.map(Bounds::new),
             waiting: 0,
         }
@@ -38,7 +47,17 @@ impl Queue {
         self.waiting
     }
 
-    /// The request that is next.
+    /// Who has waited longest, and its type.
+    pub(super) fn oldest(&self) -> Option<(RequestId, usize)> {
+        self.heads.first().copied()
+    }
+
+    /// Who has waited longest of the types to be tried.
+    pub(super) fn newcomer(&self) -> Option<(RequestId, usize)> {
+        self.newcomers.first().copied()
+    }
+
+    /// The request that is next by the policy.
     pub(super) fn first(
         &mut self,
         requests: &Requests,
@@ -57,9 +76,9 @@ impl Queue {
 
     /// Whether a type is shorter than all that wait.
     pub(super) fn is_shorter(&self, types: &Types, kind: usize) -> bool {
-        let own_ns = types.get(kind).estimate_ns();
+        let own_ns = types.get(kind).rank_ns();
         let first = self.types.peek(0);
-        first.is_none_or(|job| own_ns < types.get(self.kinds[job.index()]).estimate_ns())
+        first.is_none_or(|job| own_ns < types.get(self.kinds[job.index()]).rank_ns())
     }
 
     /// Adds a request behind all others of its type.
@@ -126,13 +145,22 @@ impl Queue {
         if let Some(job) = entry.place.take() {
             self.types.remove(job);
         }
+        if let Some(head) = entry.head.take() {
+            self.heads.remove(&(head, kind));
+            self.newcomers.remove(&(head, kind));
+        }
         let Some((first, _)) = entry.ends else {
             return;
         };
+        entry.head = Some(first);
+        self.heads.insert((first, kind));
+        if entry.is_to_be_tried() {
+            self.newcomers.insert((first, kind));
+        }
         let spec = JobSpec {
             // Counts arrivals, so that two of one instant keep their order.
             arrival_ns: first.sequence,
-            work: entry.estimate_ns(),
+            work: entry.rank_ns(),
             ..JobSpec::default()
         };
         // There is room for every type.
@@ -149,11 +177,11 @@ impl Queue {
     /// The expected service of all that would go before a new request of a type, in
     /// nanoseconds, deadlines left out.
     pub(super) fn ahead_ns(&self, types: &Types, order: Order, kind: usize) -> u64 {
-        let own_ns = types.get(kind).estimate_ns();
+        let own_ns = types.get(kind).rank_ns();
         self.types
             .jobs()
             .map(|(job, _)| self.kinds[job.index()])
-            .filter(|&other| order == Order::Fifo || types.get(other).estimate_ns() <= own_ns)
+            .filter(|&other| order == Order::Fifo || types.get(other).rank_ns() <= own_ns)
             .map(|other| {
                 let waiting = types.get(other).waiting as u64;
                 types.service_ns(other).saturating_mul(waiting)

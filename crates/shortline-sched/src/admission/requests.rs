@@ -3,6 +3,7 @@
 use slab::Slab;
 
 use super::debts::ClientId;
+use super::next::{Next, Turn};
 
 /// Names a request from its arrival until it finished or was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,12 +47,14 @@ pub(super) struct Waiting {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
     admitted_ns: u64,
-    /// What it added to the load when it was admitted.
-    pub(super) admitted_load_ns: u64,
     /// What it adds now, to be subtracted again.
     pub(super) load_ns: u64,
     /// How long it was expected to be served.
     pub(super) expected_ns: u64,
+    /// What it was expected to add.
+    pub(super) estimate_ns: u64,
+    /// By what right it was admitted.
+    pub(super) turn: Turn,
     pub(super) paused_at_ns: Option<u64>,
     /// The sum of the pauses that ended.
     pub(super) paused_ns: u64,
@@ -62,12 +65,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(now_ns: u64, load_ns: u64, expected_ns: u64) -> Self {
+    pub(super) fn start(now_ns: u64, next: Next, expected_ns: u64) -> Self {
         Self {
             admitted_ns: now_ns,
-            admitted_load_ns: load_ns,
-            load_ns,
+            load_ns: next.load_ns,
             expected_ns,
+            estimate_ns: next.estimate_ns,
+            turn: next.turn,
             paused_at_ns: None,
             paused_ns: 0,
             locked_ns: 0,

@@ -9,8 +9,14 @@
 //! 1968). A new name is not yet used in that sense, so that a flood of names seen once replaces
 //! its own and not what is in use. If none is found in a few steps, it shares the first type.
 //!
+//! Who is admitted out of the order ([`super::oldest`], [`super::newcomers`]) and takes less than a tenth of
+//! what was expected makes its type new again: an estimate that is far too long keeps others of the type
+//! from coming and saying so.
+//!
 //! Where the capacity is `auto`, estimates are divided by the slowdown ([`super::slowdown`]), so
-//! that what a type adds to the load does not depend on the load.
+//! that what a type adds to the load does not depend on the load. There what it adds is a mean, whatever
+//! the estimator, for work is measured in it: medians are below the mean of what is skewed, so that the
+//! slowdown would be too large, and capacities would seem to do more than they do.
 
 use std::collections::HashMap;
 
@@ -60,6 +66,9 @@ const KEPT_REQUESTS_MAX: usize = 8;
 /// A type is known well once so many requests of it have ended.
 const KNOWN_WELL: usize = 16;
 
+/// An estimate is doubted if one took less than one over so much of it.
+const DOUBTFUL: u64 = 10;
+
 /// Whose estimates have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
@@ -77,7 +86,9 @@ pub(super) struct Types {
     by_name: HashMap<String, usize>,
     held_max: usize,
     hand: usize,
+    /// For the order, and for the load.
     estimator: Estimator,
+    estimator_of_load: Estimator,
     /// Whether what is restored stays.
     estimates_fixed: bool,
     service_ns_prior: u64,
@@ -94,6 +105,10 @@ impl Types {
             held_max: types_held(config.types_max).get(),
             hand: 0,
             estimator: config.estimator,
+            estimator_of_load: match config.capacity {
+                Capacity::Auto => Estimator::MovingAverage,
+                _ => config.estimator,
+            },
             estimates_fixed: config.estimates_fixed,
             service_ns_prior: config.service_ns_prior.clamp(1, SERVICE_NS_MAX),
             all: Window::default(),
@@ -146,6 +161,13 @@ impl Types {
         (load_ns as u64).clamp(1, SERVICE_NS_MAX)
     }
 
+    /// What a request adds in the mean over all types.
+    pub(super) fn mean_load_ns(&self) -> u64 {
+        let mean_ns = self.all.estimate_ns(Estimator::MovingAverage);
+        self.slowdown
+            .load_ns(mean_ns.unwrap_or(self.service_ns_prior)) as u64
+    }
+
     /// How long a request of a type is expected to take now, in nanoseconds.
     pub(super) fn service_ns(&self, kind: usize) -> u64 {
         let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
@@ -159,7 +181,8 @@ impl Types {
 
     /// Looks again at the estimate of a type of which nothing has ended yet; whether it changed.
     pub(super) fn refresh(&mut self, kind: usize, now_ns: u64) -> bool {
-        let prior_ns = self.all.estimate_ns(self.estimator);
+        // The mean, for what is not known is as likely as not one of those that take long.
+        let prior_ns = self.all.estimate_ns(Estimator::MovingAverage);
         let kind = &mut self.kinds[kind];
         if kind.window.len() > 0 {
             return false;
@@ -171,27 +194,44 @@ impl Types {
             .unwrap_or(self.service_ns_prior)
             .max(self.slowdown.sample_ns(running_ns))
             .min(SERVICE_NS_MAX);
+        kind.rank_ns = estimate_ns;
         std::mem::replace(&mut kind.estimate_ns, estimate_ns) != estimate_ns
     }
 
     /// A request ended; whose estimates that changed.
-    pub(super) fn end(&mut self, kind: usize, service_ns: u64, outcome: Outcome) -> Learnt {
+    pub(super) fn end(
+        &mut self,
+        now_ns: u64,
+        kind: usize,
+        service_ns: u64,
+        outcome: Outcome,
+    ) -> Learnt {
         let longer = service_ns > self.service_ns(kind);
         let teaches = self.kinds[kind].end(longer, outcome);
         if teaches && !self.kinds[kind].is_fixed {
-            self.learn(kind, service_ns)
+            self.learn(now_ns, kind, service_ns)
         } else {
             Learnt::Nothing
         }
     }
 
-    fn learn(&mut self, index: usize, service_ns: u64) -> Learnt {
+    /// One that went out of the order has ended: if that took far less than expected, what was known of
+    /// its type is out of date, and few others will come to say so.
+    pub(super) fn doubt(&mut self, kind: usize, service_ns: u64) {
+        let expected_ns = self.service_ns(kind);
+        let kind = &mut self.kinds[kind];
+        if service_ns < expected_ns / DOUBTFUL && !kind.is_fixed {
+            kind.window = Window::default();
+        }
+    }
+
+    fn learn(&mut self, now_ns: u64, index: usize, service_ns: u64) -> Learnt {
         if self.kinds[index].is_known() {
             let expected_ns = self.slowdown.load_ns(self.kinds[index].estimate_ns());
             self.slowdown.observe(service_ns, expected_ns);
         }
         let sample_ns = self.slowdown.sample_ns(service_ns);
-        self.add_sample(index, sample_ns);
+        self.add_sample(now_ns, index, sample_ns);
         if self.slowdown.is_due(self.kinds.len())
             && let Some(factor) = self.slowdown.anchor(&mut self.kinds)
         {
@@ -201,12 +241,15 @@ impl Types {
         Learnt::Type
     }
 
-    fn add_sample(&mut self, index: usize, sample_ns: u64) {
-        self.all.add(sample_ns);
+    fn add_sample(&mut self, now_ns: u64, index: usize, sample_ns: u64) {
+        self.all.add(now_ns, sample_ns);
         let kind = &mut self.kinds[index];
-        kind.window.add(sample_ns);
+        kind.window.add(now_ns, sample_ns);
         kind.unknown_since_ns = None;
-        kind.estimate_ns = kind.window.estimate_ns(self.estimator).unwrap_or(1);
+        let estimate_ns = |estimator| kind.window.estimate_ns(estimator).unwrap_or(1);
+        let of_load_ns = estimate_ns(self.estimator_of_load);
+        let rank_ns = estimate_ns(self.estimator);
+        (kind.estimate_ns, kind.rank_ns) = (of_load_ns, rank_ns);
         kind.anchor.recent += 1.0;
         if kind.window.len() == KNOWN_WELL {
             let load_ns = self.slowdown.load_ns(kind.estimate_ns());
@@ -220,6 +263,7 @@ impl Types {
         for kind in &mut self.kinds {
             kind.window.rescale(factor);
             kind.estimate_ns = (kind.estimate_ns as f64 * factor) as u64;
+            kind.rank_ns = (kind.rank_ns as f64 * factor) as u64;
         }
     }
 
@@ -236,12 +280,12 @@ impl Types {
     }
 
     /// Begins a type where it stood.
-    pub(super) fn restore(&mut self, kept: &KeptEstimate) {
+    pub(super) fn restore(&mut self, now_ns: u64, kept: &KeptEstimate) {
         let request_type = self.enter(&kept.name);
         let kind = self.index(request_type);
         let sample_ns = self.slowdown.sample_of_load_ns(kept.service_ns);
         for _ in 0..kept.requests.min(KEPT_REQUESTS_MAX) {
-            self.add_sample(kind, sample_ns);
+            self.add_sample(now_ns, kind, sample_ns);
         }
         if kept.requests > 0 {
             self.kinds[kind].is_fixed = self.estimates_fixed;

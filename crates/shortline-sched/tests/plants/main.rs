@@ -7,9 +7,12 @@
 //! 90 s it becomes half as fast, after 180 s the mix changes. What is done from 30 s after the
 //! start and after each change is compared with the best fixed capacity, found by search.
 
+mod aged;
+mod backend;
 mod calibrated;
 mod plant;
 mod server;
+mod starving;
 
 use plant::Plant;
 use server::Server;

@@ -23,7 +23,7 @@ pub enum Throughput {
 }
 
 impl Throughput {
-    fn at(self, requests: f64, work_s: f64) -> f64 {
+    pub fn at(self, requests: f64, work_s: f64) -> f64 {
         match self {
             Throughput::Knee {
                 servers,

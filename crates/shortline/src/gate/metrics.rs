@@ -120,7 +120,7 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     (
         "gauge",
         "gate_capacity_seconds",
-        "How much of that may run at once; missing where there is no limit.",
+        "How much of that may run at once; missing where there is no limit, or none is known (dry run).",
         |gate| gate.capacity_ns.map(Number::Nanoseconds),
     ),
     (

@@ -1,6 +1,7 @@
 //! `shortline gate`: from flags and configuration to a running gate in front of a backend.
 
 mod calibrating;
+mod dry_run;
 mod estimates;
 mod history;
 mod http;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use shortline_gate::classify::{RuleText, Source, Trusted};
 use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
-use shortline_sched::admission::{Capacity, Estimator};
+use shortline_sched::admission::{Capacity, Estimator, OldestShare};
 use shortline_sched::units::{Size, Span};
 
 use super::super::admin::HostName;
@@ -65,6 +65,11 @@ pub struct GateOptions {
     /// expected service (sjf)
     #[arg(long, value_name = "X", help_heading = "Admission")]
     pub aging: Option<Aging>,
+    /// Let whoever has waited longest have so much of the work (sjf): 0 for the shortest first, whoever
+    /// starves [default: 10%]
+    #[arg(long, value_name = "SHARE", help_heading = "Admission")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub oldest_share: Option<OldestShare>,
     /// How much may run at once: a sum of estimated service times, such as 400ms; auto, what lets
     /// the backend do most; calibrate, which searches for that once under the load that runs, and
     /// tells it; or off, for everything [default: auto]
@@ -118,8 +123,8 @@ pub struct GateOptions {
     /// Types told apart; the rare share one [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Types of requests")]
     pub types_max: Option<NonZeroUsize>,
-    /// How a type's service time comes from its last requests: moving-average, or median-of-means,
-    /// which outliers move less [default: moving-average]
+    /// How a type's service time comes from its last requests: median-of-means, which
+    /// outliers do not move, or moving-average [default: median-of-means]
     #[arg(long, value_name = "NAME", help_heading = "Types of requests")]
     #[serde(deserialize_with = "some_from_text")]
     pub estimator: Option<Estimator>,
@@ -270,6 +275,7 @@ overlay!(GateOptions {
     upstream_ca,
     policy,
     aging,
+    oldest_share,
     capacity,
     trial_time,
     queue_max,

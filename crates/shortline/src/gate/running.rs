@@ -16,7 +16,7 @@ use super::options::GateOptions;
 use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
-use super::{Args, calibrating};
+use super::{Args, calibrating, dry_run};
 use crate::admin::{self, Hosts};
 use crate::daemon::{self, Signals, Told, notify, tell_reload};
 use crate::error::CommandError;
@@ -109,8 +109,12 @@ impl Running {
         if let Some(monitor) = relays::monitor(&running.settings)? {
             tokio::spawn(locks::watch(gate.clone(), monitor));
         }
-        if running.settings.gate.admission.capacity == Capacity::Calibrate {
-            tokio::spawn(calibrating::follow(gate, running.keeper.clone()));
+        let admission = &running.settings.gate.admission;
+        if admission.capacity == Capacity::Calibrate {
+            tokio::spawn(calibrating::follow(gate.clone(), running.keeper.clone()));
+        }
+        if admission.dry_run {
+            tokio::spawn(dry_run::follow(gate));
         }
         daemon::warn_of_few_files(running.settings.limits.connections_max);
         relays::warn_of_plain_backend(&running.settings);
@@ -148,6 +152,9 @@ impl Running {
         };
         if let Some(keeper) = &self.keeper {
             keeper.save();
+        }
+        if self.settings.gate.admission.dry_run {
+            tracing::info!("{}", dry_run::told(&self.view.status().admission));
         }
         result
     }

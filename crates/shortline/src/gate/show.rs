@@ -4,7 +4,7 @@
 //! microseconds (names without a unit); columns of our own say their unit.
 
 use shortline_gate::postgres::Table;
-use shortline_sched::admission::TypeView;
+use shortline_sched::admission::{CapacityState, TypeView};
 
 use super::status::Status;
 
@@ -113,12 +113,20 @@ fn pools(status: &Status) -> Table {
             "capacity_ms",
             admission
                 .capacity_ns
-                .map_or_else(|| "none".to_owned(), milliseconds),
+                .map_or_else(|| no_capacity(status), milliseconds),
         ),
         ("capacity", status.settings.admission.capacity.clone()),
         ("slowdown", format!("{:.3}", admission.slowdown)),
         ("pool_mode", "gate".to_owned()),
     ])
+}
+
+/// Why there is no capacity: it is not known in a dry run of `auto`.
+fn no_capacity(status: &Status) -> String {
+    match status.admission.capacity_state {
+        CapacityState::Auto(_) => "not known".to_owned(),
+        _ => "none".to_owned(),
+    }
 }
 
 fn queue(status: &Status) -> Table {
@@ -205,6 +213,10 @@ fn config(status: &Status) -> Table {
         (
             "aging",
             settings.admission.aging.clone().unwrap_or_else(none),
+        ),
+        (
+            "oldest-share",
+            settings.admission.oldest_share.clone().unwrap_or_else(none),
         ),
         ("capacity", settings.admission.capacity.clone()),
         ("dry-run", settings.admission.dry_run.to_string()),

@@ -72,6 +72,8 @@ pub struct AdmissionTold {
     pub policy: &'static str,
     /// The bound of waiting, in times of the expected service.
     pub aging: Option<String>,
+    /// The share of the work that goes to whoever has waited longest; `None` but for `sjf` without aging.
+    pub oldest_share: Option<String>,
     /// `off`, `auto` or a time.
     pub capacity: String,
     /// Whether everything is admitted, and what would have waited only counted.
@@ -195,6 +197,8 @@ impl AdmissionTold {
         Self {
             policy: policy.name(),
             aging: aging.map(|aging| aging.to_string()),
+            oldest_share: (admission.order == Order::Sjf)
+                .then(|| admission.oldest_share.to_string()),
             capacity: admission.capacity.to_string(),
             dry_run: admission.dry_run,
             queue_max: admission.queue_max,

@@ -121,6 +121,7 @@ impl Door {
         else {
             return None;
         };
+        let is_of_002 = capacity != Capacity::Auto;
         let capacity = match capacity {
             Capacity::Calibrated => format!("{calibrated_ms}ms"),
             Capacity::Auto => "auto".to_owned(),
@@ -135,6 +136,13 @@ impl Door {
         ];
         if let Order::Aging(bound) = order {
             flags.extend(["--aging".to_owned(), bound.to_string()]);
+        }
+        // The defaults of today are none of 002's: its estimates are means, and its SJF starves.
+        if order == Order::Sjf && is_of_002 {
+            flags.extend(["--oldest-share".to_owned(), "0".to_owned()]);
+        }
+        if is_of_002 {
+            flags.extend(["--estimator".to_owned(), "moving-average".to_owned()]);
         }
         let is_offline = estimates == Estimates::Offline;
         if is_offline || takes_them {
@@ -273,17 +281,25 @@ mod tests {
         }
         let file = Path::new("alone.json");
         let flags = |door: Door| door.gate_flags(80, file, false).unwrap().join(" ");
-        let offline = "--capacity 80ms --policy fifo --estimates alone.json --estimates-fixed";
+        let offline = "--capacity 80ms --policy fifo --estimator moving-average \
+                       --estimates alone.json --estimates-fixed";
         assert_eq!(flags(Door::FIFO_OFFLINE), offline);
         let taking = Door::FIFO.gate_flags(80, file, true).unwrap();
-        assert_eq!(taking[4..], ["--estimates", "alone.json"]);
+        assert_eq!(taking[6..], ["--estimates", "alone.json"]);
         assert_eq!(
             flags(Door::aging(5)),
-            "--capacity 80ms --policy sjf --aging 5"
+            "--capacity 80ms --policy sjf --aging 5 --estimator moving-average"
+        );
+        assert_eq!(
+            flags(Door::SJF),
+            "--capacity 80ms --policy sjf --oldest-share 0 --estimator moving-average"
         );
         assert_eq!(flags(Door::SJF_AUTO), "--capacity auto --policy sjf");
         let fixed = Door::FIFO.at(Capacity::Fixed(40));
-        assert_eq!(flags(fixed), "--capacity 40ms --policy fifo");
+        assert_eq!(
+            flags(fixed),
+            "--capacity 40ms --policy fifo --estimator moving-average"
+        );
         assert_eq!(Door::None.gate_flags(80, file, true), None);
     }
 }

@@ -14,7 +14,14 @@
 //!   up (a CUSUM, Page 1954); if they cannot be chance, what was learnt is forgotten, and tracking
 //!   begins anew from where it is. Deviations of either sign widen the errors believed.
 //!
-//! While nobody waits, more capacity would change nothing and nothing is concluded.
+//! - **Nobody waits.** Only time in which somebody waits counts for all of that: else the work done is what is
+//!   asked for, at whatever capacity. Where nobody waits although more run than a few, it may be that they
+//!   slow each other and nothing is ordered. So the capacity goes a little below the load: if less is done
+//!   there, it returns, and looks again when the load is another one or after ever longer pauses; if as much is
+//!   done, it goes on downwards. In no case does it stay above twice the load that needs it. The same is done
+//!   now and then where the curve is flat: beyond a cliff it is flat, too.
+//! - **Trust fades.** What was found long ago, or was kept over a restart, is a hint: where it was not
+//!   measured for half a minute a search begins from it, first down and then up.
 //!
 //! Work is counted in estimates divided by the slowdown common to all types
 //! ([`super::super::slowdown`]), so that neither a change of the mix nor the load itself looks like a
@@ -28,7 +35,8 @@ use serde::Serialize;
 use super::Ended;
 use super::curve::{Curve, Fit, Point};
 use super::dwell::{Dwell, Measured};
-use super::search::{Next, STEP, Search};
+use super::lookout::Lookout;
+use super::search::{FAR, GENTLE, Next, Search};
 
 /// Where it begins, and its bounds, in nanoseconds.
 const CAPACITY_FIRST: f64 = 20e6;
@@ -38,6 +46,9 @@ const CAPACITY_MAX: f64 = 1e17;
 /// So many requests may run whatever they add to the load before anything has been measured: a backend
 /// of today has several processors, and does not thrash with so few.
 const FREE: usize = 4;
+
+/// So many inside may be beyond a cliff, where a curve is flat, too.
+const MANY: f64 = 16.0;
 
 /// How far apart probes are, as logarithms.
 const PROBE_MIN: f64 = 0.05;
@@ -55,8 +66,8 @@ const SURPRISE_MAX: f64 = 6.0;
 /// No prediction is held to be more exact than this.
 const PREDICTION_ERROR: f64 = 0.02;
 
-/// Somebody must have waited for such a share of a dwell.
-const WAITED_MIN: f64 = 0.5;
+/// What has not been measured for so long is doubted, in nanoseconds.
+const TRUST_NS: u64 = 30_000_000_000;
 
 /// Of what ran at a change, this share must have ended before measuring begins,
 const FLUSHED: f64 = 0.8;
@@ -83,6 +94,8 @@ pub enum AutoReason {
     AtTheTop,
     /// The backend is not what it was: learning anew.
     BackendChanged,
+    /// In a dry run: at no load that was seen less was done than at a smaller one.
+    NotKnown,
 }
 
 /// What can be seen of it.
@@ -90,7 +103,7 @@ pub enum AutoReason {
 pub struct AutoView {
     /// Why the capacity is what it is.
     pub reason: AutoReason,
-    /// What it is probed around, in nanoseconds.
+    /// What it is probed around, in nanoseconds; where it is not known, the largest load seen.
     pub center_ns: u64,
     /// Work completed per second when last measured, in seconds of load.
     pub work_rate: f64,
@@ -104,6 +117,21 @@ pub struct AutoView {
     pub changes: u64,
 }
 
+impl AutoView {
+    /// Nothing has been measured yet.
+    pub(super) fn new(reason: AutoReason) -> Self {
+        Self {
+            reason,
+            center_ns: 0,
+            work_rate: 0.0,
+            slope: 0.0,
+            slope_error: 0.0,
+            measurements: 0,
+            changes: 0,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(in crate::admission) struct Auto {
     capacity: f64,
@@ -115,6 +143,9 @@ pub(in crate::admission) struct Auto {
     trust: f64,
     /// Where the last step went.
     direction: f64,
+    /// When it was measured last, and which load was looked below last.
+    measured_ns: u64,
+    lookout: Lookout,
     search: Option<Search>,
     curve: Curve,
     surprise: f64,
@@ -124,6 +155,8 @@ pub(in crate::admission) struct Auto {
     alone: f64,
     stage: Stage,
     last_ns: u64,
+    /// Whether somebody waited until now.
+    waits: bool,
     /// How many ran when last told.
     active: usize,
     dwell_last: f64,
@@ -138,7 +171,24 @@ enum Stage {
         since_ns: u64,
         left: f64,
     },
-    Measuring(Dwell),
+    Measuring(Dwells),
+}
+
+/// What has been seen since the capacity moved: while somebody waited, and while nobody did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dwells {
+    waiting: Dwell,
+    quiet: Dwell,
+}
+
+impl Dwells {
+    fn of(&mut self, waits: bool) -> &mut Dwell {
+        if waits {
+            &mut self.waiting
+        } else {
+            &mut self.quiet
+        }
+    }
 }
 
 impl Default for Auto {
@@ -150,23 +200,21 @@ impl Default for Auto {
             phase: 0,
             trust: TRUST,
             direction: 0.0,
+            measured_ns: 0,
+            lookout: Lookout::default(),
             search: Some(Search::Rising { flat: 0 }),
             curve: Curve::default(),
             surprise: 0.0,
             inflation: 1.0,
             alone: CAPACITY_MIN,
-            stage: Stage::Measuring(Dwell::default()),
+            stage: Stage::Measuring(Dwells::default()),
             last_ns: 0,
+            waits: false,
             active: 0,
             dwell_last: 0.0,
             view: AutoView {
-                reason: AutoReason::Starting,
                 center_ns: CAPACITY_FIRST as u64,
-                work_rate: 0.0,
-                slope: 0.0,
-                slope_error: 0.0,
-                measurements: 0,
-                changes: 0,
+                ..AutoView::new(AutoReason::Starting)
             },
         }
     }
@@ -190,9 +238,9 @@ impl Auto {
         self.view
     }
 
-    /// Begins tracking at a capacity that was found before.
+    /// Begins at a capacity that was found before.
     pub(super) fn restore(&mut self, capacity_ns: u64) {
-        self.search = None;
+        self.search = Some(Search::Doubting);
         self.center = (capacity_ns as f64).clamp(CAPACITY_MIN, CAPACITY_MAX).ln();
         self.move_to(self.center);
     }
@@ -200,15 +248,18 @@ impl Auto {
     pub(super) fn pass(&mut self, now_ns: u64, active: usize, load_ns: u64, waits: bool) {
         let span_ns = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
-        self.active = active;
+        (self.active, self.waits) = (active, waits);
         match &mut self.stage {
-            Stage::Measuring(dwell) => dwell.pass(span_ns as f64, active, load_ns, waits),
+            Stage::Measuring(dwells) => {
+                let dwell = dwells.of(waits);
+                dwell.pass(span_ns as f64, active, load_ns, waits);
+            }
             Stage::Flushing { since_ns, left } => {
                 // A load above the capacity ends only with what runs; one request is always let in.
                 let drained = load_ns as f64 <= self.capacity || active <= 1;
                 let flushed = *left <= 0.0 || now_ns.saturating_sub(*since_ns) > FLUSH_NS_MAX;
                 if drained && flushed {
-                    self.stage = Stage::Measuring(Dwell::default());
+                    self.stage = Stage::Measuring(Dwells::default());
                 }
             }
         }
@@ -221,10 +272,13 @@ impl Auto {
                     *left -= 1.0;
                 }
             }
-            Stage::Measuring(dwell) => {
-                dwell.completed(ended);
-                if let Some(measured) = dwell.measured(self.dwell_last) {
+            Stage::Measuring(dwells) => {
+                dwells.of(self.waits).completed(ended);
+                if let Some(measured) = dwells.waiting.measured(self.dwell_last) {
                     self.decide(now_ns, measured);
+                } else if let Some(measured) = dwells.quiet.measured(self.dwell_last) {
+                    dwells.quiet = Dwell::default();
+                    self.nobody_waits(now_ns, measured);
                 }
             }
         }
@@ -233,40 +287,74 @@ impl Auto {
     fn decide(&mut self, now_ns: u64, measured: Measured) {
         self.dwell_last = measured.span;
         self.alone = measured.alone_ns.max(CAPACITY_MIN);
-        self.stage = Stage::Measuring(Dwell::default());
-        if measured.waited < WAITED_MIN {
-            self.hardly_waited(measured);
-            return;
-        }
         self.view.work_rate = measured.work_rate;
         self.view.measurements += 1;
-        let point = Point {
-            at_s: now_ns as f64 / 1e9,
-            x: self.capacity.ln(),
-            y: measured.work_rate.ln(),
-            variance: measured.variance * self.inflation,
-        };
+        let last_ns = std::mem::replace(&mut self.measured_ns, now_ns);
+        if self.view.measurements > 1 && now_ns.saturating_sub(last_ns) > TRUST_NS {
+            self.curve.clear();
+            self.search = Some(Search::Doubting);
+        }
+        let point = self.point(now_ns, self.capacity, measured);
         match self.search {
             Some(search) => self.search(now_ns, search, point),
+            // More may be inside than does any good: a curve that is flat here has its top elsewhere.
+            None if self.seems_right(measured) && self.lookout.is_due(now_ns, measured) => {
+                self.look_below(now_ns, measured, point, (self.center, FAR));
+            }
             None => self.track(now_ns, point),
         }
+        self.flush(now_ns);
+    }
+
+    /// So much is done while nobody waits.
+    fn nobody_waits(&mut self, now_ns: u64, measured: Measured) {
+        self.view.reason = AutoReason::NobodyWaits;
+        if measured.active <= FREE as f64 || !self.lookout.is_due(now_ns, measured) {
+            return;
+        }
+        self.dwell_last = measured.span;
+        self.alone = measured.alone_ns.max(CAPACITY_MIN);
+        let load = self.point(now_ns, measured.load, measured);
+        let needed = (2.0 * measured.load_max as f64).ln();
+        self.look_below(now_ns, measured, load, (self.center.min(needed), GENTLE));
+        self.flush(now_ns);
+    }
+
+    /// Whether no other capacity nearby does more, although more run than a few.
+    fn seems_right(&self, measured: Measured) -> bool {
+        self.view.reason == AutoReason::AtTheTop && measured.active > MANY
+    }
+
+    /// Looks whether as much is done with less inside, so far below; else goes `back`.
+    fn look_below(
+        &mut self,
+        now_ns: u64,
+        measured: Measured,
+        point: Point,
+        (back, step): (f64, f64),
+    ) {
+        self.lookout.look(now_ns, measured);
+        self.curve.clear();
+        self.curve.add(point);
+        let (search, next) = Search::below(point, back, step, self.alone.ln());
+        self.follow(now_ns, search, next);
+    }
+
+    fn point(&self, now_ns: u64, capacity: f64, measured: Measured) -> Point {
+        Point {
+            at_s: now_ns as f64 / 1e9,
+            x: capacity.ln(),
+            y: measured.work_rate.ln(),
+            variance: measured.variance * self.inflation,
+        }
+    }
+
+    /// What is inside belongs to another capacity.
+    fn flush(&mut self, now_ns: u64) {
         self.stage = Stage::Flushing {
             since_ns: now_ns,
             left: FLUSHED * self.active as f64,
         };
-    }
-
-    /// Nobody waited for most of the time. If some did before anything was found, they need not
-    /// have: the load follows demand, and the capacity may be larger than that.
-    fn hardly_waited(&mut self, measured: Measured) {
-        let limits = measured.waited > 0.0 && measured.load_max as f64 >= 0.5 * self.capacity;
-        if self.search.is_some() && limits {
-            self.center += STEP;
-            self.move_to(self.center);
-            self.view.reason = AutoReason::Rising;
-        } else {
-            self.view.reason = AutoReason::NobodyWaits;
-        }
     }
 
     fn search(&mut self, now_ns: u64, mut search: Search, point: Point) {
@@ -282,6 +370,11 @@ impl Auto {
             return;
         }
         let next = search.measured(point, least, &mut self.curve);
+        self.follow(now_ns, search, next);
+    }
+
+    /// Goes where a search says.
+    fn follow(&mut self, now_ns: u64, search: Search, next: Next) {
         let (Next::At(center) | Next::Found(center)) = next;
         self.center = center;
         self.move_to(self.center);
@@ -293,7 +386,7 @@ impl Auto {
         self.search = Some(search);
         self.view.reason = match search {
             Search::Rising { .. } => AutoReason::Rising,
-            Search::Falling { .. } => AutoReason::Falling,
+            Search::Doubting | Search::Falling(_) => AutoReason::Falling,
         };
     }
 

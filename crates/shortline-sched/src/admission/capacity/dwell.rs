@@ -44,6 +44,8 @@ pub(super) struct Dwell {
     waited: f64,
     /// The time in service of all requests.
     in_service: f64,
+    /// The load over time.
+    load: f64,
     load_max: u64,
     requests: f64,
     /// Of all that ended: their share of time in service, and of work.
@@ -64,8 +66,13 @@ pub(super) struct Measured {
     pub(super) span: f64,
     /// The share of it during which somebody waited.
     pub(super) waited: f64,
-    /// The largest load, in nanoseconds.
+    /// The mean number that ran.
+    pub(super) active: f64,
+    /// The mean and the largest load, in nanoseconds.
+    pub(super) load: f64,
     pub(super) load_max: u64,
+    /// How many times longer services took than what they added to the load says.
+    pub(super) slowdown: f64,
     /// Work completed per second, in seconds of load.
     pub(super) work_rate: f64,
     /// The variance of its logarithm, from how service times spread about their estimates.
@@ -79,6 +86,7 @@ impl Dwell {
     pub(super) fn pass(&mut self, span: f64, active: usize, load_ns: u64, waits: bool) {
         self.span += span;
         self.in_service += span * active as f64;
+        self.load += span * load_ns as f64;
         self.load_max = self.load_max.max(load_ns);
         if waits {
             self.waited += span;
@@ -125,7 +133,10 @@ impl Dwell {
         Some(Measured {
             span: self.span,
             waited: self.waited / self.span,
+            active: self.in_service / self.span,
+            load: self.load / self.span,
             load_max: self.load_max,
+            slowdown,
             work_rate: by_little.min(by_count),
             variance: self.variance(slowdown),
             alone_ns: self.work_squares / self.work,

@@ -6,8 +6,10 @@ mod auto;
 mod calibrate;
 mod curve;
 mod dwell;
+mod lookout;
 mod search;
 mod trials;
+mod watch;
 
 pub use auto::{AutoReason, AutoView};
 pub use calibrate::{Calibration, CalibrationError, Trial};
@@ -18,6 +20,7 @@ use serde::Serialize;
 use super::config::{AdmissionConfig, Capacity};
 use auto::Auto;
 use trials::Trials;
+use watch::Watch;
 
 /// How the limit comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -39,6 +42,8 @@ pub(super) enum Control {
     Off,
     Fixed(u64),
     Auto(Box<Auto>),
+    /// The same in a dry run.
+    Watch(Box<Watch>),
     Calibrate(Box<Trials>),
 }
 
@@ -56,6 +61,7 @@ impl Control {
         match config.capacity {
             Capacity::Off => Self::Off,
             Capacity::Fixed(capacity_ns) => Self::Fixed(capacity_ns.get()),
+            Capacity::Auto if config.dry_run => Self::Watch(Box::default()),
             Capacity::Auto => Self::Auto(Box::default()),
             Capacity::Calibrate => Self::Calibrate(Box::new(Trials::new(config.trial_ns.get()))),
         }
@@ -67,6 +73,7 @@ impl Control {
             Control::Off => None,
             Control::Fixed(capacity_ns) => Some(*capacity_ns),
             Control::Auto(auto) => Some(auto.capacity_ns()),
+            Control::Watch(watch) => watch.limit_ns(),
             Control::Calibrate(trials) => Some(trials.capacity_ns()),
         }
     }
@@ -84,6 +91,7 @@ impl Control {
     pub(super) fn kept_ns(&self) -> Option<u64> {
         match self {
             Control::Calibrate(trials) => trials.found_ns(),
+            Control::Watch(watch) => watch.kept_ns(),
             _ => self.limit_ns(),
         }
     }
@@ -93,6 +101,7 @@ impl Control {
         match self {
             Control::Off | Control::Fixed(_) => {}
             Control::Auto(auto) => auto.pass(now_ns, active, load_ns, waits),
+            Control::Watch(watch) => watch.pass(now_ns, active, load_ns),
             Control::Calibrate(trials) => trials.pass(now_ns, active, load_ns, waits),
         }
     }
@@ -102,14 +111,17 @@ impl Control {
         match self {
             Control::Off | Control::Fixed(_) => {}
             Control::Auto(auto) => auto.completed(now_ns, ended),
+            Control::Watch(watch) => watch.completed(ended),
             Control::Calibrate(trials) => trials.completed(now_ns, kind, ended),
         }
     }
 
     /// Begins at a limit that was found before. A fixed one stays, and a search begins anew.
     pub(super) fn restore(&mut self, capacity_ns: u64) {
-        if let Control::Auto(auto) = self {
-            auto.restore(capacity_ns);
+        match self {
+            Control::Auto(auto) => auto.restore(capacity_ns),
+            Control::Watch(watch) => watch.restore(capacity_ns),
+            Control::Off | Control::Fixed(_) | Control::Calibrate(_) => {}
         }
     }
 
@@ -118,6 +130,7 @@ impl Control {
             Control::Off => CapacityState::Off,
             Control::Fixed(_) => CapacityState::Fixed,
             Control::Auto(auto) => CapacityState::Auto(auto.view()),
+            Control::Watch(watch) => CapacityState::Auto(watch.view()),
             Control::Calibrate(trials) => CapacityState::Calibrate(trials.view()),
         }
     }

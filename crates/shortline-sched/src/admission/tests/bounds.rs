@@ -32,7 +32,7 @@ fn serve(
         order,
         capacity: "1ns".parse().unwrap(),
         stall_ns: None,
-        ..AdmissionConfig::default()
+        ..as_in_002()
     });
     let kept = Kept {
         capacity_ns: None,

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 mod bounds;
 mod debts;
+mod oldest;
 
 use std::num::NonZeroU64;
 
@@ -15,17 +16,28 @@ fn gate(order: Order, capacity: &str) -> Admission {
         order,
         capacity: capacity.parse().unwrap(),
         queue_max: 3,
-        ..AdmissionConfig::default()
+        ..as_in_002()
     })
+}
+
+/// Estimates and order are those of 002.
+fn as_in_002() -> AdmissionConfig {
+    AdmissionConfig {
+        estimator: Estimator::MovingAverage,
+        oldest_share: OldestShare::NONE,
+        ..AdmissionConfig::default()
+    }
 }
 
 /// A type whose requests are known to take that long.
 fn taught(gate: &mut Admission, name: &str, service_ms: u64) -> TypeId {
     let request_type = gate.type_of(name);
-    let id = gate.arrive(0, request_type).unwrap();
-    let start_ns = gate.now_ns;
-    assert_eq!(gate.admit_next(start_ns), Some(id));
-    gate.finish(start_ns + service_ms * MS, id, Outcome::Completed);
+    for _ in 0..2 {
+        let id = gate.arrive(0, request_type).unwrap();
+        let start_ns = gate.now_ns;
+        assert_eq!(gate.admit_next(start_ns), Some(id));
+        gate.finish(start_ns + service_ms * MS, id, Outcome::Completed);
+    }
     request_type
 }
 
@@ -124,8 +136,8 @@ fn a_pause_is_no_service_and_gives_the_load_back() {
     assert_eq!(gate.load_ns(), 20 * MS);
     gate.finish(start_ns + 505 * MS, id, Outcome::Completed);
     assert_eq!(gate.load_ns(), 0);
-    // The mean of 20 and 10.
-    assert_eq!(gate.view().types[1].estimate_ns, 15 * MS);
+    // The mean of 20, 20 and 10.
+    assert_eq!(gate.view().types[1].estimate_ns, 50 * MS / 3);
 }
 
 #[test]
@@ -142,7 +154,7 @@ fn a_clock_that_jumps_backwards_stands_still() {
 fn a_failure_teaches_only_that_it_takes_longer() {
     let mut gate = gate(Order::Sjf, "1s");
     let kind = taught(&mut gate, "a", 20);
-    for (after_ms, expected_ms) in [(1, 20), (40, 30)] {
+    for (after_ms, expected_ms) in [(1, 20), (50, 30)] {
         let start_ns = gate.now_ns;
         let id = gate.arrive(start_ns, kind).unwrap();
         gate.admit_next(start_ns).unwrap();
@@ -196,7 +208,7 @@ fn what_is_learnt_of_a_type_moves_those_that_wait() {
     gate.admit_next(start_ns).unwrap();
     let waits_a = gate.arrive(start_ns, a).unwrap();
     let waits_b = gate.arrive(start_ns, b).unwrap();
-    // From now on a takes (10 + 90) / 2 ms.
+    // From now on a takes (10 + 10 + 90) / 3 ms.
     let end_ns = start_ns + 90 * MS;
     gate.finish(end_ns, running, Outcome::Completed);
     assert_eq!(gate.admit_next(end_ns), Some(waits_b));
@@ -271,6 +283,32 @@ fn a_dry_run_lets_everyone_in_and_counts() {
         (0, 5, 4)
     );
     assert_eq!(view.types[1].would_wait, 4);
+}
+
+#[test]
+fn a_dry_run_of_auto_counts_nobody_as_waiting_whose_capacity_it_does_not_know() {
+    let mut gate = Admission::new(AdmissionConfig {
+        capacity: Capacity::Auto,
+        dry_run: true,
+        ..AdmissionConfig::default()
+    });
+    let kind = gate.type_of("a");
+    // Forty at a time, each as long as if it were alone.
+    for round in 0..1000 {
+        let now_ns = round * 10 * MS;
+        for _ in 0..40 {
+            let id = gate.arrive(now_ns, kind).unwrap();
+            assert_eq!(gate.admit_next(now_ns), Some(id));
+            gate.finish(now_ns + 10 * MS, id, Outcome::Completed);
+        }
+    }
+    let view = gate.view();
+    assert_eq!((view.totals.would_wait, view.capacity_ns), (0, None));
+    let CapacityState::Auto(auto) = view.capacity_state else {
+        panic!("{view:?}");
+    };
+    assert_eq!(auto.reason, AutoReason::NotKnown);
+    assert_eq!(gate.kept().capacity_ns, None);
 }
 
 #[test]
@@ -416,10 +454,16 @@ proptest! {
         order in order(), capacity in prop_oneof![
             Just("off"), Just("auto"), Just("1ns"), Just("50ms"), Just("1h")
         ],
+        share in prop_oneof![Just("0"), Just("10%"), Just("50%")],
         steps in prop::collection::vec(step(), 0..300),
     ) {
-        let mut gate = gate(order, capacity);
-        gate.queue_max = 50;
+        let mut gate = Admission::new(AdmissionConfig {
+            order,
+            capacity: capacity.parse().unwrap(),
+            oldest_share: share.parse().unwrap(),
+            queue_max: 50,
+            ..AdmissionConfig::default()
+        });
         let kinds: Vec<_> = (0..6).map(|n| gate.type_of(&n.to_string())).collect();
         let mut waiting = Vec::new();
         let mut running = Vec::new();

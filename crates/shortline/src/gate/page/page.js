@@ -44,7 +44,8 @@ const COLUMNS = [
 
 function showStatus(status) {
   const { settings, admission, connections, note } = status;
-  const order = settings.aging === null ? settings.policy : `${settings.policy}, aging ${settings.aging}`;
+  const order = [settings.policy, ...(settings.aging === null ? [] : [`aging ${settings.aging}`]),
+    ...(settings.oldest_share === null ? [] : [`${settings.oldest_share} for the oldest`])].join(", ");
   say("what", `${settings.kind} · ${settings.listen.join(", ")} → ${settings.upstream} · ${order}`);
   say("version", `shortline ${status.version}, up ${time(Math.round(status.uptime_seconds) * 1e9)}`);
   say("waiting", count(admission.waiting));
@@ -66,7 +67,8 @@ function showLoad(admission) {
   const { load_ns: load, capacity_ns: capacity } = admission;
   const share = capacity ? load / capacity : 0;
   say("load", capacity ? `${Math.round(100 * share)} %` : time(load));
-  say("load-note", capacity ? `${time(load)} of ${time(capacity)}` : "no limit: nobody waits");
+  const none = admission.capacity_state.mode === "auto" ? "no capacity is known" : "no limit: nobody waits";
+  say("load-note", capacity ? `${time(load)} of ${time(capacity)}` : none);
   element("meter").style.width = `${Math.min(100, 100 * share)}%`;
 }
 
@@ -89,6 +91,7 @@ const REASONS = {
   less_is_better: "the backend does more at a smaller one",
   at_the_top: "near the top of what the backend does, as far as can be told",
   backend_changed: "the backend is not what it was: learning anew",
+  not_known: "at no load that was seen the backend did less than at a smaller one",
 };
 
 const STAGES = {
@@ -107,7 +110,8 @@ function calibrated({ stage, trials, best }) {
 
 function showCapacity(settings, admission, note) {
   const { capacity_state: state, capacity_ns: capacity, totals } = admission;
-  const now = capacity === null ? "No limit" : time(capacity);
+  const unknown = state.reason === "not_known";
+  const now = capacity !== null ? time(capacity) : unknown ? "Not known" : "No limit";
   let why = { off: "off: everything is admitted at once.", fixed: "fixed by --capacity." }[state.mode];
   if (state.mode === "auto") {
     why = `found continuously: ${REASONS[state.reason] || state.reason}. `
@@ -115,7 +119,8 @@ function showCapacity(settings, admission, note) {
       + `services take ${admission.slowdown.toFixed(2)} times as long as alone.`;
   }
   if (state.mode === "calibrate") why = calibrated(state);
-  const dry = settings.dry_run ? ` Dry run: nobody waits; ${count(totals.would_wait)} requests would have.` : "";
+  const would = unknown ? "as far as is known nobody would have" : `${count(totals.would_wait)} requests would have`;
+  const dry = settings.dry_run ? ` Dry run: nobody waits; ${would}.` : "";
   const lost = totals.refused_full + totals.refused_shed + totals.withdrawn;
   const refused = lost ? ` ${count(totals.refused_full)} refused for a full queue, ${count(totals.refused_shed)} shed, `
     + `${count(totals.withdrawn)} went away while they waited.` : "";

@@ -57,6 +57,7 @@ fn of_admission(options: &GateOptions) -> GateOptions {
     GateOptions {
         policy: options.policy,
         aging: options.aging,
+        oldest_share: options.oldest_share,
         capacity: options.capacity,
         queue_max: options.queue_max,
         wait_max: options.wait_max,
@@ -83,10 +84,23 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             given.at(flags.aging.is_some(), "aging")
         ));
     }
+    let is_sjf = merged.policy != Some(PolicyName::Fifo) && merged.aging.is_none();
+    if merged.oldest_share.is_some() && !is_sjf {
+        return Err(format!(
+            "{}: is for policy sjf without aging: with fifo or aging nobody starves; leave it out",
+            given.at(flags.oldest_share.is_some(), "oldest-share")
+        ));
+    }
     if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {
         return Err(format!(
             "{}: is used by --capacity calibrate alone: add that, or leave it out",
             given.at(flags.trial_time.is_some(), "trial-time")
+        ));
+    }
+    if merged.dry_run == Some(true) && merged.capacity == Some(Capacity::Calibrate) {
+        return Err(format!(
+            "{}: contradicts capacity calibrate, for whose trials requests must wait: leave one of them out",
+            given.at(flags.dry_run.is_some(), "dry-run")
         ));
     }
     let estimates_fixed = merged.estimates_fixed == Some(true);
@@ -112,6 +126,7 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
                 (Some(PolicyName::Sjf) | None, None) => Order::Sjf,
                 (Some(PolicyName::Sjf) | None, Some(aging)) => Order::SjfAging(aging),
             },
+            oldest_share: merged.oldest_share.unwrap_or(admission.oldest_share),
             capacity: merged.capacity.unwrap_or(Capacity::Auto),
             estimator: merged.estimator.unwrap_or(admission.estimator),
             queue_max: count(merged.queue_max, admission.queue_max),

@@ -74,7 +74,7 @@ fn how_to_admit_is_told_on() {
     let admission = calibrate.unwrap().gate.admission;
     assert_eq!(admission.capacity, Capacity::Calibrate);
     assert_eq!(admission.trial_ns.get(), 2_000_000_000);
-    let flags = "--aging 3 --shed 1s --stall-max 0s --dry-run --estimator median-of-means";
+    let flags = "--aging 3 --shed 1s --stall-max 0s --dry-run --estimator moving-average";
     let admission = settings(&format!("{UPSTREAM} {flags}"), "")
         .unwrap()
         .gate
@@ -83,7 +83,10 @@ fn how_to_admit_is_told_on() {
     assert_eq!(admission.shed_wait_ns, NonZeroU64::new(1_000_000_000));
     assert_eq!(admission.stall_ns, None);
     assert!(admission.dry_run);
-    assert_eq!(admission.estimator, Estimator::MedianOfMeans);
+    assert_eq!(admission.estimator, Estimator::MovingAverage);
+    let flags = format!("{UPSTREAM} --oldest-share 5%");
+    let admission = settings(&flags, "").unwrap().gate.admission;
+    assert_eq!(admission.oldest_share, "5%".parse().unwrap());
 }
 
 #[test]
@@ -156,6 +159,13 @@ fn contradictions_name_the_flag_or_the_line() {
     assert!(aging.starts_with("a.toml:3: gate.aging:"), "{aging}");
     let aging = refused(&format!("{UPSTREAM} --policy fifo --aging 3"), "");
     assert!(aging.starts_with("--aging:"), "{aging}");
+    let share = refused(&format!("{UPSTREAM} --policy fifo --oldest-share 5%"), "");
+    assert!(
+        share.starts_with("--oldest-share: is for policy sjf"),
+        "{share}"
+    );
+    let share = refused(UPSTREAM, "[gate]\naging = 3.0\noldest-share = \"5%\"\n");
+    assert!(share.starts_with("a.toml:3: gate.oldest-share:"), "{share}");
     let tls = refused(UPSTREAM, "[gate]\ntls-required = true\n");
     assert!(tls.starts_with("a.toml:2: gate.tls-required:"), "{tls}");
     let verify = refused(&format!("{UPSTREAM} --upstream-tls verify-full"), "");
@@ -167,6 +177,8 @@ fn contradictions_name_the_flag_or_the_line() {
         http.starts_with("--statements-max: means nothing"),
         "{http}"
     );
+    let dry = refused(&format!("{UPSTREAM} --dry-run --capacity calibrate"), "");
+    assert!(dry.starts_with("--dry-run: contradicts"), "{dry}");
     let trial = refused(&format!("{UPSTREAM} --trial-time 1s"), "");
     assert!(trial.starts_with("--trial-time: is used by"), "{trial}");
     let authorities = refused("http --upstream app:80 --upstream-ca a.pem", "");

@@ -1,0 +1,106 @@
+//! Who is next, and by what right: in the order of the policy, as the one that has waited longest, or as a
+//! type of which nothing is known yet.
+
+use super::{Admission, Order, RequestId};
+
+/// What goes out of the order counts as one over so much of the capacity at most, so that others run beside
+/// it: whoever has waited longest, and a trial.
+const OLDEST_PART: u64 = 2;
+const TRIAL_PART: u64 = 4;
+
+/// By what right a request is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The order of the policy.
+    Policy,
+    /// It has waited longest ([`super::oldest`]).
+    Oldest,
+    /// Its type is new ([`super::newcomers`]).
+    Newcomer,
+}
+
+/// Who is next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) id: RequestId,
+    pub(super) kind: usize,
+    pub(super) turn: Turn,
+    /// What it is expected to add to the load.
+    pub(super) estimate_ns: u64,
+    /// What it counts as.
+    pub(super) load_ns: u64,
+}
+
+impl Admission {
+    /// Who is next of those that wait.
+    pub(super) fn next(&mut self) -> Option<Next> {
+        let first = self.first(self.moment())?;
+        let oldest = self.queue.oldest();
+        let due = oldest.filter(|&(id, kind)| id != first && self.is_due(kind));
+        let newcomer = self.queue.newcomer();
+        let trial = newcomer.filter(|&(id, _)| id != first && self.newcomers.may_try());
+        let (id, turn) = match (self.order, due, trial) {
+            (Order::Sjf, Some((id, _)), _) => (id, Turn::Oldest),
+            (Order::Sjf, None, Some((id, _))) => (id, Turn::Newcomer),
+            _ => (first, Turn::Policy),
+        };
+        let kind = self.requests.get(id)?.kind;
+        self.refresh(kind);
+        let estimate_ns = self.types.load_ns(kind);
+        let capacity_ns = self.control.limit_ns().unwrap_or(u64::MAX);
+        let most_ns = match turn {
+            Turn::Policy => u64::MAX,
+            Turn::Oldest => capacity_ns / OLDEST_PART,
+            Turn::Newcomer => self.types.mean_load_ns().min(capacity_ns / TRIAL_PART),
+        };
+        Some(Next {
+            id,
+            kind,
+            turn,
+            estimate_ns,
+            load_ns: estimate_ns.min(most_ns.max(1)),
+        })
+    }
+
+    /// Whether a request may start now: one that goes out of the order does not wait until as much is free
+    /// as it adds, for that would empty the backend.
+    pub(super) fn may_start(&self, next: Next) -> bool {
+        self.fits(match next.turn {
+            Turn::Policy => next.load_ns,
+            Turn::Oldest | Turn::Newcomer => 1,
+        })
+    }
+
+    /// Keeps the accounts of those that went out of the order, after one has been taken out of the queue.
+    pub(super) fn account_start(&mut self, next: Next, was_oldest: bool) {
+        if self.queue.len() == 0 {
+            self.oldest.clear();
+            self.newcomers.forgive();
+        }
+        match next.turn {
+            Turn::Oldest => self.oldest.spend(next.estimate_ns),
+            Turn::Policy | Turn::Newcomer if was_oldest => {}
+            Turn::Policy | Turn::Newcomer => self.oldest.earn(next.estimate_ns),
+        }
+        match next.turn {
+            Turn::Newcomer => self.newcomers.start(next.estimate_ns),
+            Turn::Policy | Turn::Oldest => self.newcomers.repay(next.estimate_ns),
+        }
+    }
+
+    /// One that went out of the order has ended after so much service.
+    pub(super) fn account_end(&mut self, turn: Turn, estimate_ns: u64, service_ns: u64) {
+        let taken_ns = (service_ns as f64 / self.types.slowdown()) as u64;
+        match turn {
+            Turn::Policy => {}
+            Turn::Oldest => self.oldest.spend(taken_ns.saturating_sub(estimate_ns)),
+            Turn::Newcomer => self.newcomers.end(estimate_ns, taken_ns),
+        }
+    }
+
+    /// Whether the credit of the longest waiter, of that type, suffices.
+    pub(super) fn is_due(&self, kind: usize) -> bool {
+        let load_ns = self.types.load_ns(kind);
+        self.oldest.covers(load_ns, self.control.limit_ns())
+    }
+}

@@ -305,12 +305,15 @@ mod tests {
 
     #[test]
     fn of_those_that_arrive_at_one_instant_a_gate_takes_the_shortest() {
-        // What each size takes is known before; then a long one and a short one come at once.
+        // What each size takes is known before, from two each; then a long one and a short one come at
+        // once.
         let jobs = [
             (0, 9000.0),
             (20_000_000, 1000.0),
             (40_000_000, 9000.0),
-            (40_000_000, 1000.0),
+            (60_000_000, 1000.0),
+            (80_000_000, 9000.0),
+            (80_000_000, 1000.0),
         ];
         let mean = |policy| {
             let alone = Simulation {
@@ -319,9 +322,9 @@ mod tests {
             };
             results(&alone, &jobs)[0].sojourn_mean
         };
-        // In milliseconds: 9, 1, then 1 and 10; or 9 and 10 in the order of arrival.
-        assert!((mean(Policy::Sjf) - 21.0 / 4.0 * 1e-3).abs() < 1e-9);
-        assert!((mean(Policy::Fifo) - 29.0 / 4.0 * 1e-3).abs() < 1e-9);
+        // In milliseconds: 9, 1, 9, 1, then 1 and 10; or 9 and 10 in the order of arrival.
+        assert!((mean(Policy::Sjf) - 31.0 / 6.0 * 1e-3).abs() < 1e-9);
+        assert!((mean(Policy::Fifo) - 39.0 / 6.0 * 1e-3).abs() < 1e-9);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::*;
 use shortline_gate::{Admitted, GateConfig, Outcome};
+use shortline_sched::admission::OldestShare;
 use tokio::sync::mpsc;
 
 use crate::gated::{Gated, PATIENCE, admission, code, narrow};
@@ -151,7 +152,9 @@ async fn a_compressing_client_is_refused_in_its_frames() {
 #[tokio::test]
 async fn the_shorter_goes_first() {
     let Some(server) = shared() else { return };
-    let gated = Arc::new(Gated::new(server.address, narrow()).await);
+    let mut config = narrow();
+    config.admission.oldest_share = OldestShare::NONE;
+    let gated = Arc::new(Gated::new(server.address, config).await);
     let (long, short) = ("SELECT SLEEP(0.2)", "SELECT SLEEP(0.001)");
     let mut conns = Vec::new();
     for text in [long, long, short, short] {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_gate::GateConfig;
+use shortline_sched::admission::OldestShare;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
@@ -59,12 +60,16 @@ async fn the_shorter_go_first() {
     let Some(cluster) = Cluster::shared() else {
         return;
     };
-    let relay = Relay::start(cluster.port, one_at_a_time(), |_| {});
+    let mut config = one_at_a_time();
+    config.admission.oldest_share = OldestShare::NONE;
+    let relay = Relay::start(cluster.port, config, |_| {});
     let long = "select pg_sleep(0.15) /* long */";
     let short = "select /* short */ 1";
     let client = relay.client().await;
-    client.batch_execute(long).await.unwrap();
-    client.batch_execute(short).await.unwrap();
+    // Twice each: a type of which one request has ended is still new, and is tried early.
+    for text in [long, short, long, short] {
+        client.batch_execute(text).await.unwrap();
+    }
     let occupant = Occupant::enter(cluster, &relay, 1).await;
     let ended = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();

@@ -17,6 +17,7 @@
 //! This room knows sockets and interfaces, but neither HTTP nor files.
 
 mod bands;
+mod client;
 pub mod clock;
 mod config;
 pub mod device;

@@ -272,6 +272,7 @@ impl Queue {
             work: payload_bytes,
             service_ns_expected: self.link_ns(payload_bytes),
             path,
+            client: Some(transport.client()),
             ..JobSpec::default()
         })?;
         transport.job_began();

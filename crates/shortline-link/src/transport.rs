@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use shortline_sched::{JobId, PathView};
+use shortline_sched::{Client, JobId, PathView};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::bands::JobsBands;
+use crate::client::client_at;
 use crate::discovery::Counted;
 use crate::link::Link;
 use crate::network;
@@ -31,7 +32,8 @@ pub struct Transport {
     socket: OwnedWriteHalf,
     link: Arc<Link>,
     scheduled: bool,
-    client: IpAddr,
+    address: IpAddr,
+    client: Client,
     /// Asked of the socket when first needed; 0 until then.
     segment_bytes: AtomicU32,
     packet_overhead_bytes: u32,
@@ -87,7 +89,7 @@ impl Transport {
         socket: OwnedWriteHalf,
         link: Arc<Link>,
         scheduled: bool,
-        client: IpAddr,
+        address: IpAddr,
         per_packet: u32,
     ) -> Self {
         Self {
@@ -95,7 +97,8 @@ impl Transport {
             unsent_bytes_max: AtomicU32::new(link.unsent_bytes_max()),
             link,
             scheduled,
-            client,
+            address,
+            client: client_at(address),
             segment_bytes: AtomicU32::new(0),
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
@@ -252,7 +255,12 @@ impl Transport {
     }
 
     /// The client's address.
-    pub(crate) fn client(&self) -> IpAddr {
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Whose responses it carries.
+    pub(crate) fn client(&self) -> Client {
         self.client
     }
 

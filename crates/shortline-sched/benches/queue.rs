@@ -11,12 +11,13 @@
 //! 5 and 95 over the batches, and the slowest.
 
 use std::hint::black_box;
+use std::num::NonZeroU32;
 use std::time::Instant;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::{
-    Aging, Growing, JobId, JobSpec, PathView, Policy, Scheduler, SchedulerConfig, Urgency,
+    Aging, Client, Growing, JobId, JobSpec, PathView, Policy, Scheduler, SchedulerConfig, Urgency,
 };
 
 const JOBS_WAITING: usize = 100_000;
@@ -26,6 +27,8 @@ const OPERATIONS_PER_BATCH: usize = 64;
 /// of its small jobs and younger than those of its large ones.
 const STEP_NS: u64 = 1_000;
 const QUANTUM: u64 = 4_344;
+/// Who submits, in turn.
+const CLIENTS: u128 = 20_000;
 
 fn main() {
     println!("{JOBS_WAITING} jobs waiting; submit + take + record + resume + remove, ns");
@@ -124,6 +127,10 @@ impl Queue {
                 rtt_ns: 20_000_000 + self.now_ns % 80_000_000,
                 cwnd_bytes: 14_600,
                 rate_bps_past: None,
+            }),
+            client: Some(Client {
+                name: u128::from(self.now_ns / STEP_NS) % CLIENTS,
+                weight: NonZeroU32::MIN,
             }),
         };
         let id = self.scheduler.submit(spec);

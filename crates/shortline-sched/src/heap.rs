@@ -9,77 +9,26 @@
 //! heap, not looked up in the jobs, because a lookup would be a cache miss each.
 //!
 //! Items are small integers below the caller's number of slots. Keys of different items
-//! must differ, so that the order does not depend on the heap's history.
+//! must differ, so that the order does not depend on the heap's history. Several [`Heap`]s
+//! whose items differ can share one table of [`Positions`]: a heap alone then costs no more
+//! than its entries.
 
-/// The position of an item that is not in the heap.
+/// The position of an item that is in no heap.
 const ABSENT: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
-/// Items by ascending key, with removal from anywhere.
+/// Where each item is in its heap.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct IndexedHeap<K> {
-    entries: Vec<Entry<K>>,
-    /// The position in `entries` of each item, or [`ABSENT`].
-    positions: Vec<u32>,
-}
+pub(crate) struct Positions(Vec<u32>);
 
-#[derive(Clone, Copy, Debug)]
-struct Entry<K> {
-    key: K,
-    item: u32,
-}
-
-impl<K: Copy + Ord> IndexedHeap<K> {
-    pub(crate) fn new() -> Self {
-        Self {
-            entries: Vec::new(),
-            positions: Vec::new(),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
+impl Positions {
+    /// Whether an item is in a heap.
     pub(crate) fn contains(&self, item: u32) -> bool {
-        self.position(item).is_some()
+        self.get(item).is_some()
     }
 
-    /// The smallest key and its item.
-    pub(crate) fn first(&self) -> Option<(K, u32)> {
-        self.entries.first().map(|entry| (entry.key, entry.item))
-    }
-
-    /// Adds an item, or moves it to where its new key belongs.
-    pub(crate) fn insert(&mut self, item: u32, key: K) {
-        let entry = Entry { key, item };
-        match self.position(item) {
-            Some(position) => self.settle(position, entry),
-            None => {
-                let position = self.entries.len();
-                self.entries.push(entry);
-                self.make_room(item);
-                self.rise(position, entry);
-            }
-        }
-    }
-
-    /// Takes an item out; false if it was not in.
-    pub(crate) fn remove(&mut self, item: u32) -> bool {
-        let Some(position) = self.position(item) else {
-            return false;
-        };
-        self.positions[item as usize] = ABSENT;
-        if let Some(last) = self.entries.pop()
-            && position < self.entries.len()
-        {
-            self.settle(position, last);
-        }
-        true
-    }
-
-    fn position(&self, item: u32) -> Option<usize> {
-        match self.positions.get(item as usize) {
+    fn get(&self, item: u32) -> Option<usize> {
+        match self.0.get(item as usize) {
             None | Some(&ABSENT) => None,
             Some(&position) => Some(position as usize),
         }
@@ -87,8 +36,118 @@ impl<K: Copy + Ord> IndexedHeap<K> {
 
     fn make_room(&mut self, item: u32) {
         let slots = item as usize + 1;
-        if self.positions.len() < slots {
-            self.positions.resize(slots, ABSENT);
+        if self.0.len() < slots {
+            self.0.resize(slots, ABSENT);
+        }
+    }
+}
+
+/// Items by ascending key, with removal from anywhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IndexedHeap<K> {
+    heap: Heap<K>,
+    positions: Positions,
+}
+
+impl<K: Copy + Ord> IndexedHeap<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            heap: Heap::new(),
+            positions: Positions::default(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    pub(crate) fn contains(&self, item: u32) -> bool {
+        self.positions.contains(item)
+    }
+
+    /// The smallest key and its item.
+    pub(crate) fn first(&self) -> Option<(K, u32)> {
+        self.heap.first()
+    }
+
+    /// Adds an item, or moves it to where its new key belongs.
+    pub(crate) fn insert(&mut self, item: u32, key: K) {
+        self.heap.insert(&mut self.positions, item, key);
+    }
+
+    /// Takes an item out; false if it was not in.
+    pub(crate) fn remove(&mut self, item: u32) -> bool {
+        self.heap.remove(&mut self.positions, item)
+    }
+}
+
+/// The entries of a heap whose positions are kept elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Heap<K>(Vec<Entry<K>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<K> {
+    key: K,
+    item: u32,
+}
+
+impl<K> Default for Heap<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Copy + Ord> Heap<K> {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The smallest key and its item.
+    pub(crate) fn first(&self) -> Option<(K, u32)> {
+        self.0.first().map(|entry| (entry.key, entry.item))
+    }
+
+    /// Adds an item, or moves it to where its new key belongs. It must be in no other heap of these
+    /// positions.
+    pub(crate) fn insert(&mut self, positions: &mut Positions, item: u32, key: K) {
+        let entry = Entry { key, item };
+        match positions.get(item) {
+            Some(position) => self.settle(positions, position, entry),
+            None => {
+                let position = self.0.len();
+                self.0.push(entry);
+                positions.make_room(item);
+                self.rise(positions, position, entry);
+            }
+        }
+    }
+
+    /// Takes an item out; false if it was not in. It must be in no other heap of these positions.
+    pub(crate) fn remove(&mut self, positions: &mut Positions, item: u32) -> bool {
+        let Some(position) = positions.get(item) else {
+            return false;
+        };
+        positions.0[item as usize] = ABSENT;
+        if let Some(last) = self.0.pop()
+            && position < self.0.len()
+        {
+            self.settle(positions, position, last);
+        }
+        true
+    }
+
+    /// Takes all that is in `other`.
+    pub(crate) fn append(&mut self, positions: &mut Positions, other: &mut Self) {
+        if self.0.len() < other.0.len() {
+            std::mem::swap(self, other);
+        }
+        for entry in other.0.drain(..) {
+            positions.0[entry.item as usize] = ABSENT;
+            self.insert(positions, entry.item, entry.key);
         }
     }
 
@@ -97,14 +156,14 @@ impl<K: Copy + Ord> IndexedHeap<K> {
     /// The hole goes to the bottom first and the entry rises from there: an entry that
     /// fills a hole mostly comes from the bottom, so this saves its comparison at every
     /// level (Wegener's bottom-up heapsort).
-    fn settle(&mut self, position: usize, entry: Entry<K>) {
-        let bottom = self.sink_hole(position);
-        self.rise(bottom, entry);
+    fn settle(&mut self, positions: &mut Positions, position: usize, entry: Entry<K>) {
+        let bottom = self.sink_hole(positions, position);
+        self.rise(positions, bottom, entry);
     }
 
     /// Moves the smallest child up at each level; returns where the hole ends.
-    fn sink_hole(&mut self, mut hole: usize) -> usize {
-        let len = self.entries.len();
+    fn sink_hole(&mut self, positions: &mut Positions, mut hole: usize) -> usize {
+        let len = self.0.len();
         loop {
             let first_child = hole * CHILDREN + 1;
             if first_child >= len {
@@ -113,31 +172,31 @@ impl<K: Copy + Ord> IndexedHeap<K> {
             let end = (first_child + CHILDREN).min(len);
             let mut smallest = first_child;
             for child in first_child + 1..end {
-                if self.entries[child].key < self.entries[smallest].key {
+                if self.0[child].key < self.0[smallest].key {
                     smallest = child;
                 }
             }
-            self.place(hole, self.entries[smallest]);
+            self.place(positions, hole, self.0[smallest]);
             hole = smallest;
         }
     }
 
     /// Moves an entry up from the hole until its parent's key is not larger.
-    fn rise(&mut self, mut hole: usize, entry: Entry<K>) {
+    fn rise(&mut self, positions: &mut Positions, mut hole: usize, entry: Entry<K>) {
         while hole > 0 {
             let parent = (hole - 1) / CHILDREN;
-            if self.entries[parent].key <= entry.key {
+            if self.0[parent].key <= entry.key {
                 break;
             }
-            self.place(hole, self.entries[parent]);
+            self.place(positions, hole, self.0[parent]);
             hole = parent;
         }
-        self.place(hole, entry);
+        self.place(positions, hole, entry);
     }
 
-    fn place(&mut self, position: usize, entry: Entry<K>) {
-        self.entries[position] = entry;
-        self.positions[entry.item as usize] = position as u32;
+    fn place(&mut self, positions: &mut Positions, position: usize, entry: Entry<K>) {
+        self.0[position] = entry;
+        positions.0[entry.item as usize] = position as u32;
     }
 }
 
@@ -166,10 +225,10 @@ mod tests {
     }
 
     fn check_order<K: Copy + Ord>(heap: &IndexedHeap<K>) {
-        for (position, entry) in heap.entries.iter().enumerate() {
-            assert_eq!(heap.position(entry.item), Some(position));
+        for (position, entry) in heap.heap.0.iter().enumerate() {
+            assert_eq!(heap.positions.get(entry.item), Some(position));
             if position > 0 {
-                assert!(heap.entries[(position - 1) / CHILDREN].key <= entry.key);
+                assert!(heap.heap.0[(position - 1) / CHILDREN].key <= entry.key);
             }
         }
     }
@@ -204,6 +263,24 @@ mod tests {
             for item in 0..200 {
                 prop_assert_eq!(heap.contains(item), model.contains_key(&item));
             }
+        }
+    }
+
+    #[test]
+    fn heaps_of_one_table_are_joined() {
+        let mut positions = Positions::default();
+        let (mut few, mut many) = (Heap::new(), Heap::new());
+        for (heap, items) in [(&mut few, 0..3), (&mut many, 3..9)] {
+            for item in items {
+                heap.insert(&mut positions, item, 10 - item);
+            }
+        }
+        few.append(&mut positions, &mut many);
+        assert_eq!((few.len(), many.len()), (9, 0));
+        for item in (0..9).rev() {
+            assert_eq!(few.first(), Some((10 - item, item)));
+            assert!(few.remove(&mut positions, item));
+            assert!(!positions.contains(item));
         }
     }
 

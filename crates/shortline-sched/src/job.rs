@@ -4,7 +4,19 @@
 //! the simulator it is counted in nanoseconds of service. Within one scheduler all jobs
 //! count in the same unit.
 
+use std::num::NonZeroU32;
+
 use crate::path::PathView;
+
+/// Whose job it is, for policies that share among clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Client {
+    /// Names the client. Jobs of one name are of one client.
+    pub name: u128,
+    /// Its part of the server: twice the weight, twice as much. It is that of the client's first
+    /// job, as long as the client is known.
+    pub weight: NonZeroU32,
+}
 
 /// What a driver says about a job when it submits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +34,8 @@ pub struct JobSpec {
     /// The path to the job's client, for policies that need it; `None` ranks as
     /// [`PathView::UNKNOWN`].
     pub path: Option<PathView>,
+    /// Whose job it is; `None`: of a client that has no other. `shares` uses it.
+    pub client: Option<Client>,
 }
 
 /// Names a job in its scheduler until the job is removed.

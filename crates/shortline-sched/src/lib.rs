@@ -26,11 +26,12 @@ mod path;
 pub mod policy;
 pub mod processor_sharing;
 mod scheduler;
+mod shares;
 pub mod units;
 pub mod uplink;
 mod urgency;
 
-pub use job::{Job, JobId, JobSpec};
+pub use job::{Client, Job, JobId, JobSpec};
 pub use path::PathView;
 pub use policy::{Cutoffs, Needs, Policy, PolicyError};
 pub use processor_sharing::ProcessorSharing;

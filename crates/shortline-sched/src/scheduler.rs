@@ -12,6 +12,7 @@ use crate::heap::IndexedHeap;
 use crate::job::{Job, JobId, JobSpec};
 use crate::path::PathView;
 use crate::policy::{Policy, Ranking};
+use crate::shares::Shares;
 use crate::urgency::{Aging, Urgency};
 
 /// How a scheduler decides and how much it holds.
@@ -57,12 +58,21 @@ pub struct Scheduler {
     sequence_next: u64,
     /// The turn that the next job to enter the index draws.
     turn_next: u64,
-    by_rank: IndexedHeap<Key>,
+    index: Index,
     by_deadline: IndexedHeap<Key>,
 }
 
 /// Rank or deadline, then the order of submission.
 type Key = (u64, u64);
+
+/// The jobs that wait, in order.
+#[derive(Clone, Debug)]
+enum Index {
+    /// Of the ranks alone.
+    ByRank(IndexedHeap<Key>),
+    /// Of shares among clients.
+    ByClient(Box<Shares>),
+}
 
 #[derive(Clone, Debug)]
 struct Slot {
@@ -89,7 +99,7 @@ impl Scheduler {
             jobs_held: 0,
             sequence_next: 0,
             turn_next: 0,
-            by_rank: IndexedHeap::new(),
+            index: Index::new(config.policy, jobs_max),
             by_deadline: IndexedHeap::new(),
         }
     }
@@ -121,6 +131,14 @@ impl Scheduler {
         let alone = self.jobs_held == 0;
         let id = self.store(job);
         self.ranking.submit(id.slot, &job, &spec, alone);
+        if let Index::ByClient(shares) = &mut self.index {
+            shares.submit(
+                id.slot,
+                spec.client,
+                self.ranking.rank(id.slot, &job),
+                job.sequence,
+            );
+        }
         self.resume(id);
         Ok(id)
     }
@@ -132,7 +150,7 @@ impl Scheduler {
             .by_deadline
             .first()
             .filter(|&((deadline_ns, _), _)| deadline_ns <= now_ns);
-        let (_, slot) = overdue.or_else(|| self.by_rank.first())?;
+        let slot = overdue.map_or_else(|| self.index.first(), |(_, slot)| Some(slot))?;
         Some(JobId {
             slot,
             generation: self.slots[slot as usize].generation,
@@ -144,6 +162,11 @@ impl Scheduler {
     pub fn next_change_ns(&self, now_ns: u64) -> Option<u64> {
         let ((deadline_ns, _), _) = self.by_deadline.first()?;
         (deadline_ns > now_ns).then_some(deadline_ns)
+    }
+
+    /// Whether the order goes by what each client got.
+    pub fn counts_clients(&self) -> bool {
+        matches!(self.index, Index::ByClient(_))
     }
 
     /// The cutoffs between the bands at present, rising, in units of work: those of `bands`
@@ -163,7 +186,7 @@ impl Scheduler {
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
         self.ranking.tell_time(now_ns);
-        self.suspend(id);
+        self.leave_index(id.slot);
         if let Some(job) = self.job_mut(id) {
             job.started = true;
         }
@@ -176,9 +199,7 @@ impl Scheduler {
             return;
         };
         job.work_done = job.work_done.saturating_add(work_done);
-        if self.by_rank.contains(id.slot) {
-            self.enter_index(id);
-        }
+        self.serve(id, work_done);
     }
 
     /// Tells a new total of a job's work, and the time it is expected to take alone, for a driver
@@ -193,10 +214,8 @@ impl Scheduler {
         job.work_estimate = work_total;
         job.service_ns_expected = service_ns_expected;
         job.deadline_ns = aging.map(|aging| aging.deadline_ns(job.arrival_ns, service_ns_expected));
-        if self.by_rank.contains(id.slot) {
-            self.leave_index(id.slot);
-            self.enter_index(id);
-        }
+        self.by_deadline.remove(id.slot);
+        self.serve(id, 0);
     }
 
     /// Tells news of the path to a job's client. A job that waits is put in its new place.
@@ -206,7 +225,7 @@ impl Scheduler {
             return;
         }
         self.ranking.update_path(id.slot, path);
-        if self.by_rank.contains(id.slot) {
+        if self.index.contains(id.slot) {
             self.enter_index(id);
         }
     }
@@ -214,7 +233,7 @@ impl Scheduler {
     /// Lets a job wait again, with the rank it has now. Nothing happens to a job that
     /// waits already.
     pub fn resume(&mut self, id: JobId) {
-        if self.by_rank.contains(id.slot) {
+        if self.index.contains(id.slot) {
             return;
         }
         let turn = self.turn_next;
@@ -226,11 +245,15 @@ impl Scheduler {
         self.enter_index(id);
     }
 
-    /// Lets a job be passed over until it resumes. Nothing happens to one that does not
-    /// wait.
+    /// Lets a job be passed over until it resumes, for it cannot be served now. With `shares` its
+    /// client is owed nothing meanwhile.
     pub fn suspend(&mut self, id: JobId) {
-        if self.job(id).is_some() {
-            self.leave_index(id.slot);
+        if self.job(id).is_none() {
+            return;
+        }
+        self.leave_index(id.slot);
+        if let Index::ByClient(shares) = &mut self.index {
+            shares.block(id.slot);
         }
     }
 
@@ -240,6 +263,9 @@ impl Scheduler {
         let job = *self.job(id)?;
         self.leave_index(id.slot);
         self.ranking.remove(id.slot, &job);
+        if let Index::ByClient(shares) = &mut self.index {
+            shares.remove(id.slot);
+        }
         self.slots[id.slot as usize] = Slot {
             generation: id.generation.wrapping_add(1),
             content: Content::Free {
@@ -262,7 +288,7 @@ impl Scheduler {
 
     /// Whether a job is held and can be taken.
     pub fn is_waiting(&self, id: JobId) -> bool {
-        self.job(id).is_some() && self.by_rank.contains(id.slot)
+        self.job(id).is_some() && self.index.contains(id.slot)
     }
 
     /// How many jobs are held, waiting or not.
@@ -277,7 +303,7 @@ impl Scheduler {
 
     /// How many jobs can be taken.
     pub fn waiting(&self) -> usize {
-        self.by_rank.len()
+        self.index.len()
     }
 
     /// All jobs held, in no particular order.
@@ -332,8 +358,13 @@ impl Scheduler {
         let Some(&job) = self.job(id) else {
             return;
         };
-        self.by_rank
-            .insert(id.slot, (self.ranking.rank(id.slot, &job), job.sequence));
+        match &mut self.index {
+            Index::ByRank(heap) => {
+                let rank = self.ranking.rank(id.slot, &job);
+                heap.insert(id.slot, (rank, job.sequence));
+            }
+            Index::ByClient(shares) => shares.wait(id.slot),
+        }
         if let Some(deadline_ns) = job.deadline_ns
             && !self.by_deadline.contains(id.slot)
         {
@@ -342,9 +373,56 @@ impl Scheduler {
         }
     }
 
+    /// Work was done for a job, or what is left of it is known better: one that waits is put in its
+    /// new place.
+    fn serve(&mut self, id: JobId, work_done: u64) {
+        if let Index::ByClient(shares) = &mut self.index
+            && let Content::Held(job) = &self.slots[id.slot as usize].content
+        {
+            shares.serve(id.slot, work_done, self.ranking.rank(id.slot, job));
+        }
+        if self.index.contains(id.slot) {
+            self.enter_index(id);
+        }
+    }
+
     fn leave_index(&mut self, slot: u32) {
-        if self.by_rank.remove(slot) {
-            self.by_deadline.remove(slot);
+        match &mut self.index {
+            Index::ByRank(heap) => {
+                heap.remove(slot);
+            }
+            Index::ByClient(shares) => shares.take(slot),
+        }
+        self.by_deadline.remove(slot);
+    }
+}
+
+impl Index {
+    fn new(policy: Policy, jobs_max: usize) -> Self {
+        match policy {
+            Policy::Shares => Self::ByClient(Box::new(Shares::new(jobs_max))),
+            _ => Self::ByRank(IndexedHeap::new()),
+        }
+    }
+
+    fn first(&self) -> Option<u32> {
+        match self {
+            Self::ByRank(heap) => heap.first().map(|(_, slot)| slot),
+            Self::ByClient(shares) => shares.first(),
+        }
+    }
+
+    fn contains(&self, slot: u32) -> bool {
+        match self {
+            Self::ByRank(heap) => heap.contains(slot),
+            Self::ByClient(shares) => shares.contains(slot),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::ByRank(heap) => heap.len(),
+            Self::ByClient(shares) => shares.len(),
         }
     }
 }

@@ -71,7 +71,8 @@ fn path() -> impl Strategy<Value = PathView> {
     })
 }
 
-/// All policies but `fsp`, whose order no job shows by itself, with cutoffs that part the sizes.
+/// All policies but `fsp` and `shares`, whose order no job shows by itself, with cutoffs that part the
+/// sizes.
 fn policies() -> Vec<Policy> {
     let parted = |policy: Policy| match policy.name() {
         "bands" => "bands:5B,20B,40B".parse().unwrap(),
@@ -80,7 +81,7 @@ fn policies() -> Vec<Policy> {
     };
     let policies = Policy::ALL
         .into_iter()
-        .filter(|&policy| policy != Policy::Fsp);
+        .filter(|policy| ![Policy::Fsp, Policy::Shares].contains(policy));
     policies.map(parted).collect()
 }
 
@@ -118,7 +119,7 @@ impl ModelJob {
                 self.response_ns(0.9).round() as i64 - self.arrival_ns as i64,
             ),
             Policy::Las => whole(self.done),
-            Policy::Fsp => unreachable!("left out of the policies"),
+            Policy::Fsp | Policy::Shares => unreachable!("left out of the policies"),
         }
     }
 
@@ -256,6 +257,7 @@ fn apply(step: &Step, real: &mut Scheduler, ids: &mut Vec<JobId>, model: &mut Mo
                 service_ns_expected: estimated,
                 work_estimate: estimate,
                 path,
+                client: None,
             });
             if model.held() == JOBS_MAX {
                 assert_eq!(submitted, Err(QueueFull { jobs_max: JOBS_MAX }));

@@ -172,10 +172,10 @@ impl Sampler {
             let rtt_ns_min = u64::from(info.rtt_us_min) * 1000;
             let delay_ns = self
                 .paths
-                .delay_ns(transport.client(), rtt_ns, rtt_ns_min, now_ns);
+                .delay_ns(transport.address(), rtt_ns, rtt_ns_min, now_ns);
             if rtt.tells_of_now(delay_ns) {
                 let seen_ns = now_ns.saturating_sub(rtt.age_ns());
-                self.delays.add(transport.client(), delay_ns, seen_ns);
+                self.delays.add(transport.address(), delay_ns, seen_ns);
                 asked.rtts_ns.push(rtt_ns);
             }
         }

@@ -47,8 +47,11 @@ impl Queue {
         let Length::Known(length_bytes) = length else {
             return None;
         };
+        // What a client got while others are there counts, where the order goes by it.
+        let ordered = !matches!(self.gate, Gate::Off);
+        let counted = ordered && self.scheduler.counts_clients() && !self.scheduler.is_empty();
         let banded = matches!(self.gate, Gate::Bands(_));
-        if banded || self.scheduler.waiting() > 0 || !transport.can_send() {
+        if banded || counted || self.scheduler.waiting() > 0 || !transport.can_send() {
             return None;
         }
         let granted_bytes = self.quantum();

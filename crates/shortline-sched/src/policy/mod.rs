@@ -16,6 +16,7 @@ mod learnt;
 mod psjf;
 mod quickfix;
 mod ranking;
+mod shares;
 mod sjf;
 mod srpt;
 mod srrt;
@@ -61,6 +62,9 @@ pub enum Policy {
     Las,
     /// In the order in which processor sharing would end the jobs.
     Fsp,
+    /// In the order in which fair sharing among clients would end them; inside a client
+    /// shortest remaining first.
+    Shares,
 }
 
 /// What a policy needs to know of its jobs and their server.
@@ -76,7 +80,7 @@ pub enum Needs {
 
 impl Policy {
     /// All policies, with their usual parameters, in the order in which they are documented.
-    pub const ALL: [Policy; 13] = [
+    pub const ALL: [Policy; 14] = [
         Policy::Fair,
         Policy::Fifo,
         Policy::Sjf,
@@ -90,6 +94,7 @@ impl Policy {
         Policy::Stert,
         Policy::Las,
         Policy::Fsp,
+        Policy::Shares,
     ];
 
     /// The name on the command line and in a configuration, without a parameter.
@@ -108,6 +113,7 @@ impl Policy {
             Policy::Stert => "stert",
             Policy::Las => "las",
             Policy::Fsp => "fsp",
+            Policy::Shares => "shares",
         }
     }
 
@@ -127,6 +133,7 @@ impl Policy {
             Policy::Stert => stert::NEEDS,
             Policy::Las => las::NEEDS,
             Policy::Fsp => fsp::NEEDS,
+            Policy::Shares => shares::NEEDS,
         }
     }
 

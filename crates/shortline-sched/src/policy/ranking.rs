@@ -3,13 +3,13 @@
 //!
 //! Growing needs ranks as times of service ([`Growing`]): work counts as the service
 //! expected for it, a band as that of its smallest size, a time as itself. Within a band
-//! the order is then by age instead of by turns. `fair`, `fifo` and `fsp`, in whose orders
-//! nobody is passed for ever, stay as they are.
+//! the order is then by age instead of by turns. `fair`, `fifo`, `fsp` and `shares`, in
+//! whose orders nobody is passed for ever, stay as they are.
 
 use super::bands::Bands;
 use super::fsp::Twin;
 use super::{Cutoffs, Policy};
-use super::{bands, fair, fcf, fifo, las, psjf, quickfix, sjf, srpt, srrt, stert, swift};
+use super::{bands, fair, fcf, fifo, las, psjf, quickfix, shares, sjf, srpt, srrt, stert, swift};
 use crate::job::{Job, JobSpec};
 use crate::path::PathView;
 use crate::urgency::Growing;
@@ -37,6 +37,7 @@ enum Rule {
     Stert(Paths),
     Las,
     Fsp(Twin),
+    Shares,
 }
 
 impl Ranking {
@@ -57,6 +58,7 @@ impl Ranking {
             Policy::Stert => Rule::Stert(Paths::default()),
             Policy::Las => Rule::Las,
             Policy::Fsp => Rule::Fsp(Twin::new(jobs_max)),
+            Policy::Shares => Rule::Shares,
         };
         Self { rule, growing }
     }
@@ -136,13 +138,14 @@ impl Ranking {
             Rule::Stert(paths) => stert::rank(job, paths.get(slot)),
             Rule::Las => las::rank(job),
             Rule::Fsp(twin) => twin.rank(slot),
+            Rule::Shares => shares::rank(job),
         }
     }
 
     fn rank_growing(&self, slot: u32, job: &Job, growing: Growing) -> u64 {
         let work = |work| growing.rank(job.arrival_ns, job.service_ns(work));
         match &self.rule {
-            Rule::Fair | Rule::Fifo | Rule::Fsp(_) => self.rank_plain(slot, job),
+            Rule::Fair | Rule::Fifo | Rule::Fsp(_) | Rule::Shares => self.rank_plain(slot, job),
             Rule::Sjf => sjf::never_preempting(job, work(job.work_estimate)),
             Rule::Psjf => work(job.work_estimate),
             Rule::Srpt => work(job.remaining_estimate()),

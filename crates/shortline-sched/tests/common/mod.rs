@@ -111,6 +111,7 @@ fn spec(arrival_ns: u64, size: u64) -> JobSpec {
             cwnd_bytes: 1 + size % 5,
             rate_bps_past: (!size.is_multiple_of(3)).then_some(1_000_000_000 * (size % 4)),
         }),
+        client: None,
     }
 }
 

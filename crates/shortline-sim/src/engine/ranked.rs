@@ -71,6 +71,10 @@ impl Ranked {
     }
 
     pub(super) fn submit(&mut self, job: &Work) {
+        // `shares` places a new job by the work that was done until now.
+        for place in 0..self.served.len() {
+            self.record(self.served[place].id);
+        }
         let class = &self.classes[job.class];
         let id = self.scheduler.submit(JobSpec {
             arrival_ns: self.now_ns as u64,
@@ -78,6 +82,7 @@ impl Ranked {
             work_estimate: Some(job.estimate_ns),
             service_ns_expected: job.estimate_ns,
             path: class.path,
+            ..JobSpec::default()
         });
         let id = id.expect("invariant: the driver lets in no more jobs than jobs_max");
         let present = Present {

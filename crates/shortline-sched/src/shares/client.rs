@@ -1,0 +1,209 @@
+//! One client: how far it has come, by which of its requests are ranked.
+//!
+//! A client's *position* is the work it was given, per unit of weight, counted from where all others were
+//! when its first request came. Behind V it lags: it was given less than its fair share so far. A request
+//! that comes then may not use what others did not get before it was there; so it is ranked by a *line* of
+//! its own, that begins at V. Work for a request counts on its line and on all older ones. A line that is
+//! overtaken by an older one says nothing any more and is joined with it: mostly there is but one.
+
+use super::fluid::{Position, distance};
+use crate::heap::{Heap, Positions};
+
+/// Lines of a client at most; requests that would need one more move the newest ahead.
+const LINES_MAX: usize = 4;
+
+/// Remaining work, then the order of submission.
+pub(super) type InnerKey = (u64, u64);
+
+/// A client with requests, or ahead of its share.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) name: Option<u128>,
+    pub(super) weight: u32,
+    /// What remains of its requests, those left out that cannot be served now.
+    pub(super) work: u64,
+    /// Its requests.
+    pub(super) held: u32,
+    /// Those that can be served.
+    ready: u32,
+    /// Where V was when the last of them could no longer be served.
+    blocked_since: Position,
+    /// The oldest first; never empty. The first is the client's position.
+    lines: Vec<Line>,
+    line_next: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    /// The requests from this number on are on it, up to the next line's.
+    number: u32,
+    position: Position,
+    /// Those of its requests that wait.
+    waiting: Heap<InnerKey>,
+    /// Its requests, waiting or not.
+    held: u32,
+}
+
+impl Client {
+    pub(super) fn new(name: Option<u128>, weight: u32, now: Position) -> Self {
+        Self {
+            name,
+            weight: weight.max(1),
+            work: 0,
+            held: 0,
+            ready: 0,
+            blocked_since: now,
+            lines: vec![Line::new(0, now)],
+            line_next: 1,
+        }
+    }
+
+    /// A request comes; returns the number of its line.
+    pub(super) fn arrive(&mut self, now: Position) -> u32 {
+        self.become_ready(now);
+        if self.held == 0 {
+            self.begin(now);
+        }
+        let lines = self.lines.len();
+        let newest = self.newest();
+        if newest.position < now {
+            if newest.held > 0 && lines < LINES_MAX {
+                let number = self.line_next;
+                self.line_next += 1;
+                self.lines.push(Line::new(number, now));
+            } else {
+                newest.position = now;
+            }
+        }
+        self.held += 1;
+        let newest = self.newest();
+        newest.held += 1;
+        newest.number
+    }
+
+    /// A request can be served.
+    pub(super) fn become_ready(&mut self, now: Position) {
+        if self.ready == 0 && self.held > 0 {
+            // The others went on without it, which is no share that it was refused.
+            let passed = now.saturating_sub(self.blocked_since);
+            for line in &mut self.lines {
+                line.position = line.position.max(now.min(line.position + passed));
+            }
+        }
+        self.ready += 1;
+    }
+
+    /// A request can no longer be served.
+    pub(super) fn become_blocked(&mut self, now: Position) {
+        self.ready -= 1;
+        if self.ready == 0 {
+            self.blocked_since = now;
+        }
+    }
+
+    /// A request leaves for good, after [`Self::become_blocked`].
+    pub(super) fn leave(&mut self, number: u32) {
+        self.held -= 1;
+        let index = self.line(number);
+        self.lines[index].held -= 1;
+        // The first is the position; the newest holds for requests to come.
+        if self.lines[index].held == 0 && index > 0 && index + 1 < self.lines.len() {
+            self.lines.remove(index);
+        }
+    }
+
+    /// So much work was done for a request.
+    pub(super) fn serve(&mut self, positions: &mut Positions, number: u32, work: u64) {
+        let step = distance(work, u64::from(self.weight));
+        let index = self.line(number);
+        for line in &mut self.lines[..=index] {
+            line.position += step;
+        }
+        while self.is_overtaken(index + 1) {
+            self.join(positions, index + 1);
+        }
+    }
+
+    /// A request waits, or has another amount of work left than before.
+    pub(super) fn wait(
+        &mut self,
+        positions: &mut Positions,
+        item: u32,
+        number: u32,
+        key: InnerKey,
+    ) {
+        let index = self.line(number);
+        self.lines[index].waiting.insert(positions, item, key);
+    }
+
+    /// A request waits no longer.
+    pub(super) fn stop_waiting(&mut self, positions: &mut Positions, item: u32, number: u32) {
+        let index = self.line(number);
+        self.lines[index].waiting.remove(positions, item);
+    }
+
+    /// Of its requests that wait the one of the smallest rank: the rank, its place in the order of
+    /// submission, and its item.
+    pub(super) fn first(&self) -> Option<(Position, u64, u32)> {
+        let ranked = self.lines.iter().filter_map(|line| {
+            let ((remaining, sequence), item) = line.waiting.first()?;
+            let rank = line.position + distance(remaining, u64::from(self.weight));
+            Some((rank, sequence, item))
+        });
+        ranked.min()
+    }
+
+    /// Where its work ends under fair sharing.
+    pub(super) fn end(&self) -> Position {
+        self.lines[0].position + distance(self.work, u64::from(self.weight))
+    }
+
+    /// It has no requests any more, and begins where the others are, or where it was if that is ahead.
+    fn begin(&mut self, now: Position) {
+        let newest = self.newest().position;
+        self.lines.truncate(1);
+        self.lines[0].position = self.lines[0].position.max(now);
+        if newest > self.lines[0].position {
+            let number = self.line_next;
+            self.line_next += 1;
+            self.lines.push(Line::new(number, newest));
+        }
+    }
+
+    /// The index of the line of that number, or of the one that it was joined with.
+    fn line(&self, number: u32) -> usize {
+        let after = self.lines.iter().rposition(|line| line.number <= number);
+        after.unwrap_or(0)
+    }
+
+    fn newest(&mut self) -> &mut Line {
+        let last = self.lines.len() - 1;
+        &mut self.lines[last]
+    }
+
+    fn is_overtaken(&self, index: usize) -> bool {
+        let older = &self.lines[index - 1];
+        self.lines
+            .get(index)
+            .is_some_and(|line| line.position <= older.position)
+    }
+
+    /// Joins a line with the older one.
+    fn join(&mut self, positions: &mut Positions, index: usize) {
+        let mut line = self.lines.remove(index);
+        let older = &mut self.lines[index - 1];
+        older.held += line.held;
+        older.waiting.append(positions, &mut line.waiting);
+    }
+}
+
+impl Line {
+    fn new(number: u32, position: Position) -> Self {
+        Self {
+            number,
+            position,
+            waiting: Heap::new(),
+            held: 0,
+        }
+    }
+}

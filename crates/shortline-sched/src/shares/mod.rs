@@ -1,0 +1,296 @@
+//! The order of `shares`: among clients that in which fair sharing among them would end, inside a client
+//! shortest remaining first.
+//!
+//! Source: the fair sojourn protocol (Friedman and Henderson, SIGMETRICS 2003) over clients instead of
+//! jobs; late jobs share instead of blocking (PSBS: Dell'Amico, Carra and Michiardi, 2016); what cannot be
+//! served now is owed nothing.
+//!
+//! Every client has come to a position: the work that it was given per unit of its weight, counted from
+//! where all others were when it came. A request's rank is the position that its client has come to when
+//! it ends, were it served now:
+//!
+//! ```text
+//! rank = position of its client + remaining / weight
+//! V    = the position of all clients under fair sharing ([`fluid`])
+//! ```
+//!
+//! The request of the smallest rank is served, wholly. While it is, its rank stays as it is, and the
+//! others of its client are moved back by what it gets. So who splits a download into pieces moves each
+//! further piece back by the last one, and gains nothing; and whoever is below its share goes first.
+//!
+//! **Theorem.** Let the server not idle while a request waits, let lengths be as told, and let a request that
+//! comes during a quantum count as coming at its end. Then the request of a client that has no other ends
+//! no later than under fair sharing among clients in proportion to their weights, and of a client that has
+//! several all have ended when fair sharing has ended all: whatever the others do, how many requests they
+//! have, split or join. *Proof* for the first.
+//! Let a request of client k have rank r, so that fair sharing ends it when V is r, and say that it is not
+//! done by then. Let t be the last time before at which work of a greater rank was done, or none. The
+//! request came after t. What waits at t has a rank above r; ranks never fall, so it is not served after t. Take
+//! another client c. Its requests that came after t are ranked by lines that began at V(t) or later, and
+//! every unit of work for one moves that line on; served at a rank of r at most, they get no more
+//! than V goes from t until it is r, times c's weight. Fair sharing gives c as much, if it has so much work:
+//! what came after t is all in both. So all others got no more than under fair sharing since t, and the
+//! server did as much work as the fluid; then k got as much as there, and its request is done. (A client with
+//! several at once has them in the order of their ranks; a short one that comes after a long one was served ahead
+//! of its share can end later than under fair sharing, and the long one earlier. `tests/shares.rs` holds all of it.)
+//!
+//! Each operation costs O(log n). Clients that hold no request and are ahead of V are remembered until V has
+//! come to them, [`Shares::new`]'s `clients_max` of them at most: beyond, those nearest are forgotten. When
+//! nothing is held everything begins anew.
+
+mod client;
+mod fluid;
+
+use std::collections::HashMap;
+
+use crate::heap::{IndexedHeap, Positions};
+use crate::job::Client as Asks;
+use client::Client;
+use fluid::{Fluid, Position};
+
+/// Requests in order; see the module's text. A request is named by its slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares {
+    fluid: Fluid,
+    clients: Vec<Client>,
+    free: Vec<u32>,
+    by_name: HashMap<u128, u32>,
+    /// Clients that have requests waiting, by the smallest rank.
+    first: IndexedHeap<(Position, u64)>,
+    /// Clients without a request that are ahead.
+    ahead: IndexedHeap<(Position, u32)>,
+    clients_max: usize,
+    positions: Positions,
+    /// By slot.
+    requests: Vec<Request>,
+    held: usize,
+    waiting: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    client: u32,
+    line: u32,
+    remaining: u64,
+    sequence: u64,
+    blocked: bool,
+}
+
+impl Shares {
+    /// Nobody, and room to remember so many clients that are ahead.
+    pub(crate) fn new(clients_max: usize) -> Self {
+        Self {
+            fluid: Fluid::default(),
+            clients: Vec::new(),
+            free: Vec::new(),
+            by_name: HashMap::new(),
+            first: IndexedHeap::new(),
+            ahead: IndexedHeap::new(),
+            clients_max,
+            positions: Positions::default(),
+            requests: Vec::new(),
+            held: 0,
+            waiting: 0,
+        }
+    }
+
+    /// A request comes, in service until it waits.
+    pub(crate) fn submit(&mut self, slot: u32, asks: Option<Asks>, remaining: u64, sequence: u64) {
+        let now = self.fluid.now();
+        let index = self.enter(asks);
+        let client = &mut self.clients[index as usize];
+        let request = Request {
+            client: index,
+            line: client.arrive(now),
+            remaining,
+            sequence,
+            blocked: false,
+        };
+        client.work = client.work.saturating_add(remaining);
+        if self.requests.len() <= slot as usize {
+            self.requests.resize(slot as usize + 1, request);
+        }
+        self.requests[slot as usize] = request;
+        self.held += 1;
+        self.ahead.remove(index);
+        self.settle(index);
+    }
+
+    /// A request waits, whether it was served before or could not be.
+    pub(crate) fn wait(&mut self, slot: u32) {
+        let now = self.fluid.now();
+        let request = &mut self.requests[slot as usize];
+        let client = &mut self.clients[request.client as usize];
+        if std::mem::take(&mut request.blocked) {
+            client.become_ready(now);
+            client.work = client.work.saturating_add(request.remaining);
+        }
+        self.waiting += usize::from(!self.positions.contains(slot));
+        let key = (request.remaining, request.sequence);
+        client.wait(&mut self.positions, slot, request.line, key);
+        let index = request.client;
+        self.settle(index);
+    }
+
+    /// A request is taken into service, if it waits.
+    pub(crate) fn take(&mut self, slot: u32) {
+        if !self.positions.contains(slot) {
+            return;
+        }
+        let Request { client, line, .. } = self.requests[slot as usize];
+        self.clients[client as usize].stop_waiting(&mut self.positions, slot, line);
+        self.waiting -= 1;
+        self.settle(client);
+    }
+
+    /// A request cannot be served until it waits again.
+    pub(crate) fn block(&mut self, slot: u32) {
+        self.take(slot);
+        let now = self.fluid.now();
+        let request = &mut self.requests[slot as usize];
+        if !std::mem::replace(&mut request.blocked, true) {
+            let client = &mut self.clients[request.client as usize];
+            client.become_blocked(now);
+            client.work -= request.remaining;
+            let index = request.client;
+            self.settle(index);
+        }
+    }
+
+    /// So much work was done for a request, which has so much left by now; also what is left of it may
+    /// be known better, without any work.
+    pub(crate) fn serve(&mut self, slot: u32, work: u64, remaining: u64) {
+        let request = &mut self.requests[slot as usize];
+        let client = &mut self.clients[request.client as usize];
+        if !request.blocked {
+            client.work = (client.work - request.remaining).saturating_add(remaining);
+        }
+        request.remaining = remaining;
+        if work > 0 {
+            client.serve(&mut self.positions, request.line, work);
+        }
+        if self.positions.contains(slot) {
+            let key = (remaining, request.sequence);
+            client.wait(&mut self.positions, slot, request.line, key);
+        }
+        let index = request.client;
+        self.settle(index);
+        self.advance(work);
+    }
+
+    /// A request leaves.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.block(slot);
+        let Request { client, line, .. } = self.requests[slot as usize];
+        self.clients[client as usize].leave(line);
+        self.held -= 1;
+        if self.held == 0 {
+            self.begin_anew();
+        } else if self.clients[client as usize].held == 0 {
+            self.leave(client);
+        }
+    }
+
+    /// The request that is next.
+    pub(crate) fn first(&self) -> Option<u32> {
+        let (_, client) = self.first.first()?;
+        let (_, _, slot) = self.clients[client as usize].first()?;
+        Some(slot)
+    }
+
+    /// Whether a request waits.
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.positions.contains(slot)
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// The client that asks, as it is known or new.
+    fn enter(&mut self, asks: Option<Asks>) -> u32 {
+        let name = asks.map(|asks| asks.name);
+        let weight = asks.map_or(1, |asks| asks.weight.get());
+        if let Some(&known) = name.and_then(|name| self.by_name.get(&name)) {
+            return known;
+        }
+        let client = Client::new(name, weight, self.fluid.now());
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.clients[index as usize] = client;
+                index
+            }
+            None => {
+                self.clients.push(client);
+                self.clients.len() as u32 - 1
+            }
+        };
+        if let Some(name) = name {
+            self.by_name.insert(name, index);
+        }
+        index
+    }
+
+    /// A client's last request has left.
+    fn leave(&mut self, index: u32) {
+        if !self.fluid.has(index) {
+            self.forget(index);
+            return;
+        }
+        let end = self.clients[index as usize].end();
+        self.ahead.insert(index, (end, index));
+        if self.ahead.len() > self.clients_max
+            && let Some((_, nearest)) = self.ahead.first()
+        {
+            self.ahead.remove(nearest);
+            let Client { weight, .. } = self.clients[nearest as usize];
+            self.fluid.set_end(nearest, weight, 0);
+            self.forget(nearest);
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        if let Some(name) = self.clients[index as usize].name {
+            self.by_name.remove(&name);
+        }
+        self.free.push(index);
+    }
+
+    /// Puts a client in its places, as it has changed.
+    fn settle(&mut self, index: u32) {
+        let client = &self.clients[index as usize];
+        match client.first() {
+            Some((rank, sequence, _)) => self.first.insert(index, (rank, sequence)),
+            None => {
+                self.first.remove(index);
+            }
+        }
+        self.fluid.set_end(index, client.weight, client.end());
+    }
+
+    /// Fair sharing has done as much work as the server.
+    fn advance(&mut self, work: u64) {
+        let mut left = fluid::distance(work, 1);
+        while left > 0
+            && let Some(ended) = self.fluid.advance(&mut left)
+        {
+            let Client { weight, held, .. } = self.clients[ended as usize];
+            self.fluid.set_end(ended, weight, 0);
+            if held == 0 {
+                self.ahead.remove(ended);
+                self.forget(ended);
+            }
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        *self = Self {
+            clients: std::mem::take(&mut self.clients),
+            positions: std::mem::take(&mut self.positions),
+            requests: std::mem::take(&mut self.requests),
+            ..Self::new(self.clients_max)
+        };
+        self.clients.clear();
+    }
+}

@@ -381,6 +381,7 @@ impl Scheduler {
         {
             shares.serve(id.slot, work_done, self.ranking.rank(id.slot, job));
         }
+        // Also where a new deadline is to be kept.
         if self.index.contains(id.slot) {
             self.enter_index(id);
         }

@@ -31,6 +31,9 @@ pub(super) struct Client {
     /// The oldest first; never empty. The first is the client's position.
     lines: Vec<Line>,
     line_next: u32,
+    /// The places that it has by its first request and by the end of its work, as they were told last.
+    pub(super) ranked: Option<(Position, u64)>,
+    pub(super) ends: Position,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +58,29 @@ impl Client {
             blocked_since: now,
             lines: vec![Line::new(0, now)],
             line_next: 1,
+            ranked: None,
+            ends: 0,
         }
+    }
+
+    /// The same room for another client.
+    pub(super) fn become_another(&mut self, name: Option<u128>, weight: u32, now: Position) {
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.truncate(1);
+        lines[0].number = 0;
+        lines[0].position = now;
+        *self = Self {
+            name,
+            weight: weight.max(1),
+            work: 0,
+            held: 0,
+            ready: 0,
+            blocked_since: now,
+            lines,
+            line_next: 1,
+            ranked: None,
+            ends: 0,
+        };
     }
 
     /// A request comes; returns the number of its line.

@@ -19,7 +19,16 @@ const FRACTION_BITS: u32 = 32;
 
 /// How far `work` takes clients of so much weight.
 pub(super) fn distance(work: u64, weight: u64) -> Position {
-    (Position::from(work) << FRACTION_BITS) / Position::from(weight.max(1))
+    divided(Position::from(work) << FRACTION_BITS, weight)
+}
+
+/// Division, as a rule in one instruction: that of 128 bits takes tens of nanoseconds.
+fn divided(distance: Position, weight: u64) -> Position {
+    match (weight, u64::try_from(distance)) {
+        (0 | 1, _) => distance,
+        (_, Ok(short)) => Position::from(short / weight),
+        (_, Err(_)) => distance / Position::from(weight),
+    }
 }
 
 /// The fluid; see the module's text.
@@ -66,7 +75,7 @@ impl Fluid {
         let weight = Position::from(self.weight.max(1));
         let until_end = (end - self.now).saturating_mul(weight);
         if until_end > *work {
-            self.now += *work / weight;
+            self.now += divided(*work, self.weight);
             *work = 0;
             return None;
         }

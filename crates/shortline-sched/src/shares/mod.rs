@@ -118,6 +118,10 @@ impl Shares {
 
     /// A request waits, whether it was served before or could not be.
     pub(crate) fn wait(&mut self, slot: u32) {
+        if self.positions.contains(slot) {
+            return;
+        }
+        self.waiting += 1;
         let now = self.fluid.now();
         let request = &mut self.requests[slot as usize];
         let client = &mut self.clients[request.client as usize];
@@ -125,7 +129,6 @@ impl Shares {
             client.become_ready(now);
             client.work = client.work.saturating_add(request.remaining);
         }
-        self.waiting += usize::from(!self.positions.contains(slot));
         let key = (request.remaining, request.sequence);
         client.wait(&mut self.positions, slot, request.line, key);
         let index = request.client;
@@ -184,10 +187,11 @@ impl Shares {
         let Request { client, line, .. } = self.requests[slot as usize];
         self.clients[client as usize].leave(line);
         self.held -= 1;
+        if self.clients[client as usize].held == 0 {
+            self.leave(client);
+        }
         if self.held == 0 {
             self.begin_anew();
-        } else if self.clients[client as usize].held == 0 {
-            self.leave(client);
         }
     }
 
@@ -215,14 +219,14 @@ impl Shares {
         if let Some(&known) = name.and_then(|name| self.by_name.get(&name)) {
             return known;
         }
-        let client = Client::new(name, weight, self.fluid.now());
+        let now = self.fluid.now();
         let index = match self.free.pop() {
             Some(index) => {
-                self.clients[index as usize] = client;
+                self.clients[index as usize].become_another(name, weight, now);
                 index
             }
             None => {
-                self.clients.push(client);
+                self.clients.push(Client::new(name, weight, now));
                 self.clients.len() as u32 - 1
             }
         };
@@ -259,14 +263,22 @@ impl Shares {
 
     /// Puts a client in its places, as it has changed.
     fn settle(&mut self, index: u32) {
-        let client = &self.clients[index as usize];
-        match client.first() {
-            Some((rank, sequence, _)) => self.first.insert(index, (rank, sequence)),
-            None => {
-                self.first.remove(index);
+        let client = &mut self.clients[index as usize];
+        let ranked = client.first().map(|(rank, sequence, _)| (rank, sequence));
+        if ranked != client.ranked {
+            client.ranked = ranked;
+            match ranked {
+                Some(key) => self.first.insert(index, key),
+                None => {
+                    self.first.remove(index);
+                }
             }
         }
-        self.fluid.set_end(index, client.weight, client.end());
+        let ends = client.end();
+        if ends != client.ends {
+            client.ends = ends;
+            self.fluid.set_end(index, client.weight, ends);
+        }
     }
 
     /// Fair sharing has done as much work as the server.
@@ -284,13 +296,14 @@ impl Shares {
         }
     }
 
+    /// Nothing is held: under fair sharing there would be nothing left, either.
     fn begin_anew(&mut self) {
-        *self = Self {
-            clients: std::mem::take(&mut self.clients),
-            positions: std::mem::take(&mut self.positions),
-            requests: std::mem::take(&mut self.requests),
-            ..Self::new(self.clients_max)
-        };
-        self.clients.clear();
+        while let Some((_, index)) = self.ahead.first() {
+            self.ahead.remove(index);
+            let Client { weight, .. } = self.clients[index as usize];
+            self.fluid.set_end(index, weight, 0);
+            self.forget(index);
+        }
+        self.fluid = Fluid::default();
     }
 }

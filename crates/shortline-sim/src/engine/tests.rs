@@ -212,6 +212,16 @@ proptest! {
             prop_assert!(*fsp <= fair + 1e-6, "{} {}", fsp, fair);
         }
     }
+
+    /// The same where each job is a client of its own, found in another way: by the work that was done
+    /// instead of a twin with a clock.
+    #[test]
+    fn shares_of_clients_with_one_job_end_none_later_than_processor_sharing(jobs in jobs()) {
+        let shared = on_one(Policy::Fair, &jobs);
+        for (shares, fair) in on_one(Policy::Shares, &jobs).iter().zip(shared) {
+            prop_assert!(*shares <= fair + 1e-6, "{} {}", shares, fair);
+        }
+    }
 }
 
 proptest! {

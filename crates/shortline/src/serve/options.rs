@@ -29,7 +29,8 @@ pub struct UplinkOptions {
     #[arg(long = "uplink-rate-min", value_name = "RATE")]
     pub rate_min: Option<Rate>,
     /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
-    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las or fsp [default: srpt]
+    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or
+    /// shares (each client its fair share, inside it the shortest first) [default: srpt]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
     /// Serve a response first once it has waited X times its expected service

@@ -2,10 +2,15 @@
 //! long something took.
 
 use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use socket2::{Domain, Socket, Type};
 
 use crate::admin::status;
 use crate::client::{connect, get, parse, read_one, read_to_end};
-use crate::process::{Server, Site, pattern};
+use crate::process::{Server, Site, pattern, wait_for};
 
 const LARGE_BYTES: usize = 1_000_000;
 /// More of the large response than the kernel keeps when the small one has come.
@@ -21,7 +26,7 @@ const LARGE: &[u8] = b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r
 
 #[test]
 fn a_small_response_overtakes_a_large_one() {
-    for policy in ["srpt", "bands", "quickfix:1KB", "fsp"] {
+    for policy in ["srpt", "bands", "quickfix:1KB", "fsp", "shares"] {
         overtakes_under(policy);
     }
 }
@@ -39,6 +44,56 @@ fn overtakes_under(policy: &str) {
     let jobs = status(&server)["link"]["jobs"].as_u64();
     assert_eq!(jobs, Some(1), "the large response is still under way");
     large.read_exact(&mut [0; FURTHER_BYTES]).unwrap();
+}
+
+/// One address asks for a large file in pipelined ranges of 1 KB, each the smallest of all. Under `srpt`
+/// another client waits for the last of them.
+#[test]
+fn small_ranges_of_one_client_do_not_keep_the_others_waiting() {
+    const RANGES: usize = 2000;
+    const RANGE_BYTES: usize = 1024;
+    let uplink = ["--uplink", "800kbit", "--uplink-loopback"];
+    let flags = [&uplink[..], &["--policy", "shares"]].concat();
+    let site = site().with("medium.bin", pattern(30_000));
+    let server = Server::start(&site, &flags);
+    let greedy = connect_from("127.0.0.2:0", server.address());
+    let got = Arc::new(AtomicUsize::new(0));
+    let reader = {
+        let (mut stream, got) = (greedy.try_clone().unwrap(), Arc::clone(&got));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
+                got.fetch_add(bytes, Ordering::SeqCst);
+            }
+        })
+    };
+    let writer = {
+        let mut stream = greedy.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let request =
+                "GET /large.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: bytes=0-1023\r\n\r\n";
+            // It ends early, with the test.
+            let _ = stream.write_all(request.repeat(RANGES).as_bytes());
+        })
+    };
+    wait_for("the first ranges", || {
+        (got.load(Ordering::SeqCst) > 20 * RANGE_BYTES).then_some(())
+    });
+    assert_eq!(get(server.address(), "/medium.bin").body.len(), 30_000);
+    let got = got.load(Ordering::SeqCst);
+    greedy.shutdown(Shutdown::Both).unwrap();
+    reader.join().unwrap();
+    writer.join().unwrap();
+    assert!(got < RANGES * RANGE_BYTES / 2, "{got} bytes went before");
+}
+
+/// A connection from an address of its own on the loopback interface.
+fn connect_from(own: &str, server: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let own: SocketAddr = own.parse().unwrap();
+    socket.bind(&own.into()).unwrap();
+    socket.connect(&server.into()).unwrap();
+    socket.into()
 }
 
 /// No order is asserted: round trips on the loopback interface depend on the processor's other work.

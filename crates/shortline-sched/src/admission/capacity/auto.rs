@@ -18,7 +18,7 @@
 //!   asked for, at whatever capacity. Where nobody waits although more run than a few, it may be that they
 //!   slow each other and nothing is ordered. So the capacity goes a little below the load: if less is done
 //!   there, it returns, and looks again when the load is another one or after ever longer pauses; if as much is
-//!   done, it goes on downwards. In no case does it stay above twice the load that needs it. The same is done
+//!   done, it goes on downwards. It stays where services take less than 5 ms: then nothing would be gained. In no case does it stay above twice the load that needs it. The same is done
 //!   now and then where the curve is flat: beyond a cliff it is flat, too.
 //! - **Trust fades.** What was found long ago, or was kept over a restart, is a hint: where it was not
 //!   measured for half a minute a search begins from it, first down and then up.
@@ -49,6 +49,10 @@ const FREE: usize = 4;
 
 /// So many inside may be beyond a cliff, where a curve is flat, too.
 const MANY: f64 = 16.0;
+
+/// While services take no longer than that in the mean and nobody waits, there is nothing to gain by an
+/// order, and work to lose by looking for one. In nanoseconds.
+const QUICK: f64 = 5e6;
 
 /// How far apart probes are, as logarithms.
 const PROBE_MIN: f64 = 0.05;
@@ -309,7 +313,8 @@ impl Auto {
     /// So much is done while nobody waits.
     fn nobody_waits(&mut self, now_ns: u64, measured: Measured) {
         self.view.reason = AutoReason::NobodyWaits;
-        if measured.active <= FREE as f64 || !self.lookout.is_due(now_ns, measured) {
+        let few = measured.active <= FREE as f64;
+        if few || measured.service_ns <= QUICK || !self.lookout.is_due(now_ns, measured) {
             return;
         }
         self.dwell_last = measured.span;

@@ -71,6 +71,8 @@ pub(super) struct Measured {
     /// The mean and the largest load, in nanoseconds.
     pub(super) load: f64,
     pub(super) load_max: u64,
+    /// The mean service, in nanoseconds.
+    pub(super) service_ns: f64,
     /// How many times longer services took than what they added to the load says.
     pub(super) slowdown: f64,
     /// Work completed per second, in seconds of load.
@@ -136,6 +138,7 @@ impl Dwell {
             active: self.in_service / self.span,
             load: self.load / self.span,
             load_max: self.load_max,
+            service_ns: self.served_any / self.requests,
             slowdown,
             work_rate: by_little.min(by_count),
             variance: self.variance(slowdown),

@@ -75,6 +75,7 @@ mod tests {
             active: 10.0,
             load,
             load_max: load as u64,
+            service_ns: 1e7,
             slowdown,
             work_rate: 1.0,
             variance: 1e-4,

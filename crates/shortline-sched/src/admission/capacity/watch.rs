@@ -133,6 +133,7 @@ mod tests {
             active: 1.0,
             load,
             load_max: load as u64,
+            service_ns: 1e7,
             slowdown: 1.0,
             work_rate,
             variance: 1e-4,

@@ -301,10 +301,11 @@ mod calls {
 
     fn call() -> impl Strategy<Value = Call> {
         let client = prop::option::of(0..6u128);
+        let work = prop_oneof![9 => 0..5000u64, 1 => Just(u64::MAX)];
         let then =
             prop_oneof![3 => Just(Then::Resume), 1 => Just(Then::Suspend), 2 => Just(Then::Remove)];
         prop_oneof![
-            4 => (client, 0..5000u64).prop_map(|(client, work)| Call::Submit { client, work }),
+            4 => (client, work).prop_map(|(client, work)| Call::Submit { client, work }),
             4 => (0..9000u64, then).prop_map(|(work, then)| Call::Serve { work, then }),
             1 => (0..40usize).prop_map(Call::Suspend),
             2 => (0..40usize).prop_map(Call::Resume),

@@ -154,7 +154,7 @@ impl Shares {
         if !std::mem::replace(&mut request.blocked, true) {
             let client = &mut self.clients[request.client as usize];
             client.become_blocked(now);
-            client.work -= request.remaining;
+            client.work = client.work.saturating_sub(request.remaining);
             let index = request.client;
             self.settle(index);
         }
@@ -166,7 +166,10 @@ impl Shares {
         let request = &mut self.requests[slot as usize];
         let client = &mut self.clients[request.client as usize];
         if !request.blocked {
-            client.work = (client.work - request.remaining).saturating_add(remaining);
+            client.work = client
+                .work
+                .saturating_sub(request.remaining)
+                .saturating_add(remaining);
         }
         request.remaining = remaining;
         if work > 0 {
@@ -305,5 +308,52 @@ impl Shares {
             self.forget(index);
         }
         self.fluid = Fluid::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    const REMEMBERED_MAX: usize = 10;
+
+    fn ask(shares: &mut Shares, slot: u32, name: u128, work: u64) {
+        let weight = NonZeroU32::MIN;
+        let sequence = u64::from(slot);
+        shares.submit(slot, Some(Asks { name, weight }), work, sequence);
+        shares.wait(slot);
+    }
+
+    /// As from a network with IPv6 addresses without end, each ahead of its share.
+    #[test]
+    fn ever_new_clients_are_forgotten_and_the_table_stays_small() {
+        let mut shares = Shares::new(REMEMBERED_MAX);
+        ask(&mut shares, 0, 0, u64::MAX / 2);
+        for name in 1..100_000 {
+            ask(&mut shares, 1, name, 100);
+            shares.take(1);
+            shares.serve(1, 100, 0);
+            shares.remove(1);
+            assert!(shares.by_name.len() <= REMEMBERED_MAX + 2);
+        }
+        assert!(shares.clients.len() <= REMEMBERED_MAX + 2);
+        assert_eq!((shares.first(), shares.len()), (Some(0), 1));
+    }
+
+    #[test]
+    fn when_nothing_is_held_nobody_is_ahead() {
+        let mut shares = Shares::new(REMEMBERED_MAX);
+        ask(&mut shares, 0, 0, 5000);
+        ask(&mut shares, 1, 1, 100);
+        shares.serve(1, 100, 0);
+        shares.remove(1);
+        assert_eq!(shares.by_name.len(), 2, "it is ahead");
+        shares.remove(0);
+        assert!(shares.by_name.is_empty());
+        ask(&mut shares, 0, 1, 300);
+        ask(&mut shares, 1, 0, 400);
+        assert_eq!(shares.first(), Some(0));
     }
 }

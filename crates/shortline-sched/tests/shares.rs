@@ -232,17 +232,20 @@ fn a_weight_of_two_is_a_share_of_two() {
     assert!((done[1] - 2 * done[0]).abs() <= 30, "{done:?}");
 }
 
-#[test]
-fn who_cannot_be_served_is_owed_nothing() {
-    let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Shares, 10));
-    let spec = |name, work| JobSpec {
+fn spec(name: u128, work: u64) -> JobSpec {
+    JobSpec {
         work,
         client: Some(Client {
             name,
             weight: NonZeroU32::MIN,
         }),
         ..JobSpec::default()
-    };
+    }
+}
+
+#[test]
+fn who_cannot_be_served_is_owed_nothing() {
+    let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Shares, 10));
     let stalled = scheduler.submit(spec(1, 10_000)).unwrap();
     scheduler.suspend(stalled);
     let large = scheduler.submit(spec(2, 50_000)).unwrap();
@@ -260,14 +263,6 @@ fn who_cannot_be_served_is_owed_nothing() {
 #[test]
 fn what_an_aborted_request_had_is_not_owed() {
     let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Shares, 10));
-    let spec = |name, work| JobSpec {
-        work,
-        client: Some(Client {
-            name,
-            weight: NonZeroU32::MIN,
-        }),
-        ..JobSpec::default()
-    };
     let _other = scheduler.submit(spec(2, 1_000_000)).unwrap();
     for _ in 0..100 {
         let id = scheduler.submit(spec(1, 5_000)).unwrap();

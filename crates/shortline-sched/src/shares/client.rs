@@ -49,18 +49,7 @@ struct Line {
 
 impl Client {
     pub(super) fn new(name: Option<u128>, weight: u32, now: Position) -> Self {
-        Self {
-            name,
-            weight: weight.max(1),
-            work: 0,
-            held: 0,
-            ready: 0,
-            blocked_since: now,
-            lines: vec![Line::new(0, now)],
-            line_next: 1,
-            ranked: None,
-            ends: 0,
-        }
+        Self::on(vec![Line::new(0, now)], name, weight)
     }
 
     /// The same room for another client.
@@ -69,18 +58,23 @@ impl Client {
         lines.truncate(1);
         lines[0].number = 0;
         lines[0].position = now;
-        *self = Self {
+        *self = Self::on(lines, name, weight);
+    }
+
+    /// A client without requests on its one line.
+    fn on(lines: Vec<Line>, name: Option<u128>, weight: u32) -> Self {
+        Self {
             name,
             weight: weight.max(1),
             work: 0,
             held: 0,
             ready: 0,
-            blocked_since: now,
+            blocked_since: 0,
             lines,
             line_next: 1,
             ranked: None,
             ends: 0,
-        };
+        }
     }
 
     /// A request comes; returns the number of its line.
@@ -93,9 +87,7 @@ impl Client {
         let newest = self.newest();
         if newest.position < now {
             if newest.held > 0 && lines < LINES_MAX {
-                let number = self.line_next;
-                self.line_next += 1;
-                self.lines.push(Line::new(number, now));
+                self.begin_line(now);
             } else {
                 newest.position = now;
             }
@@ -189,10 +181,13 @@ impl Client {
         self.lines.truncate(1);
         self.lines[0].position = self.lines[0].position.max(now);
         if newest > self.lines[0].position {
-            let number = self.line_next;
-            self.line_next += 1;
-            self.lines.push(Line::new(number, newest));
+            self.begin_line(newest);
         }
+    }
+
+    fn begin_line(&mut self, position: Position) {
+        self.lines.push(Line::new(self.line_next, position));
+        self.line_next += 1;
     }
 
     /// The index of the line of that number, or of the one that it was joined with.

@@ -250,15 +250,16 @@ impl Shares {
         if self.ahead.len() > self.clients_max
             && let Some((_, nearest)) = self.ahead.first()
         {
-            self.ahead.remove(nearest);
-            let Client { weight, .. } = self.clients[nearest as usize];
-            self.fluid.set_end(nearest, weight, 0);
             self.forget(nearest);
         }
     }
 
+    /// A client without requests is no more.
     fn forget(&mut self, index: u32) {
-        if let Some(name) = self.clients[index as usize].name {
+        self.ahead.remove(index);
+        let Client { name, weight, .. } = self.clients[index as usize];
+        self.fluid.set_end(index, weight, 0);
+        if let Some(name) = name {
             self.by_name.remove(&name);
         }
         self.free.push(index);
@@ -291,10 +292,10 @@ impl Shares {
             && let Some(ended) = self.fluid.advance(&mut left)
         {
             let Client { weight, held, .. } = self.clients[ended as usize];
-            self.fluid.set_end(ended, weight, 0);
             if held == 0 {
-                self.ahead.remove(ended);
                 self.forget(ended);
+            } else {
+                self.fluid.set_end(ended, weight, 0);
             }
         }
     }
@@ -302,9 +303,6 @@ impl Shares {
     /// Nothing is held: under fair sharing there would be nothing left, either.
     fn begin_anew(&mut self) {
         while let Some((_, index)) = self.ahead.first() {
-            self.ahead.remove(index);
-            let Client { weight, .. } = self.clients[index as usize];
-            self.fluid.set_end(index, weight, 0);
             self.forget(index);
         }
         self.fluid = Fluid::default();

@@ -72,8 +72,10 @@ impl Ranked {
 
     pub(super) fn submit(&mut self, job: &Work) {
         // `shares` places a new job by the work that was done until now.
-        for place in 0..self.served.len() {
-            self.record(self.served[place].id);
+        if self.scheduler.counts_clients() {
+            for place in 0..self.served.len() {
+                self.record(self.served[place].id);
+            }
         }
         let class = &self.classes[job.class];
         let id = self.scheduler.submit(JobSpec {

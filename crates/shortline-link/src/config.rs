@@ -84,6 +84,9 @@ pub struct LinkConfig {
     pub quantum_bytes: Option<u32>,
     /// Jobs that may wait at once; one more is refused.
     pub jobs_max: usize,
+    /// With policy `shares`: payload bytes that a client may get in a row before what it asks for beyond
+    /// waits behind those who ask for less. `None`: never.
+    pub burst_bytes: Option<u64>,
     /// Whether clients on the loopback interface are scheduled too.
     pub schedule_loopback: bool,
     /// The uplink's interface; `None`: the one that owns the address clients connect to, in mode
@@ -99,12 +102,13 @@ impl Default for LinkConfig {
             mode: LinkMode::Slots,
             rate: None,
             rate_min: Rate::from_bps(UplinkConfig::default().rate_bps_min),
-            policy: Policy::Srpt,
+            policy: Policy::Shares,
             urgency: Urgency::None,
             slots_max: 2,
             control_band: true,
             quantum_bytes: None,
             jobs_max: 100_000,
+            burst_bytes: Some(1 << 20),
             schedule_loopback: false,
             device: None,
             packet_header_bytes: 14,

@@ -48,6 +48,8 @@ const UNSENT_BYTES_UNMARKED: u32 = 0;
 /// In the other modes: what keeps a fast path busy. With 64 KiB and more a file of 1 MiB costs twice the
 /// processor time on loopback, with 16 KiB as much as with 32.
 const UNSENT_BYTES_MAX: u32 = 32 * 1024;
+/// After so long without a response what clients got before no longer counts.
+const REST_NS: u64 = 1_000_000_000;
 /// Segments of a paced quantum at most: what the kernel sends as one burst.
 const PACED_SEGMENTS_MAX: f64 = 44.0;
 
@@ -142,6 +144,8 @@ pub(crate) struct Queue {
     pub waits_for_grant: Option<Waker>,
     /// Wire bytes charged, corrections by `TCP_INFO` included.
     pub charged_total: u64,
+    /// When something was submitted or granted last.
+    active_ns: u64,
 }
 
 impl Charge {
@@ -180,7 +184,9 @@ impl Queue {
                 policy: config.policy,
                 urgency: config.urgency,
                 jobs_max: config.jobs_max,
+                burst: config.burst_bytes,
             }),
+            active_ns: now_ns,
             gate,
             jobs: Vec::new(),
             quantum_bytes,
@@ -267,6 +273,10 @@ impl Queue {
             Length::Known(payload_bytes) => payload_bytes,
             Length::Unknown => UNKNOWN_BYTES_MIN,
         };
+        if self.scheduler.is_empty() && now_ns.saturating_sub(self.active_ns) >= REST_NS {
+            self.scheduler.rest();
+        }
+        self.active_ns = now_ns;
         let id = self.scheduler.submit(JobSpec {
             arrival_ns: now_ns,
             work: payload_bytes,
@@ -493,6 +503,7 @@ impl Queue {
     fn charge(&mut self, transport: &Arc<Transport>, bytes: u32, now_ns: u64) -> Charge {
         let wire_bytes = transport.wire_bytes(bytes.max(1));
         self.charged_total += u64::from(wire_bytes);
+        self.active_ns = now_ns;
         let ledger = &transport.ledger;
         ledger.unwritten.fetch_add(wire_bytes, Ordering::AcqRel);
         match &mut self.gate {

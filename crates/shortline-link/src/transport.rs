@@ -259,8 +259,8 @@ impl Transport {
         self.address
     }
 
-    /// Whose responses it carries.
-    pub(crate) fn client(&self) -> Client {
+    /// Whose responses it carries: the client at its address.
+    pub fn client(&self) -> Client {
         self.client
     }
 

@@ -72,6 +72,8 @@ pub struct Job {
     pub deadline_ns: Option<u64>,
     /// Whether the job has been taken into service at least once.
     pub started: bool,
+    /// Whether it was taken last because it is overdue.
+    pub(crate) passes: bool,
     /// How long the job was expected to take alone.
     pub(crate) service_ns_expected: u64,
     /// Counts submissions; decides between equal ranks and equal deadlines.
@@ -115,6 +117,7 @@ impl Job {
             work_done: 0,
             deadline_ns: None,
             started: false,
+            passes: false,
             service_ns_expected: work_total,
             sequence: 0,
             turn: 0,

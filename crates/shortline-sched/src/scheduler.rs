@@ -13,7 +13,7 @@ use crate::job::{Job, JobId, JobSpec};
 use crate::path::PathView;
 use crate::policy::{Policy, Ranking};
 use crate::shares::Shares;
-use crate::urgency::{Aging, Urgency};
+use crate::urgency::{Aging, IN_ORDER, Urgency};
 
 /// How a scheduler decides and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,9 @@ pub struct SchedulerConfig {
     pub urgency: Urgency,
     /// The most jobs held at once, waiting or not. At most `u32::MAX` count.
     pub jobs_max: usize,
+    /// With `shares`: the work that a client of weight one may ask for in a row before it stands back, so
+    /// that those who ask for less go first. `None`: nobody ever does. Other policies do not mind.
+    pub burst: Option<u64>,
 }
 
 impl SchedulerConfig {
@@ -33,6 +36,7 @@ impl SchedulerConfig {
             policy,
             urgency: Urgency::None,
             jobs_max,
+            burst: None,
         }
     }
 }
@@ -60,6 +64,8 @@ pub struct Scheduler {
     turn_next: u64,
     index: Index,
     by_deadline: IndexedHeap<Key>,
+    /// Work to be done in the order of ranks before an overdue job passes others again.
+    in_order_due: u64,
 }
 
 /// Rank or deadline, then the order of submission.
@@ -99,8 +105,9 @@ impl Scheduler {
             jobs_held: 0,
             sequence_next: 0,
             turn_next: 0,
-            index: Index::new(config.policy, jobs_max),
+            index: Index::new(config.policy, jobs_max, config.burst),
             by_deadline: IndexedHeap::new(),
+            in_order_due: 0,
         }
     }
 
@@ -123,6 +130,7 @@ impl Scheduler {
                 .aging
                 .map(|aging| aging.deadline_ns(spec.arrival_ns, spec.service_ns_expected)),
             started: false,
+            passes: false,
             service_ns_expected: spec.service_ns_expected,
             sequence: self.sequence_next,
             turn: 0,
@@ -144,13 +152,9 @@ impl Scheduler {
     }
 
     /// The job that is next at `now_ns`: of the overdue ones that of the earliest
-    /// deadline, else that of the smallest rank. `None` if nobody waits.
+    /// deadline, if their part of the work allows; else that of the smallest rank. `None` if nobody waits.
     pub fn peek(&self, now_ns: u64) -> Option<JobId> {
-        let overdue = self
-            .by_deadline
-            .first()
-            .filter(|&((deadline_ns, _), _)| deadline_ns <= now_ns);
-        let slot = overdue.map_or_else(|| self.index.first(), |(_, slot)| Some(slot))?;
+        let slot = self.overdue(now_ns).or_else(|| self.index.first())?;
         Some(JobId {
             slot,
             generation: self.slots[slot as usize].generation,
@@ -185,10 +189,12 @@ impl Scheduler {
     /// Takes the job that is next at `now_ns` into service: it waits no longer.
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
+        let passes = self.overdue(now_ns).is_some();
         self.ranking.tell_time(now_ns);
         self.leave_index(id.slot);
         if let Some(job) = self.job_mut(id) {
             job.started = true;
+            job.passes = passes;
         }
         Some(id)
     }
@@ -199,6 +205,12 @@ impl Scheduler {
             return;
         };
         job.work_done = job.work_done.saturating_add(work_done);
+        self.in_order_due = match job.passes {
+            true => self
+                .in_order_due
+                .saturating_add(work_done.saturating_mul(IN_ORDER)),
+            false => self.in_order_due.saturating_sub(work_done),
+        };
         self.serve(id, work_done);
     }
 
@@ -277,6 +289,14 @@ impl Scheduler {
         Some(job)
     }
 
+    /// Tells that no job was held for so long that what clients got before no longer counts. Nothing
+    /// happens while one is.
+    pub fn rest(&mut self) {
+        if let Index::ByClient(shares) = &mut self.index {
+            shares.rest();
+        }
+    }
+
     /// A job as it stands; `None` once it was removed.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         let slot = self.slots.get(id.slot as usize)?;
@@ -318,6 +338,12 @@ impl Scheduler {
             };
             Some((id, job))
         })
+    }
+
+    /// The overdue job that passes the others now.
+    fn overdue(&self, now_ns: u64) -> Option<u32> {
+        let ((deadline_ns, _), slot) = self.by_deadline.first()?;
+        (deadline_ns <= now_ns && self.in_order_due == 0).then_some(slot)
     }
 
     fn store(&mut self, job: Job) -> JobId {
@@ -399,9 +425,9 @@ impl Scheduler {
 }
 
 impl Index {
-    fn new(policy: Policy, jobs_max: usize) -> Self {
+    fn new(policy: Policy, jobs_max: usize, burst: Option<u64>) -> Self {
         match policy {
-            Policy::Shares => Self::ByClient(Box::new(Shares::new(jobs_max))),
+            Policy::Shares => Self::ByClient(Box::new(Shares::new(jobs_max, burst))),
             _ => Self::ByRank(IndexedHeap::new()),
         }
     }

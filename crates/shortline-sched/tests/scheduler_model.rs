@@ -93,6 +93,7 @@ struct ModelJob {
     path: PathView,
     done: u64,
     started: bool,
+    passes: bool,
     waiting: bool,
     removed: bool,
     turn: u64,
@@ -185,21 +186,31 @@ struct Model {
     jobs: Vec<ModelJob>,
     turns: u64,
     now_ns: u64,
+    /// Work in the order of ranks that is due for what overdue jobs got.
+    in_order_due: u64,
 }
 
 impl Model {
+    fn waiting(&self) -> impl Iterator<Item = usize> {
+        (0..self.jobs.len()).filter(|&job| self.jobs[job].waiting)
+    }
+
+    fn overdue(&self) -> Option<usize> {
+        let ages = self.urgency.aging().is_some() && self.in_order_due == 0;
+        self.waiting()
+            .filter(|&job| ages && self.jobs[job].deadline_ns() <= self.now_ns)
+            .min_by_key(|&job| (self.jobs[job].deadline_ns(), job))
+    }
+
     fn next(&self) -> Option<usize> {
-        let waiting = || (0..self.jobs.len()).filter(|&job| self.jobs[job].waiting);
-        let overdue = waiting()
-            .filter(|&job| {
-                self.urgency.aging().is_some() && self.jobs[job].deadline_ns() <= self.now_ns
-            })
-            .min_by_key(|&job| (self.jobs[job].deadline_ns(), job));
         let rank = |job: &ModelJob| match self.urgency.growing() {
             Some(_) => job.rank_growing(self.policy),
             None => job.rank(self.policy),
         };
-        overdue.or_else(|| waiting().min_by_key(|&job| (rank(&self.jobs[job]), job)))
+        self.overdue().or_else(|| {
+            self.waiting()
+                .min_by_key(|&job| (rank(&self.jobs[job]), job))
+        })
     }
 
     fn held(&self) -> usize {
@@ -225,6 +236,7 @@ impl Model {
             path,
             done: 0,
             started: false,
+            passes: false,
             waiting: true,
             removed: false,
             turn: self.turns,
@@ -268,11 +280,13 @@ fn apply(step: &Step, real: &mut Scheduler, ids: &mut Vec<JobId>, model: &mut Mo
         }
         Step::Take => {
             let expected = model.next();
+            let passes = model.overdue().is_some();
             let taken = real.take(model.now_ns);
             assert_eq!(taken, expected.map(|job| ids[job]));
             if let Some(job) = expected.and_then(|job| model.held_job(job)) {
                 job.waiting = false;
                 job.started = true;
+                job.passes = passes;
             }
         }
         Step::Pass { elapsed_ns } => model.now_ns += elapsed_ns,
@@ -294,6 +308,10 @@ fn apply_to_job(step: &Step, job: usize, id: JobId, real: &mut Scheduler, model:
             real.record(id, work_done);
             if let Some(job) = model.held_job(job) {
                 job.done += work_done;
+                model.in_order_due = match job.passes {
+                    true => model.in_order_due + 7 * work_done,
+                    false => model.in_order_due.saturating_sub(work_done),
+                };
             }
         }
         Step::UpdatePath { path, .. } => {
@@ -369,6 +387,7 @@ proptest! {
             jobs: Vec::new(),
             turns: 0,
             now_ns: 0,
+            in_order_due: 0,
         };
         for step in &steps {
             apply(step, &mut real, &mut ids, &mut model);

@@ -67,7 +67,17 @@ fn fair_sharing(arrivals: &[Arrival], weights: &[u32]) -> Vec<f64> {
 /// When each ends with the scheduler in front of one server. Those that come during a quantum are told
 /// at its end, which is their arrival then.
 fn scheduled(policy: Policy, arrivals: &mut [Arrival], weights: &[u32], quantum: u64) -> Vec<u64> {
-    let mut scheduler = Scheduler::new(SchedulerConfig::new(policy, 100_000));
+    let config = SchedulerConfig::new(policy, 100_000);
+    scheduled_as(config, arrivals, weights, quantum)
+}
+
+fn scheduled_as(
+    config: SchedulerConfig,
+    arrivals: &mut [Arrival],
+    weights: &[u32],
+    quantum: u64,
+) -> Vec<u64> {
+    let mut scheduler = Scheduler::new(config);
     let mut ends = vec![0; arrivals.len()];
     let mut ids: Vec<(JobId, usize)> = Vec::new();
     let (mut now, mut next) = (0, 0);
@@ -132,15 +142,17 @@ fn keep_one_each(arrivals: &mut Vec<Arrival>, single: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// The theorem, beside clients that do whatever they please.
+    /// The theorem, beside clients that do whatever they please, and whether or not some stand back.
     #[test]
     fn a_client_of_one_request_ends_no_later_than_under_fair_sharing(
         mut arrivals in arrivals(9, 60),
         weights in prop::collection::vec(1..5u32, 9),
         quantum in 1..40u64,
+        burst in prop::option::of(0..1000u64),
     ) {
         keep_one_each(&mut arrivals, 6);
-        let ours = scheduled(Policy::Shares, &mut arrivals, &weights, quantum);
+        let config = SchedulerConfig { burst, ..SchedulerConfig::new(Policy::Shares, 100_000) };
+        let ours = scheduled_as(config, &mut arrivals, &weights, quantum);
         let fair = fair_sharing(&arrivals, &weights);
         for ((arrival, fair), ours) in arrivals.iter().zip(&fair).zip(&ours) {
             let in_time = *ours as f64 <= fair + ROUNDING;
@@ -362,5 +374,130 @@ mod calls {
                 prop_assert_eq!(scheduler.len(), left);
             }
         }
+    }
+}
+
+/// A client that asks for piece after piece, and others that ask for one thing each.
+mod standing_back {
+    use super::*;
+
+    const PIECE: u64 = 1_000;
+    const QUANTUM: u64 = 1_500;
+    const BURST: u64 = 1_000_000;
+
+    /// One that always waits for its next piece, or for a download without an end.
+    #[derive(Clone, Copy)]
+    enum Beside {
+        Pieces,
+        Download,
+    }
+
+    /// The mean response time, per unit of work, of requests that come at a load of 0.6. Their lengths
+    /// are Bounded Pareto, by an equidistributed sequence instead of by chance.
+    fn mean_of_others(policy: Policy, burst: Option<u64>, beside: Beside) -> f64 {
+        let length = |place: u64| {
+            let share = (place as f64 * 0.618_033_988_749_895).fract();
+            let (low, high, a) = (300.0_f64, 1e6_f64, 1.1);
+            low * (1.0 - share * (1.0 - (low / high).powf(a))).powf(-1.0 / a)
+        };
+        let lengths: Vec<u64> = (1..20_000).map(|place| length(place) as u64).collect();
+        let mean = lengths.iter().sum::<u64>() as f64 / lengths.len() as f64;
+        let gap = |place: u64| {
+            let share = (place as f64 * 0.754_877_666_246_693).fract();
+            (-share.max(1e-9).ln() * mean / 0.6) as u64
+        };
+        let mut scheduler = Scheduler::new(SchedulerConfig {
+            burst,
+            ..SchedulerConfig::new(policy, 100_000)
+        });
+        let of = match beside {
+            Beside::Pieces => PIECE,
+            Beside::Download => u64::MAX / 4,
+        };
+        let mut greedy = scheduler.submit(spec(0, of)).unwrap();
+        let (mut now, mut arrives, mut next, mut total) = (0, 0, 0, 0);
+        while next < lengths.len() || scheduler.len() > 1 {
+            while next < lengths.len() && arrives <= now {
+                let job = JobSpec {
+                    arrival_ns: arrives,
+                    ..spec(1 + next as u128, lengths[next])
+                };
+                scheduler.submit(job).unwrap();
+                arrives += gap(next as u64);
+                next += 1;
+            }
+            let id = scheduler.take(now).unwrap();
+            let work = QUANTUM.min(scheduler.job(id).unwrap().remaining());
+            now += work;
+            scheduler.record(id, work);
+            if scheduler.job(id).unwrap().remaining() > 0 {
+                scheduler.resume(id);
+                continue;
+            }
+            let ended = scheduler.remove(id).unwrap();
+            if id == greedy {
+                greedy = scheduler.submit(spec(0, of)).unwrap();
+            } else {
+                total += now - ended.arrival_ns;
+            }
+        }
+        total as f64 / lengths.len() as f64
+    }
+
+    #[test]
+    fn pieces_cost_the_others_no_more_than_a_quarter_above_a_download() {
+        let download = mean_of_others(Policy::Srpt, None, Beside::Download);
+        let pieces = mean_of_others(Policy::Shares, Some(BURST), Beside::Pieces);
+        assert!(pieces <= 1.25 * download, "{pieces} beside {download}");
+        let without = mean_of_others(Policy::Shares, None, Beside::Pieces);
+        assert!(without > 1.25 * download, "{without} beside {download}");
+    }
+
+    #[test]
+    fn a_download_costs_them_what_it_does_under_srpt() {
+        let srpt = mean_of_others(Policy::Srpt, None, Beside::Download);
+        let shares = mean_of_others(Policy::Shares, Some(BURST), Beside::Download);
+        assert!(shares <= 1.1 * srpt, "{shares} beside {srpt}");
+    }
+
+    /// What it gets while three others at a time ask for 30,000 each, all of them new.
+    fn got_in_an_overload(burst: Option<u64>) -> u64 {
+        let mut scheduler = Scheduler::new(SchedulerConfig {
+            burst,
+            ..SchedulerConfig::new(Policy::Shares, 1000)
+        });
+        let mut greedy = scheduler.submit(spec(0, PIECE)).unwrap();
+        let mut clients = 1..;
+        let mut comes = |scheduler: &mut Scheduler| {
+            let name = clients.next().unwrap();
+            scheduler.submit(spec(name, 30_000)).unwrap();
+        };
+        (0..3).for_each(|_| comes(&mut scheduler));
+        let mut got = 0;
+        for _ in 0..20_000 {
+            let id = scheduler.take(0).unwrap();
+            scheduler.record(id, PIECE);
+            if scheduler.job(id).unwrap().remaining() > 0 {
+                scheduler.resume(id);
+                continue;
+            }
+            scheduler.remove(id);
+            if id == greedy {
+                got += PIECE;
+                greedy = scheduler.submit(spec(0, PIECE)).unwrap();
+            } else {
+                comes(&mut scheduler);
+            }
+        }
+        got
+    }
+
+    #[test]
+    fn who_stands_back_has_two_thirds_of_its_share_in_a_lasting_overload() {
+        let (got, else_had) = (got_in_an_overload(Some(50_000)), got_in_an_overload(None));
+        assert!(
+            got >= else_had * 6 / 10 && got < else_had,
+            "{got} of {else_had}"
+        );
     }
 }

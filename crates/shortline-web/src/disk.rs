@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use shortline_link::clock::now_ns;
-use shortline_sched::{JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
+use shortline_sched::{Client, JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -17,6 +17,12 @@ use crate::throttle::Throttle;
 
 /// Reads that may wait; one more is refused and its response ends.
 const READS_WAITING_MAX: usize = 100_000;
+
+/// One that waits for the disk.
+struct Reader {
+    turn: oneshot::Sender<()>,
+    bytes: u64,
+}
 
 /// The queue in front of the disk.
 pub struct Disk {
@@ -27,7 +33,7 @@ pub struct Disk {
 
 struct Queue {
     scheduler: Scheduler,
-    waiting: Vec<Option<oneshot::Sender<()>>>,
+    waiting: Vec<Option<Reader>>,
     reads: usize,
     reads_max: usize,
 }
@@ -51,15 +57,16 @@ impl Disk {
         self.queue.lock().scheduler.len()
     }
 
-    /// Reads `length` bytes at `offset` for a response with `remaining_bytes` to go.
+    /// Reads `length` bytes at `offset` for a response with `remaining_bytes` to go to a client.
     pub async fn read(
         self: Arc<Self>,
         file: Arc<OpenFile>,
         offset: u64,
         length: usize,
         remaining_bytes: u64,
+        client: Client,
     ) -> io::Result<Bytes> {
-        let bytes = self.read_in_turn(file, offset, length, remaining_bytes);
+        let bytes = self.read_in_turn(file, offset, length, remaining_bytes, client);
         bytes.await.inspect_err(|error| self.tell(error))
     }
 
@@ -77,8 +84,9 @@ impl Disk {
         offset: u64,
         length: usize,
         remaining_bytes: u64,
+        client: Client,
     ) -> io::Result<Bytes> {
-        let (place, turn) = self.enter(remaining_bytes)?;
+        let (place, turn) = self.enter(remaining_bytes, length, client)?;
         // The sender lives in the queue for as long as the place is held.
         let _ = turn.await;
         // The place goes with the read, not with us: a read whose response was aborted still
@@ -92,7 +100,12 @@ impl Disk {
         .map_err(io::Error::other)?
     }
 
-    fn enter(self: &Arc<Self>, remaining_bytes: u64) -> io::Result<(Place, oneshot::Receiver<()>)> {
+    fn enter(
+        self: &Arc<Self>,
+        remaining_bytes: u64,
+        length: usize,
+        client: Client,
+    ) -> io::Result<(Place, oneshot::Receiver<()>)> {
         let (sender, receiver) = oneshot::channel();
         let mut queue = self.queue.lock();
         let id = queue
@@ -101,13 +114,17 @@ impl Disk {
                 arrival_ns: now_ns(),
                 work: remaining_bytes,
                 service_ns_expected: remaining_bytes,
+                client: Some(client),
                 ..JobSpec::default()
             })
             .map_err(io::Error::other)?;
         if queue.waiting.len() <= id.index() {
             queue.waiting.resize_with(id.index() + 1, || None);
         }
-        queue.waiting[id.index()] = Some(sender);
+        queue.waiting[id.index()] = Some(Reader {
+            turn: sender,
+            bytes: length as u64,
+        });
         queue.start_next();
         let disk = Arc::clone(self);
         Ok((Place { disk, id }, receiver))
@@ -121,9 +138,10 @@ impl Queue {
                 return;
             };
             self.reads += 1;
-            if let Some(sender) = self.waiting[id.index()].take() {
+            if let Some(reader) = self.waiting[id.index()].take() {
+                self.scheduler.record(id, reader.bytes);
                 // The reader may have given up; its place is given back when it is dropped.
-                let _ = sender.send(());
+                let _ = reader.turn.send(());
             }
         }
     }

@@ -5,6 +5,10 @@
 //! that comes then may not use what others did not get before it was there; so it is ranked by a *line* of
 //! its own, that begins at V. Work for a request counts on its line and on all older ones. A line that is
 //! overtaken by an older one says nothing any more and is joined with it: mostly there is but one.
+//!
+//! A client that has got more than a *burst* without a pause stands back: where its next request begins
+//! moves on by half as much again as it gets, until that is a burst ahead of V. That is for what it asks from then
+//! on; a request that it has already keeps its line.
 
 use super::fluid::{Position, distance};
 use crate::heap::{Heap, Positions};
@@ -31,6 +35,10 @@ pub(super) struct Client {
     /// The oldest first; never empty. The first is the client's position.
     lines: Vec<Line>,
     line_next: u32,
+    /// What it got per unit of weight since it came.
+    got: Position,
+    /// Where a request begins that comes now, if that is beyond its newest line.
+    further: Position,
     /// The places that it has by its first request and by the end of its work, as they were told last.
     pub(super) ranked: Option<(Position, u64)>,
     pub(super) ends: Position,
@@ -72,6 +80,8 @@ impl Client {
             blocked_since: 0,
             lines,
             line_next: 1,
+            got: 0,
+            further: 0,
             ranked: None,
             ends: 0,
         }
@@ -83,13 +93,16 @@ impl Client {
         if self.held == 0 {
             self.begin(now);
         }
+        let begins = now.max(self.further);
         let lines = self.lines.len();
         let newest = self.newest();
-        if newest.position < now {
-            if newest.held > 0 && lines < LINES_MAX {
-                self.begin_line(now);
+        if newest.position < begins {
+            // The first line says how far the client has come, which standing back does not change.
+            let is_needed = newest.held > 0 || (lines == 1 && begins > now);
+            if is_needed && lines < LINES_MAX {
+                self.begin_line(begins);
             } else {
-                newest.position = now;
+                newest.position = begins;
             }
         }
         self.held += 1;
@@ -129,9 +142,24 @@ impl Client {
         }
     }
 
-    /// So much work was done for a request.
-    pub(super) fn serve(&mut self, positions: &mut Positions, number: u32, work: u64) {
+    /// So much work was done for a request, V being at `now`. A client that gets more than `burst` in a
+    /// row stands back.
+    pub(super) fn serve(
+        &mut self,
+        positions: &mut Positions,
+        number: u32,
+        work: u64,
+        (now, burst): (Position, Option<Position>),
+    ) {
         let step = distance(work, u64::from(self.weight));
+        self.got = self.got.saturating_add(step);
+        if let Some(burst) = burst
+            && self.got > burst
+        {
+            let begun = self.further.max(self.newest().position);
+            let farthest = now.max(self.lines[0].position) + burst;
+            self.further = farthest.min(begun + step + step / 2);
+        }
         let index = self.line(number);
         for line in &mut self.lines[..=index] {
             line.position += step;
@@ -173,6 +201,13 @@ impl Client {
     /// Where its work ends under fair sharing.
     pub(super) fn end(&self) -> Position {
         self.lines[0].position + distance(self.work, u64::from(self.weight))
+    }
+
+    /// Where V has to come to until a client without requests is as one that never asked: to where it
+    /// stands, and as far again as it got, a burst at most.
+    pub(super) fn forgotten(&self, burst: Option<Position>) -> Position {
+        let stands = self.end().max(self.further);
+        stands + burst.map_or(0, |burst| burst.min(self.got))
     }
 
     /// It has no requests any more, and begins where the others are, or where it was if that is ahead.

@@ -65,6 +65,15 @@ impl Fluid {
         }
     }
 
+    /// All work is done: as far as it takes, nobody has any left.
+    pub(super) fn finish(&mut self) {
+        while let Some(((end, client), _)) = self.ends.first() {
+            self.now = self.now.max(end);
+            self.ends.remove(client);
+        }
+        self.weight = 0;
+    }
+
     /// The client whose work ends first, if that is before `work` is done; of that, what it takes until
     /// then is used up. Else all of it.
     pub(super) fn advance(&mut self, work: &mut Position) -> Option<u32> {

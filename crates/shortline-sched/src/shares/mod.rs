@@ -34,9 +34,17 @@
 //! several at once has them in the order of their ranks; a short one that comes after a long one was served ahead
 //! of its share can end later than under fair sharing, and the long one earlier. `tests/shares.rs` holds all of it.)
 //!
-//! Each operation costs O(log n). Clients that hold no request and are ahead of V are remembered until V has
-//! come to them, [`Shares::new`]'s `clients_max` of them at most: beyond, those nearest are forgotten. When
-//! nothing is held everything begins anew.
+//! **Standing back.** Fair sharing gives a client that asks for piece after piece half the server beside
+//! anybody who comes, for each piece is due soon; so does this order, where one that asked for the whole at
+//! once would wait behind all smaller ones. So a client that got more than a *burst* without a pause stands
+//! back: what it asks for from then on is ranked later, a burst at most, as the large job that it is. That
+//! takes nothing from the theorem for all others, since it only moves ranks back. For the client itself the
+//! theorem holds for what it asks for in its first burst; of what it asks for beyond each request ends
+//! when V is a burst farther than the theorem says, at the latest, and in a lasting overload it gets two
+//! thirds of what V goes, or more. A client is in one burst until V has gone as far without it as it got (a burst at most).
+//!
+//! Each operation costs O(log n). Clients that hold no request are remembered until V has come to where they
+//! stand, [`Shares::new`]'s `clients_max` of them at most: beyond, those nearest are forgotten.
 
 mod client;
 mod fluid;
@@ -57,9 +65,10 @@ pub(crate) struct Shares {
     by_name: HashMap<u128, u32>,
     /// Clients that have requests waiting, by the smallest rank.
     first: IndexedHeap<(Position, u64)>,
-    /// Clients without a request that are ahead.
-    ahead: IndexedHeap<(Position, u32)>,
+    /// Clients without a request, by where V is when they are forgotten.
+    away: IndexedHeap<(Position, u32)>,
     clients_max: usize,
+    burst: Option<Position>,
     positions: Positions,
     /// By slot.
     requests: Vec<Request>,
@@ -77,16 +86,18 @@ struct Request {
 }
 
 impl Shares {
-    /// Nobody, and room to remember so many clients that are ahead.
-    pub(crate) fn new(clients_max: usize) -> Self {
+    /// Nobody, and room to remember so many clients without a request. Those that get more than `burst`
+    /// work in a row stand back; nobody does without one.
+    pub(crate) fn new(clients_max: usize, burst: Option<u64>) -> Self {
         Self {
             fluid: Fluid::default(),
             clients: Vec::new(),
             free: Vec::new(),
             by_name: HashMap::new(),
             first: IndexedHeap::new(),
-            ahead: IndexedHeap::new(),
+            away: IndexedHeap::new(),
             clients_max,
+            burst: burst.map(|burst| fluid::distance(burst, 1)),
             positions: Positions::default(),
             requests: Vec::new(),
             held: 0,
@@ -112,7 +123,7 @@ impl Shares {
         }
         self.requests[slot as usize] = request;
         self.held += 1;
-        self.ahead.remove(index);
+        self.away.remove(index);
         self.settle(index);
     }
 
@@ -173,7 +184,8 @@ impl Shares {
         }
         request.remaining = remaining;
         if work > 0 {
-            client.serve(&mut self.positions, request.line, work);
+            let standing = (self.fluid.now(), self.burst);
+            client.serve(&mut self.positions, request.line, work, standing);
         }
         if self.positions.contains(slot) {
             let key = (remaining, request.sequence);
@@ -194,8 +206,20 @@ impl Shares {
             self.leave(client);
         }
         if self.held == 0 {
-            self.begin_anew();
+            self.fluid.finish();
+            self.forget_who_is_reached();
         }
+    }
+
+    /// Nothing was held for so long that nobody is owed anything, and nobody stands back.
+    pub(crate) fn rest(&mut self) {
+        if self.held > 0 {
+            return;
+        }
+        while let Some((_, index)) = self.away.first() {
+            self.forget(index);
+        }
+        self.fluid = Fluid::default();
     }
 
     /// The request that is next.
@@ -241,14 +265,15 @@ impl Shares {
 
     /// A client's last request has left.
     fn leave(&mut self, index: u32) {
-        if !self.fluid.has(index) {
-            self.forget(index);
-            return;
-        }
-        let end = self.clients[index as usize].end();
-        self.ahead.insert(index, (end, index));
-        if self.ahead.len() > self.clients_max
-            && let Some((_, nearest)) = self.ahead.first()
+        let client = &self.clients[index as usize];
+        let forgotten = match client.name {
+            Some(_) => client.forgotten(self.burst),
+            None => client.end(),
+        };
+        self.away.insert(index, (forgotten, index));
+        self.forget_who_is_reached();
+        if self.away.len() > self.clients_max
+            && let Some((_, nearest)) = self.away.first()
         {
             self.forget(nearest);
         }
@@ -256,7 +281,7 @@ impl Shares {
 
     /// A client without requests is no more.
     fn forget(&mut self, index: u32) {
-        self.ahead.remove(index);
+        self.away.remove(index);
         let Client { name, weight, .. } = self.clients[index as usize];
         self.fluid.set_end(index, weight, 0);
         if let Some(name) = name {
@@ -291,21 +316,18 @@ impl Shares {
         while left > 0
             && let Some(ended) = self.fluid.advance(&mut left)
         {
-            let Client { weight, held, .. } = self.clients[ended as usize];
-            if held == 0 {
-                self.forget(ended);
-            } else {
-                self.fluid.set_end(ended, weight, 0);
-            }
+            let weight = self.clients[ended as usize].weight;
+            self.fluid.set_end(ended, weight, 0);
         }
+        self.forget_who_is_reached();
     }
 
-    /// Nothing is held: under fair sharing there would be nothing left, either.
-    fn begin_anew(&mut self) {
-        while let Some((_, index)) = self.ahead.first() {
+    fn forget_who_is_reached(&mut self) {
+        while let Some(((forgotten, _), index)) = self.away.first()
+            && forgotten <= self.fluid.now()
+        {
             self.forget(index);
         }
-        self.fluid = Fluid::default();
     }
 }
 
@@ -327,7 +349,7 @@ mod tests {
     /// As from a network with IPv6 addresses without end, each ahead of its share.
     #[test]
     fn ever_new_clients_are_forgotten_and_the_table_stays_small() {
-        let mut shares = Shares::new(REMEMBERED_MAX);
+        let mut shares = Shares::new(REMEMBERED_MAX, None);
         ask(&mut shares, 0, 0, u64::MAX / 2);
         for name in 1..100_000 {
             ask(&mut shares, 1, name, 100);
@@ -342,7 +364,7 @@ mod tests {
 
     #[test]
     fn when_nothing_is_held_nobody_is_ahead() {
-        let mut shares = Shares::new(REMEMBERED_MAX);
+        let mut shares = Shares::new(REMEMBERED_MAX, None);
         ask(&mut shares, 0, 0, 5000);
         ask(&mut shares, 1, 1, 100);
         shares.serve(1, 100, 0);

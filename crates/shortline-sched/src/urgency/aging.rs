@@ -7,16 +7,21 @@
 //! deadline = arrival + X * expected service
 //! ```
 //!
-//! and a job is overdue from its deadline on. The scheduler serves overdue jobs first,
-//! earliest deadline first, all others by rank.
+//! and a job is overdue from its deadline on. An eighth of the work goes to overdue jobs, earliest
+//! deadline first, the rest by rank: each unit of work for one that passes others is
+//! followed by [`IN_ORDER`] units in the order of ranks, if somebody waits.
 //!
 //! It departs from 002 in that 002 promotes a job only if that delays no other beyond
 //! its bound (a look-ahead, for the gate); here, on a link that preempts at every grant,
-//! the overdue job takes over at its deadline. A job that is overdue alone waits no
-//! longer; several share the link in the order of their deadlines. In overload no bound
-//! can hold for all.
+//! the overdue job takes over at its deadline. In an overload no bound can hold for all: without
+//! the eighth soon nearly all jobs are overdue, and what was to help the few makes a FIFO of any order
+//! (W1 with X = 20: a mean of 404 ms instead of 33, where fair sharing has 229). With it the others have
+//! seven eighths of the server, by rank.
 
 use super::factor_above_zero;
+
+/// For each unit of work that an overdue job gets ahead of others, so many are done in the order of ranks.
+pub(crate) const IN_ORDER: u64 = 7;
 
 /// The factor X: how many times its expected service a job may wait before it is overdue.
 #[derive(Clone, Copy, Debug, PartialEq)]

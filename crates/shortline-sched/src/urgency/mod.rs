@@ -7,6 +7,7 @@ mod growing;
 use std::str::FromStr;
 
 pub use aging::Aging;
+pub(crate) use aging::IN_ORDER;
 pub use growing::Growing;
 
 /// How a job that waits becomes more urgent, over any policy.

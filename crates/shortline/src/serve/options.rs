@@ -30,10 +30,10 @@ pub struct UplinkOptions {
     pub rate_min: Option<Rate>,
     /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
     /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or
-    /// shares (each client its fair share, inside it the shortest first) [default: srpt]
+    /// shares (each client its fair share, inside it the shortest first) [default: shares]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
-    /// Serve a response first once it has waited X times its expected service
+    /// Give an eighth of the uplink to responses that have waited X times their expected service
     #[arg(long, value_name = "X")]
     pub aging: Option<Aging>,
     /// Let a response's priority grow with its age, to the highest once it has waited X times
@@ -59,6 +59,10 @@ pub struct UplinkOptions {
     /// Responses that may wait at once; one more is refused [default: 100000]
     #[arg(long, value_name = "N")]
     pub jobs_max: Option<NonZeroUsize>,
+    /// What a client may get in a row before the rest waits behind clients that ask for less (policy
+    /// shares) [default: 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub burst: Option<Size>,
     /// Schedule clients on the loopback interface too
     #[arg(long = "uplink-loopback", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub loopback: Option<bool>,
@@ -221,6 +225,7 @@ overlay!(UplinkOptions {
     control_band,
     quantum,
     jobs_max,
+    burst,
     loopback,
     device,
     packet_header,

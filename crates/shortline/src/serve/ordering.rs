@@ -17,6 +17,15 @@ pub fn resolve(
         let at = place.of(flags.policy.is_some(), "policy", "policy");
         refuse_without_rate(policy, has_rate, &at)?;
     }
+    if let Some(policy) = merged.policy
+        && policy != Policy::Shares
+        && merged.burst.is_some()
+    {
+        return Err(format!(
+            "{}: contradicts policy {policy}, which does not count what clients get: leave one of them out",
+            place.of(flags.burst.is_some(), "burst", "burst")
+        ));
+    }
     let at_growing = || place.of(flags.growing.is_some(), "growing", "growing");
     match (merged.aging, merged.growing) {
         (None, None) => Ok(Urgency::None),
@@ -78,7 +87,7 @@ pub fn refuse_without_bands(
 pub type Given = (&'static str, &'static str, bool, bool);
 
 /// The options that say something about the order beside the policy.
-pub fn about_order(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 3] {
+pub fn about_order(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 4] {
     let (aging, growing, slots) = (&merged.aging, &merged.growing, &merged.slots);
     [
         ("aging", "aging", flags.aging.is_some(), aging.is_some()),
@@ -89,6 +98,12 @@ pub fn about_order(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 3] 
             growing.is_some(),
         ),
         ("slots", "slots", flags.slots.is_some(), slots.is_some()),
+        (
+            "burst",
+            "burst",
+            flags.burst.is_some(),
+            merged.burst.is_some(),
+        ),
     ]
 }
 

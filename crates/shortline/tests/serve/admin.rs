@@ -77,7 +77,7 @@ fn status_and_metrics_tell_the_queue_while_it_is_there() {
         (told["link"]["jobs"] == 1).then_some(told)
     });
     assert_eq!(told["link"]["mode"], "paced");
-    assert_eq!(told["link"]["policy"], "srpt");
+    assert_eq!(told["link"]["policy"], "shares");
     assert_eq!(told["link"]["rate_bps"], 1_000_000);
     assert_eq!(told["server"]["connections"]["response"], 1);
     let classes = told["link"]["size_classes"].as_array().unwrap();

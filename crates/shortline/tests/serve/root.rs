@@ -145,7 +145,7 @@ fn the_start_line_names_root_rate_order_and_whom_it_is_for() {
     for (flags, expected) in [
         (
             &["--uplink", "100mbit", "--aging", "20"][..],
-            "uplink 100mbit (given); policy srpt, aging 20; clients on the loopback interface are \
+            "uplink 100mbit (given); policy shares, aging 20; clients on the loopback interface are \
              not scheduled",
         ),
         (
@@ -155,7 +155,7 @@ fn the_start_line_names_root_rate_order_and_whom_it_is_for() {
         ),
         (
             &["--slots", "3"],
-            "uplink's rate not needed, 3 slots; policy srpt; clients on the loopback interface are \
+            "uplink's rate not needed, 3 slots; policy shares; clients on the loopback interface are \
              not scheduled",
         ),
         (&["--uplink", "off"], "uplink off: nothing is scheduled"),

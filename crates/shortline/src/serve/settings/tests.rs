@@ -41,10 +41,10 @@ fn refused(flags: &str, file: &str) -> String {
 }
 
 #[test]
-fn nothing_said_is_auto_and_srpt_at_the_default_address() {
+fn nothing_said_is_auto_and_shares_at_the_default_address() {
     let settings = settings("", "").unwrap();
     assert_eq!(settings.link.mode, LinkMode::Auto);
-    assert_eq!(settings.link.policy.name(), "srpt");
+    assert_eq!(settings.link.policy.name(), "shares");
     assert_eq!(settings.listen[0].address, LISTEN_DEFAULT);
     assert!(!settings.listen_asked);
     assert_eq!(settings.limits, Limits::default());

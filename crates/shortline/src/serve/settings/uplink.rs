@@ -65,6 +65,9 @@ pub fn resolve(
         control_band: merged.control_band.unwrap_or(defaults.control_band),
         quantum_bytes: quantum_bytes(flags, &merged, &place)?,
         jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
+        burst_bytes: merged
+            .burst
+            .map_or(defaults.burst_bytes, |burst| Some(burst.bytes())),
         schedule_loopback: merged.loopback.unwrap_or(defaults.schedule_loopback),
         device: merged.device.clone(),
         packet_header_bytes: packet_header_bytes(flags, &merged, &place)?
@@ -116,6 +119,7 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
             aging: None,
             growing: None,
             slots: None,
+            burst: None,
             ..kept
         },
         LinkMode::Off => UplinkOptions {

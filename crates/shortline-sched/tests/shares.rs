@@ -383,47 +383,55 @@ mod standing_back {
 
     const PIECE: u64 = 1_000;
     const QUANTUM: u64 = 1_500;
-    const BURST: u64 = 1_000_000;
+    /// Clients that the others are, in turn.
+    const USERS: usize = 20;
+    const BURST: u64 = 16 << 10;
 
-    /// One that always waits for its next piece, or for a download without an end.
+    /// One that always waits for so many pieces, each of that length, or for a download without an end.
     #[derive(Clone, Copy)]
     enum Beside {
-        Pieces,
+        Pieces(usize, u64),
         Download,
     }
 
-    /// The mean response time, per unit of work, of requests that come at a load of 0.6. Their lengths
-    /// are Bounded Pareto, by an equidistributed sequence instead of by chance.
-    fn mean_of_others(policy: Policy, burst: Option<u64>, beside: Beside) -> f64 {
-        let length = |place: u64| {
-            let share = (place as f64 * 0.618_033_988_749_895).fract();
+    /// Requests whose lengths are Bounded Pareto, by an equidistributed sequence instead of by chance,
+    /// with the time until the next of each, for a load of the server.
+    fn requests(load: f64) -> Vec<(u64, u64)> {
+        let share = |place: usize, step: f64| (place as f64 * step).fract();
+        let length = |place| {
             let (low, high, a) = (300.0_f64, 1e6_f64, 1.1);
-            low * (1.0 - share * (1.0 - (low / high).powf(a))).powf(-1.0 / a)
+            let share = share(place, 0.618_033_988_749_895);
+            (low * (1.0 - share * (1.0 - (low / high).powf(a))).powf(-1.0 / a)) as u64
         };
-        let lengths: Vec<u64> = (1..20_000).map(|place| length(place) as u64).collect();
+        let lengths: Vec<u64> = (1..20_000).map(length).collect();
         let mean = lengths.iter().sum::<u64>() as f64 / lengths.len() as f64;
-        let gap = |place: u64| {
-            let share = (place as f64 * 0.754_877_666_246_693).fract();
-            (-share.max(1e-9).ln() * mean / 0.6) as u64
-        };
+        let gap = |place| -share(place, 0.754_877_666_246_693).max(1e-9).ln() * mean / load;
+        let with_gap = |(place, length)| (length, gap(place) as u64);
+        lengths.into_iter().enumerate().map(with_gap).collect()
+    }
+
+    /// The mean response time, per unit of work, of requests that come at a load of 0.6.
+    fn mean_of_others(policy: Policy, burst: Option<u64>, beside: Beside) -> f64 {
+        let requests = requests(0.6);
         let mut scheduler = Scheduler::new(SchedulerConfig {
             burst,
             ..SchedulerConfig::new(policy, 100_000)
         });
-        let of = match beside {
-            Beside::Pieces => PIECE,
-            Beside::Download => u64::MAX / 4,
+        let (at_once, of) = match beside {
+            Beside::Pieces(at_once, of) => (at_once, of),
+            Beside::Download => (1, u64::MAX / 4),
         };
-        let mut greedy = scheduler.submit(spec(0, of)).unwrap();
+        let submitted = |_| scheduler.submit(spec(0, of)).unwrap();
+        let mut greedy: Vec<JobId> = (0..at_once).map(submitted).collect();
         let (mut now, mut arrives, mut next, mut total) = (0, 0, 0, 0);
-        while next < lengths.len() || scheduler.len() > 1 {
-            while next < lengths.len() && arrives <= now {
+        while next < requests.len() || scheduler.len() > at_once {
+            while next < requests.len() && arrives <= now {
                 let job = JobSpec {
                     arrival_ns: arrives,
-                    ..spec(1 + next as u128, lengths[next])
+                    ..spec(1 + (next % USERS) as u128, requests[next].0)
                 };
                 scheduler.submit(job).unwrap();
-                arrives += gap(next as u64);
+                arrives += requests[next].1;
                 next += 1;
             }
             let id = scheduler.take(now).unwrap();
@@ -435,22 +443,62 @@ mod standing_back {
                 continue;
             }
             let ended = scheduler.remove(id).unwrap();
-            if id == greedy {
-                greedy = scheduler.submit(spec(0, of)).unwrap();
+            if let Some(place) = greedy.iter().position(|&held| held == id) {
+                greedy[place] = scheduler.submit(spec(0, of)).unwrap();
             } else {
                 total += now - ended.arrival_ns;
             }
         }
-        total as f64 / lengths.len() as f64
+        total as f64 / requests.len() as f64
+    }
+
+    /// The mean response time of 100 users behind one address, beside 20 with an address each, at a load
+    /// of 0.9.
+    fn mean_behind_one_address(policy: Policy, burst: Option<u64>) -> f64 {
+        let mut arrivals = Vec::new();
+        let mut at = 0;
+        for (place, (work, gap)) in requests(0.9).into_iter().enumerate() {
+            let user = place * 7919 % 120;
+            let client = user.saturating_sub(99);
+            arrivals.push(Arrival { at, client, work });
+            at += gap;
+        }
+        let came: Vec<u64> = arrivals.iter().map(|each| each.at).collect();
+        let config = SchedulerConfig {
+            burst,
+            ..SchedulerConfig::new(policy, 100_000)
+        };
+        let ends = scheduled_as(config, &mut arrivals, &[1; 21], QUANTUM);
+        let behind = || (0..came.len()).filter(|&place| arrivals[place].client == 0);
+        let total: u64 = behind().map(|place| ends[place] - came[place]).sum();
+        total as f64 / behind().count() as f64
     }
 
     #[test]
-    fn pieces_cost_the_others_no_more_than_a_quarter_above_a_download() {
-        let download = mean_of_others(Policy::Srpt, None, Beside::Download);
-        let pieces = mean_of_others(Policy::Shares, Some(BURST), Beside::Pieces);
-        assert!(pieces <= 1.25 * download, "{pieces} beside {download}");
-        let without = mean_of_others(Policy::Shares, None, Beside::Pieces);
-        assert!(without > 1.25 * download, "{without} beside {download}");
+    fn users_behind_one_address_wait_no_more_than_half_longer_than_under_srpt() {
+        let srpt = mean_behind_one_address(Policy::Srpt, None);
+        let shares = mean_behind_one_address(Policy::Shares, Some(BURST));
+        assert!(shares <= 1.5 * srpt, "{shares} of {srpt}");
+    }
+
+    #[test]
+    fn pieces_cost_the_others_little_more_than_a_download() {
+        let download = mean_of_others(Policy::Shares, Some(BURST), Beside::Download);
+        for (at_once, of, most) in [
+            (1, PIECE, 1.25),
+            (8, PIECE, 1.25),
+            (64, PIECE, 1.25),
+            (1000, PIECE, 1.25),
+            (1, 16 * PIECE, 1.3),
+            (64, 16 * PIECE, 1.3),
+        ] {
+            let pieces = Beside::Pieces(at_once, of);
+            let mean = mean_of_others(Policy::Shares, Some(BURST), pieces);
+            assert!(
+                mean <= most * download,
+                "{at_once} of {of}: {mean} beside {download}"
+            );
+        }
     }
 
     #[test]
@@ -494,7 +542,7 @@ mod standing_back {
 
     #[test]
     fn who_stands_back_has_two_thirds_of_its_share_in_a_lasting_overload() {
-        let (got, else_had) = (got_in_an_overload(Some(50_000)), got_in_an_overload(None));
+        let (got, else_had) = (got_in_an_overload(Some(BURST)), got_in_an_overload(None));
         assert!(
             got >= else_had * 6 / 10 && got < else_had,
             "{got} of {else_had}"

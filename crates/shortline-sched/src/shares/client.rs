@@ -7,8 +7,8 @@
 //! overtaken by an older one says nothing any more and is joined with it: mostly there is but one.
 //!
 //! A client that has got more than a *burst* without a pause stands back: where its next request begins
-//! moves on by half as much again as it gets, until that is a burst ahead of V. That is for what it asks from then
-//! on; a request that it has already keeps its line.
+//! moves on by half as much again as it gets, until that is a burst, and what it has asked for, ahead of V. That is
+//! for what it asks from then on; a request that it has already keeps its line.
 
 use super::fluid::{Position, distance};
 use crate::heap::{Heap, Positions};
@@ -26,6 +26,8 @@ pub(super) struct Client {
     pub(super) weight: u32,
     /// What remains of its requests, those left out that cannot be served now.
     pub(super) work: u64,
+    /// What its requests ask for, none with more than counts as part of a burst.
+    pub(super) asked: u64,
     /// Its requests.
     pub(super) held: u32,
     /// Those that can be served.
@@ -35,6 +37,8 @@ pub(super) struct Client {
     /// The oldest first; never empty. The first is the client's position.
     lines: Vec<Line>,
     line_next: u32,
+    /// How far V went while the client had nothing to be done under fair sharing, though it had here.
+    idle: Position,
     /// What it got per unit of weight since it came.
     got: Position,
     /// Where a request begins that comes now, if that is beyond its newest line.
@@ -75,11 +79,13 @@ impl Client {
             name,
             weight: weight.max(1),
             work: 0,
+            asked: 0,
             held: 0,
             ready: 0,
             blocked_since: 0,
             lines,
             line_next: 1,
+            idle: 0,
             got: 0,
             further: 0,
             ranked: None,
@@ -93,6 +99,7 @@ impl Client {
         if self.held == 0 {
             self.begin(now);
         }
+        self.come_to(now);
         let begins = now.max(self.further);
         let lines = self.lines.len();
         let newest = self.newest();
@@ -123,6 +130,11 @@ impl Client {
         self.ready += 1;
     }
 
+    /// What comes now comes after all that it had is done under fair sharing, if that is so.
+    pub(super) fn come_to(&mut self, now: Position) {
+        self.idle += now.saturating_sub(self.end());
+    }
+
     /// A request can no longer be served.
     pub(super) fn become_blocked(&mut self, now: Position) {
         self.ready -= 1;
@@ -142,30 +154,27 @@ impl Client {
         }
     }
 
-    /// So much work was done for a request, V being at `now`. A client that gets more than `burst` in a
-    /// row stands back.
-    pub(super) fn serve(
-        &mut self,
-        positions: &mut Positions,
-        number: u32,
-        work: u64,
-        (now, burst): (Position, Option<Position>),
-    ) {
+    /// So much work was done for a request.
+    pub(super) fn serve(&mut self, positions: &mut Positions, number: u32, work: u64) {
         let step = distance(work, u64::from(self.weight));
-        self.got = self.got.saturating_add(step);
-        if let Some(burst) = burst
-            && self.got > burst
-        {
-            let begun = self.further.max(self.newest().position);
-            let farthest = now.max(self.lines[0].position) + burst;
-            self.further = farthest.min(begun + step + step / 2);
-        }
         let index = self.line(number);
         for line in &mut self.lines[..=index] {
             line.position += step;
         }
         while self.is_overtaken(index + 1) {
             self.join(positions, index + 1);
+        }
+    }
+
+    /// So much work for it counts as part of a burst, V being at `now`: beyond it the client stands back.
+    pub(super) fn count(&mut self, work: u64, burst: Position, now: Position) {
+        let step = distance(work, u64::from(self.weight));
+        self.got = self.got.saturating_add(step);
+        if self.got > burst {
+            let begun = self.further.max(self.newest().position);
+            let asked = distance(self.asked, u64::from(self.weight));
+            let farthest = now.max(self.lines[0].position) + asked + burst;
+            self.further = farthest.min(begun + step + step / 2);
         }
     }
 
@@ -200,21 +209,22 @@ impl Client {
 
     /// Where its work ends under fair sharing.
     pub(super) fn end(&self) -> Position {
-        self.lines[0].position + distance(self.work, u64::from(self.weight))
+        self.lines[0].position + self.idle + distance(self.work, u64::from(self.weight))
     }
 
     /// Where V has to come to until a client without requests is as one that never asked: to where it
     /// stands, and as far again as it got, a burst at most.
-    pub(super) fn forgotten(&self, burst: Option<Position>) -> Position {
+    pub(super) fn forgotten(&self, burst: Position) -> Position {
         let stands = self.end().max(self.further);
-        stands + burst.map_or(0, |burst| burst.min(self.got))
+        stands + burst.min(self.got)
     }
 
     /// It has no requests any more, and begins where the others are, or where it was if that is ahead.
     fn begin(&mut self, now: Position) {
         let newest = self.newest().position;
         self.lines.truncate(1);
-        self.lines[0].position = self.lines[0].position.max(now);
+        self.lines[0].position = (self.lines[0].position + self.idle).max(now);
+        self.idle = 0;
         if newest > self.lines[0].position {
             self.begin_line(newest);
         }

@@ -36,12 +36,13 @@
 //!
 //! **Standing back.** Fair sharing gives a client that asks for piece after piece half the server beside
 //! anybody who comes, for each piece is due soon; so does this order, where one that asked for the whole at
-//! once would wait behind all smaller ones. So a client that got more than a *burst* without a pause stands
-//! back: what it asks for from then on is ranked later, a burst at most, as the large job that it is. That
-//! takes nothing from the theorem for all others, since it only moves ranks back. For the client itself the
-//! theorem holds for what it asks for in its first burst; of what it asks for beyond each request ends
-//! when V is a burst farther than the theorem says, at the latest, and in a lasting overload it gets two
-//! thirds of what V goes, or more. A client is in one burst until V has gone as far without it as it got (a burst at most).
+//! once would wait behind all smaller ones. So a client that got more than a *burst* without a pause, of
+//! which a request counts as half at most, stands back: what it asks for from then on is ranked later, by a burst
+//! and what it has asked for (counted likewise) at most. That takes nothing from the theorem for all others,
+//! since it only moves ranks back. For the client itself the theorem holds for what it asks for in its first
+//! burst; of what it asks for beyond each request ends when V is so much farther than the theorem says, at the latest,
+//! and in a lasting overload it gets two thirds of what V goes, or more. A client is in one burst until V has
+//! gone as far without it as it got (a burst at most).
 //!
 //! Each operation costs O(log n). Clients that hold no request are remembered until V has come to where they
 //! stand, [`Shares::new`]'s `clients_max` of them at most: beyond, those nearest are forgotten.
@@ -68,7 +69,7 @@ pub(crate) struct Shares {
     /// Clients without a request, by where V is when they are forgotten.
     away: IndexedHeap<(Position, u32)>,
     clients_max: usize,
-    burst: Option<Position>,
+    burst: Option<u64>,
     positions: Positions,
     /// By slot.
     requests: Vec<Request>,
@@ -81,6 +82,10 @@ struct Request {
     client: u32,
     line: u32,
     remaining: u64,
+    /// What it asked for, as far as it counts as part of a burst.
+    asked: u64,
+    /// Work that was done for it, as far as that counts.
+    counted: u64,
     sequence: u64,
     blocked: bool,
 }
@@ -97,7 +102,7 @@ impl Shares {
             first: IndexedHeap::new(),
             away: IndexedHeap::new(),
             clients_max,
-            burst: burst.map(|burst| fluid::distance(burst, 1)),
+            burst,
             positions: Positions::default(),
             requests: Vec::new(),
             held: 0,
@@ -109,15 +114,19 @@ impl Shares {
     pub(crate) fn submit(&mut self, slot: u32, asks: Option<Asks>, remaining: u64, sequence: u64) {
         let now = self.fluid.now();
         let index = self.enter(asks);
+        let asked = remaining.min(self.part_max());
         let client = &mut self.clients[index as usize];
         let request = Request {
             client: index,
             line: client.arrive(now),
             remaining,
+            asked,
+            counted: 0,
             sequence,
             blocked: false,
         };
         client.work = client.work.saturating_add(remaining);
+        client.asked += request.asked;
         if self.requests.len() <= slot as usize {
             self.requests.resize(slot as usize + 1, request);
         }
@@ -138,6 +147,7 @@ impl Shares {
         let client = &mut self.clients[request.client as usize];
         if std::mem::take(&mut request.blocked) {
             client.become_ready(now);
+            client.come_to(now);
             client.work = client.work.saturating_add(request.remaining);
         }
         let key = (request.remaining, request.sequence);
@@ -174,6 +184,7 @@ impl Shares {
     /// So much work was done for a request, which has so much left by now; also what is left of it may
     /// be known better, without any work.
     pub(crate) fn serve(&mut self, slot: u32, work: u64, remaining: u64) {
+        let part_max = self.part_max();
         let request = &mut self.requests[slot as usize];
         let client = &mut self.clients[request.client as usize];
         if !request.blocked {
@@ -184,8 +195,13 @@ impl Shares {
         }
         request.remaining = remaining;
         if work > 0 {
-            let standing = (self.fluid.now(), self.burst);
-            client.serve(&mut self.positions, request.line, work, standing);
+            if let Some(burst) = self.burst {
+                let counted = work.min(part_max.saturating_sub(request.counted));
+                request.counted += counted;
+                let now = self.fluid.now();
+                client.count(counted, fluid::distance(burst, 1), now);
+            }
+            client.serve(&mut self.positions, request.line, work);
         }
         if self.positions.contains(slot) {
             let key = (remaining, request.sequence);
@@ -199,8 +215,14 @@ impl Shares {
     /// A request leaves.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.block(slot);
-        let Request { client, line, .. } = self.requests[slot as usize];
+        let Request {
+            client,
+            line,
+            asked,
+            ..
+        } = self.requests[slot as usize];
         self.clients[client as usize].leave(line);
+        self.clients[client as usize].asked -= asked;
         self.held -= 1;
         if self.clients[client as usize].held == 0 {
             self.leave(client);
@@ -239,6 +261,11 @@ impl Shares {
         self.waiting
     }
 
+    /// How much of a request counts as part of a burst: one that is large is no row of many.
+    fn part_max(&self) -> u64 {
+        self.burst.unwrap_or(0) / 2
+    }
+
     /// The client that asks, as it is known or new.
     fn enter(&mut self, asks: Option<Asks>) -> u32 {
         let name = asks.map(|asks| asks.name);
@@ -267,7 +294,7 @@ impl Shares {
     fn leave(&mut self, index: u32) {
         let client = &self.clients[index as usize];
         let forgotten = match client.name {
-            Some(_) => client.forgotten(self.burst),
+            Some(_) => client.forgotten(self.burst.map_or(0, |burst| fluid::distance(burst, 1))),
             None => client.end(),
         };
         self.away.insert(index, (forgotten, index));

@@ -13,7 +13,7 @@ pub enum LabError {
     UnknownExperiment(String),
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
+        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
     /// Nothing of that name is before the bookstore's database.
@@ -38,7 +38,7 @@ pub enum LabError {
         last_words: String,
     },
     /// No queue of that name.
-    #[error("unknown server `{0}`: behind nginx- want fq_codel, fq or cake")]
+    #[error("unknown server `{0}`: behind nginx- want fq_codel, fq, cake or cake-hosts")]
     UnknownQueue(String),
     /// No factor of aging.
     #[error("server aging `{0}`: {1}")]
@@ -80,7 +80,7 @@ pub enum LabError {
         high: u64,
     },
     /// A rate whose phases the generator could not fill.
-    #[error("experiment `{0}` has no uplink: --rate does not apply")]
+    #[error("experiment `{0}` has no uplink of a rate to choose: --rate does not apply")]
     NoRate(&'static str),
     /// A bed for what needs none.
     #[error("experiment `{0}` has no uplink: --bed does not apply")]

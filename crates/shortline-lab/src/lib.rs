@@ -11,6 +11,7 @@
 //! undone by the [`janitor`], a process of its own that outlives even a killed lab.
 #![forbid(unsafe_code)]
 
+pub mod attacker;
 pub mod bed;
 mod command;
 pub mod drawing;

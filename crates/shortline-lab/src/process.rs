@@ -2,6 +2,8 @@
 //!
 //! Every process gets a process group of its own and the run's mark in its environment,
 //! and the janitor knows it. Whoever drops it ends it and its descendants.
+//!
+//! And what this process itself needs of the system: open files.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +13,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::bed::Place;
 use crate::janitor::{self, Janitor, RUN_VARIABLE};
@@ -189,6 +191,28 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Lets this process have as many files open as its hard limit allows.
+///
+/// # Errors
+/// If that is fewer than `needed`.
+pub fn raise_open_files(needed: u64) -> Result<(), LabError> {
+    let limit = getrlimit(Resource::Nofile);
+    let too_few = |problem: String| LabError::Command {
+        command: "ulimit -n".into(),
+        problem,
+    };
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        return Err(too_few(format!(
+            "the hard limit is below {needed} open files: raise it"
+        )));
+    }
+    let raised = Rlimit {
+        current: limit.maximum.or(Some(needed)),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|error| too_few(error.to_string()))
 }
 
 fn still_there(processes: &[(i32, u64)]) -> Vec<i32> {

@@ -494,6 +494,7 @@ mod tests {
             "nginx-fq_codel",
             "nginx-fq",
             "nginx-cake",
+            "nginx-cake-hosts",
             "writers-fair",
         ] {
             assert_eq!(name.parse::<Server>().unwrap().to_string(), name);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use shortline_lab::wan::relay;
-use shortline_lab::{BedKind, LabError, RunOptions, janitor};
+use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor};
 use shortline_sched::units::Rate;
 
 use crate::error::CommandError;
@@ -55,6 +55,12 @@ enum Command {
     #[command(hide = true)]
     Wan {
         /// What to emulate, JSON
+        config: PathBuf,
+    },
+    /// Attack a server of a bed (the lab starts this itself)
+    #[command(hide = true)]
+    Attacker {
+        /// What to do, JSON
         config: PathBuf,
     },
 }
@@ -108,6 +114,10 @@ pub fn run(args: Args) -> Result<(), CommandError> {
             print(&format!("{}\n", kernel.display()))
         }
         Command::Janitor => clean_up(),
+        Command::Attacker { config } => {
+            let report = attacker::run(&config).map_err(told)?;
+            print(&format!("{report}\n"))
+        }
         Command::Wan { config } => {
             let report = relay::run(&config).map_err(told)?;
             print(&format!("{report}\n"))

@@ -188,9 +188,11 @@ impl NativeBed {
         // cake shapes by itself; it counts the same bytes, the frame's 14 with them. The handles are
         // new ones: to a handle that there is the kernel would only take new options.
         let cake = ["root", "handle", "20:", "cake", "bandwidth", &rate, "raw"];
+        let of_hosts = [&cake[..], &["dual-dsthost"]].concat();
         let inside = ["parent", "1:10", "handle", "20:", queue.name()];
         let place = match queue {
             FairQueue::Cake => &cake[..],
+            FairQueue::CakeHosts => &of_hosts[..],
             FairQueue::FqCodel | FairQueue::Fq => &inside[..],
         };
         let made = self.server.tc(&[&on[..], place].concat());
@@ -229,6 +231,24 @@ impl NativeBed {
     /// Where the generator runs.
     pub fn client_place(&self) -> Place {
         self.client.place()
+    }
+
+    /// Gives the clients' namespace `number` further addresses, for beds without emulated networks
+    /// and without a hop: clients who are to be told apart.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn add_clients(&self, number: usize) -> Result<Vec<Ipv4Addr>, LabError> {
+        let via = FAR_ADDRESS.to_string();
+        self.server.ip(&["route", "add", CLIENTS, "via", &via])?;
+        let addresses = (0..number).map(client_address);
+        addresses
+            .map(|address| {
+                let text = format!("{address}/32");
+                self.client.ip(&["address", "add", &text, "dev", "lo"])?;
+                Ok(address)
+            })
+            .collect()
     }
 
     /// The clients' addresses, and which share of the requests comes from each, in sum 1.

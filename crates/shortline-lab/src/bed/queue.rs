@@ -13,18 +13,21 @@ pub enum FairQueue {
     Fq,
     /// The same as `fq_codel` with isolation of hosts and a rate of its own.
     Cake,
+    /// The same where each client has its turn and, inside it, each of its flows: `dual-dsthost`.
+    CakeHosts,
 }
 
 impl FairQueue {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::FqCodel, Self::Fq, Self::Cake];
+    pub const ALL: [Self; 4] = [Self::FqCodel, Self::Fq, Self::Cake, Self::CakeHosts];
 
-    /// The kernel's name.
+    /// The kernel's name, with what it is told if that is not the usual.
     pub fn name(self) -> &'static str {
         match self {
             Self::FqCodel => "fq_codel",
             Self::Fq => "fq",
             Self::Cake => "cake",
+            Self::CakeHosts => "cake-hosts",
         }
     }
 }

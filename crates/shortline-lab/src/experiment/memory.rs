@@ -10,7 +10,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use shortline_sched::Policy;
 
@@ -19,6 +18,7 @@ use super::uplink::free_port;
 use crate::bed::Place;
 use crate::idle_client::{self, IdleClient};
 use crate::lab::Lab;
+use crate::process::raise_open_files;
 use crate::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 use crate::table::{Table, bytes};
 use crate::{LabError, proc_fs};
@@ -69,7 +69,7 @@ pub fn servers(named: &[Server]) -> Result<Vec<Server>, LabError> {
 /// # Errors
 /// If there are too few file descriptors, or a server or connection fails.
 pub fn run(lab: &Lab, servers: &[Server]) -> Result<(), LabError> {
-    raise_open_files()?;
+    raise_open_files(u64::from(CONNECTIONS) + FILES_SPARE)?;
     server::make_certificate(lab, "127.0.0.1")?;
     let root = lab.scratch().join("site");
     fs::create_dir_all(&root).map_err(LabError::file(&root))?;
@@ -143,25 +143,6 @@ fn measure(
         resident_bytes,
         resident_end_bytes: proc_fs::resident_bytes(running.pid()),
     })
-}
-
-fn raise_open_files() -> Result<(), LabError> {
-    let needed = u64::from(CONNECTIONS) + FILES_SPARE;
-    let limit = getrlimit(Resource::Nofile);
-    let too_few = |problem: String| LabError::Command {
-        command: "ulimit -n".into(),
-        problem,
-    };
-    if limit.maximum.is_some_and(|maximum| maximum < needed) {
-        return Err(too_few(format!(
-            "the hard limit is below {needed} open files: raise it"
-        )));
-    }
-    let raised = Rlimit {
-        current: limit.maximum.or(Some(needed)),
-        ..limit
-    };
-    setrlimit(Resource::Nofile, raised).map_err(|error| too_few(error.to_string()))
 }
 
 /// The report on the results in `folder`.

@@ -1,5 +1,6 @@
 //! The experiments: what there is ([`all`]), and running one to its end or to a signal.
 
+mod adversary;
 pub(crate) mod bookstore;
 mod catalogue;
 pub(crate) mod claim;
@@ -87,19 +88,24 @@ impl Experiment {
     pub(crate) fn needs(&self) -> Option<&'static str> {
         match &self.kind {
             Kind::Uplink(design) => design.needs(),
-            Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
+            Kind::Adversary | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         }
     }
 
     /// Whether it has namespaces with an uplink between them.
     fn has_bed(&self) -> bool {
-        matches!(&self.kind, Kind::Uplink(design) if !design.on_loopback())
+        match &self.kind {
+            Kind::Uplink(design) => !design.on_loopback(),
+            Kind::Adversary => true,
+            Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => false,
+        }
     }
 
     /// How long it takes, and what it needs that not every bed has.
     fn length(&self) -> String {
         match &self.kind {
             Kind::Uplink(design) => design.length(),
+            Kind::Adversary => adversary::length(),
             Kind::Throughput => throughput::length(),
             Kind::Memory => "about 2 minutes".into(),
             Kind::Bookstore(design) => design.length(),
@@ -237,10 +243,9 @@ pub fn run(options: &RunOptions) -> Result<Report, LabError> {
     janitor.clean_up();
     result.map_err(|error| with_what_is_kept(error, &out))?;
     let told = results::tell(&out)?;
-    let void_runs = told.uplink.map_or(0, |(_, figures)| figures.void_runs());
     Ok(Report {
         text: told.text,
-        void_runs,
+        void_runs: told.void_runs,
     })
 }
 
@@ -313,6 +318,17 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
             }
             let job: Job = Box::new(move |lab| uplink::run(lab, &plan));
             Ok(Prepared { needs_root, job })
+        }
+        Kind::Adversary => {
+            if let Some(time) = options.bed.guest_time() {
+                return Ok(without_root(in_guest(time, options)));
+            }
+            command::find("ip", "iproute2")?;
+            let setup = adversary::Setup::new(checked.seconds, checked.seeds, &checked.servers);
+            Ok(Prepared {
+                needs_root: true,
+                job: Box::new(move |lab| adversary::run(lab, &setup)),
+            })
         }
         Kind::Throughput => {
             let setup = throughput::Setup::new(checked.seconds, checked.seeds, &checked.servers)?;

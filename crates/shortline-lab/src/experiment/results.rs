@@ -7,7 +7,7 @@ use std::path::Path;
 use super::catalogue::{Design, Experiment, Kind};
 use super::figures::Figures;
 use super::plan::{Plan, write_json};
-use super::{bookstore, kept, memory, pass, throughput, uplink_table};
+use super::{adversary, bookstore, kept, memory, pass, throughput, uplink_table};
 use crate::bed::BedKind;
 use crate::report::{self as page, claims};
 use crate::{LabError, plot};
@@ -26,6 +26,8 @@ pub struct Told {
     pub experiment: Experiment,
     /// The report as text.
     pub text: String,
+    /// How many of its runs are void.
+    pub void_runs: usize,
     /// What was asked for and what came out; nothing without an uplink.
     pub uplink: Option<(Plan, Figures)>,
     /// The runs with the bookstore; nothing of other experiments.
@@ -58,6 +60,7 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
     Ok(match experiment_of(folder)?.kind {
         Kind::Uplink(_) if !folder.join("plan.json").exists() => false,
         Kind::Uplink(_) => kept::whole_runs(folder, &Plan::read(folder)?) > 0,
+        Kind::Adversary => folder.join(adversary::RESULTS).exists(),
         Kind::Throughput => folder.join(throughput::RESULTS).exists(),
         Kind::Memory => folder.join(memory::RESULTS).exists(),
         Kind::Bookstore(_) => folder.join(bookstore::RESULTS).exists(),
@@ -75,6 +78,7 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
             let (text, plan, figures) = tell_uplink(folder, &experiment, design)?;
             (text, Some((plan, figures)), None)
         }
+        Kind::Adversary => (adversary::report(folder)?, None, None),
         Kind::Throughput => (throughput::report(folder)?, None, None),
         Kind::Memory => (memory::report(folder)?, None, None),
         Kind::Bookstore(_) => {
@@ -82,11 +86,17 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
             (text, None, Some(runs))
         }
     };
+    let void_runs = match (&experiment.kind, &uplink) {
+        (_, Some((_, figures))) => figures.void_runs(),
+        (Kind::Adversary, None) => adversary::void_runs(folder)?,
+        _ => 0,
+    };
     let report_file = folder.join("report.txt");
     fs::write(&report_file, &text).map_err(LabError::file(&report_file))?;
     Ok(Told {
         experiment,
         text,
+        void_runs,
         uplink,
         shop,
     })

@@ -35,9 +35,9 @@ use crate::server::{self, OursMode, Running, Server, ServerSetup};
 use crate::wan::report::WanReport;
 
 /// The FIFO before the uplink, as in the papers' FAIR.
-const QUEUE_PACKETS: u32 = 100;
+pub(super) const QUEUE_PACKETS: u32 = 100;
 /// The port that servers listen on in the bed, where all ports are free.
-const PORT: u16 = 8080;
+pub(super) const PORT: u16 = 8080;
 /// The port of the bed at which a server tells what it found out of its uplink.
 const ADMIN_PORT: u16 = 8079;
 /// How often the device's counters are read.
@@ -303,7 +303,13 @@ impl Run<'_> {
     }
 }
 
-fn arrivals(point: &Point, schedule: &Schedule, seed: u64, site: &SiteFiles) -> Vec<Request> {
+/// The requests of a point with a schedule, under a seed.
+pub(super) fn arrivals(
+    point: &Point,
+    schedule: &Schedule,
+    seed: u64,
+    site: &SiteFiles,
+) -> Vec<Request> {
     let model = with_per_request(point.setup.per_request_bytes);
     workload::arrivals(
         schedule,

@@ -30,6 +30,8 @@ pub struct Experiment {
 pub(super) enum Kind {
     /// Response times over a saturated uplink.
     Uplink(Design),
+    /// One client that attacks beside honest users.
+    Adversary,
     /// Work per second of the server's processor time, without a bottleneck.
     Throughput,
     /// Resident memory with idle connections.
@@ -110,7 +112,7 @@ mod tests {
     fn designs() -> Vec<(&'static str, Design)> {
         let design = |experiment: Experiment| match experiment.kind {
             Kind::Uplink(design) => Some((experiment.id, design)),
-            Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
+            Kind::Adversary | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         };
         all().into_iter().filter_map(design).collect()
     }

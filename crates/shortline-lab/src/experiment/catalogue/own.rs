@@ -104,6 +104,14 @@ pub fn all() -> Vec<Experiment> {
         aging(),
         generators(),
         Experiment {
+            id: "adversary",
+            figures: vec![own(
+                "one client that attacks by many connections or small ranges beside honest users: what it gets and what they wait",
+                Vec::new(),
+            )],
+            kind: Kind::Adversary,
+        },
+        Experiment {
             id: "throughput",
             figures: vec![own(
                 "no root: requests and bytes per second of server processor time",

@@ -1,0 +1,406 @@
+//! One client that tries to get more than its share, or to keep others from theirs: the attacker of
+//! the experiment `adversary`.
+//!
+//! The lab starts it in the clients' namespace (`shortline lab attacker CONFIG`, hidden). It connects
+//! from an address of its own and goes on until SIGTERM, at most for a given time: it asks for one
+//! large file, whole or in pieces, over as many connections as it is told. A connection that ends is
+//! replaced after a moment. At its end it writes an [`AttackReport`] to standard output.
+//!
+//! - **Pieces over HTTP/1.1** are Range requests, [`PIPELINED`] of them under way on a connection: the
+//!   next leaves when one is answered (`answers` reads them).
+//! - **Pieces over HTTP/2**, by prior knowledge: so many streams at a time on a connection (`http2`).
+//! - **Whoever never reads** asks for the file and leaves what comes in a small receive buffer.
+
+mod answers;
+mod http2;
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use self::answers::{Answers, Counted};
+use crate::LabError;
+use crate::process::raise_open_files;
+
+/// Requests under way at a time on a connection that pipelines.
+pub const PIPELINED: u64 = 16;
+/// Before a connection that ended is replaced.
+const AGAIN: Duration = Duration::from_millis(100);
+/// Taken from a socket at a time.
+const READ_BYTES: usize = 64 << 10;
+/// The receive buffer of whoever never reads: its window closes after so much.
+const UNREAD_BYTES: u32 = 4 << 10;
+/// Descriptors beside the connections.
+const FILES_SPARE: u64 = 100;
+
+/// What a connection fails with.
+type Problem = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the attacker is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttackConfig {
+    /// The server.
+    pub server: SocketAddr,
+    /// The address it connects from.
+    pub from: Ipv4Addr,
+    /// The large file's path.
+    pub path: String,
+    /// How long that file is.
+    pub file_bytes: u64,
+    /// How many connections.
+    pub connections: u32,
+    /// What is done on each.
+    pub way: Way,
+    /// How long it goes on before anything counts, in seconds.
+    pub lead_s: u64,
+    /// How long what it receives counts then, in seconds.
+    pub counted_s: u64,
+    /// How long it goes on altogether at most, in seconds.
+    pub seconds_max: u64,
+}
+
+/// What an attacker does on each of its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Downloads the file, honestly.
+    Download,
+    /// Asks for it in pieces of so many bytes over HTTP/1.1, pipelined.
+    Ranges(u64),
+    /// The same over HTTP/2.
+    Streams {
+        /// How many bytes a piece has.
+        piece_bytes: u64,
+        /// Streams at a time.
+        at_a_time: u32,
+    },
+    /// Asks for the file and reads nothing.
+    NeverRead,
+}
+
+/// What an attack came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AttackReport {
+    /// Bytes of bodies that it read while they counted.
+    pub body_bytes: u64,
+    /// How long they counted, in seconds.
+    pub counted_s: f64,
+    /// Responses that it read to their end, altogether.
+    pub answered: u64,
+    /// Responses with another status than 200 and 206, altogether.
+    pub refused: u64,
+    /// Connections that could not be opened or ended before the attack did, altogether.
+    pub lost: u64,
+}
+
+impl AttackReport {
+    /// What it got of the link, in bits per second of bodies.
+    pub fn goodput_bps(&self) -> f64 {
+        if self.counted_s > 0.0 {
+            self.body_bytes as f64 * 8.0 / self.counted_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The process's whole life. Returns its report, as JSON.
+///
+/// # Errors
+/// A configuration that does not read, or too few file descriptors.
+pub fn run(config_file: &Path) -> Result<String, LabError> {
+    let text = fs::read_to_string(config_file).map_err(LabError::file(config_file))?;
+    let config: AttackConfig = serde_json::from_str(&text).map_err(LabError::kept(config_file))?;
+    let failed = |error: io::Error| LabError::Command {
+        command: "lab attacker".into(),
+        problem: error.to_string(),
+    };
+    raise_open_files(u64::from(config.connections) + FILES_SPARE)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let report = runtime.block_on(attack(config)).map_err(failed)?;
+    // Connections that are under way end with the process.
+    runtime.shutdown_background();
+    serde_json::to_string(&report).map_err(LabError::kept(config_file))
+}
+
+async fn attack(config: AttackConfig) -> io::Result<AttackReport> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let limit = sleep(Duration::from_secs(config.seconds_max));
+    let (lead, counted) = (
+        Duration::from_secs(config.lead_s),
+        Duration::from_secs(config.counted_s),
+    );
+    let attack = Arc::new(Attack {
+        config,
+        totals: Totals::default(),
+    });
+    for number in 0..attack.config.connections {
+        tokio::spawn(Arc::clone(&attack).keep_connected(number));
+    }
+    let mut window = Window::default();
+    tokio::select! {
+        () = window.count(&attack.totals, lead, counted) => {}
+        _ = terminate.recv() => return Ok(attack.report(&window)),
+    }
+    tokio::select! {
+        () = limit => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(attack.report(&window))
+}
+
+/// The time in which what is received counts.
+#[derive(Default)]
+struct Window {
+    begin: Option<(Instant, u64)>,
+    end: Option<(Instant, u64)>,
+}
+
+impl Window {
+    async fn count(&mut self, totals: &Totals, lead: Duration, counted: Duration) {
+        sleep(lead).await;
+        self.begin = Some((Instant::now(), totals.body_bytes()));
+        sleep(counted).await;
+        self.end = Some((Instant::now(), totals.body_bytes()));
+    }
+}
+
+/// What all connections have come to so far.
+#[derive(Debug, Default)]
+struct Totals {
+    body_bytes: AtomicU64,
+    answered: AtomicU64,
+    refused: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Totals {
+    fn add(&self, counted: Counted) {
+        self.body_bytes
+            .fetch_add(counted.body_bytes, Ordering::Relaxed);
+        self.answered.fetch_add(counted.answered, Ordering::Relaxed);
+        self.refused.fetch_add(counted.refused, Ordering::Relaxed);
+    }
+
+    fn body_bytes(&self) -> u64 {
+        self.body_bytes.load(Ordering::Relaxed)
+    }
+}
+
+struct Attack {
+    config: AttackConfig,
+    totals: Totals,
+}
+
+impl Attack {
+    async fn keep_connected(self: Arc<Self>, number: u32) {
+        loop {
+            // However a connection ended, the attack needs another.
+            let _ended: Result<(), Problem> = self.connection(number).await;
+            self.totals.lost.fetch_add(1, Ordering::Relaxed);
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Attacks over one connection until it ends.
+    async fn connection(self: &Arc<Self>, number: u32) -> Result<(), Problem> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((self.config.from, 0)))?;
+        if self.config.way == Way::NeverRead {
+            socket.set_recv_buffer_size(UNREAD_BYTES)?;
+        }
+        let mut stream = socket.connect(self.config.server).await?;
+        stream.set_nodelay(true)?;
+        match self.config.way {
+            Way::Download => self.download(stream).await,
+            Way::Ranges(piece_bytes) => {
+                let pieces = self.pieces(piece_bytes, number);
+                self.ranges(stream, pieces).await
+            }
+            Way::Streams {
+                piece_bytes,
+                at_a_time,
+            } => {
+                let pieces = self.pieces(piece_bytes, number);
+                http2::ask(Arc::clone(self), stream, pieces, at_a_time).await
+            }
+            Way::NeverRead => {
+                stream.write_all(self.request(None).as_bytes()).await?;
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn download(&self, mut stream: TcpStream) -> Result<(), Problem> {
+        let mut answers = Answers::default();
+        let request = self.request(None);
+        loop {
+            stream.write_all(request.as_bytes()).await?;
+            while self.read_some(&mut stream, &mut answers).await? == 0 {}
+        }
+    }
+
+    async fn ranges(&self, mut stream: TcpStream, mut pieces: Pieces) -> Result<(), Problem> {
+        let mut answers = Answers::default();
+        let mut free = PIPELINED;
+        loop {
+            let requests: String = (0..free)
+                .map(|_| self.request(Some(&pieces.next_range())))
+                .collect();
+            stream.write_all(requests.as_bytes()).await?;
+            free = self.read_some(&mut stream, &mut answers).await?;
+        }
+    }
+
+    /// Reads what there is, and says how many responses ended in it.
+    async fn read_some(
+        &self,
+        stream: &mut TcpStream,
+        answers: &mut Answers,
+    ) -> Result<u64, Problem> {
+        let mut buffer = Vec::with_capacity(READ_BYTES);
+        if stream.read_buf(&mut buffer).await? == 0 {
+            return Err("the server closed".into());
+        }
+        let counted = answers.take(&buffer)?;
+        self.totals.add(counted);
+        Ok(counted.answered)
+    }
+
+    fn request(&self, range: Option<&str>) -> String {
+        let range = range.map_or(String::new(), |range| format!("Range: {range}\r\n"));
+        format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\n{range}\r\n",
+            self.config.path, self.config.server
+        )
+    }
+
+    fn pieces(&self, piece_bytes: u64, connection: u32) -> Pieces {
+        Pieces::new(
+            self.config.file_bytes,
+            piece_bytes,
+            u64::from(connection) * PIPELINED,
+        )
+    }
+
+    fn report(&self, window: &Window) -> AttackReport {
+        let now = (Instant::now(), self.totals.body_bytes());
+        let begin = window.begin.unwrap_or(now);
+        let end = window.end.unwrap_or(now);
+        AttackReport {
+            body_bytes: end.1 - begin.1,
+            counted_s: (end.0 - begin.0).as_secs_f64(),
+            answered: self.totals.answered.load(Ordering::Relaxed),
+            refused: self.totals.refused.load(Ordering::Relaxed),
+            lost: self.totals.lost.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The file's pieces, one after another and then from its beginning again.
+#[derive(Clone, Debug)]
+struct Pieces {
+    piece_bytes: u64,
+    number: u64,
+    next: u64,
+}
+
+impl Pieces {
+    fn new(file_bytes: u64, piece_bytes: u64, first: u64) -> Self {
+        let number = (file_bytes / piece_bytes.max(1)).max(1);
+        Self {
+            piece_bytes,
+            number,
+            next: first % number,
+        }
+    }
+
+    /// The value of the next `Range` field.
+    fn next_range(&mut self) -> String {
+        let begin = self.next * self.piece_bytes;
+        self.next = (self.next + 1) % self.number;
+        format!("bytes={begin}-{}", begin + self.piece_bytes - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn pieces_follow_each_other_and_begin_again() {
+        let mut pieces = Pieces::new(2_500, 1_000, 1);
+        assert_eq!(pieces.next_range(), "bytes=1000-1999");
+        assert_eq!(pieces.next_range(), "bytes=0-999");
+        assert_eq!(pieces.next_range(), "bytes=1000-1999");
+    }
+
+    #[test]
+    fn what_it_is_told_is_read_as_it_was_written() {
+        let config = AttackConfig {
+            server: "10.91.0.1:8080".parse().unwrap(),
+            from: Ipv4Addr::new(10, 92, 20, 1),
+            path: "/large".into(),
+            file_bytes: 10_000,
+            connections: 1,
+            way: Way::Streams {
+                piece_bytes: 1_000,
+                at_a_time: 64,
+            },
+            lead_s: 1,
+            counted_s: 20,
+            seconds_max: 60,
+        };
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(
+            serde_json::from_str::<AttackConfig>(&text).unwrap(),
+            config,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_attack_that_was_stopped_before_anything_counted_got_nothing() {
+        let attack = Attack {
+            config: AttackConfig {
+                server: "127.0.0.1:1".parse().unwrap(),
+                from: Ipv4Addr::LOCALHOST,
+                path: "/large".into(),
+                file_bytes: 1,
+                connections: 1,
+                way: Way::Download,
+                lead_s: 1,
+                counted_s: 1,
+                seconds_max: 1,
+            },
+            totals: Totals::default(),
+        };
+        attack.totals.add(Counted {
+            body_bytes: 7,
+            answered: 1,
+            refused: 0,
+        });
+        let report = attack.report(&Window::default());
+        assert_eq!((report.body_bytes, report.answered), (0, 1));
+        assert_eq!(report.goodput_bps(), 0.0);
+        assert_eq!(
+            attack.request(Some("bytes=0-0")),
+            "GET /large HTTP/1.1\r\nHost: 127.0.0.1:1\r\nRange: bytes=0-0\r\n\r\n"
+        );
+    }
+}

@@ -1,0 +1,412 @@
+//! One client that attacks beside honest users: what the users' response times become, and what the
+//! attacker gets.
+//!
+//! An uplink of 10 Mbit/s; users at a load of 0.6, open loop, with W1's files, from [`USERS`]
+//! addresses; one further address is the [`attacker`](crate::attacker)'s, who begins [`LEAD_S`] before
+//! them and goes on until the last of them is served or given up. Every server meets every attack with
+//! the same arrivals, in a bed made afresh. What the attacker receives counts while users arrive.
+//!
+//! Kept in the results' folder: `adversary.json` with all runs, one of which is not run again; for each
+//! attack and seed a folder with the generator's records. `report` tells them and judges them.
+
+mod attacks;
+mod report;
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shortline_load::record::read_records;
+use shortline_load::summary::Summary;
+use shortline_load::trace::write_csv;
+use shortline_load::workload::SiteFiles;
+
+use self::attacks::{ATTACKS, Attack};
+pub use self::report::{report, void_runs};
+use super::plan::{read_json, write_json};
+use super::point::{Arrivals, Point};
+use super::uplink::{PORT, QUEUE_PACKETS, arrivals};
+use crate::attacker::{AttackConfig, AttackReport, Way};
+use crate::bed::native::SERVER_ADDRESS;
+use crate::bed::{BedConfig, NativeBed};
+use crate::lab::Lab;
+use crate::load::{self, LoadSetup, Work};
+use crate::process::Process;
+use crate::server::{self, Running, Server, ServerSetup};
+use crate::{LabError, command};
+
+/// Seconds of arrivals of a run, and seeds, unless said otherwise.
+const SECONDS: u64 = 20;
+const SEEDS: u64 = 1;
+/// The users' load, 1 being the whole uplink.
+const LOAD: f64 = 0.6;
+/// Addresses that users come from.
+const USERS: usize = 20;
+/// How long before the users the attacker begins.
+const LEAD_S: u64 = 2;
+/// What users still wait for after the last arrival has so long.
+const DRAIN_S: u64 = 30;
+/// How long the generator and the attacker may take beside that.
+const SPARE_S: u64 = 30;
+/// The servers, in turn, unless named.
+const SERVERS: [&str; 5] = [
+    "shares",
+    "srpt",
+    "nginx",
+    "nginx-fq_codel",
+    "nginx-cake-hosts",
+];
+/// The file that the attacker asks for, beside the users'.
+const LARGE: &str = "large-for-the-attacker";
+/// It carries so much more than the link could during a run.
+const ENDLESS: f64 = 4.0;
+
+/// The file with all runs.
+pub const RESULTS: &str = "adversary.json";
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    seconds: u64,
+    seeds: u64,
+    servers: Vec<Server>,
+}
+
+/// Everything that was measured, as kept in `adversary.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Results {
+    /// How long users arrived, in seconds.
+    seconds: u64,
+    runs: Vec<Measured>,
+    left_out: Vec<LeftOut>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Measured {
+    server: String,
+    version: String,
+    attack: String,
+    seed: u64,
+    /// The users' requests.
+    requests: usize,
+    /// Those of them that failed.
+    failed: usize,
+    /// Their response times; one that failed counts with the time until it did.
+    mean_s: f64,
+    median_s: f64,
+    /// Why the run does not count; nothing if it does.
+    void: Option<String>,
+    /// What the attack came to; nothing where there was none.
+    attacker: Option<AttackReport>,
+}
+
+/// What was not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct LeftOut {
+    server: String,
+    /// Nothing where that is all of them.
+    attack: Option<String>,
+    why: String,
+}
+
+impl Setup {
+    /// Of the command line's options.
+    pub fn new(seconds: Option<u64>, seeds: Option<u64>, servers: &[Server]) -> Self {
+        let usual = || {
+            let server = |name: &str| name.parse().expect("invariant: a server's name");
+            SERVERS.into_iter().map(server).collect()
+        };
+        Self {
+            seconds: seconds.unwrap_or(SECONDS),
+            seeds: seeds.unwrap_or(SEEDS),
+            servers: match servers {
+                [] => usual(),
+                named => named.to_vec(),
+            },
+        }
+    }
+}
+
+/// How long it takes, in words.
+pub fn length() -> String {
+    let (attacks, servers) = (ATTACKS.len() as u64, SERVERS.len() as u64);
+    let least_s = attacks * servers * (SECONDS + LEAD_S + 2);
+    let minutes = least_s.div_ceil(60);
+    format!("{attacks} attacks, {servers} servers, {minutes} min and what is left then")
+}
+
+/// Runs what is not kept yet, and keeps `adversary.json`.
+///
+/// # Errors
+/// A bed, server, generator or attacker that fails; what was run before is kept.
+pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
+    command::find("tc", "iproute2")?;
+    let file = lab.out().join(RESULTS);
+    let mut results = match file.exists() {
+        true => read_json(&file)?,
+        false => Results::default(),
+    };
+    if !results.runs.is_empty() && results.seconds != setup.seconds {
+        return Err(LabError::OtherPlan(lab.out().into(), "adversary".into()));
+    }
+    results.seconds = setup.seconds;
+    results.left_out.clear();
+    let point = Point::new("adversary", Arrivals::steady(LOAD), setup.seconds);
+    let site = point.files.site();
+    let root = write_site(lab, &point, &site)?;
+    for seed in 1..=setup.seeds {
+        for attack in ATTACKS {
+            for server in &setup.servers {
+                let case = Case {
+                    lab,
+                    point: &point,
+                    root: &root,
+                    server: *server,
+                    attack,
+                    seed,
+                };
+                case.unless_kept(&site, &mut results)?;
+                write_json(&file, &results)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The users' files, and beside them the attacker's, which takes no room on the disk.
+fn write_site(lab: &Lab, point: &Point, site: &SiteFiles) -> Result<PathBuf, LabError> {
+    let root = lab.scratch().join("site");
+    site.write_site(&root).map_err(LabError::workload)?;
+    let path = root.join(LARGE);
+    let file = fs::File::create(&path).map_err(LabError::file(&path))?;
+    file.set_len(large_bytes(point))
+        .map_err(LabError::file(&path))?;
+    Ok(root)
+}
+
+fn large_bytes(point: &Point) -> u64 {
+    let longest_s = LEAD_S + point.seconds + DRAIN_S;
+    (point.rate.bps() as f64 / 8.0 * longest_s as f64 * ENDLESS) as u64
+}
+
+/// A server under an attack, with a seed.
+struct Case<'a> {
+    lab: &'a Lab,
+    point: &'a Point,
+    root: &'a Path,
+    server: Server,
+    attack: Attack,
+    seed: u64,
+}
+
+impl Case<'_> {
+    fn unless_kept(&self, site: &SiteFiles, results: &mut Results) -> Result<(), LabError> {
+        let (server, attack, seed) = (self.server.to_string(), self.attack.name, self.seed);
+        let said = format!("adversary: {attack}, seed {seed}, {server}");
+        let is_this = |run: &Measured| {
+            (run.server.as_str(), run.attack.as_str(), run.seed) == (&server, attack, seed)
+        };
+        if results.runs.iter().any(is_this) {
+            eprintln!("{said}: kept already");
+            return Ok(());
+        }
+        if results.leaves_out_all_of(&server) {
+            return Ok(());
+        }
+        if let Some(why) = self.attack.cannot_meet(self.server) {
+            results.leave_out(&server, Some(attack), why);
+            return Ok(());
+        }
+        eprintln!("{said}: users for {} s", self.point.seconds);
+        match self.measure(site) {
+            Err(LabError::NoQueue(queue)) => {
+                let why = format!("this kernel has no queue {queue} (--bed uml has)");
+                results.leave_out(&server, None, &why);
+            }
+            measured => results.runs.push(measured?),
+        }
+        Ok(())
+    }
+
+    fn measure(&self, site: &SiteFiles) -> Result<Measured, LabError> {
+        let (lab, point) = (self.lab, self.point);
+        let version = server::version(lab, self.server)?;
+        let bed = NativeBed::make(
+            lab,
+            &BedConfig {
+                rate: point.rate,
+                queue_packets: QUEUE_PACKETS,
+                setup: point.setup.environment.clone(),
+                seed: self.seed,
+                neighbour: false,
+            },
+        )?;
+        if let Server::NginxBehind(queue) = self.server {
+            bed.serve_flows_in_turn(queue, point.rate)?;
+        }
+        let addresses = bed.add_clients(USERS + 1)?;
+        let (attackers, users) = addresses
+            .split_last()
+            .expect("invariant: there is an attacker");
+        let server_setup = self.server_setup(&bed);
+        let mut running = Running::start(lab, self.server, &server_setup)?;
+
+        let folder = lab
+            .out()
+            .join(self.attack.name)
+            .join(format!("seed-{}", self.seed));
+        fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+        let trace = lab.scratch().join("trace.csv");
+        let schedule = point.arrivals.schedule();
+        let schedule = schedule.expect("invariant: a steady load is a schedule");
+        let requests = arrivals(point, &schedule, self.seed, site);
+        write_csv(&trace, &requests).map_err(LabError::workload)?;
+        let records = folder.join(format!("{}.csv", self.server));
+
+        let attacker = match self.attack.on_the_wire {
+            None => None,
+            Some((way, connections)) => {
+                let attacker = self.start_attacker(&bed, *attackers, way, connections)?;
+                std::thread::sleep(Duration::from_secs(LEAD_S));
+                Some(attacker)
+            }
+        };
+        let users: Vec<String> = users.iter().map(ToString::to_string).collect();
+        let load = LoadSetup {
+            work: Work::Trace(&trace),
+            records: &records,
+            requests_per_connection: point.setup.environment.requests_per_connection,
+            sources: Some(users.join(",")),
+            abort: None,
+            drain_s: DRAIN_S,
+            processes: 1,
+        };
+        let generator = load::start(lab, &bed.client_place(), &server_setup, &load)?;
+        generator.finish(point.length() + Duration::from_secs(DRAIN_S + SPARE_S))?;
+        let attacker = attacker.map(told_by).transpose()?;
+        running.still_runs()?;
+
+        let records = read_records(&records).map_err(LabError::workload)?;
+        let summary = Summary::of(&records, None, false)
+            .ok_or_else(|| LabError::Workload("no user came".into()))?;
+        Ok(Measured {
+            server: self.server.to_string(),
+            version,
+            attack: self.attack.name.into(),
+            seed: self.seed,
+            requests: summary.requests,
+            failed: summary.requests - summary.finished,
+            mean_s: summary.response_time.mean,
+            median_s: summary.response_time.p50,
+            void: summary.void,
+            attacker,
+        })
+    }
+
+    fn server_setup(&self, bed: &NativeBed) -> ServerSetup {
+        ServerSetup {
+            place: bed.server_place(),
+            address: SERVER_ADDRESS.into(),
+            port: PORT,
+            root: self.root.into(),
+            rate: Some(self.point.rate),
+            speech: self.point.setup.speech,
+            uplink_loopback: false,
+            admin_port: None,
+            workers: None,
+            writers: None,
+        }
+    }
+
+    fn start_attacker(
+        &self,
+        bed: &NativeBed,
+        from: Ipv4Addr,
+        way: Way,
+        connections: u32,
+    ) -> Result<Process, LabError> {
+        let address: Ipv4Addr = SERVER_ADDRESS.parse().map_err(LabError::workload)?;
+        let config = AttackConfig {
+            server: SocketAddr::from((address, PORT)),
+            from,
+            path: format!("/{LARGE}"),
+            file_bytes: large_bytes(self.point),
+            connections,
+            way,
+            lead_s: LEAD_S,
+            counted_s: self.point.seconds,
+            seconds_max: LEAD_S + self.point.seconds + DRAIN_S + SPARE_S,
+        };
+        let file = self.lab.scratch().join("attack.json");
+        write_json(&file, &config)?;
+        Process::start(
+            self.lab,
+            &bed.client_place(),
+            self.lab.program(),
+            &["lab".into(), "attacker".into(), file.display().to_string()],
+            &self.lab.log("attacker"),
+        )
+    }
+}
+
+/// Ends the attack and reads what it came to.
+fn told_by(attacker: Process) -> Result<AttackReport, LabError> {
+    let said = attacker.stop("lab attacker", Duration::from_secs(SPARE_S))?;
+    serde_json::from_str(&said).map_err(|error| LabError::Command {
+        command: "lab attacker".into(),
+        problem: format!("{error} in `{said}`"),
+    })
+}
+
+impl Results {
+    /// Whether the server can be had under no attack.
+    fn leaves_out_all_of(&self, server: &str) -> bool {
+        let is_it = |left_out: &LeftOut| left_out.server == server && left_out.attack.is_none();
+        self.left_out.iter().any(is_it)
+    }
+
+    fn leave_out(&mut self, server: &str, attack: Option<&str>, why: &str) {
+        let left_out = LeftOut {
+            server: server.into(),
+            attack: attack.map(Into::into),
+            why: why.into(),
+        };
+        if !self.left_out.contains(&left_out) {
+            self.left_out.push(left_out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_servers_have_names() {
+        let setup = Setup::new(None, None, &[]);
+        let names = setup.servers.iter().map(ToString::to_string);
+        assert_eq!(names.collect::<Vec<_>>(), SERVERS);
+        assert_eq!((setup.seconds, setup.seeds), (SECONDS, SEEDS));
+    }
+
+    #[test]
+    fn what_is_left_out_is_said_once() {
+        let mut results = Results::default();
+        for _ in 0..2 {
+            results.leave_out("nginx-fq_codel", None, "no such queue");
+        }
+        assert_eq!(results.left_out.len(), 1);
+        assert!(results.leaves_out_all_of("nginx-fq_codel"));
+        assert!(!results.leaves_out_all_of("nginx"));
+    }
+
+    #[test]
+    fn the_large_file_outlasts_the_run() {
+        let point = Point::new("adversary", Arrivals::steady(LOAD), SECONDS);
+        let carried = point.rate.bps() / 8 * (LEAD_S + SECONDS + DRAIN_S);
+        assert!(large_bytes(&point) > carried);
+    }
+}

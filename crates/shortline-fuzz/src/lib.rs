@@ -11,6 +11,7 @@
 
 mod chunks;
 mod config;
+mod forwarded;
 mod mysql;
 mod postgres;
 mod proxied;
@@ -33,6 +34,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),
+    ("forwarded", forwarded::field),
     ("mysql", mysql::mysql),
     ("policy", words::policy),
     ("postgres", postgres::postgres),

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use shortline_link::{Link, LinkConfig, LinkError};
 use shortline_sched::admission::Outcome;
-use shortline_web::Limits;
 use shortline_web::proxy::TlsError;
 use shortline_web::proxy::admission::{Admission, Admitting, Asked, Permit, Refusal};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};
 use shortline_web::server::{AccessLog, Listener, Server, ServerSnapshot, Settings};
+use shortline_web::{Clients, Limits};
 use tokio::net::TcpListener;
 
 use crate::classify::Classifier;
@@ -88,6 +88,7 @@ impl HttpRelay {
                 admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
             }]),
             limits: config.limits,
+            clients: Clients::default(),
             link: Arc::clone(&link),
         };
         Ok(Self {

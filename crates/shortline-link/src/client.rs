@@ -12,8 +12,8 @@ use shortline_sched::Client;
 /// What of an IPv6 address tells clients apart.
 const NETWORK: u128 = !0 << 64;
 
-/// The client behind an address.
-pub(crate) fn client_at(address: IpAddr) -> Client {
+/// The client behind an address, of weight one.
+pub fn client_at(address: IpAddr) -> Client {
     let name = match address.to_canonical() {
         IpAddr::V4(address) => Ipv6Addr::to_bits(address.to_ipv6_mapped()),
         IpAddr::V6(address) => address.to_bits() & NETWORK,

@@ -18,7 +18,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use shortline_sched::{Aging, Growing, Needs, PathView, Policy, QueueFull};
+use shortline_sched::{Aging, Client, Growing, Needs, PathView, Policy, QueueFull};
 use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::MissedTickBehavior;
@@ -168,10 +168,11 @@ impl Link {
         Arc::new(transport)
     }
 
-    /// A response of `length` (head, framing and body) wants to leave on `transport`.
+    /// A response of `length` (head, framing and body) wants to leave on `transport`, for `client`.
     pub fn submit(
         self: &Arc<Self>,
         transport: &Arc<Transport>,
+        client: Client,
         length: Length,
     ) -> Result<JobHandle, QueueFull> {
         if !transport.is_scheduled() {
@@ -181,11 +182,11 @@ impl Link {
         let path = self.path(transport, false);
         let mut queue = self.queue.lock();
         queue.release_last_response(transport);
-        if let Some(whole) = queue.grant_whole(transport, length, now_ns) {
+        if let Some(whole) = queue.grant_whole(transport, client, length, now_ns) {
             self.leave_queue(queue, now_ns, None);
             return Ok(JobHandle::granted_whole(transport, whole));
         }
-        let id = queue.submit(transport, length, path, now_ns)?;
+        let id = queue.submit(transport, client, length, path, now_ns)?;
         let look_again_ns = queue.dispatch(now_ns);
         let granted_bytes = queue.take_grant(id);
         self.leave_queue(queue, now_ns, look_again_ns);

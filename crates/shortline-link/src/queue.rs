@@ -7,7 +7,9 @@ use std::task::Waker;
 
 use shortline_sched::units::Rate;
 use shortline_sched::uplink::Limit;
-use shortline_sched::{Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig};
+use shortline_sched::{
+    Client, Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig,
+};
 
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
@@ -265,6 +267,7 @@ impl Queue {
     pub fn submit(
         &mut self,
         transport: &Arc<Transport>,
+        client: Client,
         length: Length,
         path: Option<PathView>,
         now_ns: u64,
@@ -282,7 +285,7 @@ impl Queue {
             work: payload_bytes,
             service_ns_expected: self.link_ns(payload_bytes),
             path,
-            client: Some(transport.client()),
+            client: Some(client),
             ..JobSpec::default()
         })?;
         transport.job_began();

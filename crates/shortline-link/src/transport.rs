@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use shortline_sched::{Client, JobId, PathView};
+use shortline_sched::{JobId, PathView};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::bands::JobsBands;
-use crate::client::client_at;
 use crate::discovery::Counted;
 use crate::link::Link;
 use crate::network;
@@ -33,7 +32,6 @@ pub struct Transport {
     link: Arc<Link>,
     scheduled: bool,
     address: IpAddr,
-    client: Client,
     /// Asked of the socket when first needed; 0 until then.
     segment_bytes: AtomicU32,
     packet_overhead_bytes: u32,
@@ -98,7 +96,6 @@ impl Transport {
             link,
             scheduled,
             address,
-            client: client_at(address),
             segment_bytes: AtomicU32::new(0),
             packet_overhead_bytes: per_packet,
             busy: AtomicBool::new(false),
@@ -257,11 +254,6 @@ impl Transport {
     /// The client's address.
     pub(crate) fn address(&self) -> IpAddr {
         self.address
-    }
-
-    /// Whose responses it carries: the client at its address.
-    pub fn client(&self) -> Client {
-        self.client
     }
 
     /// What the kernel says of the connection: one system call.

@@ -22,6 +22,7 @@
 pub mod admission;
 mod heap;
 mod job;
+mod network;
 mod path;
 pub mod policy;
 pub mod processor_sharing;
@@ -32,6 +33,7 @@ pub mod uplink;
 mod urgency;
 
 pub use job::{Client, Job, JobId, JobSpec};
+pub use network::{Network, NetworkError};
 pub use path::PathView;
 pub use policy::{Cutoffs, Needs, Policy, PolicyError};
 pub use processor_sharing::ProcessorSharing;

@@ -1,6 +1,7 @@
 //! The account of one response: how long it waited, how long it was sent, what became of it.
 //! Kept while it is sent, counted and logged when it ends, however it ends.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -9,6 +10,7 @@ use http::{HeaderMap, Method, Version, header};
 use parking_lot::Mutex;
 use serde::Serialize;
 use shortline_link::clock::now_ns;
+use shortline_sched::Client;
 
 use crate::connection::Connection;
 use crate::log::{AccessLog, AccessRecord};
@@ -125,6 +127,8 @@ struct RequestText {
 /// One response; see the module's text.
 pub struct Account {
     connection: Arc<Connection>,
+    /// The address of whoever asks.
+    address: IpAddr,
     access_log: Option<Box<(Arc<dyn AccessLog>, RequestText)>>,
     status: u16,
     begun_ns: u64,
@@ -152,6 +156,10 @@ impl Account {
         let access_log = connection.server.ledger.access_log();
         Self {
             connection: Arc::clone(connection),
+            address: connection
+                .settings
+                .clients
+                .address(connection.peer, facts.headers),
             access_log: access_log.map(|log| Box::new((log, RequestText::of(facts)))),
             status: 0,
             begun_ns: now_ns(),
@@ -164,6 +172,11 @@ impl Account {
     /// The connection that carries the response.
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Whoever asks, as the order sees it.
+    pub fn client(&self) -> Client {
+        self.connection.settings.clients.client(self.address)
     }
 
     /// When the request was complete, on the link's clock.
@@ -221,7 +234,7 @@ impl Drop for Account {
         };
         let (log, text) = *logged;
         log.log(AccessRecord {
-            peer: self.connection.peer,
+            peer: self.address,
             method: text.method,
             target: text.target,
             version: text.version,

@@ -13,6 +13,7 @@
 mod account;
 pub mod certificate;
 pub mod chunked;
+mod clients;
 mod connection;
 mod disk;
 mod http1;
@@ -33,4 +34,5 @@ mod unwanted;
 mod watch;
 
 pub use account::{RESPONSE_SECONDS, ResponseCounts};
+pub use clients::Clients;
 pub use limits::Limits;

@@ -280,9 +280,8 @@ impl Outgoing {
     fn read_from_disk(&mut self, file: Arc<OpenFile>, offset: u64, length: usize) {
         self.decline();
         let remaining_bytes = self.remaining_bytes.unwrap_or(length as u64);
-        let connection = self.account.connection();
-        let client = connection.watch.transport().client();
-        let disk = Arc::clone(&connection.settings.disk);
+        let client = self.account.client();
+        let disk = Arc::clone(&self.account.connection().settings.disk);
         let read = disk.read(file, offset, length, remaining_bytes, client);
         self.reading = Some(Box::pin(read));
     }

@@ -156,6 +156,7 @@ impl Asked {
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }
+        let client = account.client();
         let connection = account.connection();
         let body_bytes = decided.content.bytes();
         let framing = framing(connection, version, &decided.headers, body_bytes);
@@ -163,7 +164,7 @@ impl Asked {
             Length::Known(bytes + u64::from(framing.head_bytes))
         });
         let transport = connection.watch.transport();
-        let submitted = connection.settings.link.submit(transport, length);
+        let submitted = connection.settings.link.submit(transport, client, length);
         let job = submitted.unwrap_or_else(|full| {
             connection.server.tell_full(&full);
             // Better an answer at once than a wait without end.

@@ -19,6 +19,7 @@ use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
 use crate::account::{Ledger, ResponseCounts};
+use crate::clients::Clients;
 use crate::connection::{self, Connection};
 use crate::disk::Disk;
 use crate::limits::Limits;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub routes: Routes,
     /// The limits.
     pub limits: Limits,
+    /// Who is a client of its own.
+    pub clients: Clients,
     /// The uplink. Its pacer must be running ([`Link::run`]).
     pub link: Arc<Link>,
 }
@@ -53,6 +56,8 @@ pub struct Active {
     pub routes: Routes,
     /// The limits.
     pub limits: Limits,
+    /// Who is a client of its own.
+    pub clients: Clients,
     /// The uplink.
     pub link: Arc<Link>,
     /// The queue in front of the disk.
@@ -228,6 +233,7 @@ impl Active {
             site: settings.site,
             routes: settings.routes,
             limits: settings.limits,
+            clients: settings.clients,
             link: settings.link,
         }
     }

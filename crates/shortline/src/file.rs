@@ -9,7 +9,9 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
 use super::gate::options::GateOptions;
-use super::serve::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::serve::options::{
+    AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+};
 use super::serve::routes::keys::RouteKeys;
 
 /// The most bytes a configuration file may have.
@@ -27,6 +29,8 @@ pub struct File {
     pub site: SiteKeys,
     /// `[[route]]`, once per path.
     pub route: Vec<RouteKeys>,
+    /// `[clients]`
+    pub clients: ClientOptions,
     /// `[limits]`
     pub limits: LimitOptions,
     /// `[admin]`

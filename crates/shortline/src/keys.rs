@@ -57,3 +57,17 @@ where
 {
     from_text(source).map(Some)
 }
+
+/// The same for a list.
+///
+/// # Errors
+/// That it is no list of texts, or what the parser says of the first that is wrong.
+pub fn all_from_text<'de, D, T>(source: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    let texts = Vec::<String>::deserialize(source)?;
+    let read: Result<Vec<T>, T::Err> = texts.iter().map(|text| text.parse()).collect();
+    read.map(Some).map_err(de::Error::custom)
+}

@@ -40,10 +40,14 @@ async fn queue_and_connection(mode: LinkMode) -> (Queue, Arc<Transport>, TcpStre
     (Queue::new(&config, None, 0), transport, client)
 }
 
+fn client() -> Client {
+    crate::client_at(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
 /// Submits a job and grants it a quantum.
 fn granted(queue: &mut Queue, transport: &Arc<Transport>, now_ns: u64) -> JobId {
     let id = queue
-        .submit(transport, Length::Known(1_000_000), None, now_ns)
+        .submit(transport, client(), Length::Known(1_000_000), None, now_ns)
         .unwrap();
     queue.dispatch(now_ns);
     assert_eq!(queue.take_grant(id), Some(QUANTUM));
@@ -92,7 +96,13 @@ async fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
     let other = granted(&mut queue, &transport, 2 * SECOND);
     queue.hand_over(other, QUANTUM);
     let waiting = queue
-        .submit(&transport, Length::Known(2_000_000), None, 2 * SECOND)
+        .submit(
+            &transport,
+            client(),
+            Length::Known(2_000_000),
+            None,
+            2 * SECOND,
+        )
         .unwrap();
     queue.remove(written);
     queue.remove(waiting);
@@ -182,7 +192,7 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
     let (mut queue, transport, _client) = banded_queue_and_connection().await;
     assert_eq!(priority(&transport), 0, "before the first response");
     let id = queue
-        .submit(&transport, Length::Known(60_000), None, 0)
+        .submit(&transport, client(), Length::Known(60_000), None, 0)
         .unwrap();
     let mut seen = Vec::new();
     for _ in 0..8 {
@@ -203,14 +213,14 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
 async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     let (mut queue, transport, _client) = banded_queue_and_connection().await;
     let large = queue
-        .submit(&transport, Length::Known(1_000_000), None, 0)
+        .submit(&transport, client(), Length::Known(1_000_000), None, 0)
         .unwrap();
     queue.dispatch(0);
     assert_eq!(priority(&transport), 5);
     // What the large one sends stands before the small one, which makes it urgent.
     queue.hand_over(large, BANDS_QUANTUM_BYTES);
     let small = queue
-        .submit(&transport, Length::Known(500), None, 0)
+        .submit(&transport, client(), Length::Known(500), None, 0)
         .unwrap();
     queue.dispatch(0);
     assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
@@ -238,7 +248,7 @@ async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
         granted(&mut queue, &transport, now_ns);
     }
     let waiting = queue
-        .submit(&transport, Length::Known(1_000_000), None, 4)
+        .submit(&transport, client(), Length::Known(1_000_000), None, 4)
         .unwrap();
     assert!(queue.dispatch(4).is_some(), "to be looked at again");
     assert_eq!(queue.take_grant(waiting), None);
@@ -252,11 +262,13 @@ async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
     for (known_bytes, unknown_first) in [(40_000, false), (60_000, true)] {
         let (mut queue, one, _client) = queue_and_connection(LinkMode::Paced).await;
         let (_, other, _other_client) = queue_and_connection(LinkMode::Paced).await;
-        let unknown = queue.submit(&one, Length::Unknown, None, 0).unwrap();
+        let unknown = queue
+            .submit(&one, client(), Length::Unknown, None, 0)
+            .unwrap();
         queue.hand_over(unknown, 50_000);
         one.drained();
         queue
-            .submit(&other, Length::Known(known_bytes), None, 0)
+            .submit(&other, client(), Length::Known(known_bytes), None, 0)
             .unwrap();
         let first = queue.scheduler.peek(0).unwrap();
         assert_eq!(
@@ -271,7 +283,7 @@ async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
 async fn a_response_of_unknown_length_ends_where_it_says() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let id = queue
-        .submit(&transport, Length::Unknown, None, SECOND)
+        .submit(&transport, client(), Length::Unknown, None, SECOND)
         .unwrap();
     queue.dispatch(SECOND);
     assert_eq!(queue.take_grant(id), Some(QUANTUM));
@@ -287,7 +299,7 @@ async fn a_response_of_unknown_length_ends_where_it_says() {
 async fn a_grant_is_for_what_is_at_hand() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let id = queue
-        .submit(&transport, Length::Known(1_000_000), None, SECOND)
+        .submit(&transport, client(), Length::Known(1_000_000), None, SECOND)
         .unwrap();
     queue.offer(id, 100);
     queue.dispatch(SECOND);
@@ -315,7 +327,7 @@ async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
     queue.pace(Pacing::Rate(Rate::from_bps(8_000)), SECOND);
     for _ in 0..2 * FEW_MAX {
         queue
-            .submit(&transport, Length::Known(1_000_000), None, SECOND)
+            .submit(&transport, client(), Length::Known(1_000_000), None, SECOND)
             .unwrap();
     }
     queue.dispatch(SECOND);

@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use shortline_sched::{JobId, PathView, QueueFull};
+use shortline_sched::{Client, JobId, PathView, QueueFull};
 
 use super::{Charge, Gate, Length, Queue};
 use crate::transport::Transport;
 
 /// A response that was granted whole.
 pub(crate) struct Whole {
+    client: Client,
     arrival_ns: u64,
     length_bytes: u64,
     handed_over_bytes: u64,
@@ -41,6 +42,7 @@ impl Queue {
     pub fn grant_whole(
         &mut self,
         transport: &Arc<Transport>,
+        client: Client,
         length: Length,
         now_ns: u64,
     ) -> Option<Whole> {
@@ -62,6 +64,7 @@ impl Queue {
         transport.job_began();
         self.note_grant(transport);
         Some(Whole {
+            client,
             arrival_ns: now_ns,
             length_bytes,
             handed_over_bytes: 0,
@@ -84,7 +87,7 @@ impl Queue {
         path: Option<PathView>,
     ) -> Result<JobId, QueueFull> {
         let length = Length::Known(whole.length_bytes);
-        let id = self.submit(transport, length, path, whole.arrival_ns)?;
+        let id = self.submit(transport, whole.client, length, path, whole.arrival_ns)?;
         // It was one of the connection's before.
         transport.job_ended();
         self.scheduler.record(id, whole.handed_over_bytes);
@@ -102,11 +105,15 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::{JobHandle, Link, LinkConfig, LinkMode};
+    use crate::{JobHandle, Link, LinkConfig, LinkMode, client_at};
 
     const QUANTUM: u32 = 1448;
     /// What 500 payload bytes cost on the wire.
     const CHARGE: u64 = 500 + 52 + 14;
+
+    fn client() -> Client {
+        client_at(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
 
     /// A link of one slot, a connection on it, and what keeps that open.
     async fn link_and_connection(jobs_max: usize) -> (Arc<Link>, Arc<Transport>, TcpStream) {
@@ -128,7 +135,8 @@ mod tests {
     }
 
     fn submit(link: &Arc<Link>, transport: &Arc<Transport>, bytes: u64) -> JobHandle {
-        link.submit(transport, Length::Known(bytes)).unwrap()
+        link.submit(transport, client(), Length::Known(bytes))
+            .unwrap()
     }
 
     fn granted(job: &mut JobHandle) -> Option<u32> {
@@ -171,7 +179,7 @@ mod tests {
         submit(&link, &transport, 500).finish(500);
         let _next = submit(&link, &transport, 500);
         assert_eq!(held_and_charged(&link).0, 1, "its connection is busy");
-        let _unknown = link.submit(&other, Length::Unknown).unwrap();
+        let _unknown = link.submit(&other, client(), Length::Unknown).unwrap();
         assert_eq!(held_and_charged(&link).0, 2);
     }
 

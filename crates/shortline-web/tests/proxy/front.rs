@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_link::{Link, LinkConfig, LinkMode};
-use shortline_web::Limits;
 use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::{BackendSnapshot, Upstream, UpstreamOptions};
 use shortline_web::server::{Listener, Server, Settings};
+use shortline_web::{Clients, Limits};
 use tokio::runtime::Runtime;
 
 use crate::client::wait_for;
@@ -60,6 +60,7 @@ impl Front {
             site: None,
             routes: Routes::new(vec![route]),
             limits: Limits::default(),
+            clients: Clients::default(),
             link: link.unwrap(),
         };
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use crate::daemon::{self, LogFormat};
 use crate::error::CommandError;
-use options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use options::{AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
 
 /// Flags of `shortline serve`.
 #[derive(Debug, clap::Args)]
@@ -51,6 +51,8 @@ pub struct Args {
     uplink: UplinkOptions,
     #[command(flatten)]
     site: SiteKeys,
+    #[command(flatten)]
+    clients: ClientOptions,
     #[command(flatten)]
     admin: AdminOptions,
     #[command(flatten)]

@@ -8,13 +8,14 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use http::HeaderName;
 use serde::{Deserialize, Deserializer};
 use shortline_link::LinkMode;
 use shortline_sched::units::{Rate, Size, Span, UnitError};
-use shortline_sched::{Aging, Growing, Policy};
+use shortline_sched::{Aging, Growing, Network, Policy};
 
 use super::super::admin::HostName;
-use super::super::keys::{Overlay, from_text, some_from_text};
+use super::super::keys::{Overlay, all_from_text, from_text, some_from_text};
 
 /// `[uplink]`: who sends next, and how fast.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -60,7 +61,7 @@ pub struct UplinkOptions {
     #[arg(long, value_name = "N")]
     pub jobs_max: Option<NonZeroUsize>,
     /// What a client may get in a row before the rest waits behind clients that ask for less (policy
-    /// shares) [default: 1MiB]
+    /// shares) [default: 16KiB]
     #[arg(long, value_name = "SIZE")]
     pub burst: Option<Size>,
     /// Schedule clients on the loopback interface too
@@ -111,6 +112,52 @@ pub struct SiteKeys {
     /// Larger files kept open, and files in memory that the kernel has a copy of, at most [default: 256]
     #[arg(long, value_name = "N")]
     pub cache_open_files_max: Option<u64>,
+}
+
+/// `[clients]`: who has a share of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Clients")]
+pub struct ClientOptions {
+    /// Believe these networks whom they ask for, as proxies in front of this server do; may be given again
+    #[arg(long = "trusted-proxy", value_name = "NETWORK")]
+    #[serde(deserialize_with = "all_from_text")]
+    pub trusted_proxies: Option<Vec<Network>>,
+    /// The field in which they say it: one such as X-Forwarded-For, Forwarded or X-Real-IP
+    /// [default: X-Forwarded-For]
+    #[arg(long = "client-header", value_name = "NAME")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub header: Option<HeaderName>,
+    /// Give each client in a network N shares instead of one; may be given again, the first that fits counts
+    #[arg(long = "client-weight", value_name = "NETWORK=N")]
+    #[serde(deserialize_with = "all_from_text")]
+    pub weights: Option<Vec<ClientWeight>>,
+}
+
+/// What a client in a network weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientWeight(pub Network, pub NonZeroU32);
+
+/// A text that says no weight.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{0}` is no weight of a network: write it like 10.0.1.0/24=4, with a whole number from 1 on"
+)]
+pub struct ClientWeightError(String);
+
+impl FromStr for ClientWeight {
+    type Err = ClientWeightError;
+
+    fn from_str(text: &str) -> Result<Self, ClientWeightError> {
+        let both = text.split_once('=');
+        let read = both.and_then(|(network, weight)| {
+            Some(Self(
+                network.trim().parse().ok()?,
+                weight.trim().parse().ok()?,
+            ))
+        });
+        read.ok_or_else(|| ClientWeightError(text.escape_debug().to_string()))
+    }
 }
 
 /// `[limits]`: what one client, and all of them together, may take.
@@ -229,6 +276,11 @@ overlay!(UplinkOptions {
     loopback,
     device,
     packet_header,
+});
+overlay!(ClientOptions {
+    trusted_proxies,
+    header,
+    weights,
 });
 overlay!(SiteKeys {
     root,

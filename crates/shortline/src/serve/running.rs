@@ -110,6 +110,7 @@ impl Running {
             site,
             routes: routes.routes.clone(),
             limits: settings.limits.clone(),
+            clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
         };
         let running = Self {
@@ -192,6 +193,7 @@ impl Running {
             site,
             routes: self.routes.lock().routes.clone(),
             limits: settings.limits.clone(),
+            clients: settings.clients.clone(),
             link: Arc::clone(&self.link.link),
         });
         self.settings = settings;

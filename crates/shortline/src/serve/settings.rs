@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use shortline_link::LinkConfig;
 use shortline_sched::units::{Size, Span};
-use shortline_web::Limits;
 use shortline_web::site::SiteOptions;
+use shortline_web::{Clients, Limits};
 
 use super::Args;
-use super::options::{AdminOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use super::options::{
+    AdminOptions, ClientOptions, ClientWeight, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+};
 use super::root::{self, Root};
 use super::routes::{self, RouteSettings};
 use crate::error::CommandError;
@@ -48,6 +50,8 @@ pub struct Settings {
     pub site: SiteOptions,
     /// What goes to application servers instead.
     pub routes: Vec<RouteSettings>,
+    /// Who is a client of its own.
+    pub clients: Clients,
     /// The limits.
     pub limits: Limits,
     /// Time for responses under way after SIGTERM.
@@ -92,6 +96,7 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         root,
         site: site_options(&site),
         routes,
+        clients: resolve_clients(&args.clients, file.clients, source)?,
         drain_time_max: limits.drain_time_max.map_or(DRAIN_DEFAULT, Span::duration),
         limits: resolve_limits(&args.limits, &limits, &place)?,
         admin: args.admin.clone().over(file.admin),
@@ -160,6 +165,35 @@ fn site_options(keys: &SiteKeys) -> SiteOptions {
             .cache_open_files_max
             .unwrap_or(defaults.cache_open_files_max),
     }
+}
+
+fn resolve_clients(
+    flags: &ClientOptions,
+    in_file: ClientOptions,
+    source: &Source,
+) -> Result<Clients, String> {
+    let merged = flags.clone().over(in_file);
+    let defaults = Clients::default();
+    let proxies = merged.trusted_proxies.unwrap_or_default();
+    if merged.header.is_some() && proxies.is_empty() {
+        let place = Place {
+            source,
+            table: "clients",
+        };
+        return Err(format!(
+            "{}: is believed of nobody: add --trusted-proxy NETWORK, the proxies that set it, or leave it out",
+            place.of(flags.header.is_some(), "client-header", "header")
+        ));
+    }
+    let weights = merged.weights.unwrap_or_default();
+    Ok(Clients {
+        proxies,
+        header: merged.header.unwrap_or(defaults.header),
+        weights: weights
+            .into_iter()
+            .map(|ClientWeight(network, weight)| (network, weight))
+            .collect(),
+    })
 }
 
 fn resolve_limits(

@@ -90,7 +90,7 @@ fn status_and_metrics_tell_the_queue_while_it_is_there() {
     let metrics = get(server.admin.unwrap(), "/metrics");
     let text = String::from_utf8(metrics.body).unwrap();
     assert!(
-        text.contains("shortline_link_info{mode=\"paced\",policy=\"srpt\"} 1\n"),
+        text.contains("shortline_link_info{mode=\"paced\",policy=\"shares\"} 1\n"),
         "{text}"
     );
     assert!(text.contains("shortline_link_wire_bytes_total "), "{text}");
@@ -155,6 +155,29 @@ fn a_line_tells_each_response_also_one_that_was_cut_short() {
         cut.contains("\"GET /large.bin HTTP/1.1\" 200 ") && cut.ends_with("complete=0"),
         "{cut}"
     );
+}
+
+#[test]
+fn a_line_names_whom_a_trusted_proxy_asks_for() {
+    let site = Site::new();
+    let log = site.beside("access.log");
+    let flags = ["--access-log", log.to_str().unwrap()];
+    let told = |trusted: &[&str]| {
+        let server = Server::start(&site, &[&flags[..], trusted].concat());
+        let field = "X-Forwarded-For: 203.0.113.9, 192.0.2.1\r\n";
+        assert_eq!(
+            request(server.address(), "GET", "/hello.txt", field).status,
+            200
+        );
+        wait_for("a line", || {
+            let text = std::fs::read_to_string(&log).unwrap();
+            text.lines().last().map(str::to_owned)
+        })
+    };
+    assert!(told(&[]).starts_with("127.0.0.1 "), "nobody is trusted");
+    std::fs::remove_file(&log).unwrap();
+    let line = told(&["--trusted-proxy", "127.0.0.1"]);
+    assert!(line.starts_with("192.0.2.1 "), "{line}");
 }
 
 #[test]

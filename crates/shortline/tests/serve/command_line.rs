@@ -86,6 +86,21 @@ fn contradictions_exit_2() {
     );
     refused(&["serve", "--growing", "5"], 2, &["--uplink RATE"]);
     refused(
+        &["serve", "--policy", "srpt", "--burst", "1MiB"],
+        2,
+        &["--burst", "srpt", "leave"],
+    );
+    refused(
+        &["serve", "--client-header", "forwarded"],
+        2,
+        &["--client-header", "--trusted-proxy"],
+    );
+    refused(
+        &["serve", "--client-weight", "10.0.0.0/8=0"],
+        2,
+        &["10.0.0.0/8=0", "10.0.1.0/24=4"],
+    );
+    refused(
         &["serve", "--link-mode", "paced"],
         2,
         &["--uplink", "100mbit"],

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use socket2::{Domain, Socket, Type};
 
 use crate::admin::status;
-use crate::client::{connect, get, parse, read_one, read_to_end};
+use crate::client::{connect, get, parse, read_one, read_to_end, request};
 use crate::process::{Server, Site, pattern, wait_for};
 
 const LARGE_BYTES: usize = 1_000_000;
@@ -50,13 +50,28 @@ fn overtakes_under(policy: &str) {
 /// another client waits for the last of them.
 #[test]
 fn small_ranges_of_one_client_do_not_keep_the_others_waiting() {
+    pieces_do_not_keep_another_waiting(&[], "127.0.0.2:0", ["", ""]);
+}
+
+/// Both come from the same address, which says whom it asks for.
+#[test]
+fn nor_do_those_of_one_client_behind_a_proxy() {
+    let fields = [
+        "X-Forwarded-For: 192.0.2.1\r\n",
+        "X-Forwarded-For: 192.0.2.2\r\n",
+    ];
+    let trusted = ["--trusted-proxy", "127.0.0.0/8"];
+    pieces_do_not_keep_another_waiting(&trusted, "127.0.0.1:0", fields);
+}
+
+/// One client asks for many ranges, another for one file; with a field each.
+fn pieces_do_not_keep_another_waiting(flags: &[&str], from: &str, fields: [&'static str; 2]) {
     const RANGES: usize = 2000;
     const RANGE_BYTES: usize = 1024;
     let uplink = ["--uplink", "800kbit", "--uplink-loopback"];
-    let flags = [&uplink[..], &["--policy", "shares"]].concat();
     let site = site().with("medium.bin", pattern(30_000));
-    let server = Server::start(&site, &flags);
-    let greedy = connect_from("127.0.0.2:0", server.address());
+    let server = Server::start(&site, &[&uplink[..], flags].concat());
+    let greedy = connect_from(from, server.address());
     let got = Arc::new(AtomicUsize::new(0));
     let reader = {
         let (mut stream, got) = (greedy.try_clone().unwrap(), Arc::clone(&got));
@@ -67,19 +82,22 @@ fn small_ranges_of_one_client_do_not_keep_the_others_waiting() {
             }
         })
     };
+    let [greedys, others] = fields;
     let writer = {
         let mut stream = greedy.try_clone().unwrap();
         std::thread::spawn(move || {
-            let request =
-                "GET /large.bin HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: bytes=0-1023\r\n\r\n";
+            let text = format!(
+                "GET /large.bin HTTP/1.1\r\nHost: a\r\n{greedys}Range: bytes=0-1023\r\n\r\n"
+            );
             // It ends early, with the test.
-            let _ = stream.write_all(request.repeat(RANGES).as_bytes());
+            let _ = stream.write_all(text.repeat(RANGES).as_bytes());
         })
     };
     wait_for("the first ranges", || {
         (got.load(Ordering::SeqCst) > 20 * RANGE_BYTES).then_some(())
     });
-    assert_eq!(get(server.address(), "/medium.bin").body.len(), 30_000);
+    let other = request(server.address(), "GET", "/medium.bin", others);
+    assert_eq!(other.body.len(), 30_000);
     let got = got.load(Ordering::SeqCst);
     greedy.shutdown(Shutdown::Both).unwrap();
     reader.join().unwrap();

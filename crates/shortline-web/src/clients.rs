@@ -1,0 +1,216 @@
+//! Who asks, as the order sees it: an address, or whoever a trusted proxy says that it asks for.
+//!
+//! A proxy adds the address that it was asked from to `X-Forwarded-For` or `Forwarded` (RFC 7239), behind
+//! what it was told itself. So the list is read from its end: whom the last trusted one names is
+//! the client, and what stands before that is a claim. Any other field is read like `X-Forwarded-For`. From
+//! those who are not trusted the field says nothing.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use http::{HeaderMap, HeaderName, header};
+use shortline_link::client_at;
+use shortline_sched::{Client, Network};
+
+/// Proxies of a list that are looked at.
+const PROXIES_MAX: usize = 32;
+
+/// How clients are told apart, and what they weigh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clients {
+    /// Proxies that are believed.
+    pub proxies: Vec<Network>,
+    /// Where they say whom they ask for.
+    pub header: HeaderName,
+    /// Weights of the clients in networks; of several the first counts, without any it is one.
+    pub weights: Vec<(Network, NonZeroU32)>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            proxies: Vec::new(),
+            header: HeaderName::from_static("x-forwarded-for"),
+            weights: Vec::new(),
+        }
+    }
+}
+
+impl Clients {
+    /// The client at an address.
+    pub fn client(&self, address: IpAddr) -> Client {
+        let weight = self
+            .weights
+            .iter()
+            .find(|(network, _)| network.has(address));
+        Client {
+            weight: weight.map_or(NonZeroU32::MIN, |(_, weight)| *weight),
+            ..client_at(address)
+        }
+    }
+
+    /// The address of whoever asks by a request that came from `peer`.
+    pub fn address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.trusts(peer) {
+            return peer;
+        }
+        let mut asks = peer;
+        for named in self.named(headers).take(PROXIES_MAX) {
+            // One that is hidden or no address ends what can be known.
+            let Some(address) = named else {
+                return asks;
+            };
+            asks = address;
+            if !self.trusts(address) {
+                return asks;
+            }
+        }
+        asks
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.proxies.iter().any(|network| network.has(address))
+    }
+
+    /// Whom the field names, the last first.
+    fn named<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = Option<IpAddr>> + 'a {
+        let forwarded = self.header == header::FORWARDED;
+        let values = headers.get_all(&self.header).iter().rev();
+        let elements = values.flat_map(|value| value.as_bytes().rsplit(|&byte| byte == b','));
+        elements.map(move |element| {
+            let element = std::str::from_utf8(element).ok()?.trim();
+            node(if forwarded {
+                asked_for(element)?
+            } else {
+                element
+            })
+        })
+    }
+}
+
+/// What an element of `Forwarded` has after `for=`.
+fn asked_for(element: &str) -> Option<&str> {
+    element.split(';').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("for")
+            .then(|| value.trim())
+    })
+}
+
+/// An address with or without a port, in brackets or quotes as it pleases proxies.
+fn node(text: &str) -> Option<IpAddr> {
+    let text = text.trim_matches('"');
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let address = IpAddr::from_str(bare.unwrap_or(text))
+        .or_else(|_| text.parse().map(|address: SocketAddr| address.ip()));
+    Some(address.ok()?.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PROXY: &str = "10.0.0.7";
+
+    fn asks(peer: &str, header: &str, values: &[&str]) -> String {
+        let clients = Clients {
+            proxies: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
+            header: header.parse().unwrap(),
+            ..Clients::default()
+        };
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(
+                header.parse::<HeaderName>().unwrap(),
+                value.parse().unwrap(),
+            );
+        }
+        clients.address(peer.parse().unwrap(), &headers).to_string()
+    }
+
+    #[test]
+    fn a_trusted_proxy_says_who_asks() {
+        for (values, client) in [
+            (&["192.0.2.1"][..], "192.0.2.1"),
+            (&["192.0.2.1:4711"], "192.0.2.1"),
+            (&["2001:db8::1"], "2001:db8::1"),
+            (&["[2001:db8::1]:4711"], "2001:db8::1"),
+            (&["::ffff:192.0.2.1"], "192.0.2.1"),
+            // The last that is no proxy of ours counts; what stands before it is a claim.
+            (&["203.0.113.9, 192.0.2.1, 10.0.0.8"], "192.0.2.1"),
+            (&["203.0.113.9", "192.0.2.1", "10.0.0.8"], "192.0.2.1"),
+            (&["10.1.1.1, fd00::1"], "10.1.1.1"),
+            (&["192.0.2.1, unknown"], PROXY),
+            (&["192.0.2.1, nonsense, 10.0.0.8"], "10.0.0.8"),
+            (&[""], PROXY),
+            (&[], PROXY),
+        ] {
+            assert_eq!(asks(PROXY, "x-forwarded-for", values), client, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn forwarded_is_read_as_rfc_7239_writes_it() {
+        for (value, client) in [
+            ("for=192.0.2.43", "192.0.2.43"),
+            ("For=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17"),
+            ("for=192.0.2.60;proto=http;by=203.0.113.43", "192.0.2.60"),
+            ("for=192.0.2.43, proto=https ; for=10.0.0.9", "192.0.2.43"),
+            ("for=_hidden", PROXY),
+            ("proto=http", PROXY),
+        ] {
+            assert_eq!(asks(PROXY, "forwarded", &[value]), client, "{value}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_not_trusted_speaks_for_nobody() {
+        let forged = asks("192.0.2.66", "x-forwarded-for", &["198.51.100.1"]);
+        assert_eq!(forged, "192.0.2.66");
+    }
+
+    #[test]
+    fn a_client_weighs_what_the_first_network_says() {
+        let weights = [("10.0.0.0/24", 5), ("10.0.0.0/8", 2)];
+        let clients = Clients {
+            weights: weights
+                .map(|(network, weight)| {
+                    (network.parse().unwrap(), NonZeroU32::new(weight).unwrap())
+                })
+                .to_vec(),
+            ..Clients::default()
+        };
+        let weight = |address: &str| clients.client(address.parse().unwrap()).weight.get();
+        assert_eq!(
+            (weight("10.0.0.1"), weight("10.9.0.1"), weight("192.0.2.1")),
+            (5, 2, 1)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_field_names_somebody(value in prop::collection::vec(any::<u8>(), 0..200)) {
+            let Ok(value) = HeaderValue::from_bytes(&value) else {
+                return Ok(());
+            };
+            let mut headers = HeaderMap::new();
+            for header in ["x-forwarded-for", "forwarded"] {
+                headers.insert(header, value.clone());
+                let clients = Clients {
+                    proxies: vec!["0.0.0.0/0".parse().unwrap()],
+                    header: header.parse().unwrap(),
+                    ..Clients::default()
+                };
+                clients.address(PROXY.parse().unwrap(), &headers);
+            }
+        }
+    }
+}

@@ -85,8 +85,8 @@ pub struct LinkConfig {
     /// Jobs that may wait at once; one more is refused.
     pub jobs_max: usize,
     /// With policy `shares`: payload bytes that a client may get in a row before what it asks for beyond
-    /// waits behind those who ask for less. `None`: never.
-    pub burst_bytes: Option<u64>,
+    /// waits behind those who ask for less. 0: never.
+    pub burst_bytes: u64,
     /// Whether clients on the loopback interface are scheduled too.
     pub schedule_loopback: bool,
     /// The uplink's interface; `None`: the one that owns the address clients connect to, in mode
@@ -108,7 +108,7 @@ impl Default for LinkConfig {
             control_band: true,
             quantum_bytes: None,
             jobs_max: 100_000,
-            burst_bytes: Some(16 << 10),
+            burst_bytes: 16 << 10,
             schedule_loopback: false,
             device: None,
             packet_header_bytes: 14,

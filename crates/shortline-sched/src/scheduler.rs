@@ -25,8 +25,8 @@ pub struct SchedulerConfig {
     /// The most jobs held at once, waiting or not. At most `u32::MAX` count.
     pub jobs_max: usize,
     /// With `shares`: the work that a client of weight one may ask for in a row before it stands back, so
-    /// that those who ask for less go first. `None`: nobody ever does. Other policies do not mind.
-    pub burst: Option<u64>,
+    /// that those who ask for less go first. 0: nobody ever does. Other policies do not mind.
+    pub burst: u64,
 }
 
 impl SchedulerConfig {
@@ -36,7 +36,7 @@ impl SchedulerConfig {
             policy,
             urgency: Urgency::None,
             jobs_max,
-            burst: None,
+            burst: 0,
         }
     }
 }
@@ -425,7 +425,7 @@ impl Scheduler {
 }
 
 impl Index {
-    fn new(policy: Policy, jobs_max: usize, burst: Option<u64>) -> Self {
+    fn new(policy: Policy, jobs_max: usize, burst: u64) -> Self {
         match policy {
             Policy::Shares => Self::ByClient(Box::new(Shares::new(jobs_max, burst))),
             _ => Self::ByRank(IndexedHeap::new()),

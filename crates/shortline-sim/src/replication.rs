@@ -79,7 +79,7 @@ impl<'a> Replication<'a> {
                     simulation.urgency
                 },
                 jobs_max: simulation.jobs_in_system_max,
-                burst: None,
+                burst: 0,
             };
             let turn_ns = simulation.quantum_bytes as f64 * ns_per_byte;
             let servers = match simulation.backend {

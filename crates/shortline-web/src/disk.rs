@@ -18,12 +18,6 @@ use crate::throttle::Throttle;
 /// Reads that may wait; one more is refused and its response ends.
 const READS_WAITING_MAX: usize = 100_000;
 
-/// One that waits for the disk.
-struct Reader {
-    turn: oneshot::Sender<()>,
-    bytes: u64,
-}
-
 /// The queue in front of the disk.
 pub struct Disk {
     queue: Mutex<Queue>,
@@ -36,6 +30,12 @@ struct Queue {
     waiting: Vec<Option<Reader>>,
     reads: usize,
     reads_max: usize,
+}
+
+/// One that waits for the disk.
+struct Reader {
+    turn: oneshot::Sender<()>,
+    bytes: u64,
 }
 
 impl Disk {

@@ -41,7 +41,7 @@
 //! and what it has asked for (counted likewise) at most. That takes nothing from the theorem for all others,
 //! since it only moves ranks back. For the client itself the theorem holds for what it asks for in its first
 //! burst; of what it asks for beyond each request ends when V is so much farther than the theorem says, at the latest,
-//! and in a lasting overload it gets two thirds of what V goes, or more. A client is in one burst until V has
+//! and in a lasting overload it gets about two thirds of what V goes. A client is in one burst until V has
 //! gone as far without it as it got (a burst at most).
 //!
 //! Each operation costs O(log n). Clients that hold no request are remembered until V has come to where they
@@ -69,7 +69,7 @@ pub(crate) struct Shares {
     /// Clients without a request, by where V is when they are forgotten.
     away: IndexedHeap<(Position, u32)>,
     clients_max: usize,
-    burst: Option<u64>,
+    burst: u64,
     positions: Positions,
     /// By slot.
     requests: Vec<Request>,
@@ -93,7 +93,7 @@ struct Request {
 impl Shares {
     /// Nobody, and room to remember so many clients without a request. Those that get more than `burst`
     /// work in a row stand back; nobody does without one.
-    pub(crate) fn new(clients_max: usize, burst: Option<u64>) -> Self {
+    pub(crate) fn new(clients_max: usize, burst: u64) -> Self {
         Self {
             fluid: Fluid::default(),
             clients: Vec::new(),
@@ -114,7 +114,7 @@ impl Shares {
     pub(crate) fn submit(&mut self, slot: u32, asks: Option<Asks>, remaining: u64, sequence: u64) {
         let now = self.fluid.now();
         let index = self.enter(asks);
-        let asked = remaining.min(self.part_max());
+        let asked = remaining.min(self.burst / 2);
         let client = &mut self.clients[index as usize];
         let request = Request {
             client: index,
@@ -184,7 +184,6 @@ impl Shares {
     /// So much work was done for a request, which has so much left by now; also what is left of it may
     /// be known better, without any work.
     pub(crate) fn serve(&mut self, slot: u32, work: u64, remaining: u64) {
-        let part_max = self.part_max();
         let request = &mut self.requests[slot as usize];
         let client = &mut self.clients[request.client as usize];
         if !request.blocked {
@@ -195,12 +194,11 @@ impl Shares {
         }
         request.remaining = remaining;
         if work > 0 {
-            if let Some(burst) = self.burst {
-                let counted = work.min(part_max.saturating_sub(request.counted));
-                request.counted += counted;
-                let now = self.fluid.now();
-                client.count(counted, fluid::distance(burst, 1), now);
-            }
+            // One that is large is no row of many.
+            let counted = work.min((self.burst / 2).saturating_sub(request.counted));
+            request.counted += counted;
+            let burst = fluid::distance(self.burst, 1);
+            client.count(counted, burst, self.fluid.now());
             client.serve(&mut self.positions, request.line, work);
         }
         if self.positions.contains(slot) {
@@ -261,11 +259,6 @@ impl Shares {
         self.waiting
     }
 
-    /// How much of a request counts as part of a burst: one that is large is no row of many.
-    fn part_max(&self) -> u64 {
-        self.burst.unwrap_or(0) / 2
-    }
-
     /// The client that asks, as it is known or new.
     fn enter(&mut self, asks: Option<Asks>) -> u32 {
         let name = asks.map(|asks| asks.name);
@@ -294,7 +287,7 @@ impl Shares {
     fn leave(&mut self, index: u32) {
         let client = &self.clients[index as usize];
         let forgotten = match client.name {
-            Some(_) => client.forgotten(self.burst.map_or(0, |burst| fluid::distance(burst, 1))),
+            Some(_) => client.forgotten(fluid::distance(self.burst, 1)),
             None => client.end(),
         };
         self.away.insert(index, (forgotten, index));
@@ -376,7 +369,7 @@ mod tests {
     /// As from a network with IPv6 addresses without end, each ahead of its share.
     #[test]
     fn ever_new_clients_are_forgotten_and_the_table_stays_small() {
-        let mut shares = Shares::new(REMEMBERED_MAX, None);
+        let mut shares = Shares::new(REMEMBERED_MAX, 0);
         ask(&mut shares, 0, 0, u64::MAX / 2);
         for name in 1..100_000 {
             ask(&mut shares, 1, name, 100);
@@ -391,7 +384,7 @@ mod tests {
 
     #[test]
     fn when_nothing_is_held_nobody_is_ahead() {
-        let mut shares = Shares::new(REMEMBERED_MAX, None);
+        let mut shares = Shares::new(REMEMBERED_MAX, 0);
         ask(&mut shares, 0, 0, 5000);
         ask(&mut shares, 1, 1, 100);
         shares.serve(1, 100, 0);

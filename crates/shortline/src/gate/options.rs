@@ -3,11 +3,9 @@
 //!
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::Deserialize;
 use shortline_gate::classify::{RuleText, Source, Trusted};
@@ -17,7 +15,7 @@ use shortline_sched::admission::{Capacity, Estimator, OldestShare};
 use shortline_sched::units::{Size, Span};
 
 use super::super::admin::HostName;
-use super::super::keys::{Overlay, some_from_text};
+use super::super::keys::{Overlay, all_from_text, some_from_text};
 
 /// `[gate]`: what is relayed where, and who waits.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -247,20 +245,6 @@ pub enum LogFormat {
     Text,
     /// An object a line.
     Json,
-}
-
-/// A list of what is read from text like its flag.
-fn all_from_text<'de, D, T>(source: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: FromStr<Err: fmt::Display>,
-{
-    let words: Vec<String> = Vec::deserialize(source)?;
-    let values = words.iter().map(|word| word.parse());
-    values
-        .collect::<Result<_, _>>()
-        .map(Some)
-        .map_err(serde::de::Error::custom)
 }
 
 overlay!(GateOptions {

@@ -19,12 +19,12 @@ pub fn resolve(
     }
     if let Some(policy) = merged.policy
         && policy != Policy::Shares
-        && merged.burst.is_some()
     {
-        return Err(format!(
-            "{}: contradicts policy {policy}, which does not count what clients get: leave one of them out",
-            place.of(flags.burst.is_some(), "burst", "burst")
-        ));
+        refuse_given(
+            &[burst(flags, merged)],
+            &format!("policy {policy}, which does not count what clients get"),
+            place,
+        )?;
     }
     let at_growing = || place.of(flags.growing.is_some(), "growing", "growing");
     match (merged.aging, merged.growing) {
@@ -98,13 +98,13 @@ pub fn about_order(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 4] 
             growing.is_some(),
         ),
         ("slots", "slots", flags.slots.is_some(), slots.is_some()),
-        (
-            "burst",
-            "burst",
-            flags.burst.is_some(),
-            merged.burst.is_some(),
-        ),
+        burst(flags, merged),
     ]
+}
+
+fn burst(flags: &UplinkOptions, merged: &UplinkOptions) -> Given {
+    let (by_flag, given) = (flags.burst.is_some(), merged.burst.is_some());
+    ("burst", "burst", by_flag, given)
 }
 
 /// Refuses the first of the options that is given, for it contradicts something.

@@ -7,6 +7,7 @@
 use std::num::NonZeroUsize;
 
 use shortline_link::{LinkConfig, LinkMode};
+use shortline_sched::units::Size;
 use shortline_sched::{Cutoffs, Policy};
 
 use super::super::options::{Uplink, UplinkOptions};
@@ -65,9 +66,7 @@ pub fn resolve(
         control_band: merged.control_band.unwrap_or(defaults.control_band),
         quantum_bytes: quantum_bytes(flags, &merged, &place)?,
         jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
-        burst_bytes: merged
-            .burst
-            .map_or(defaults.burst_bytes, |burst| Some(burst.bytes())),
+        burst_bytes: merged.burst.map_or(defaults.burst_bytes, Size::bytes),
         schedule_loopback: merged.loopback.unwrap_or(defaults.schedule_loopback),
         device: merged.device.clone(),
         packet_header_bytes: packet_header_bytes(flags, &merged, &place)?

@@ -196,15 +196,18 @@ impl Client {
         self.lines[index].waiting.remove(positions, item);
     }
 
-    /// Of its requests that wait the one of the smallest rank: the rank, its place in the order of
-    /// submission, and its item.
+    /// Its turn: the smallest rank of its requests that wait. Then which of them is served in it, by its
+    /// place in the order of submission and its item: the shortest on that line and on newer ones.
     pub(super) fn first(&self) -> Option<(Position, u64, u32)> {
-        let ranked = self.lines.iter().filter_map(|line| {
-            let ((remaining, sequence), item) = line.waiting.first()?;
+        let ranked = |(index, line): (usize, &Line)| {
+            let ((remaining, _), _) = line.waiting.first()?;
             let rank = line.position + distance(remaining, u64::from(self.weight));
-            Some((rank, sequence, item))
-        });
-        ranked.min()
+            Some((rank, index))
+        };
+        let (rank, index) = self.lines.iter().enumerate().filter_map(ranked).min()?;
+        let shortest = |line: &Line| line.waiting.first();
+        let ((_, sequence), item) = self.lines[index..].iter().filter_map(shortest).min()?;
+        Some((rank, sequence, item))
     }
 
     /// Where its work ends under fair sharing.

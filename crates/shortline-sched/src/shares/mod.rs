@@ -14,9 +14,10 @@
 //! V    = the position of all clients under fair sharing ([`fluid`])
 //! ```
 //!
-//! The request of the smallest rank is served, wholly. While it is, its rank stays as it is, and the
-//! others of its client are moved back by what it gets. So who splits a download into pieces moves each
-//! further piece back by the last one, and gains nothing; and whoever is below its share goes first.
+//! The client with the request of the smallest rank has its turn, and that request is served, or a shorter
+//! one of its own that came later. What is served keeps its rank, and the others of its client are moved
+//! back by what it gets. So who splits a download into pieces moves each further piece back by the last one,
+//! and gains nothing; and whoever is below its share goes first.
 //!
 //! **Theorem.** Let the server not idle while a request waits, let lengths be as told, and let a request that
 //! comes during a quantum count as coming at its end. Then the request of a client that has no other ends
@@ -24,10 +25,11 @@
 //! several all have ended when fair sharing has ended all: whatever the others do, how many requests they
 //! have, split or join. *Proof* for the first.
 //! Let a request of client k have rank r, so that fair sharing ends it when V is r, and say that it is not
-//! done by then. Let t be the last time before at which work of a greater rank was done, or none. The
-//! request came after t. What waits at t has a rank above r; ranks never fall, so it is not served after t. Take
+//! done by then. Let t be the last time before at which work was done in a turn of a greater rank, or none. The
+//! request came after t. What waits at t has a rank above r; ranks never fall, so it is not served after t (nor
+//! in the turn of a request that came later, which is not on an older line). Take
 //! another client c. Its requests that came after t are ranked by lines that began at V(t) or later, and
-//! every unit of work for one moves that line on; served at a rank of r at most, they get no more
+//! every unit of work in the turn of one moves its line on; in turns of a rank of r at most, they get no more
 //! than V goes from t until it is r, times c's weight. Fair sharing gives c as much, if it has so much work:
 //! what came after t is all in both. So all others got no more than under fair sharing since t, and the
 //! server did as much work as the fluid; then k got as much as there, and its request is done. (A client with

@@ -24,7 +24,7 @@ pub fn field(bytes: &[u8]) {
     let asks = |peer, value: &[u8]| {
         let mut headers = HeaderMap::new();
         headers.insert(name.clone(), HeaderValue::from_bytes(value).ok()?);
-        Some(clients.address(peer, &headers))
+        Some(clients.asks(peer, None, &headers).address)
     };
     let (Some(told), Some(of_stranger)) = (asks(trusted, value), asks(stranger, value)) else {
         return;

@@ -2,7 +2,7 @@
 //!
 //! An IPv4 client is its address. An IPv6 client is the /64 that its address is in: a host can have all
 //! 2^64 addresses of that (RFC 4291, 2.5.4; RFC 8981 changes them daily). IPv4 addresses mapped into IPv6
-//! are IPv4 addresses.
+//! are IPv4 addresses. Users behind one address can be told apart by others, and are clients then.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -24,6 +24,16 @@ pub fn client_at(address: IpAddr) -> Client {
     }
 }
 
+/// The user of that number behind an address. The first, 0, is [`client_at`].
+pub fn user_at(address: IpAddr, number: u16) -> Client {
+    let client = client_at(address);
+    // Bits that neither an IPv4 address nor a network of 64 bits has.
+    Client {
+        name: client.name | u128::from(number) << 48,
+        ..client
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -41,5 +51,15 @@ mod tests {
         assert!(are_one("2001:db8::1", "2001:db8::f00:2"));
         assert!(!are_one("2001:db8::1", "2001:db8:0:1::1"));
         assert!(!are_one("::1", "127.0.0.1"));
+    }
+
+    #[test]
+    fn users_behind_addresses_differ() {
+        let mut names = std::collections::BTreeSet::new();
+        for address in ["192.0.2.1", "192.0.2.2", "2001:db8::1", "::", "0.0.0.0"] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(user_at(address, 0), client_at(address));
+            assert!((0..1024).all(|number| names.insert(user_at(address, number).name)));
+        }
     }
 }

@@ -35,7 +35,7 @@ pub mod timer;
 mod transport;
 pub mod writers;
 
-pub use client::client_at;
+pub use client::{client_at, user_at};
 pub use config::{LinkConfig, LinkError, LinkMode};
 pub use discovery::Discovered;
 pub use handle::{Grant, JobHandle};

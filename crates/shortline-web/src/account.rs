@@ -1,7 +1,6 @@
 //! The account of one response: how long it waited, how long it was sent, what became of it.
 //! Kept while it is sent, counted and logged when it ends, however it ends.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use shortline_link::clock::now_ns;
 use shortline_sched::Client;
 
+use crate::clients::Asks;
 use crate::connection::Connection;
 use crate::log::{AccessLog, AccessRecord};
 
@@ -127,8 +127,7 @@ struct RequestText {
 /// One response; see the module's text.
 pub struct Account {
     connection: Arc<Connection>,
-    /// The address of whoever asks.
-    address: IpAddr,
+    asks: Asks,
     access_log: Option<Box<(Arc<dyn AccessLog>, RequestText)>>,
     status: u16,
     begun_ns: u64,
@@ -156,10 +155,7 @@ impl Account {
         let access_log = connection.server.ledger.access_log();
         Self {
             connection: Arc::clone(connection),
-            address: connection
-                .settings
-                .clients
-                .address(connection.peer, facts.headers),
+            asks: connection.asks(facts.headers),
             access_log: access_log.map(|log| Box::new((log, RequestText::of(facts)))),
             status: 0,
             begun_ns: now_ns(),
@@ -176,7 +172,7 @@ impl Account {
 
     /// Whoever asks, as the order sees it.
     pub fn client(&self) -> Client {
-        self.connection.settings.clients.client(self.address)
+        self.connection.settings.clients.client(self.asks)
     }
 
     /// When the request was complete, on the link's clock.
@@ -234,7 +230,7 @@ impl Drop for Account {
         };
         let (log, text) = *logged;
         log.log(AccessRecord {
-            peer: self.address,
+            peer: self.asks.address,
             method: text.method,
             target: text.target,
             version: text.version,

@@ -4,17 +4,25 @@
 //! what it was told itself. So the list is read from its end: whom the last trusted one names is
 //! the client, and what stands before that is a claim. Any other field is read like `X-Forwarded-For`. From
 //! those who are not trusted the field says nothing.
+//!
+//! Many users behind one address (an office, a carrier's NAT) are one client, unless they are told apart:
+//! then they are as many as there are, up to a limit. Anybody can pretend to be many, and has as many shares then:
+//! so the limit is one unless the operator says otherwise.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, header};
-use shortline_link::client_at;
+use shortline_link::user_at;
 use shortline_sched::{Client, Network};
 
 /// Proxies of a list that are looked at.
 const PROXIES_MAX: usize = 32;
+/// Tells users apart so that nobody can choose whom he is taken for.
+static USERS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// How clients are told apart, and what they weigh.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +33,18 @@ pub struct Clients {
     pub header: HeaderName,
     /// Weights of the clients in networks; of several the first counts, without any it is one.
     pub weights: Vec<(Network, NonZeroU32)>,
+    /// So many clients at most are the users behind one address.
+    pub users_per_address: NonZeroU16,
+    /// The cookie that tells them apart; without it their TLS sessions do.
+    pub user_cookie: Option<String>,
+}
+
+/// Who asks: an address, and which of the users behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asks {
+    /// The address.
+    pub address: IpAddr,
+    user: u16,
 }
 
 impl Default for Clients {
@@ -33,25 +53,48 @@ impl Default for Clients {
             proxies: Vec::new(),
             header: HeaderName::from_static("x-forwarded-for"),
             weights: Vec::new(),
+            users_per_address: NonZeroU16::MIN,
+            user_cookie: None,
         }
     }
 }
 
 impl Clients {
-    /// The client at an address.
-    pub fn client(&self, address: IpAddr) -> Client {
-        let weight = self
-            .weights
-            .iter()
-            .find(|(network, _)| network.has(address));
-        Client {
-            weight: weight.map_or(NonZeroU32::MIN, |(_, weight)| *weight),
-            ..client_at(address)
+    /// Who asks by a request that came from `peer`, in a TLS session that was named so.
+    pub fn asks(&self, peer: IpAddr, session: Option<u64>, headers: &HeaderMap) -> Asks {
+        Asks {
+            address: self.address(peer, headers),
+            user: self.user(session, headers),
         }
     }
 
-    /// The address of whoever asks by a request that came from `peer`.
-    pub fn address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// The client that asks.
+    pub fn client(&self, asks: Asks) -> Client {
+        let weight = self
+            .weights
+            .iter()
+            .find(|(network, _)| network.has(asks.address));
+        Client {
+            weight: weight.map_or(NonZeroU32::MIN, |(_, weight)| *weight),
+            ..user_at(asks.address, asks.user)
+        }
+    }
+
+    /// The number of a user; those who cannot be told apart have the first.
+    fn user(&self, session: Option<u64>, headers: &HeaderMap) -> u16 {
+        let users = u64::from(self.users_per_address.get());
+        if users == 1 {
+            return 0;
+        }
+        let cookie = self.user_cookie.as_deref();
+        let told = cookie
+            .and_then(|name| cookie_value(headers, name))
+            .map(|value| USERS.hash_one(value));
+        let told = told.or_else(|| session.map(|session| USERS.hash_one(session)));
+        told.map_or(0, |told| (told % users) as u16)
+    }
+
+    fn address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
         }
@@ -87,6 +130,16 @@ impl Clients {
             })
         })
     }
+}
+
+/// What a cookie of that name has (RFC 6265, 5.4); the first counts, and one without a value tells nothing.
+fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+    let fields = headers.get_all(header::COOKIE).iter();
+    let mut pairs = fields.flat_map(|field| field.as_bytes().split(|&byte| byte == b';'));
+    pairs.find_map(|pair| {
+        let value = pair.trim_ascii().strip_prefix(name.as_bytes())?;
+        value.strip_prefix(b"=").filter(|value| !value.is_empty())
+    })
 }
 
 /// What an element of `Forwarded` has after `for=`.
@@ -188,11 +241,49 @@ mod tests {
                 .to_vec(),
             ..Clients::default()
         };
-        let weight = |address: &str| clients.client(address.parse().unwrap()).weight.get();
+        let weight = |address: &str| {
+            let asks = clients.asks(address.parse().unwrap(), None, &HeaderMap::new());
+            clients.client(asks).weight.get()
+        };
         assert_eq!(
             (weight("10.0.0.1"), weight("10.9.0.1"), weight("192.0.2.1")),
             (5, 2, 1)
         );
+    }
+
+    fn names(clients: &Clients, sessions: &[Option<u64>], cookies: &[&str]) -> usize {
+        let mut names = std::collections::BTreeSet::new();
+        for session in sessions {
+            for cookie in cookies {
+                let mut headers = HeaderMap::new();
+                headers.insert(header::COOKIE, cookie.parse().unwrap());
+                let asks = clients.asks(PROXY.parse().unwrap(), *session, &headers);
+                names.insert(clients.client(asks).name);
+            }
+        }
+        names.len()
+    }
+
+    #[test]
+    fn users_behind_an_address_are_told_apart_by_cookie_or_session_up_to_a_limit() {
+        let sessions: Vec<_> = (0..1000).map(Some).collect();
+        let cookies: Vec<String> = (0..1000).map(|user| format!("a=1; sid={user}")).collect();
+        let cookies: Vec<&str> = cookies.iter().map(String::as_str).collect();
+        let mut clients = Clients {
+            user_cookie: Some("sid".into()),
+            ..Clients::default()
+        };
+        assert_eq!(names(&clients, &sessions, &["sid=1"]), 1);
+        assert_eq!(names(&clients, &[None], &cookies), 1);
+        clients.users_per_address = NonZeroU16::new(8).unwrap();
+        assert_eq!(names(&clients, &[None], &cookies), 8);
+        assert_eq!(names(&clients, &sessions, &["other=1"]), 8);
+        // The cookie counts where there is one.
+        assert_eq!(names(&clients, &sessions, &["b=2;sid=7"]), 1);
+        // What tells nobody apart.
+        for cookie in ["sid=", "xsid=1", "sidx=1", "sid"] {
+            assert_eq!(names(&clients, &[None], &[cookie, "a=1"]), 1, "{cookie}");
+        }
     }
 
     proptest! {
@@ -209,7 +300,7 @@ mod tests {
                     header: header.parse().unwrap(),
                     ..Clients::default()
                 };
-                clients.address(PROXY.parse().unwrap(), &headers);
+                clients.asks(PROXY.parse().unwrap(), None, &headers);
             }
         }
     }

@@ -6,18 +6,20 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::OwnedReadHalf;
-use tokio_rustls::TlsAcceptor;
 
+use crate::clients::Asks;
 use crate::http1::{self, After};
 use crate::http2;
 use crate::plaintext;
 use crate::server::{Active, Shared};
+use crate::session;
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
 
@@ -42,8 +44,18 @@ pub struct Connection {
     pub peer: IpAddr,
     /// Whether it came over TLS.
     pub secure: bool,
+    /// The number of its TLS session, as soon as it has one.
+    pub session: OnceLock<u64>,
     /// The worker it stays with.
     pub worker: usize,
+}
+
+impl Connection {
+    /// Who asks by a request with these fields.
+    pub fn asks(&self, headers: &HeaderMap) -> Asks {
+        let session = self.session.get().copied();
+        self.settings.clients.asks(self.peer, session, headers)
+    }
 }
 
 /// Plain HTTP came where TLS is spoken.
@@ -89,9 +101,12 @@ async fn begin_tls(
         return None;
     }
     let socket = Rewound::new(first, socket);
-    let handshake = Box::pin(TlsAcceptor::from(tls).accept(socket));
+    let handshake = Box::pin(session::accept(socket, tls));
     let stream = match connection.watch.obeying(handshake).await {
-        Some(Ok(stream)) => stream,
+        Some(Ok((stream, session))) => {
+            connection.session.get_or_init(|| session);
+            stream
+        }
         Some(Err(error)) => {
             connection.server.count_connection_error(&error);
             return None;

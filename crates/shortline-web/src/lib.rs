@@ -26,6 +26,7 @@ pub mod proxy;
 pub mod request;
 mod respond;
 pub mod server;
+mod session;
 pub mod site;
 mod socket;
 pub mod throttle;

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -354,6 +354,7 @@ fn take(
         settings,
         peer,
         secure: tls.is_some(),
+        session: OnceLock::new(),
         worker,
     });
     tokio::spawn(async move {

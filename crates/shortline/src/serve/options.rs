@@ -4,7 +4,7 @@
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -132,6 +132,37 @@ pub struct ClientOptions {
     #[arg(long = "client-weight", value_name = "NETWORK=N")]
     #[serde(deserialize_with = "all_from_text")]
     pub weights: Option<Vec<ClientWeight>>,
+    /// Give the users behind one address as many shares as there are, N at most: told apart by their TLS
+    /// sessions. Whoever pretends to be many has as many [default: 1]
+    #[arg(long, value_name = "N")]
+    pub users_per_address: Option<NonZeroU16>,
+    /// Tell them apart by this cookie where a request has it
+    #[arg(long, value_name = "NAME")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub user_cookie: Option<CookieName>,
+}
+
+/// The name of a cookie (RFC 6265, 4.1.1: a token).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CookieName(pub String);
+
+/// A text that names no cookie.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no cookie's name: write it without its value, such as session")]
+pub struct CookieNameError(String);
+
+impl FromStr for CookieName {
+    type Err = CookieNameError;
+
+    fn from_str(text: &str) -> Result<Self, CookieNameError> {
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if !text.is_empty() && text.bytes().all(is_token) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(CookieNameError(text.escape_debug().to_string()))
+        }
+    }
 }
 
 /// What a client in a network weighs.
@@ -281,6 +312,8 @@ overlay!(ClientOptions {
     trusted_proxies,
     header,
     weights,
+    users_per_address,
+    user_cookie,
 });
 overlay!(SiteKeys {
     root,

@@ -18,7 +18,8 @@ use shortline_web::{Clients, Limits};
 
 use super::Args;
 use super::options::{
-    AdminOptions, ClientOptions, ClientWeight, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+    AdminOptions, ClientOptions, ClientWeight, CookieName, LimitOptions, LogOptions, SiteKeys,
+    UplinkOptions,
 };
 use super::root::{self, Root};
 use super::routes::{self, RouteSettings};
@@ -31,6 +32,8 @@ const LISTEN_DEFAULT: SocketAddr =
 /// hyper's parser needs this much.
 const HEADER_BYTES_MIN: u64 = 8 << 10;
 const HEADER_BYTES_MAX: u64 = 1 << 20;
+/// A thousand shares for one address; beyond, weights say more.
+const USERS_PER_ADDRESS_MAX: u16 = 1024;
 const DRAIN_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Everything `shortline serve` was told, complete and without contradictions.
@@ -175,11 +178,28 @@ fn resolve_clients(
     let merged = flags.clone().over(in_file);
     let defaults = Clients::default();
     let proxies = merged.trusted_proxies.unwrap_or_default();
+    let place = Place {
+        source,
+        table: "clients",
+    };
+    let users_per_address = merged
+        .users_per_address
+        .unwrap_or(defaults.users_per_address);
+    if users_per_address.get() > USERS_PER_ADDRESS_MAX {
+        let by_flag = flags.users_per_address.is_some();
+        return Err(format!(
+            "{}: must be 1 to {USERS_PER_ADDRESS_MAX}",
+            place.of(by_flag, "users-per-address", "users-per-address")
+        ));
+    }
+    if merged.user_cookie.is_some() && users_per_address == defaults.users_per_address {
+        let by_flag = flags.user_cookie.is_some();
+        return Err(format!(
+            "{}: tells nobody apart: add --users-per-address N, the shares that one address has at most, such as 8",
+            place.of(by_flag, "user-cookie", "user-cookie")
+        ));
+    }
     if merged.header.is_some() && proxies.is_empty() {
-        let place = Place {
-            source,
-            table: "clients",
-        };
         return Err(format!(
             "{}: is believed of nobody: add --trusted-proxy NETWORK, the proxies that set it, or leave it out",
             place.of(flags.header.is_some(), "client-header", "header")
@@ -193,6 +213,8 @@ fn resolve_clients(
             .into_iter()
             .map(|ClientWeight(network, weight)| (network, weight))
             .collect(),
+        users_per_address,
+        user_cookie: merged.user_cookie.map(|CookieName(name)| name),
     })
 }
 

@@ -96,6 +96,27 @@ fn contradictions_exit_2() {
         &["--client-header", "--trusted-proxy"],
     );
     refused(
+        &["serve", "--user-cookie", "sid"],
+        2,
+        &["--user-cookie", "--users-per-address"],
+    );
+    refused(
+        &[
+            "serve",
+            "--users-per-address",
+            "8",
+            "--user-cookie",
+            "sid=1",
+        ],
+        2,
+        &["sid=1", "session"],
+    );
+    refused(
+        &["serve", "--users-per-address", "5000"],
+        2,
+        &["--users-per-address", "1024"],
+    );
+    refused(
         &["serve", "--client-weight", "10.0.0.0/8=0"],
         2,
         &["10.0.0.0/8=0", "10.0.1.0/24=4"],

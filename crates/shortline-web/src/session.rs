@@ -1,0 +1,97 @@
+//! TLS sessions: the handshake, and what tells its client apart.
+//!
+//! A session is named by a number that was drawn for it. The tickets that its client gets carry the number
+//! (sealed against change, but not against reading), so that connections which resume the
+//! session (RFC 8446, 2.2) have the same. A client that resumes nothing has a new one each time.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+
+use rustls::server::Acceptor;
+use rustls::{ServerConfig, ServerConnection};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Shakes hands with a client. Returns the connection and the number of its session.
+///
+/// # Errors
+/// What the client sent is no handshake, or it has gone.
+pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: S,
+    config: Arc<ServerConfig>,
+) -> io::Result<(TlsStream<S>, u64)> {
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+    let mut session = 0;
+    let stream = hello.into_stream_with(config, |tls| session = name(tls));
+    let stream = stream.await?;
+    Ok((stream, session))
+}
+
+/// The session's number, after the client's first message and before any ticket.
+fn name(tls: &mut ServerConnection) -> u64 {
+    let resumed = tls
+        .received_resumption_data()
+        .and_then(|name| name.try_into().ok());
+    let drawn = || RandomState::new().hash_one(());
+    let name = resumed.map_or_else(drawn, u64::from_be_bytes);
+    tls.set_resumption_data(&name.to_be_bytes());
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+
+    /// What the server calls the session of one connection.
+    async fn session(server: &Arc<ServerConfig>, client: &TlsConnector) -> u64 {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let name = ServerName::try_from("localhost").unwrap();
+        let asks = async {
+            let mut stream = client.connect(name, theirs).await.unwrap();
+            // The tickets come with the first bytes.
+            stream.read_exact(&mut [0; 4]).await.unwrap();
+        };
+        let answers = async {
+            let (mut stream, session) = accept(ours, Arc::clone(server)).await.unwrap();
+            stream.write_all(b"here").await.unwrap();
+            stream.flush().await.unwrap();
+            session
+        };
+        tokio::join!(asks, answers).1
+    }
+
+    #[tokio::test]
+    async fn connections_that_resume_a_session_have_its_number_and_others_do_not() {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_der().try_into().unwrap();
+        let chain = vec![made.cert.der().clone()];
+        let server = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, key);
+        let server = Arc::new(server.unwrap());
+        for versions in [&[&rustls::version::TLS13], &[&rustls::version::TLS12]] {
+            let client = || {
+                let mut roots = RootCertStore::empty();
+                roots.add(made.cert.der().clone()).unwrap();
+                let config = ClientConfig::builder_with_protocol_versions(versions)
+                    .with_root_certificates(roots)
+                    .with_no_client_auth();
+                TlsConnector::from(Arc::new(config))
+            };
+            let (one, other) = (client(), client());
+            let first = session(&server, &one).await;
+            for _ in 0..4 {
+                assert_eq!(session(&server, &one).await, first, "{versions:?}");
+            }
+            assert_ne!(session(&server, &other).await, first, "{versions:?}");
+        }
+    }
+}

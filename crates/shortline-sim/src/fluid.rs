@@ -49,6 +49,7 @@ pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<
         let work_ns = intake.work_ns(arrival.at_ns, arrival.bytes as f64)?;
         run_until(&mut servers, arrival.at_ns as f64);
         servers.submit(&Work {
+            client: None,
             slot,
             class: 0,
             work_ns: work_ns as f64,

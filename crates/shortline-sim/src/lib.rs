@@ -28,6 +28,7 @@ pub mod results;
 mod simulation;
 pub mod trust;
 pub mod uplink;
+mod users;
 pub mod wire;
 
 pub use admission::{Backend, Thrash, ThrashError};
@@ -36,3 +37,4 @@ pub use error::SimError;
 pub use fluid::{Arrival, fluid};
 pub use phases::{Phases, PhasesError};
 pub use simulation::{Impatience, Simulation};
+pub use users::{Greedy, GreedyError, UserGroup, UserGroupError};

@@ -11,12 +11,17 @@ pub(crate) enum Stream {
     Sizes,
     Clients,
     Estimates,
+    Users,
 }
 
 /// The generator of a stream in a replication.
 pub(crate) fn generator(seed: u64, replication: u32, stream: Stream) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(u64::from(replication) * 4 + stream as u64);
+    rng.set_stream(match stream {
+        // Beyond all replications of the first four: so what these draw stays as it was before there were users.
+        Stream::Users => 1 << 40 | u64::from(replication),
+        _ => u64::from(replication) * 4 + stream as u64,
+    });
     rng
 }
 

@@ -12,6 +12,7 @@ use crate::engine::{Capacity, End, Servers, System, SystemConfig, Work};
 use crate::intake::Intake;
 use crate::random::{Stream, generator, normal, unit};
 use crate::results::{Done, INTERVALS_MAX, Recovery, Tally, TimeLine};
+use crate::users::{Greedy, Users, greedy_client};
 use crate::{SimError, Simulation};
 
 /// The first length of intervals over time, in nanoseconds; they double as time goes on.
@@ -36,6 +37,7 @@ pub(crate) struct Replication<'a> {
     counted_present: u64,
     tallies: Vec<Tally>,
     clients: Clients,
+    users: Users,
     estimate_rng: ChaCha8Rng,
     overloads_ended: u64,
 }
@@ -48,6 +50,8 @@ struct Present {
     at_ns: u64,
     bytes: f64,
     alone_ns: f64,
+    /// Its user's group.
+    group: usize,
     /// How many systems it has not left.
     systems_left: usize,
 }
@@ -79,7 +83,7 @@ impl<'a> Replication<'a> {
                     simulation.urgency
                 },
                 jobs_max: simulation.jobs_in_system_max,
-                burst: 0,
+                burst: (simulation.burst_bytes as f64 * ns_per_byte) as u64,
             };
             let turn_ns = simulation.quantum_bytes as f64 * ns_per_byte;
             let servers = match simulation.backend {
@@ -106,8 +110,12 @@ impl<'a> Replication<'a> {
             sojourns_ns: Vec::new(),
             slots_free: Vec::new(),
             counted_present: 0,
-            tallies: vec![Tally::new(INTERVAL_NS); simulation.policies.len()],
+            tallies: vec![
+                Tally::new(INTERVAL_NS, simulation.users.len());
+                simulation.policies.len()
+            ],
             clients: Clients::new(simulation, index),
+            users: Users::new(&simulation.users, simulation.seed, index),
             estimate_rng: generator(simulation.seed, index, Stream::Estimates),
             overloads_ended: 0,
         })
@@ -118,6 +126,9 @@ impl<'a> Replication<'a> {
         mut self,
         arrivals: impl Iterator<Item = Result<Job, SimError>>,
     ) -> Result<Vec<Tally>, SimError> {
+        if let Some(greedy) = self.simulation.greedy {
+            self.start(greedy)?;
+        }
         for job in arrivals {
             if self.is_enough() {
                 break;
@@ -126,6 +137,9 @@ impl<'a> Replication<'a> {
         }
         if self.intake.arrived() == 0 {
             return Err(SimError::NoArrivals);
+        }
+        for system in &mut self.systems {
+            system.stop_greedy();
         }
         while self.systems.iter().any(|system| system.jobs() > 0) {
             self.run_until(f64::INFINITY);
@@ -155,23 +169,53 @@ impl<'a> Replication<'a> {
         self.end_overloads(job.at_ns as f64);
         self.run_until(job.at_ns as f64);
         let class = self.clients.draw();
+        let (group, client) = self.users.draw();
         let start_delay_ns = self.simulation.start_delay.as_nanos() as f64;
         let slot = self.slot(Present {
             number,
             at_ns: job.at_ns,
             bytes: job.bytes,
             alone_ns: start_delay_ns + work_ns as f64 / self.capacity.classes[class].cap,
+            group,
             systems_left: self.systems.len(),
         })?;
         let work = Work {
             slot,
             class,
+            client,
             work_ns: work_ns as f64,
             estimate_ns: self.estimate_ns(work_ns),
         };
         self.counted_present += u64::from(self.is_counted(number));
         for system in &mut self.systems {
             system.arrive(&work);
+        }
+        Ok(())
+    }
+
+    /// A client that never has enough asks for the first time. Its jobs have the first slots.
+    fn start(&mut self, greedy: Greedy) -> Result<(), SimError> {
+        let bytes = greedy.size.bytes() as f64;
+        let work_ns = Intake::new(self.simulation.rate_bps)?.work_ns(0, bytes)?;
+        for _ in 0..greedy.at_once.get() {
+            let slot = self.slot(Present {
+                number: 0,
+                at_ns: 0,
+                bytes,
+                alone_ns: 0.0,
+                group: 0,
+                systems_left: 0,
+            })?;
+            let work = Work {
+                slot,
+                class: 0,
+                client: Some(greedy_client()),
+                work_ns: work_ns as f64,
+                estimate_ns: work_ns,
+            };
+            for system in &mut self.systems {
+                system.ask_for_ever(&work);
+            }
         }
         Ok(())
     }
@@ -230,6 +274,7 @@ impl<'a> Replication<'a> {
         for (tally, &sojourn_ns) in self.tallies.iter_mut().zip(sojourns_ns) {
             tally.add(&Done {
                 number: present.number - self.simulation.warmup_jobs,
+                group: present.group,
                 at_ns: present.at_ns,
                 bytes: present.bytes,
                 alone_ns: present.alone_ns,

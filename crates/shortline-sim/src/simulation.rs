@@ -17,6 +17,7 @@ use crate::engine::{Capacity, Class, Patience};
 use crate::fluid::QUANTUM_BYTES;
 use crate::replication::Replication;
 use crate::results::{PolicyResult, Tally};
+use crate::users::{self, Greedy, UserGroup};
 use crate::{Backend, ClientClass, Phases, SimError};
 
 /// Users who give up.
@@ -45,6 +46,12 @@ pub struct Simulation {
     pub backend: Option<Backend>,
     /// Classes of clients; none for clients that take all that a server gives.
     pub clients: Vec<ClientClass>,
+    /// Who asks; none where each job is of a client of its own. `shares` goes by it alone.
+    pub users: Vec<UserGroup>,
+    /// A client that never has enough, beside the users; its jobs are not counted.
+    pub greedy: Option<Greedy>,
+    /// What a client may get in a row under `shares` before it stands back, in bytes; 0 for never.
+    pub burst_bytes: u64,
     /// From a job's arrival until its service can begin.
     pub start_delay: Duration,
     /// How long a turn is where jobs are served in turns (`bands`, `quickfix`), in bytes.
@@ -83,6 +90,9 @@ impl Simulation {
             servers: NonZeroU32::MIN,
             backend: None,
             clients: Vec::new(),
+            users: Vec::new(),
+            greedy: None,
+            burst_bytes: 0,
             start_delay: Duration::ZERO,
             setup: Duration::ZERO,
             estimate_sigma: 0.0,
@@ -143,6 +153,7 @@ impl Simulation {
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return refuse("confidence", self.confidence, "above 0 and below 1");
         }
+        users::check(&self.users)?;
         if self.quantum_bytes == 0 {
             return refuse("quantum", 0.0, "above 0 bytes");
         }

@@ -22,7 +22,7 @@ use shortline_sched::{Aging, Growing, Policy, PolicyError, Urgency};
 use shortline_sim::results::PolicyResult;
 use shortline_sim::trust::{Doubt, batches_doubt};
 use shortline_sim::wire::WireModel;
-use shortline_sim::{Backend, ClientClass, Impatience, Simulation, Thrash};
+use shortline_sim::{Backend, ClientClass, Greedy, Impatience, Simulation, Thrash, UserGroup};
 
 pub use self::source::phases_of;
 
@@ -74,6 +74,19 @@ pub struct Args {
     /// 56kbit/200ms*0.3,10mbit/20ms*0.7
     #[arg(long, value_name = "RATE/RTT*SHARE,...", value_delimiter = ',')]
     clients: Vec<ClientClass>,
+
+    /// Who asks, each user as often: so many, and as how many clients if some share an address, such as
+    /// 20,100/1 [default: each request is a client of its own]
+    #[arg(long, value_name = "N[/CLIENTS],...", value_delimiter = ',')]
+    users: Vec<UserGroup>,
+
+    /// A client beside the users that always waits for so many responses of that size, such as 64*1KB
+    #[arg(long, value_name = "N*SIZE", conflicts_with = "backend_capacity")]
+    greedy: Option<Greedy>,
+
+    /// What a client may get in a row before it stands back (policy shares); 0: nobody does
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    burst: Size,
 
     /// Time from an arrival until its service can begin
     #[arg(long, value_name = "TIME", default_value = "0ms")]
@@ -195,7 +208,13 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let text = if args.json {
         results_json(&results[..asked], &warnings)?
     } else {
-        table::table(&args.title(), &results, asked, args.reference())
+        table::table(
+            &args.title(),
+            &results,
+            asked,
+            args.reference(),
+            &args.users,
+        )
     };
     print_beside(&[args.csv.as_deref(), args.plot.as_deref()], &text)
 }
@@ -228,6 +247,12 @@ impl Args {
             servers: self.servers,
             backend: self.backend(),
             clients: self.clients.clone(),
+            users: self.users.clone(),
+            greedy: self.greedy.map(|greedy| Greedy {
+                size: Size::from_bytes(self.source.bytes_on_the_link(greedy.size.bytes(), self)),
+                ..greedy
+            }),
+            burst_bytes: self.burst.bytes(),
             start_delay: self.start_delay.duration(),
             setup: self.setup.duration(),
             estimate_sigma: self.estimate_sigma,
@@ -282,6 +307,7 @@ impl Args {
     fn srpt_is_optimum(&self) -> bool {
         self.servers == NonZeroU32::MIN
             && self.clients.is_empty()
+            && self.greedy.is_none()
             && self.estimate_sigma == 0.0
             && self.abort_after.is_none()
             && self.urgency() == Urgency::None
@@ -308,7 +334,10 @@ impl Args {
             1 => String::new(),
             servers => format!("{servers} servers of "),
         };
-        format!("{}, {servers}{}", self.source, self.rate)
+        let greedy = self.greedy.map_or(String::new(), |greedy| {
+            format!(", beside one client that always waits for {greedy}")
+        });
+        format!("{}, {servers}{}{greedy}", self.source, self.rate)
     }
 }
 

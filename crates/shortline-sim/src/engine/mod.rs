@@ -22,7 +22,7 @@ mod ranked;
 mod sharing;
 mod system;
 
-use shortline_sched::{PathView, Policy, SchedulerConfig, Urgency};
+use shortline_sched::{Client, PathView, Policy, SchedulerConfig, Urgency};
 
 pub(crate) use self::system::{End, Patience, System, SystemConfig};
 
@@ -39,6 +39,8 @@ pub(crate) struct Work {
     pub slot: u32,
     /// Which of the capacity's classes of clients it belongs to.
     pub class: usize,
+    /// Who asks; none is a client of its own.
+    pub client: Option<Client>,
     /// How long one server needs for it, in nanoseconds: whole and at least 1.
     pub work_ns: f64,
     /// What a policy is told of `work_ns`.

@@ -84,6 +84,7 @@ impl Ranked {
             work_estimate: Some(job.estimate_ns),
             service_ns_expected: job.estimate_ns,
             path: class.path,
+            client: job.client,
             ..JobSpec::default()
         });
         let id = id.expect("invariant: the driver lets in no more jobs than jobs_max");

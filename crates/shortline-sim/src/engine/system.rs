@@ -46,6 +46,8 @@ pub(crate) struct System {
     timers: BTreeSet<(u64, u32)>,
     /// By slot; used only where there are timers.
     users: Vec<User>,
+    /// What a client that never has enough asks for, by slot from 0 on; no jobs of the system.
+    greedy: Vec<Work>,
     jobs: u64,
     /// Attempts that were given up.
     pub aborts: u64,
@@ -78,6 +80,7 @@ impl System {
             servers,
             timers: BTreeSet::new(),
             users: Vec::new(),
+            greedy: Vec::new(),
             jobs: 0,
             aborts: 0,
             number,
@@ -108,6 +111,19 @@ impl System {
         self.ask(work.slot);
     }
 
+    /// A client asks for this, and again as soon as it has it. These have the first slots.
+    pub(crate) fn ask_for_ever(&mut self, work: &Work) {
+        self.greedy.push(*work);
+        self.servers.submit(work);
+    }
+
+    /// Nobody asks for ever any more, nor for what is left of it.
+    pub(crate) fn stop_greedy(&mut self) {
+        for work in std::mem::take(&mut self.greedy) {
+            self.servers.cancel(work.slot);
+        }
+    }
+
     /// Goes on until a job is gone, which is returned, or to `until_ns` if that is earlier.
     pub(crate) fn run_until(&mut self, until_ns: f64) -> Option<End> {
         loop {
@@ -116,6 +132,10 @@ impl System {
                 .first()
                 .map_or(f64::INFINITY, |&(bits, _)| f64::from_bits(bits));
             if let Some(slot) = self.servers.run_until(until_ns.min(timer_ns)) {
+                if let Some(again) = self.greedy.get(slot as usize) {
+                    self.servers.submit(again);
+                    continue;
+                }
                 self.stop_timer(slot);
                 return Some(self.gone(slot, false));
             }

@@ -28,6 +28,7 @@ fn ends(policy: Policy, capacity: &Capacity, jobs: &[(u64, u64, usize)]) -> Vec<
     for (slot, &(at_ns, work_ns, class)) in (0u32..).zip(jobs) {
         run(&mut servers, at_ns as f64);
         servers.submit(&Work {
+            client: None,
             slot,
             class,
             work_ns: work_ns as f64,
@@ -125,6 +126,7 @@ fn who_leaves_early_frees_the_servers() {
         let mut servers = servers(policy, &Capacity::one());
         for slot in 0..2 {
             servers.submit(&Work {
+                client: None,
                 slot,
                 class: 0,
                 work_ns: 10.0,

@@ -38,6 +38,8 @@ pub struct PolicyResult {
     pub aborts: u64,
     /// Mean sojourn time.
     pub sojourn_mean: f64,
+    /// The same by the users' groups, in their order; empty without any.
+    pub by_users: Vec<UsersResult>,
     /// Half the width of the confidence interval of `sojourn_mean`; `None` for too few jobs.
     pub sojourn_mean_half_width: Option<f64>,
     /// Where the batches that intervals are made of depend on each other: the correlation of
@@ -92,6 +94,15 @@ pub struct PolicyResult {
     pub sojourn_over_time: Vec<(f64, f64)>,
     /// Sojourn times and the share of jobs with a longer one.
     pub sojourn_complementary: Vec<(f64, f64)>,
+}
+
+/// What a group of users waited.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct UsersResult {
+    /// How many jobs were theirs.
+    pub requests: u64,
+    /// Their mean sojourn time; not a number without a job.
+    pub sojourn_mean: f64,
 }
 
 /// Starvation stretch of all jobs counted.

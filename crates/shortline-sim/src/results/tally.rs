@@ -7,6 +7,7 @@ use super::by_size::{BySize, SizeSums};
 use super::quantiles::Quantiles;
 use super::{
     ARRIVAL_INTERVALS_MAX, INTERVALS_MAX, PolicyResult, Recovery, StretchSummary, TimeLine,
+    UsersResult,
 };
 
 /// A stretch above this is above 1, not a matter of rounding.
@@ -19,6 +20,8 @@ const COMPLEMENTARY_POINTS: usize = 200;
 pub(crate) struct Done {
     /// Its place in the order of arrival, from 0 for the first that is counted.
     pub number: u64,
+    /// Its user's group.
+    pub group: usize,
     pub at_ns: u64,
     pub bytes: f64,
     /// How long it would have taken alone, in nanoseconds.
@@ -34,6 +37,8 @@ pub(crate) struct Tally {
     failed: u64,
     aborts: u64,
     sojourn_ns: Moments,
+    /// Sojourn times by the users' groups.
+    groups_ns: Vec<Moments>,
     slowdown: Moments,
     sojourns_ns: Quantiles,
     slowdowns: Quantiles,
@@ -67,11 +72,13 @@ struct Stretch {
 }
 
 impl Tally {
-    pub(crate) fn new(interval_ns: f64) -> Self {
+    /// Of jobs whose users are in so many groups.
+    pub(crate) fn new(interval_ns: f64, groups: usize) -> Self {
         Self {
             failed: 0,
             aborts: 0,
             sojourn_ns: Moments::default(),
+            groups_ns: vec![Moments::default(); groups],
             slowdown: Moments::default(),
             sojourns_ns: Quantiles::new(),
             slowdowns: Quantiles::new(),
@@ -89,6 +96,9 @@ impl Tally {
         let slowdown = job.sojourn_ns / job.alone_ns;
         self.failed += u64::from(job.failed);
         self.sojourn_ns.add(job.sojourn_ns);
+        if let Some(group) = self.groups_ns.get_mut(job.group) {
+            group.add(job.sojourn_ns);
+        }
         self.slowdown.add(slowdown);
         self.sojourns_ns.add(job.sojourn_ns);
         self.slowdowns.add(slowdown);
@@ -119,6 +129,9 @@ impl Tally {
         self.failed += other.failed;
         self.aborts += other.aborts;
         self.sojourn_ns.merge(&other.sojourn_ns);
+        for (mine, theirs) in self.groups_ns.iter_mut().zip(&other.groups_ns) {
+            mine.merge(theirs);
+        }
         self.slowdown.merge(&other.slowdown);
         self.sojourns_ns.merge(&other.sojourns_ns);
         self.slowdowns.merge(&other.slowdowns);
@@ -155,6 +168,14 @@ impl Tally {
             failed: self.failed,
             aborts: self.aborts,
             sojourn_mean: seconds(self.sojourn_ns.mean()),
+            by_users: self
+                .groups_ns
+                .iter()
+                .map(|group| UsersResult {
+                    requests: group.count,
+                    sojourn_mean: seconds(group.mean()),
+                })
+                .collect(),
             sojourn_mean_half_width: self.sojourn_batches.half_width(confidence).map(seconds),
             batches_resemblance: [&self.sojourn_batches, &self.slowdown_batches]
                 .into_iter()
@@ -275,10 +296,11 @@ mod tests {
 
     /// Job i of 1..=100 has i bytes and takes twice as long as alone.
     fn hundred() -> Tally {
-        let mut tally = Tally::new(1e9);
+        let mut tally = Tally::new(1e9, 2);
         for i in 1..=100u32 {
             tally.add(&Done {
                 number: u64::from(i - 1),
+                group: usize::from(i > 90),
                 at_ns: 0,
                 bytes: f64::from(i),
                 alone_ns: f64::from(i),
@@ -318,6 +340,12 @@ mod tests {
             both.result(Policy::Srpt, 0.99).unwrap(),
         );
         assert_eq!(two.requests, 200);
+        let by_users = |result: &PolicyResult| -> Vec<_> {
+            let both = |users: &UsersResult| (users.requests, users.sojourn_mean);
+            result.by_users.iter().map(both).collect()
+        };
+        assert_eq!(by_users(&one), [(90, 91e-9), (10, 191e-9)]);
+        assert_eq!(by_users(&two), [(180, 91e-9), (20, 191e-9)]);
         assert_eq!(two.sojourn_mean, one.sojourn_mean);
         assert!((two.sojourn_variance / one.sojourn_variance - 1.0).abs() < 1e-12);
         assert_eq!(two.sojourn_p99, one.sojourn_p99);
@@ -325,6 +353,6 @@ mod tests {
 
     #[test]
     fn nothing_has_no_result() {
-        assert!(Tally::new(1.0).result(Policy::Srpt, 0.99).is_none());
+        assert!(Tally::new(1.0, 0).result(Policy::Srpt, 0.99).is_none());
     }
 }

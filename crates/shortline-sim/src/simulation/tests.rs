@@ -291,3 +291,64 @@ fn means_agree_with_closed_forms_at_every_load() {
         }
     }
 }
+
+#[test]
+fn a_greedy_client_takes_turns_until_the_last_arrival_and_is_not_counted() {
+    // Its two responses of 4 ms each come first in, first out, again and again, with one of 3 ms
+    // that arrives at 9 ms: behind the second that was asked for at 4 ms and the one at 8, at 16.
+    let greedy = |arrivals: &[(u64, f64)]| {
+        let simulation = Simulation {
+            greedy: Some("2*4KB".parse().unwrap()),
+            ..Simulation::new(vec![Policy::Fifo], RATE_BPS)
+        };
+        of_jobs(&simulation, arrivals).unwrap().remove(0)
+    };
+    let result = greedy(&[(9_000_000, 3000.0), (30_000_000, 1000.0)]);
+    assert_eq!(result.requests, 2);
+    assert_eq!(result.sojourn_max, 0.010);
+    // It asks for nothing after the last arrival.
+    assert!((result.sojourn_mean - 0.0055).abs() < 1e-12, "{result:?}");
+}
+
+#[test]
+fn one_who_asks_for_pieces_stops_others_under_srpt_and_not_under_shares() {
+    let arrivals = poisson("bp:300,1e6,1.1", 0.6, 1);
+    let mean = |greedy: &str| {
+        let simulation = Simulation {
+            users: vec!["20".parse().unwrap()],
+            greedy: Some(greedy.parse().unwrap()),
+            burst_bytes: 64 << 10,
+            ..counted(&[Policy::Srpt, Policy::Shares], 5_000)
+        };
+        let found = results(&simulation, &arrivals, 1);
+        [found[0].sojourn_mean, found[1].sojourn_mean]
+    };
+    let ([srpt, shares], [srpt_pieces, shares_pieces]) = (mean("1*1TB"), mean("8*1KB"));
+    assert!(srpt_pieces > 100.0 * srpt, "{srpt_pieces} {srpt}");
+    assert!(shares_pieces < 1.25 * shares, "{shares_pieces} {shares}");
+}
+
+#[test]
+fn users_who_share_an_address_share_its_part() {
+    let arrivals = poisson("bp:300,1e6,1.1", 0.9, 1);
+    let means = |users: &[&str]| {
+        let simulation = Simulation {
+            users: users.iter().map(|group| group.parse().unwrap()).collect(),
+            burst_bytes: 64 << 10,
+            ..counted(&[Policy::Shares, Policy::Srpt], 20_000)
+        };
+        results(&simulation, &arrivals, 2)
+    };
+    let (apart, together) = (means(&["20", "100"]), means(&["20", "100/1"]));
+    let requests = |result: &PolicyResult| -> Vec<u64> {
+        result.by_users.iter().map(|users| users.requests).collect()
+    };
+    assert_eq!(requests(&apart[0]), requests(&together[0]));
+    assert_eq!(requests(&apart[0]).iter().sum::<u64>(), 40_000);
+    assert_eq!(apart[1].by_users, together[1].by_users);
+    let [alone, behind] = [0, 1].map(|group| {
+        let mean = |results: &[PolicyResult]| results[0].by_users[group].sojourn_mean;
+        mean(&together) / mean(&apart)
+    });
+    assert!(alone < 0.9 && behind > 1.1, "{alone} {behind}");
+}

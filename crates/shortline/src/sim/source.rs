@@ -149,6 +149,14 @@ impl Source {
         }
     }
 
+    /// What the link carries for a response of so many bytes.
+    pub(super) fn bytes_on_the_link(&self, bytes: u64, args: &Args) -> u64 {
+        match self.dist {
+            Some(_) => bytes,
+            None => args.wire().wire_bytes(bytes),
+        }
+    }
+
     fn workload(&self, workload: &Workload, args: &Args) -> Result<Arrivals, CommandError> {
         let site = workload.site.site();
         let wire = args.wire();

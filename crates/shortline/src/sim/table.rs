@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use shortline_sched::Policy;
+use shortline_sim::UserGroup;
 use shortline_sim::results::PolicyResult;
 
 /// A line per policy, of the first `asked` results; the reference is among all of them, and what
@@ -12,6 +13,7 @@ pub(super) fn table(
     results: &[PolicyResult],
     asked: usize,
     (reference, related): (Policy, &str),
+    users: &[UserGroup],
 ) -> String {
     let reference_mean = results
         .iter()
@@ -61,10 +63,53 @@ pub(super) fn table(
             reference_mean.map_or(f64::NAN, |mean| result.sojourn_mean / mean),
         );
     }
+    by_users(
+        &mut text,
+        results,
+        asked.len(),
+        (reference, related),
+        users,
+        width,
+    );
     stretches(&mut text, asked, width);
     recoveries(&mut text, asked, width);
     failures(&mut text, asked, width);
     text
+}
+
+fn by_users(
+    text: &mut String,
+    results: &[PolicyResult],
+    asked: usize,
+    (reference, related): (Policy, &str),
+    users: &[UserGroup],
+    width: usize,
+) {
+    if users.len() < 2 {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<width$} {:>12} {:>12} {:>12} {:>12}",
+        "by users", "users", "requests", "mean", related
+    );
+    let reference = results.iter().find(|result| result.policy == reference);
+    for result in &results[..asked] {
+        for (place, (group, means)) in users.iter().zip(&result.by_users).enumerate() {
+            let over = reference.map_or(f64::NAN, |reference| {
+                means.sojourn_mean / reference.by_users[place].sojourn_mean
+            });
+            let _ = writeln!(
+                text,
+                "{:<width$} {:>12} {:>12} {:>12.2} {:>12.2}",
+                result.policy.to_string(),
+                group.to_string(),
+                means.requests,
+                means.sojourn_mean * 1e3,
+                over,
+            );
+        }
+    }
 }
 
 fn stretches(text: &mut String, results: &[PolicyResult], width: usize) {

@@ -55,7 +55,7 @@ fn the_table_relates_every_policy_to_the_optimum() {
         "--rate 8gbit --policy fair --no-stretch",
     )
     .unwrap();
-    let text = table::table("t", &results, 1, (Policy::Srpt, "x optimum"));
+    let text = table::table("t", &results, 1, (Policy::Srpt, "x optimum"), &[]);
     // Both end at 40 ns, instead of at 20 and 40.
     assert!(text.lines().last().unwrap().ends_with("1.33"), "{text}");
 }

@@ -189,16 +189,18 @@ impl Session {
     fn turn(&mut self, context: &mut Context<'_>) -> Result<bool, Complaint> {
         let from_server = self.relay_to_client(context);
         let decided = self.advance_unit(context);
-        let from_client = self.relay_to_server(context)?;
+        // A client that answers at once would else keep a gate from its end.
+        let from_client = !self.is_drained() && self.relay_to_server(context)?;
         Ok(from_server | decided | from_client)
     }
 
     /// Whether it is over, and how.
     fn end(&mut self, context: &mut Context<'_>) -> Option<End> {
-        match self.handle.order() {
-            Order::Close => return Some(End::Closed),
-            Order::Drain if self.is_idle() => return Some(End::Drained),
-            Order::Drain | Order::None => {}
+        if self.handle.order() == Order::Close {
+            return Some(End::Closed);
+        }
+        if self.is_drained() {
+            return Some(End::Drained);
         }
         if self.server.is_ended {
             return self.client.has_taken_all().then_some(End::ServerLeft);
@@ -233,6 +235,11 @@ impl Session {
             frames.answer_first();
         }
         self.send_to_client(context, &Complaint::shutting_down().packet(sequence));
+    }
+
+    /// Whether the session was to end as soon as it rests, and does.
+    fn is_drained(&self) -> bool {
+        self.handle.order() == Order::Drain && self.is_idle()
     }
 
     /// Whether nothing is under way. What waits for admission is not.

@@ -218,7 +218,9 @@ impl Session {
                 .relay_to_client(context)
                 .map_err(|fault| server_fault(&fault))?;
         let decided = self.advance_unit(context);
+        // A client that answers at once would else keep a gate from its end.
         let from_client = (now.to_server || from_server || decided)
+            && !self.is_drained()
             && self
                 .relay_to_server(context)
                 .map_err(|fault| client_fault(&fault))?;
@@ -230,10 +232,11 @@ impl Session {
 
     /// Whether it is over, and how.
     fn end(&mut self, context: &mut Context<'_>) -> Option<End> {
-        match self.handle.order() {
-            Order::Close => return Some(End::Closed),
-            Order::Drain if self.is_idle() => return Some(End::Drained),
-            Order::Drain | Order::None => {}
+        if self.handle.order() == Order::Close {
+            return Some(End::Closed);
+        }
+        if self.is_drained() {
+            return Some(End::Drained);
         }
         if self.server.is_ended {
             let was_told = self.was_told || self.is_leaving;
@@ -260,6 +263,11 @@ impl Session {
         // the client has left.
         self.is_shut = self.is_shut || self.server.poll_shutdown(context).is_ready();
         None
+    }
+
+    /// Whether the session was to end as soon as it rests, and does.
+    fn is_drained(&self) -> bool {
+        self.handle.order() == Order::Drain && self.is_idle()
     }
 
     fn is_idle(&self) -> bool {

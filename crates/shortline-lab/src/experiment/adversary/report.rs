@@ -1,26 +1,17 @@
-//! What the runs of `adversary` say: a Markdown table, what was left out, and verdicts for the server
-//! that is to withstand, `shares`, each on the words of its claim.
+//! What the runs of `adversary` say: a Markdown table, what was left out, and the [`verdicts`].
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::attacks::{ATTACKS, DOWNLOAD, MANY_DOWNLOADS, NONE};
+use super::attacks::{ATTACKS, DOWNLOAD};
+use super::verdicts::verdicts;
 use super::{LOAD, Measured, RESULTS, Results, USERS};
 use crate::LabError;
 use crate::attacker::AttackReport;
 use crate::experiment::plan::read_json;
 use crate::stats::Spread;
 use crate::table::time;
-
-/// Whose clients have their fair shares.
-const SHARES: &str = "shares";
-/// What the users' mean may be beside pieces, over that beside one download.
-const MEAN_RATIO_MAX: f64 = 1.25;
-/// What an attacker may get, over what one download gets.
-const GOODPUT_RATIO_MAX: f64 = 1.0;
-/// What the users' mean may be beside many downloads.
-const MANY_DOWNLOADS_MEAN_S_MAX: f64 = 0.009;
 
 /// The report on the results in `folder`, which is kept there as `report.md`, too.
 ///
@@ -46,14 +37,14 @@ pub fn void_runs(folder: &Path) -> Result<usize, LabError> {
 
 /// What the runs of a server under an attack come to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Figures {
+pub(super) struct Figures {
     /// Medians over the seeds.
-    mean_s: f64,
+    pub mean_s: f64,
     median_s: f64,
     /// Sums over the seeds.
     requests: usize,
-    failed: usize,
-    void: usize,
+    pub failed: usize,
+    pub void: usize,
     attacker: Option<Attacker>,
 }
 
@@ -69,7 +60,7 @@ struct Attacker {
 }
 
 impl Results {
-    fn figures(&self, server: &str, attack: &str) -> Option<Figures> {
+    pub(super) fn figures(&self, server: &str, attack: &str) -> Option<Figures> {
         let these = |run: &&Measured| run.server == server && run.attack == attack;
         let runs: Vec<&Measured> = self.runs.iter().filter(these).collect();
         let median = |of: fn(&Measured) -> f64| {
@@ -95,7 +86,7 @@ impl Results {
     }
 
     /// The servers in the order they ran.
-    fn servers(&self) -> Vec<&str> {
+    pub(super) fn servers(&self) -> Vec<&str> {
         let mut servers = Vec::new();
         for run in &self.runs {
             if !servers.contains(&run.server.as_str()) {
@@ -111,7 +102,7 @@ impl Figures {
         self.attacker.map(|attacker| attacker.goodput_bps)
     }
 
-    fn goodput_ratio(&self, download: &Self) -> Option<f64> {
+    pub(super) fn goodput_ratio(&self, download: &Self) -> Option<f64> {
         Some(self.goodput_bps()? / download.goodput_bps()?)
     }
 }
@@ -133,12 +124,7 @@ fn text(results: &Results) -> String {
         let (server, why) = (&left_out.server, &left_out.why);
         writeln!(text, "- left out: `{server}`, {attack}: {why}").ok();
     }
-    let verdicts = verdicts(results);
-    if !verdicts.is_empty() {
-        writeln!(text, "\n## What `{SHARES}` is to withstand\n").ok();
-        text += &verdicts;
-    }
-    text
+    text + &verdicts(results)
 }
 
 fn table(results: &Results) -> String {
@@ -193,72 +179,16 @@ fn table(results: &Results) -> String {
     text
 }
 
-/// A line for each claim; nothing where `shares` did not run.
-fn verdicts(results: &Results) -> String {
-    let of = |attack: &str| results.figures(SHARES, attack);
-    if !results.servers().contains(&SHARES) {
-        return String::new();
-    }
-    let download = of(DOWNLOAD);
-    let void = |attack: &str| {
-        let runs = [of(attack), download];
-        let void = runs.iter().flatten().any(|figures| figures.void > 0);
-        if void { " (of a VOID run)" } else { "" }
-    };
-    let mut text = String::new();
-    let mut line = |attack: &str, claim: &str, found: Option<(bool, String)>| {
-        let (verdict, found) = match found {
-            Some((true, found)) => ("holds", found + void(attack)),
-            Some((false, found)) => ("does not hold", found + void(attack)),
-            None => ("not measured", "-".into()),
-        };
-        writeln!(text, "- {verdict}: `{attack}`: {claim}: {found}").ok();
-    };
-    for attack in ATTACKS.into_iter().filter(|attack| attack.is_in_pieces()) {
-        let both = of(attack.name).zip(download);
-        line(
-            attack.name,
-            &format!("mean at most {MEAN_RATIO_MAX} times that beside `{DOWNLOAD}`, no failure"),
-            both.map(|(figures, download)| {
-                let ratio = figures.mean_s / download.mean_s;
-                let failed = figures.failed;
-                (
-                    ratio <= MEAN_RATIO_MAX && failed == 0,
-                    format!("{ratio:.3} times, {failed} failed"),
-                )
-            }),
-        );
-    }
-    let attacked = |name: &str| ![NONE, DOWNLOAD].contains(&name);
-    for attack in ATTACKS.into_iter().filter(|attack| attacked(attack.name)) {
-        let both = of(attack.name).zip(download);
-        let ratio = both.and_then(|(figures, download)| figures.goodput_ratio(&download));
-        line(
-            attack.name,
-            &format!(
-                "the attacker gets at most {GOODPUT_RATIO_MAX:.1} times what `{DOWNLOAD}` gets"
-            ),
-            ratio.map(|ratio| (ratio <= GOODPUT_RATIO_MAX, format!("{ratio:.4} times"))),
-        );
-    }
-    let mean_s = of(MANY_DOWNLOADS).map(|figures| figures.mean_s);
-    line(
-        MANY_DOWNLOADS,
-        &format!("mean at most {}", time(MANY_DOWNLOADS_MEAN_S_MAX)),
-        mean_s.map(|mean_s| (mean_s <= MANY_DOWNLOADS_MEAN_S_MAX, time(mean_s))),
-    );
-    text
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::experiment::adversary::LeftOut;
+    use crate::experiment::adversary::attacks::NONE;
 
-    fn measured(attack: &str, seed: u64, mean_s: f64, failed: usize, mbit_s: f64) -> Measured {
+    pub fn measured(attack: &str, seed: u64, mean_s: f64, failed: usize, mbit_s: f64) -> Measured {
         Measured {
-            server: SHARES.into(),
+            server: "shares".into(),
             version: "1".into(),
             attack: attack.into(),
             seed,
@@ -277,7 +207,7 @@ mod tests {
         }
     }
 
-    fn results(runs: Vec<Measured>) -> Results {
+    pub fn results(runs: Vec<Measured>) -> Results {
         Results {
             seconds: 20,
             runs,
@@ -317,36 +247,5 @@ mod tests {
             line("| shares | ranges-1k-1").contains(" 1.20 | 12.0 ms | 100 | 1 | 2.00 | 0.50 |")
         );
         assert!(line("- left out").contains("`nginx-fq_codel`, all attacks: this kernel"));
-    }
-
-    #[test]
-    fn a_verdict_is_on_every_word_of_its_claim() {
-        let verdict = |run: Measured, begin: &str| {
-            let runs = vec![measured(DOWNLOAD, 1, 0.020, 0, 4.0), run];
-            let text = verdicts(&results(runs));
-            let is_of = |line: &&str| line.contains(begin);
-            let verdict = text.lines().find(is_of).unwrap();
-            verdict.split(':').next().unwrap().to_owned()
-        };
-        let mean = "`ranges-1k-8`: mean";
-        let of = |mean_s, failed, mbit_s| measured("ranges-1k-8", 1, mean_s, failed, mbit_s);
-        assert_eq!(verdict(of(0.025, 0, 4.0), mean), "- holds");
-        assert_eq!(verdict(of(0.026, 0, 4.0), mean), "- does not hold");
-        assert_eq!(verdict(of(0.020, 1, 4.0), mean), "- does not hold");
-        let gets = "`ranges-1k-8`: the attacker";
-        assert_eq!(verdict(of(0.020, 0, 4.0), gets), "- holds");
-        assert_eq!(verdict(of(0.020, 0, 4.1), gets), "- does not hold");
-        let many = "`downloads-1000`: mean";
-        assert_eq!(verdict(of(0.020, 0, 4.0), many), "- not measured");
-        let run = measured(MANY_DOWNLOADS, 1, 0.009, 0, 4.0);
-        assert_eq!(verdict(run, many), "- holds");
-        let mut void = of(0.020, 0, 4.0);
-        void.void = Some("late".into());
-        let text = verdicts(&results(vec![measured(DOWNLOAD, 1, 0.020, 0, 4.0), void]));
-        assert!(
-            text.contains("1.000 times, 0 failed (of a VOID run)"),
-            "{text}"
-        );
-        assert_eq!(verdicts(&Results::default()), "");
     }
 }

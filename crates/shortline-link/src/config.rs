@@ -108,7 +108,7 @@ impl Default for LinkConfig {
             control_band: true,
             quantum_bytes: None,
             jobs_max: 100_000,
-            burst_bytes: 64 << 10,
+            burst_bytes: 128 << 10,
             schedule_loopback: false,
             device: None,
             packet_header_bytes: 14,

@@ -85,7 +85,7 @@ pub struct Args {
     greedy: Option<Greedy>,
 
     /// What a client may get in a row before it stands back (policy shares); 0: nobody does
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "128KiB")]
     burst: Size,
 
     /// Time from an arrival until its service can begin

@@ -8,7 +8,8 @@
 //!
 //! A client that has got more than a *burst* without a pause stands back: where its next request begins
 //! moves on by half as much again as it gets, until that is a burst, and what it has asked for, ahead of V. That is
-//! for what it asks from then on; a request that it has already keeps its line.
+//! for what it asks from then on; a request that it has already keeps its line. What it asks for beyond a
+//! burst at once begins behind what it has asked for before.
 
 use super::fluid::{Position, distance};
 use crate::heap::{Heap, Positions};
@@ -93,14 +94,16 @@ impl Client {
         }
     }
 
-    /// A request comes; returns the number of its line.
-    pub(super) fn arrive(&mut self, now: Position) -> u32 {
+    /// A request comes, which is told in [`Self::asked`] already; returns the number of its line.
+    pub(super) fn arrive(&mut self, burst: Position, now: Position) -> u32 {
         self.become_ready(now);
         if self.held == 0 {
             self.begin(now);
         }
         self.come_to(now);
-        let begins = now.max(self.further);
+        let asked = distance(self.asked, u64::from(self.weight));
+        let beyond_a_burst = now.max(self.lines[0].position) + asked.saturating_sub(burst);
+        let begins = now.max(self.further).max(beyond_a_burst);
         let lines = self.lines.len();
         let newest = self.newest();
         if newest.position < begins {

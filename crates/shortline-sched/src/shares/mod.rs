@@ -38,9 +38,9 @@
 //!
 //! **Standing back.** Fair sharing gives a client that asks for piece after piece half the server beside
 //! anybody who comes, for each piece is due soon; so does this order, where one that asked for the whole at
-//! once would wait behind all smaller ones. So a client that got more than a *burst* without a pause, of
-//! which a request counts as half at most, stands back: what it asks for from then on is ranked later, by a burst
-//! and what it has asked for (counted likewise) at most. That takes nothing from the theorem for all others,
+//! once would wait behind all smaller ones. So a client that got more than a *burst* without a pause, or asks for
+//! more at once, stands back (a request counts as half a burst at most): what it asks for from then on is ranked later, by a burst
+//! and what it has asked for at most. That takes nothing from the theorem for all others,
 //! since it only moves ranks back. For the client itself the theorem holds for what it asks for in its first
 //! burst; of what it asks for beyond each request ends when V is so much farther than the theorem says, at the latest,
 //! and in a lasting overload it gets about two thirds of what V goes. A client is in one burst until V has
@@ -117,10 +117,12 @@ impl Shares {
         let now = self.fluid.now();
         let index = self.enter(asks);
         let asked = remaining.min(self.burst / 2);
+        let burst = fluid::distance(self.burst, 1);
         let client = &mut self.clients[index as usize];
+        client.asked += asked;
         let request = Request {
             client: index,
-            line: client.arrive(now),
+            line: client.arrive(burst, now),
             remaining,
             asked,
             counted: 0,
@@ -128,7 +130,6 @@ impl Shares {
             blocked: false,
         };
         client.work = client.work.saturating_add(remaining);
-        client.asked += request.asked;
         if self.requests.len() <= slot as usize {
             self.requests.resize(slot as usize + 1, request);
         }

@@ -61,7 +61,7 @@ pub struct UplinkOptions {
     #[arg(long, value_name = "N")]
     pub jobs_max: Option<NonZeroUsize>,
     /// What a client may get in a row before the rest waits behind clients that ask for less (policy
-    /// shares) [default: 64KiB]
+    /// shares) [default: 128KiB]
     #[arg(long, value_name = "SIZE")]
     pub burst: Option<Size>,
     /// Schedule clients on the loopback interface too

@@ -19,8 +19,10 @@ use crate::slots::{LOOK_AGAIN_NS, Slots};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 use crate::writers::Writers;
 
+mod newcomers;
 mod whole;
 
+use newcomers::Newcomers;
 pub(crate) use whole::Whole;
 
 /// Payload bytes of a quantum in mode `slots`.
@@ -110,6 +112,10 @@ pub(crate) struct LinkJob {
     pub granted_bytes: Option<u32>,
     /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
     pub wanting: bool,
+    /// The name of whoever asks.
+    client: u128,
+    /// Its place among those that wait because their connection is new.
+    held: Option<u64>,
     /// Whether its length is known only at its end.
     unknown: bool,
     /// Payload bytes that it has to hand over now, where it waits for more to be made.
@@ -134,6 +140,7 @@ pub(crate) struct Queue {
     quantum_bytes: Option<u32>,
     quantum_bytes_asked: Option<u32>,
     slots_max: usize,
+    newcomers: Newcomers,
     rate: Option<Rate>,
     pub to_wake: Vec<Waker>,
     pub grants_total: u64,
@@ -194,6 +201,7 @@ impl Queue {
             quantum_bytes,
             quantum_bytes_asked: config.quantum_bytes,
             slots_max: config.slots_max,
+            newcomers: Newcomers::default(),
             rate: config.rate,
             waits_for_grant: None,
             recent: (config.mode == LinkMode::Auto).then(Recent::default),
@@ -297,6 +305,8 @@ impl Queue {
             waker: None,
             granted_bytes: None,
             wanting: true,
+            client: client.name,
+            held: None,
             unknown: length == Length::Unknown,
             at_hand_bytes: None,
             charge: Charge::default(),
@@ -374,6 +384,9 @@ impl Queue {
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let mut job = self.jobs.get_mut(id.index())?.take()?;
         job.transport.job_ended();
+        if let Some(place) = job.held {
+            self.newcomers.forget(job.client, place);
+        }
         if matches!(self.gate, Gate::Bands(_)) {
             job.transport.jobs_bands.lock().remove(id);
         }
@@ -395,9 +408,22 @@ impl Queue {
 
     /// Makes every grant that is due. Returns the delay after which to look again, if jobs wait.
     pub fn dispatch(&mut self, now_ns: u64) -> Option<u64> {
+        for id in self.newcomers.take_ready(now_ns) {
+            self.job_mut(id).held = None;
+            self.scheduler.resume(id);
+        }
+        let due_ns = self.grant_due(now_ns);
+        let look_ns = self.newcomers.hold_any().then_some(newcomers::LOOK_NS);
+        due_ns.into_iter().chain(look_ns).min()
+    }
+
+    fn grant_due(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(id) = self.scheduler.peek(now_ns) {
             if !self.job_mut(id).transport.can_send() {
                 self.park(id, now_ns);
+                continue;
+            }
+            if !self.may_begin(id, now_ns) {
                 continue;
             }
             if !self.is_due(now_ns) {
@@ -468,6 +494,27 @@ impl Queue {
         }
     }
 
+    /// Whether the job may be granted something on its connection; if not, it waits apart.
+    fn may_begin(&mut self, id: JobId, now_ns: u64) -> bool {
+        if !self.minds_newcomers() {
+            return true;
+        }
+        let job = self.jobs[id.index()].as_mut();
+        let job = job.expect("invariant: a job lives until the scheduler forgets it");
+        let (newcomers, client) = (&mut self.newcomers, job.client);
+        if newcomers.has_room(client, &job.transport, now_ns) {
+            return true;
+        }
+        job.held = Some(newcomers.hold(client, id));
+        self.scheduler.suspend(id);
+        false
+    }
+
+    /// Where the kernel keeps the order it has the bytes already; and writers are few.
+    fn minds_newcomers(&self) -> bool {
+        !matches!(self.gate, Gate::Bands(_) | Gate::Writers(_))
+    }
+
     fn grant(&mut self, id: JobId, now_ns: u64) {
         let remaining = self.scheduler.job(id).map_or(0, Job::remaining);
         let quantum = self.quantum();
@@ -479,7 +526,8 @@ impl Queue {
         let waker = job.waker.take();
         self.to_wake.extend(waker);
         let transport = Arc::clone(&self.job_mut(id).transport);
-        self.note_grant(&transport);
+        let client = self.job_mut(id).client;
+        self.note_grant(&transport, client, now_ns);
         if let Gate::Bands(map) = &self.gate {
             // Nothing is charged: the qdisc has the rate. Others of this connection may hold a
             // grant, too, and not have used it yet.
@@ -492,8 +540,11 @@ impl Queue {
     }
 
     /// A grant is made on a connection: what is counted of it, and what the connection is told.
-    fn note_grant(&mut self, transport: &Arc<Transport>) {
+    fn note_grant(&mut self, transport: &Arc<Transport>, client: u128, now_ns: u64) {
         self.grants_total += 1;
+        if self.minds_newcomers() {
+            self.newcomers.note(client, transport, now_ns);
+        }
         if let Some(recent) = &mut self.recent {
             recent.note(transport);
             self.to_wake.extend(self.waits_for_grant.take());

@@ -23,6 +23,9 @@ use crate::sys::{self, TcpInfo};
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
 pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
 
+/// What `TCP_INFO` counts of the handshake as acknowledged: the SYN has a number, like a byte.
+const HANDSHAKE_BYTES: u64 = 1;
+
 /// The band of a connection that has not sent a response yet.
 const BAND_OF_CONTROL: usize = usize::MAX;
 
@@ -53,6 +56,8 @@ pub struct Transport {
     counted: Mutex<Counted>,
     /// It is on the list of the connections that discovery asks.
     recent: AtomicBool,
+    /// Something was granted on it before.
+    known: AtomicBool,
     /// Jobs passed over while the connection could not send. Changed under the link's lock only.
     pub(crate) parked: Mutex<Vec<JobId>>,
     pub(crate) has_parked: AtomicBool,
@@ -106,6 +111,7 @@ impl Transport {
             ledger: Ledger::default(),
             counted: Mutex::default(),
             recent: AtomicBool::new(false),
+            known: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
             has_parked: AtomicBool::new(false),
         }
@@ -242,6 +248,22 @@ impl Transport {
     pub(crate) fn set_priority(&self, priority: u32) {
         // That it is permitted was seen at the start; a socket that is gone sends nothing more.
         let _ = SockRef::from(self.socket()).set_priority(priority);
+    }
+
+    /// Whether something was granted on it before.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known.load(Ordering::Relaxed)
+    }
+
+    /// Something is granted on it; whether that is the first.
+    pub(crate) fn become_known(&self) -> bool {
+        !self.is_known() && !self.known.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether the client has acknowledged anything since it connected: one system call. So it has where the
+    /// socket is gone.
+    pub(crate) fn has_acknowledged(&self) -> bool {
+        sys::tcp_info(self.socket()).map_or(true, |info| info.acked_bytes > HANDSHAKE_BYTES)
     }
 
     /// The path to the client now, for a response that has sent something or not yet: one system

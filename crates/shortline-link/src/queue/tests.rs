@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used)]
 use std::net::{IpAddr, Ipv4Addr};
 
+use socket2::{SockFilter, SockRef};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-
-use socket2::SockRef;
 
 use super::*;
 use crate::Link;
@@ -338,4 +338,82 @@ async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
     assert_eq!(queue.grants_total - before, FEW_MAX as u64);
     queue.pace(Pacing::Slots, SECOND);
     assert!(matches!(&queue.gate, Gate::Slots(slots) if !slots.is_patient()));
+}
+
+/// Connections of one client whose kernel drops whatever comes: it acknowledges nothing.
+async fn deaf_connections(link: &Arc<Link>, number: usize) -> Vec<(Arc<Transport>, TcpStream)> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let listener = TcpListener::bind((here, 0)).await.unwrap();
+    let mut connections = Vec::new();
+    for _ in 0..number {
+        let client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let drop_all = SockFilter::new(0x06, 0, 0, 0);
+        SockRef::from(&client).attach_filter(&[drop_all]).unwrap();
+        let (_, socket) = listener.accept().await.unwrap().0.into_split();
+        connections.push((link.transport(socket, here, here), client));
+    }
+    connections
+}
+
+fn submitted(queue: &mut Queue, transport: &Arc<Transport>, client: u128, now_ns: u64) -> JobId {
+    let client = Client {
+        name: client,
+        ..self::client()
+    };
+    let length = Length::Known(100_000);
+    let id = queue.submit(transport, client, length, None, now_ns);
+    queue.dispatch(now_ns);
+    id.unwrap()
+}
+
+#[tokio::test]
+async fn few_connections_of_a_client_are_new_at_a_time() {
+    let (mut queue, known, _client) = queue_and_connection(LinkMode::Auto).await;
+    let deaf = deaf_connections(known.link(), 40).await;
+    let jobs: Vec<JobId> = deaf
+        .iter()
+        .map(|(transport, _)| submitted(&mut queue, transport, 1, SECOND))
+        .collect();
+    let granted = |queue: &mut Queue, jobs: &[JobId]| -> usize {
+        let granted = |id: &&JobId| queue.take_grant(**id).is_some();
+        jobs.iter().filter(granted).count()
+    };
+    assert_eq!(granted(&mut queue, &jobs), 32);
+    // Another client is not concerned; nor is one of this client's that has had something before.
+    let other = submitted(&mut queue, &known, 2, SECOND);
+    assert!(queue.take_grant(other).is_some());
+    let again = submitted(&mut queue, &deaf[0].0, 1, SECOND);
+    assert!(queue.take_grant(again).is_some());
+    // One that waits can go.
+    assert!(queue.remove(jobs[39]).is_some());
+    // Nobody acknowledges: after three seconds they are new no more, and the next begin.
+    let look_again_ns = queue.dispatch(2 * SECOND);
+    assert_eq!(look_again_ns, Some(250_000));
+    assert_eq!(granted(&mut queue, &jobs[..39]), 0);
+    queue.dispatch(4 * SECOND + 1);
+    assert_eq!(granted(&mut queue, &jobs[..39]), 7);
+    assert_eq!(queue.dispatch(5 * SECOND), None);
+}
+
+#[tokio::test]
+async fn who_acknowledges_makes_room_at_once() {
+    let (mut queue, known, mut client) = queue_and_connection(LinkMode::Auto).await;
+    let deaf = deaf_connections(known.link(), 32).await;
+    submitted(&mut queue, &known, 1, SECOND);
+    let jobs: Vec<JobId> = deaf
+        .iter()
+        .map(|(transport, _)| submitted(&mut queue, transport, 1, SECOND))
+        .collect();
+    assert!(queue.take_grant(jobs[31]).is_none());
+    known.socket().writable().await.unwrap();
+    known.socket().try_write(b"data").unwrap();
+    client.read_exact(&mut [0; 4]).await.unwrap();
+    // The kernel may put its acknowledgement off for a moment.
+    while !known.has_acknowledged() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    queue.dispatch(2 * SECOND);
+    assert!(queue.take_grant(jobs[31]).is_some());
 }

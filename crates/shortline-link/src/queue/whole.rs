@@ -61,8 +61,11 @@ impl Queue {
         if bytes > granted_bytes || !self.is_due(now_ns) {
             return None;
         }
+        if self.minds_newcomers() && !self.newcomers.has_room(client.name, transport, now_ns) {
+            return None;
+        }
         transport.job_began();
-        self.note_grant(transport);
+        self.note_grant(transport, client.name, now_ns);
         Some(Whole {
             client,
             arrival_ns: now_ns,

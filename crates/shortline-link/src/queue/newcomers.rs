@@ -1,0 +1,159 @@
+//! Newcomers: connections that were given something and have acknowledged nothing yet. Of one client there are few
+//! at a time.
+//!
+//! What a newcomer gets is a wager. A client that opens a thousand connections at once has a first window of data on each
+//! of them in some queue before any of them has slowed down. One that never acknowledges has its kernel's peer send
+//! that again and again, ahead of everybody: no order reaches what was granted. So further connections of the client
+//! wait until one of its newcomers has acknowledged something, has gone, or has been one for [`NEW_NS_MAX`]: a client some of
+//! whose users have vanished is slowed down, not stopped.
+//!
+//! Whether a connection has acknowledged is asked only where it matters, when there is no room. Of the handshake
+//! of TLS it has.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+
+use shortline_sched::JobId;
+
+use crate::transport::Transport;
+
+/// Newcomers of one client.
+const OF_A_CLIENT_MAX: usize = 32;
+/// A connection is one for so long.
+const NEW_NS_MAX: u64 = 3_000_000_000;
+/// They are looked at so often at most, and as often while somebody waits.
+pub(super) const LOOK_NS: u64 = 250_000;
+/// Newcomers in all from which on they are looked at, lest they are kept longer than they live.
+const SWEEP_FROM: usize = 1024;
+
+/// The newcomers, and the jobs that wait because there are too many; see the module's text.
+#[derive(Default)]
+pub(super) struct Newcomers {
+    by_client: HashMap<u128, OfClient>,
+    /// Newcomers of all.
+    new: usize,
+    /// So many make a sweep due.
+    sweep_at: usize,
+    /// Jobs held back.
+    held: usize,
+    place_next: u64,
+    looked_ns: Option<u64>,
+}
+
+#[derive(Default)]
+struct OfClient {
+    new: Vec<Newcomer>,
+    /// In the order that they came.
+    held: BTreeMap<u64, JobId>,
+}
+
+struct Newcomer {
+    transport: Weak<Transport>,
+    since_ns: u64,
+}
+
+impl Newcomers {
+    /// Whether a job of the client may be granted something on the connection.
+    pub fn has_room(&mut self, client: u128, transport: &Transport, now_ns: u64) -> bool {
+        if transport.is_known() {
+            return true;
+        }
+        let Some(of_client) = self.by_client.get_mut(&client) else {
+            return true;
+        };
+        let is_full = of_client.new.len() >= OF_A_CLIENT_MAX;
+        // What becomes free while others wait is theirs.
+        if is_full && of_client.held.is_empty() && is_due(self.looked_ns, now_ns) {
+            self.looked_ns = Some(now_ns);
+            self.new -= of_client.look(now_ns);
+        }
+        of_client.new.len() < OF_A_CLIENT_MAX
+    }
+
+    /// Something is granted on the connection.
+    pub fn note(&mut self, client: u128, transport: &Arc<Transport>, now_ns: u64) {
+        if !transport.become_known() {
+            return;
+        }
+        let newcomer = Newcomer {
+            transport: Arc::downgrade(transport),
+            since_ns: now_ns,
+        };
+        self.by_client.entry(client).or_default().new.push(newcomer);
+        self.new += 1;
+        if self.new >= self.sweep_at.max(SWEEP_FROM) {
+            self.sweep(now_ns);
+            self.sweep_at = 2 * self.new;
+        }
+    }
+
+    /// The job waits until there is room for it. Returns its place.
+    pub fn hold(&mut self, client: u128, id: JobId) -> u64 {
+        let place = self.place_next;
+        self.place_next += 1;
+        let of_client = self.by_client.entry(client).or_default();
+        of_client.held.insert(place, id);
+        self.held += 1;
+        place
+    }
+
+    /// The job that waits at that place waits no longer.
+    pub fn forget(&mut self, client: u128, place: u64) {
+        if let Some(of_client) = self.by_client.get_mut(&client)
+            && of_client.held.remove(&place).is_some()
+        {
+            self.held -= 1;
+        }
+    }
+
+    /// Whether any job waits.
+    pub fn hold_any(&self) -> bool {
+        self.held > 0
+    }
+
+    /// Jobs for which there is room by now, if it is time to look.
+    pub fn take_ready(&mut self, now_ns: u64) -> Vec<JobId> {
+        if self.held == 0 || !is_due(self.looked_ns, now_ns) {
+            return Vec::new();
+        }
+        self.looked_ns = Some(now_ns);
+        let mut ready = Vec::new();
+        for of_client in self.by_client.values_mut() {
+            if of_client.held.is_empty() {
+                continue;
+            }
+            self.new -= of_client.look(now_ns);
+            let room = OF_A_CLIENT_MAX.saturating_sub(of_client.new.len());
+            let first = (0..room).map_while(|_| of_client.held.pop_first());
+            ready.extend(first.map(|(_, id)| id));
+        }
+        self.held -= ready.len();
+        ready
+    }
+
+    /// Forgets those who are none any more.
+    fn sweep(&mut self, now_ns: u64) {
+        self.by_client.retain(|_, of_client| {
+            of_client.look(now_ns);
+            !of_client.new.is_empty() || !of_client.held.is_empty()
+        });
+        self.new = self.by_client.values().map(|each| each.new.len()).sum();
+    }
+}
+
+impl OfClient {
+    /// Lets those go that are newcomers no more. How many.
+    fn look(&mut self, now_ns: u64) -> usize {
+        let before = self.new.len();
+        self.new.retain(|newcomer| {
+            let is_new = |transport: Arc<Transport>| !transport.has_acknowledged();
+            now_ns.saturating_sub(newcomer.since_ns) < NEW_NS_MAX
+                && newcomer.transport.upgrade().is_some_and(is_new)
+        });
+        before - self.new.len()
+    }
+}
+
+fn is_due(looked_ns: Option<u64>, now_ns: u64) -> bool {
+    looked_ns.is_none_or(|looked_ns| now_ns.saturating_sub(looked_ns) >= LOOK_NS)
+}

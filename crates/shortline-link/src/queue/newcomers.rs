@@ -7,10 +7,11 @@
 //! wait until one of its newcomers has acknowledged something, has gone, or has been one for [`NEW_NS_MAX`]: a client some of
 //! whose users have vanished is slowed down, not stopped.
 //!
-//! Whether a connection has acknowledged is asked only where it matters, when there is no room. Of the handshake
-//! of TLS it has.
+//! Whether a connection has acknowledged is asked only where it matters, when there is no room, and of so many at a time
+//! that a crowd of such clients costs the others nothing: each of them waits longer then. With the handshake of TLS
+//! it has.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use shortline_sched::JobId;
@@ -23,7 +24,9 @@ const OF_A_CLIENT_MAX: usize = 32;
 const NEW_NS_MAX: u64 = 3_000_000_000;
 /// They are looked at so often at most, and as often while somebody waits.
 pub(super) const LOOK_NS: u64 = 250_000;
-/// Newcomers in all from which on they are looked at, lest they are kept longer than they live.
+/// Connections that are asked at a look, or some more: a tenth of a millisecond.
+const ASKED_MAX: usize = 256;
+/// Newcomers in all from which on those that have gone are looked for, lest they are kept for ever.
 const SWEEP_FROM: usize = 1024;
 
 /// The newcomers, and the jobs that wait because there are too many; see the module's text.
@@ -34,6 +37,8 @@ pub(super) struct Newcomers {
     new: usize,
     /// So many make a sweep due.
     sweep_at: usize,
+    /// Clients that have jobs held back, in turn; also some whose jobs have all gone.
+    waiting: VecDeque<u128>,
     /// Jobs held back.
     held: usize,
     place_next: u64,
@@ -45,6 +50,8 @@ struct OfClient {
     new: Vec<Newcomer>,
     /// In the order that they came.
     held: BTreeMap<u64, JobId>,
+    /// Whether it is among those that wait.
+    waits: bool,
 }
 
 struct Newcomer {
@@ -93,6 +100,9 @@ impl Newcomers {
         self.place_next += 1;
         let of_client = self.by_client.entry(client).or_default();
         of_client.held.insert(place, id);
+        if !std::mem::replace(&mut of_client.waits, true) {
+            self.waiting.push_back(client);
+        }
         self.held += 1;
         place
     }
@@ -117,25 +127,38 @@ impl Newcomers {
             return Vec::new();
         }
         self.looked_ns = Some(now_ns);
-        let mut ready = Vec::new();
-        for of_client in self.by_client.values_mut() {
-            if of_client.held.is_empty() {
-                continue;
+        let (mut ready, mut asked) = (Vec::new(), 0);
+        for _ in 0..self.waiting.len() {
+            if asked >= ASKED_MAX {
+                break;
             }
+            let Some(client) = self.waiting.pop_front() else {
+                break;
+            };
+            let Some(of_client) = self.by_client.get_mut(&client) else {
+                continue;
+            };
+            asked += of_client.new.len();
             self.new -= of_client.look(now_ns);
             let room = OF_A_CLIENT_MAX.saturating_sub(of_client.new.len());
             let first = (0..room).map_while(|_| of_client.held.pop_first());
             ready.extend(first.map(|(_, id)| id));
+            of_client.waits = !of_client.held.is_empty();
+            if of_client.waits {
+                self.waiting.push_back(client);
+            }
         }
         self.held -= ready.len();
         ready
     }
 
-    /// Forgets those who are none any more.
+    /// Forgets those that have gone, or were new for long enough. Nobody is asked.
     fn sweep(&mut self, now_ns: u64) {
         self.by_client.retain(|_, of_client| {
-            of_client.look(now_ns);
-            !of_client.new.is_empty() || !of_client.held.is_empty()
+            of_client
+                .new
+                .retain(|newcomer| newcomer.is_young(now_ns) && newcomer.is_there());
+            !of_client.new.is_empty() || of_client.waits
         });
         self.new = self.by_client.values().map(|each| each.new.len()).sum();
     }
@@ -145,12 +168,25 @@ impl OfClient {
     /// Lets those go that are newcomers no more. How many.
     fn look(&mut self, now_ns: u64) -> usize {
         let before = self.new.len();
-        self.new.retain(|newcomer| {
-            let is_new = |transport: Arc<Transport>| !transport.has_acknowledged();
-            now_ns.saturating_sub(newcomer.since_ns) < NEW_NS_MAX
-                && newcomer.transport.upgrade().is_some_and(is_new)
-        });
+        self.new
+            .retain(|newcomer| newcomer.is_young(now_ns) && !newcomer.has_acknowledged());
         before - self.new.len()
+    }
+}
+
+impl Newcomer {
+    fn is_young(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.since_ns) < NEW_NS_MAX
+    }
+
+    fn is_there(&self) -> bool {
+        self.transport.strong_count() > 0
+    }
+
+    /// So has one that has gone.
+    fn has_acknowledged(&self) -> bool {
+        let transport = self.transport.upgrade();
+        transport.is_none_or(|transport| transport.has_acknowledged())
     }
 }
 

@@ -397,6 +397,31 @@ async fn few_connections_of_a_client_are_new_at_a_time() {
     assert_eq!(queue.dispatch(5 * SECOND), None);
 }
 
+/// More than are asked at a look.
+#[tokio::test]
+async fn clients_whose_connections_wait_are_looked_at_in_turn() {
+    const CLIENTS: usize = 10;
+    let (mut queue, known, _client) = queue_and_connection(LinkMode::Auto).await;
+    let deaf = deaf_connections(known.link(), CLIENTS * 33).await;
+    let submitted: Vec<JobId> = (0..deaf.len())
+        .map(|place| {
+            let client = (place % CLIENTS) as u128;
+            submitted(&mut queue, &deaf[place].0, client, SECOND)
+        })
+        .collect();
+    let last = &submitted[CLIENTS * 32..];
+    let granted = |queue: &mut Queue| -> usize {
+        let granted = |id: &&JobId| queue.take_grant(**id).is_some();
+        last.iter().filter(granted).count()
+    };
+    assert_eq!(granted(&mut queue), 0);
+    queue.dispatch(5 * SECOND);
+    assert_eq!(granted(&mut queue), 256 / 32);
+    queue.dispatch(6 * SECOND);
+    assert_eq!(granted(&mut queue), CLIENTS - 256 / 32);
+    assert_eq!(queue.dispatch(7 * SECOND), None);
+}
+
 #[tokio::test]
 async fn who_acknowledges_makes_room_at_once() {
     let (mut queue, known, mut client) = queue_and_connection(LinkMode::Auto).await;

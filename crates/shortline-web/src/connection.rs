@@ -104,7 +104,9 @@ async fn begin_tls(
     let handshake = Box::pin(session::accept(socket, tls));
     let stream = match connection.watch.obeying(handshake).await {
         Some(Ok((stream, session))) => {
-            connection.session.get_or_init(|| session);
+            if let Some(session) = session {
+                connection.session.get_or_init(|| session);
+            }
             stream
         }
         Some(Err(error)) => {

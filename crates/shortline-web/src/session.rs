@@ -2,48 +2,53 @@
 //!
 //! A session is named by a number that was drawn for it. The tickets that its client gets carry the number
 //! (sealed against change, but not against reading), so that connections which resume the
-//! session (RFC 8446, 2.2) have the same. A client that resumes nothing has a new one each time.
+//! session (RFC 8446, 2.2) have the same. A client that resumes nothing has a new one each time. Of TLS 1.2 rustls
+//! does not say what a resumed session carried: its sessions have no name.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 
 use rustls::server::Acceptor;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Shakes hands with a client. Returns the connection and the number of its session.
+/// Shakes hands with a client. Returns the connection and the number of its session, with TLS 1.3.
 ///
 /// # Errors
 /// What the client sent is no handshake, or it has gone.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     socket: S,
     config: Arc<ServerConfig>,
-) -> io::Result<(TlsStream<S>, u64)> {
+) -> io::Result<(TlsStream<S>, Option<u64>)> {
     let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
-    let mut session = 0;
+    let mut session = None;
     let stream = hello.into_stream_with(config, |tls| session = name(tls));
     let stream = stream.await?;
     Ok((stream, session))
 }
 
 /// The session's number, after the client's first message and before any ticket.
-fn name(tls: &mut ServerConnection) -> u64 {
+fn name(tls: &mut ServerConnection) -> Option<u64> {
+    if tls.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+        return None;
+    }
     let resumed = tls
         .received_resumption_data()
         .and_then(|name| name.try_into().ok());
     let drawn = || RandomState::new().hash_one(());
     let name = resumed.map_or_else(drawn, u64::from_be_bytes);
     tls.set_resumption_data(&name.to_be_bytes());
-    name
+    Some(name)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use rustls::pki_types::ServerName;
+    use rustls::version::{TLS12, TLS13};
     use rustls::{ClientConfig, RootCertStore};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio_rustls::TlsConnector;
@@ -51,7 +56,7 @@ mod tests {
     use super::*;
 
     /// What the server calls the session of one connection.
-    async fn session(server: &Arc<ServerConfig>, client: &TlsConnector) -> u64 {
+    async fn session(server: &Arc<ServerConfig>, client: &TlsConnector) -> Option<u64> {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let name = ServerName::try_from("localhost").unwrap();
         let asks = async {
@@ -77,21 +82,21 @@ mod tests {
             .with_no_client_auth()
             .with_single_cert(chain, key);
         let server = Arc::new(server.unwrap());
-        for versions in [&[&rustls::version::TLS13], &[&rustls::version::TLS12]] {
-            let client = || {
-                let mut roots = RootCertStore::empty();
-                roots.add(made.cert.der().clone()).unwrap();
-                let config = ClientConfig::builder_with_protocol_versions(versions)
-                    .with_root_certificates(roots)
-                    .with_no_client_auth();
-                TlsConnector::from(Arc::new(config))
-            };
-            let (one, other) = (client(), client());
-            let first = session(&server, &one).await;
-            for _ in 0..4 {
-                assert_eq!(session(&server, &one).await, first, "{versions:?}");
-            }
-            assert_ne!(session(&server, &other).await, first, "{versions:?}");
+        let client = |version| {
+            let mut roots = RootCertStore::empty();
+            roots.add(made.cert.der().clone()).unwrap();
+            let config = ClientConfig::builder_with_protocol_versions(&[version])
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            TlsConnector::from(Arc::new(config))
+        };
+        let (one, other) = (client(&TLS13), client(&TLS13));
+        let first = session(&server, &one).await;
+        assert!(first.is_some());
+        for _ in 0..4 {
+            assert_eq!(session(&server, &one).await, first);
         }
+        assert_ne!(session(&server, &other).await, first);
+        assert_eq!(session(&server, &client(&TLS12)).await, None);
     }
 }

@@ -257,8 +257,8 @@ impl Attack {
                 std::future::pending().await
             }
             Way::NeverAcknowledge => {
-                stream.write_all(self.request(None).as_bytes()).await?;
                 SockRef::from(&stream).attach_filter(&[DROP_ALL])?;
+                stream.write_all(self.request(None).as_bytes()).await?;
                 std::future::pending().await
             }
         }

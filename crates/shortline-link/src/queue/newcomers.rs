@@ -2,7 +2,7 @@
 //! at a time.
 //!
 //! What a newcomer gets is a wager. A client that opens a thousand connections at once has a first window of data on each
-//! of them in some queue before any of them has slowed down. One that never acknowledges has its kernel's peer send
+//! of them in some queue before any of them has slowed down. To one that never acknowledges our kernel sends
 //! that again and again, ahead of everybody: no order reaches what was granted. So further connections of the client
 //! wait until one of its newcomers has acknowledged something, has gone, or has been one for [`NEW_NS_MAX`]: a client some of
 //! whose users have vanished is slowed down, not stopped.

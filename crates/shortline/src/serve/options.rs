@@ -142,7 +142,7 @@ pub struct ClientOptions {
     pub user_cookie: Option<CookieName>,
 }
 
-/// The name of a cookie (RFC 6265, 4.1.1: a token).
+/// The name of a cookie (RFC 6265, 4.1.1: a token, as the name of a header field is).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieName(pub String);
 
@@ -155,12 +155,9 @@ impl FromStr for CookieName {
     type Err = CookieNameError;
 
     fn from_str(text: &str) -> Result<Self, CookieNameError> {
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if !text.is_empty() && text.bytes().all(is_token) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(CookieNameError(text.escape_debug().to_string()))
+        match HeaderName::from_str(text) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(_) => Err(CookieNameError(text.escape_debug().to_string())),
         }
     }
 }

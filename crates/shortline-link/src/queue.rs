@@ -572,12 +572,12 @@ impl Queue {
         }
     }
 
-    /// Where the client has sent another request, it has the last response: the slot is free.
+    /// The client has sent another request, so it probably has the last response: one look frees its slot.
     pub fn release_last_response(&mut self, transport: &Arc<Transport>) {
         if let Gate::Slots(slots) = &mut self.gate
             && !transport.carries_jobs()
         {
-            slots.release(transport);
+            slots.release_if_arrived(transport);
         }
     }
 

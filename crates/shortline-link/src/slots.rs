@@ -14,8 +14,9 @@
 //!   however late the look. Where the uplink has less than 50 Mbit/s or so it never leaves 0.
 //! - A slot whose bytes make no progress for [`STALL_NS_MAX`] is given back: a stalled client
 //!   must not hold the link.
-//! - The next request of a connection says that its last response has arrived: its slot is given
-//!   back without a look. So an uncontended server pays no system call.
+//! - The next request of a connection suggests that its last response has arrived: one look at this
+//!   socket then gives its slot back. The request alone proves nothing, for a client may send a
+//!   thousand of them before it reads.
 //!
 //! No I/O of its own: what the kernel holds is asked through [`Holder`], the time is an argument.
 
@@ -150,9 +151,13 @@ impl<H: Holder> Slots<H> {
         }
     }
 
-    /// The bytes of `holder` have arrived: its slots are free.
-    pub fn release(&mut self, holder: &Arc<H>) {
+    /// The slots of `holder` are free if all of its bytes have arrived.
+    pub fn release_if_arrived(&mut self, holder: &Arc<H>) {
         let is_its = |slot: &Slot<H>| Arc::ptr_eq(&slot.holder, holder);
+        let holds_any = self.taken.iter().any(is_its);
+        if !holds_any || holder.has_unwritten() || holder.unacknowledged_bytes() > 0 {
+            return;
+        }
         // Whoever asks again is likely to be among the first, and to hold one slot.
         while let Some(first) = self.taken.iter().position(is_its) {
             self.taken.remove(first);
@@ -286,10 +291,19 @@ mod tests {
         let holder = Fake::holding(30);
         slots.take(&holder, 1000, 0);
         assert!(slots.is_free(0));
-        slots.release(&holder);
-        slots.take(&holder, 1000, 0);
-        assert!(slots.is_free(0));
         assert_eq!(holder.looks.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn requests_sent_ahead_free_no_slot_before_the_response_has_arrived() {
+        let mut slots = Slots::new(1, 1000);
+        let holder = Fake::holding(30);
+        slots.take(&holder, 1000, 0);
+        slots.release_if_arrived(&holder);
+        assert!(!slots.is_free(0), "another request, nothing acknowledged");
+        holder.bytes.store(0, Ordering::Relaxed);
+        slots.release_if_arrived(&holder);
+        assert!(slots.is_free(0));
     }
 
     #[test]
@@ -301,7 +315,8 @@ mod tests {
         }
         slots.release_last(&holder);
         assert_eq!(slots.holders(), 2);
-        slots.release(&holder);
+        holder.bytes.store(0, Ordering::Relaxed);
+        slots.release_if_arrived(&holder);
         assert_eq!(slots.holders(), 1);
         assert!(Arc::ptr_eq(&slots.taken[0].holder, &other));
     }

@@ -11,6 +11,7 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use shortline_link::Length;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::OwnedReadHalf;
 
@@ -23,6 +24,8 @@ use crate::session;
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
 
+/// What our side of a TLS handshake is taken for: a chain of two certificates with RSA keys, and two tickets.
+const HANDSHAKE_BYTES: u64 = 3 * 1024;
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What a stage may be large: h2 keeps buffers of 4 KiB and more, of which an idle connection has
@@ -101,7 +104,7 @@ async fn begin_tls(
         return None;
     }
     let socket = Rewound::new(first, socket);
-    let handshake = Box::pin(session::accept(socket, tls));
+    let handshake = Box::pin(session::accept(socket, tls, turn(&connection)));
     let stream = match connection.watch.obeying(handshake).await {
         Some(Ok((stream, session))) => {
             if let Some(session) = session {
@@ -122,6 +125,23 @@ async fn begin_tls(
     } else {
         Box::pin(serve_http1(connection, stream, Bytes::new()))
     })
+}
+
+/// Ready when the link grants the connection its handshake, which is a job of its client's like a response:
+/// or else whoever connects a thousand times a second had the uplink.
+async fn turn(connection: &Connection) {
+    let asks = connection.asks(&HeaderMap::new());
+    let client = connection.settings.clients.client(asks);
+    let length = Length::Known(HANDSHAKE_BYTES);
+    let transport = connection.watch.transport();
+    match connection.settings.link.submit(transport, client, length) {
+        Ok(mut job) => {
+            poll_fn(|context| job.poll_grant(context)).await;
+            job.finish(HANDSHAKE_BYTES as u32);
+        }
+        // Its first response will hear of it.
+        Err(full) => connection.server.tell_full(&full),
+    }
 }
 
 async fn begin_plain(connection: Arc<Connection>, mut socket: ClientSocket) -> Option<Protocol> {

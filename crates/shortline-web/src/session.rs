@@ -5,6 +5,7 @@
 //! session (RFC 8446, 2.2) have the same. A client that resumes nothing has a new one each time. Of TLS 1.2 rustls
 //! does not say what a resumed session carried: its sessions have no name.
 
+use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
@@ -15,15 +16,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Shakes hands with a client. Returns the connection and the number of its session, with TLS 1.3.
+/// Shakes hands with a client, once it has said hello and it is its `turn` to be answered. Returns the connection
+/// and the number of its session, with TLS 1.3.
 ///
 /// # Errors
 /// What the client sent is no handshake, or it has gone.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     socket: S,
     config: Arc<ServerConfig>,
+    turn: impl Future<Output = ()>,
 ) -> io::Result<(TlsStream<S>, Option<u64>)> {
     let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+    turn.await;
     let mut session = None;
     let stream = hello.into_stream_with(config, |tls| session = name(tls));
     let stream = stream.await?;
@@ -65,7 +69,7 @@ mod tests {
             stream.read_exact(&mut [0; 4]).await.unwrap();
         };
         let answers = async {
-            let (mut stream, session) = accept(ours, Arc::clone(server)).await.unwrap();
+            let (mut stream, session) = accept(ours, Arc::clone(server), async {}).await.unwrap();
             stream.write_all(b"here").await.unwrap();
             stream.flush().await.unwrap();
             session

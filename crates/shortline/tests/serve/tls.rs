@@ -12,6 +12,7 @@ use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
 };
 
+use crate::admin::status;
 use crate::client::{connect, exchange, get, parse, read_to_end, request};
 use crate::process::{Server, Site, pattern};
 
@@ -97,6 +98,21 @@ fn both_versions_serve_in_every_link_mode() {
             );
         }
     }
+}
+
+/// A thousand handshakes a second of one address took the uplink from all others: no order knew of them.
+#[test]
+fn a_handshake_is_a_job_of_the_link_and_waits_for_its_grant() {
+    let site = Site::new();
+    let server = start(&site, &["--uplink-loopback", "--uplink", "10mbit"]);
+    let config = client_config(&site, rustls::ALL_VERSIONS, "http/1.1");
+    let grants = || status(&server)["link"]["grants_total"].as_u64();
+    assert_eq!(grants(), Some(0));
+    let mut stream = open(server.address(), config);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).unwrap();
+    }
+    assert_eq!(grants(), Some(1), "no request was sent");
 }
 
 #[test]

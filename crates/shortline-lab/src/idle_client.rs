@@ -3,18 +3,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use crate::LabError;
+use crate::{LabError, tls};
 
 /// Connections that are opened at the same time.
 const OPENING: u32 = 64;
@@ -92,7 +89,9 @@ impl Connection {
 }
 
 async fn open_all(client: &IdleClient) -> Result<Vec<Connection>, Problem> {
-    let tls = client.certificate.as_ref().map(connector).transpose()?;
+    let certificate = client.certificate.as_deref();
+    let tls = certificate.map(|certificate| tls::connector(certificate, "h2"));
+    let tls = tls.transpose()?;
     let mut open = Vec::new();
     let mut opening = JoinSet::new();
     for number in 0..client.connections {
@@ -178,20 +177,6 @@ async fn request_http2(
         _requests: requests,
         driver,
     })
-}
-
-fn connector(certificate: &PathBuf) -> Result<TlsConnector, Problem> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(certificate)? {
-        roots.add(certificate?)?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 #[cfg(test)]

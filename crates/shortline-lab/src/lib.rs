@@ -31,6 +31,7 @@ mod report;
 mod server;
 mod stats;
 mod table;
+mod tls;
 pub mod wan;
 
 pub use bed::BedKind;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -167,6 +168,8 @@ pub struct ServerSetup {
     pub workers: Option<u32>,
     /// How many writers there are, where a server has such (paper 001's).
     pub writers: Option<u32>,
+    /// The server that all requests are passed on to, instead of files (ours only).
+    pub backend: Option<SocketAddr>,
 }
 
 /// A server that listens.
@@ -270,7 +273,14 @@ fn command_line(
         Ok::<_, LabError>(path.display().to_string())
     };
     match server {
-        Server::Ours(mode) => Ok((lab.program().to_owned(), our_arguments(lab, mode, setup))),
+        Server::Ours(mode) => {
+            let mut arguments = our_arguments(lab, mode, setup);
+            if let Some(backend) = setup.backend {
+                let name = format!("shortline-{}.toml", setup.port);
+                arguments.extend(["--config".into(), configuration(&name, routes(backend))?]);
+            }
+            Ok((lab.program().to_owned(), arguments))
+        }
         Server::Nginx | Server::NginxBehind(_) => {
             let conf = format!("nginx-{}.conf", setup.port);
             let conf = configuration(&conf, nginx_configuration(&scratch, setup))?;
@@ -281,6 +291,11 @@ fn command_line(
             Ok((apache()?, words(&["-f", &conf, "-DFOREGROUND"])))
         }
     }
+}
+
+/// Every request goes to the backend.
+fn routes(backend: SocketAddr) -> String {
+    format!("[[route]]\npath = \"/\"\nupstream = [\"{backend}\"]\n")
 }
 
 fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
@@ -475,6 +490,7 @@ mod tests {
             admin_port: None,
             workers: None,
             writers: None,
+            backend: None,
         }
     }
 

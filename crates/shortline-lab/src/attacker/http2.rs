@@ -8,17 +8,16 @@ use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use http::header::RANGE;
 use http::{Request, StatusCode};
-use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::answers::Counted;
-use super::{Attack, Pieces, Problem};
+use super::{Attack, Pieces, Problem, Wire};
 
 /// Asks over `stream` until the connection or one of its streams fails.
 pub(super) async fn ask(
     attack: Arc<Attack>,
-    stream: TcpStream,
+    stream: Wire,
     pieces: Pieces,
     at_a_time: u32,
 ) -> Result<(), Problem> {
@@ -40,7 +39,7 @@ pub(super) async fn ask(
 /// Asks over `stream` for the whole file, so many times at once, with windows of one byte.
 pub(super) async fn trickle(
     attack: Arc<Attack>,
-    stream: TcpStream,
+    stream: Wire,
     at_a_time: u32,
 ) -> Result<(), Problem> {
     let handshake = Builder::new()
@@ -56,7 +55,7 @@ pub(super) async fn trickle(
 
 /// Drives a connection and its streams until the first of them ends, and drops the others.
 async fn until_one_ends(
-    connection: Connection<TcpStream, Bytes>,
+    connection: Connection<Wire, Bytes>,
     streams: impl Iterator<Item = impl Future<Output = Result<(), Problem>> + Send + 'static>,
 ) -> Result<(), Problem> {
     let mut all: JoinSet<Result<(), Problem>> = JoinSet::new();
@@ -74,7 +73,12 @@ async fn one(
     requests: SendRequest<Bytes>,
     range: Option<&str>,
 ) -> Result<(), Problem> {
-    let uri = format!("http://{}{}", attack.config.server, attack.config.path);
+    let scheme = if attack.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let uri = format!("{scheme}://{}{}", attack.config.server, attack.config.path);
     let mut requests = requests.ready().await?;
     let mut request = Request::get(&uri);
     if let Some(range) = range {

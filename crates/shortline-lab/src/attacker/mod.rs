@@ -2,7 +2,7 @@
 //! the experiment `adversary`.
 //!
 //! The lab starts it in the clients' namespace (`shortline lab attacker CONFIG`, hidden). It connects
-//! from an address of its own and goes on until SIGTERM, at most for a given time: it asks for one
+//! from an address of its own, in the clear or over TLS (each connection a session of its own), and goes on until SIGTERM, at most for a given time: it asks for one
 //! large file, whole or in pieces, over as many connections as it is told. A connection that ends is
 //! replaced after a moment. At its end it writes an [`AttackReport`] to standard output.
 //!
@@ -11,6 +11,7 @@
 //! - **Pieces over HTTP/2**, by prior knowledge: so many streams at a time on a connection (`http2`).
 //! - **A trickle**: HTTP/2 streams that ask for the whole file and give a window of one byte, again and again.
 //! - **Whoever never reads** asks for the file and leaves what comes in a small receive buffer.
+//! - **Whoever connects** does nothing else: shakes hands, resets the connection, and begins again after [`SOON`].
 //! - **Whoever never acknowledges** asks for it and has its kernel drop whatever comes, before TCP sees it (a
 //!   filter on the socket), so that the server sends the same again and again.
 
@@ -20,34 +21,46 @@ mod http2;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustls::pki_types::ServerName;
 use serde::{Deserialize, Serialize};
 use socket2::{SockFilter, SockRef};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
+use tokio_rustls::TlsConnector;
 
 use self::answers::{Answers, Counted};
-use crate::LabError;
 use crate::process::raise_open_files;
+use crate::{LabError, tls};
 
 /// Requests under way at a time on a connection that pipelines.
 pub const PIPELINED: u64 = 16;
 /// Before a connection that ended is replaced.
 const AGAIN: Duration = Duration::from_millis(100);
+/// The same for whoever only connects.
+const SOON: Duration = Duration::from_millis(10);
 /// Taken from a socket at a time.
 const READ_BYTES: usize = 64 << 10;
 /// The receive buffer of whoever never reads: its window closes after so much.
 const UNREAD_BYTES: u32 = 4 << 10;
 /// The classic BPF program `ret 0`: of no packet anything is let through.
 const DROP_ALL: SockFilter = SockFilter::new(0x06, 0, 0, 0);
-/// Descriptors beside the connections.
+/// Descriptors beside those of the connections, two each.
 const FILES_SPARE: u64 = 100;
+
+/// A connection, in the clear or over TLS.
+type Wire = Box<dyn Stream>;
+
+/// What a connection is read and written as.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// What a connection fails with.
 type Problem = Box<dyn std::error::Error + Send + Sync>;
@@ -67,6 +80,8 @@ pub struct AttackConfig {
     pub connections: u32,
     /// What is done on each.
     pub way: Way,
+    /// The server's certificate where it speaks TLS.
+    pub certificate: Option<PathBuf>,
     /// How long it goes on before anything counts, in seconds.
     pub lead_s: u64,
     /// How long what it receives counts then, in seconds.
@@ -99,6 +114,8 @@ pub enum Way {
     NeverRead,
     /// Asks for the file and acknowledges nothing.
     NeverAcknowledge,
+    /// Connects and goes.
+    Connect,
 }
 
 /// What an attack came to.
@@ -112,7 +129,7 @@ pub struct AttackReport {
     pub answered: u64,
     /// Responses with another status than 200 and 206, altogether.
     pub refused: u64,
-    /// Connections that could not be opened or ended before the attack did, altogether.
+    /// Connections that could not be opened or failed before the attack ended, altogether.
     pub lost: u64,
 }
 
@@ -138,7 +155,7 @@ pub fn run(config_file: &Path) -> Result<String, LabError> {
         command: "lab attacker".into(),
         problem: error.to_string(),
     };
-    raise_open_files(u64::from(config.connections) + FILES_SPARE)?;
+    raise_open_files(2 * u64::from(config.connections) + FILES_SPARE)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -157,8 +174,15 @@ async fn attack(config: AttackConfig) -> io::Result<AttackReport> {
         Duration::from_secs(config.lead_s),
         Duration::from_secs(config.counted_s),
     );
+    let protocol = match config.way {
+        Way::Streams { .. } | Way::Trickle { .. } => "h2",
+        _ => "http/1.1",
+    };
+    let certificate = config.certificate.as_deref();
+    let tls = certificate.map(|certificate| tls::connector(certificate, protocol));
     let attack = Arc::new(Attack {
         config,
+        tls: tls.transpose().map_err(io::Error::other)?,
         totals: Totals::default(),
     });
     for number in 0..attack.config.connections {
@@ -216,6 +240,7 @@ impl Totals {
 
 struct Attack {
     config: AttackConfig,
+    tls: Option<TlsConnector>,
     totals: Totals,
 }
 
@@ -223,22 +248,40 @@ impl Attack {
     async fn keep_connected(self: Arc<Self>, number: u32) {
         loop {
             // However a connection ended, the attack needs another.
-            let _ended: Result<(), Problem> = self.connection(number).await;
-            self.totals.lost.fetch_add(1, Ordering::Relaxed);
-            sleep(AGAIN).await;
+            let ended: Result<(), Problem> = self.connection(number).await;
+            if ended.is_err() {
+                self.totals.lost.fetch_add(1, Ordering::Relaxed);
+            }
+            sleep(if ended.is_ok() { SOON } else { AGAIN }).await;
         }
     }
 
-    /// Attacks over one connection until it ends.
+    /// Attacks over one connection until it ends; not a failure where it was to.
     async fn connection(self: &Arc<Self>, number: u32) -> Result<(), Problem> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::from((self.config.from, 0)))?;
         if self.config.way == Way::NeverRead {
             socket.set_recv_buffer_size(UNREAD_BYTES)?;
         }
-        let mut stream = socket.connect(self.config.server).await?;
-        stream.set_nodelay(true)?;
+        let tcp = socket.connect(self.config.server).await?;
+        tcp.set_nodelay(true)?;
+        // The connection's socket, for what is said of it once it belongs to TLS.
+        let handle = tcp.into_std()?;
+        let tcp = TcpStream::from_std(handle.try_clone()?)?;
+        let mut stream: Wire = match &self.tls {
+            None => Box::new(tcp),
+            Some(tls) => {
+                let name = ServerName::IpAddress(self.config.server.ip().into());
+                Box::new(tls.connect(name, tcp).await?)
+            }
+        };
         match self.config.way {
+            Way::Connect => {
+                // A reset, lest its ports are used up.
+                SockRef::from(&handle).set_linger(Some(Duration::ZERO))?;
+                self.totals.answered.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
             Way::Download => self.download(stream).await,
             Way::Ranges(piece_bytes) => {
                 let pieces = self.pieces(piece_bytes, number);
@@ -257,14 +300,14 @@ impl Attack {
                 std::future::pending().await
             }
             Way::NeverAcknowledge => {
-                SockRef::from(&stream).attach_filter(&[DROP_ALL])?;
+                SockRef::from(&handle).attach_filter(&[DROP_ALL])?;
                 stream.write_all(self.request(None).as_bytes()).await?;
                 std::future::pending().await
             }
         }
     }
 
-    async fn download(&self, mut stream: TcpStream) -> Result<(), Problem> {
+    async fn download(&self, mut stream: Wire) -> Result<(), Problem> {
         let mut answers = Answers::default();
         let request = self.request(None);
         loop {
@@ -273,7 +316,7 @@ impl Attack {
         }
     }
 
-    async fn ranges(&self, mut stream: TcpStream, mut pieces: Pieces) -> Result<(), Problem> {
+    async fn ranges(&self, mut stream: Wire, mut pieces: Pieces) -> Result<(), Problem> {
         let mut answers = Answers::default();
         let mut free = PIPELINED;
         loop {
@@ -286,11 +329,7 @@ impl Attack {
     }
 
     /// Reads what there is, and says how many responses ended in it.
-    async fn read_some(
-        &self,
-        stream: &mut TcpStream,
-        answers: &mut Answers,
-    ) -> Result<u64, Problem> {
+    async fn read_some(&self, stream: &mut Wire, answers: &mut Answers) -> Result<u64, Problem> {
         let mut buffer = Vec::with_capacity(READ_BYTES);
         if stream.read_buf(&mut buffer).await? == 0 {
             return Err("the server closed".into());
@@ -381,6 +420,7 @@ mod tests {
                 piece_bytes: 1_000,
                 at_a_time: 64,
             },
+            certificate: Some("site.crt".into()),
             lead_s: 1,
             counted_s: 20,
             seconds_max: 60,
@@ -403,10 +443,12 @@ mod tests {
                 file_bytes: 1,
                 connections: 1,
                 way: Way::Download,
+                certificate: None,
                 lead_s: 1,
                 counted_s: 1,
                 seconds_max: 1,
             },
+            tls: None,
             totals: Totals::default(),
         };
         attack.totals.add(Counted {

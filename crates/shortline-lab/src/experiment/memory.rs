@@ -119,6 +119,7 @@ fn measure(
         admin_port: None,
         workers: None,
         writers: None,
+        backend: None,
     };
     let mut running = Running::start(lab, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());

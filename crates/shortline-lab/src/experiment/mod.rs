@@ -88,7 +88,7 @@ impl Experiment {
     pub(crate) fn needs(&self) -> Option<&'static str> {
         match &self.kind {
             Kind::Uplink(design) => design.needs(),
-            Kind::Adversary | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
+            Kind::Adversary(_) | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Experiment {
     fn has_bed(&self) -> bool {
         match &self.kind {
             Kind::Uplink(design) => !design.on_loopback(),
-            Kind::Adversary => true,
+            Kind::Adversary(_) => true,
             Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => false,
         }
     }
@@ -105,7 +105,7 @@ impl Experiment {
     fn length(&self) -> String {
         match &self.kind {
             Kind::Uplink(design) => design.length(),
-            Kind::Adversary => adversary::length(),
+            Kind::Adversary(surface) => adversary::length(*surface),
             Kind::Throughput => throughput::length(),
             Kind::Memory => "about 2 minutes".into(),
             Kind::Bookstore(design) => design.length(),
@@ -319,12 +319,13 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
             let job: Job = Box::new(move |lab| uplink::run(lab, &plan));
             Ok(Prepared { needs_root, job })
         }
-        Kind::Adversary => {
+        Kind::Adversary(surface) => {
             if let Some(time) = options.bed.guest_time() {
                 return Ok(without_root(in_guest(time, options)));
             }
             command::find("ip", "iproute2")?;
-            let setup = adversary::Setup::new(checked.seconds, checked.seeds, &checked.servers);
+            let setup =
+                adversary::Setup::new(*surface, checked.seconds, checked.seeds, &checked.servers);
             Ok(Prepared {
                 needs_root: true,
                 job: Box::new(move |lab| adversary::run(lab, &setup)),

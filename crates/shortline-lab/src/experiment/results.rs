@@ -60,7 +60,7 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
     Ok(match experiment_of(folder)?.kind {
         Kind::Uplink(_) if !folder.join("plan.json").exists() => false,
         Kind::Uplink(_) => kept::whole_runs(folder, &Plan::read(folder)?) > 0,
-        Kind::Adversary => folder.join(adversary::RESULTS).exists(),
+        Kind::Adversary(_) => folder.join(adversary::RESULTS).exists(),
         Kind::Throughput => folder.join(throughput::RESULTS).exists(),
         Kind::Memory => folder.join(memory::RESULTS).exists(),
         Kind::Bookstore(_) => folder.join(bookstore::RESULTS).exists(),
@@ -78,7 +78,7 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
             let (text, plan, figures) = tell_uplink(folder, &experiment, design)?;
             (text, Some((plan, figures)), None)
         }
-        Kind::Adversary => (adversary::report(folder)?, None, None),
+        Kind::Adversary(_) => (adversary::report(folder)?, None, None),
         Kind::Throughput => (throughput::report(folder)?, None, None),
         Kind::Memory => (memory::report(folder)?, None, None),
         Kind::Bookstore(_) => {
@@ -88,7 +88,7 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
     };
     let void_runs = match (&experiment.kind, &uplink) {
         (_, Some((_, figures))) => figures.void_runs(),
-        (Kind::Adversary, None) => adversary::void_runs(folder)?,
+        (Kind::Adversary(_), None) => adversary::void_runs(folder)?,
         _ => 0,
     };
     let report_file = folder.join("report.txt");

@@ -204,6 +204,7 @@ fn measure(
         admin_port: None,
         workers: None,
         writers: None,
+        backend: None,
     };
     let mut running = Running::start(lab, server, &server_setup)?;
     let url = format!(

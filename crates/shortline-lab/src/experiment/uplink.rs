@@ -299,6 +299,7 @@ impl Run<'_> {
             admin_port,
             workers: self.point.setup.environment.system.workers,
             writers: self.point.setup.writers,
+            backend: None,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The attacks, by name, and which servers cannot be asked to meet one.
 
+use super::surface::Surface;
 use crate::attacker::Way;
 use crate::server::Server;
 
@@ -20,7 +21,7 @@ pub const DOWNLOAD: &str = "download";
 pub const MANY_DOWNLOADS: &str = "downloads-1000";
 
 /// All of them, in turn.
-pub const ATTACKS: [Attack; 12] = [
+pub const ATTACKS: [Attack; 13] = [
     Attack {
         name: NONE,
         on_the_wire: None,
@@ -43,6 +44,7 @@ pub const ATTACKS: [Attack; 12] = [
     attack("h2-bytes-20x100", Way::Trickle { at_a_time: 100 }, 20),
     attack("never-reads-1000", Way::NeverRead, 1000),
     attack("never-acks-1000", Way::NeverAcknowledge, 1000),
+    attack("connects-64", Way::Connect, 64),
 ];
 
 const fn attack(name: &'static str, way: Way, connections: u32) -> Attack {
@@ -62,9 +64,13 @@ impl Attack {
     }
 
     /// Why that server cannot be asked to meet it; nothing if it can.
-    pub fn cannot_meet(self, server: Server) -> Option<&'static str> {
+    pub fn cannot_meet(self, server: Server, surface: Surface) -> Option<&'static str> {
         let (way, _) = self.on_the_wire?;
-        let speaks_both = matches!(server, Server::Ours(_));
+        if surface == Surface::Route && !matches!(server, Server::Ours(_)) {
+            return Some("as set up here, it has files and no route");
+        }
+        // Over TLS the client says which of the two it speaks.
+        let speaks_both = matches!(server, Server::Ours(_)) || surface == Surface::Tls;
         (matches!(way, Way::Streams { .. } | Way::Trickle { .. }) && !speaks_both).then_some(
             "as set up here, its port in the clear does not speak HTTP/2 beside the users' HTTP/1.1",
         )
@@ -98,8 +104,12 @@ mod tests {
     fn http2_is_for_those_who_speak_it_beside_http1() {
         let h2 = ATTACKS.iter().find(|attack| attack.name.starts_with("h2"));
         let h2 = *h2.unwrap();
-        assert_eq!(h2.cannot_meet("shares".parse().unwrap()), None);
-        assert!(h2.cannot_meet(Server::Nginx).is_some());
-        assert_eq!(ATTACKS[1].cannot_meet(Server::Nginx), None);
+        let plain = |attack: Attack, server| attack.cannot_meet(server, Surface::Plain);
+        assert_eq!(plain(h2, "shares".parse().unwrap()), None);
+        assert!(plain(h2, Server::Nginx).is_some());
+        assert_eq!(plain(ATTACKS[1], Server::Nginx), None);
+        assert_eq!(h2.cannot_meet(Server::Nginx, Surface::Tls), None);
+        let routed = ATTACKS[1].cannot_meet(Server::Nginx, Surface::Route);
+        assert!(routed.is_some());
     }
 }

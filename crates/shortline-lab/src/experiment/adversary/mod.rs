@@ -11,6 +11,7 @@
 
 mod attacks;
 mod report;
+mod surface;
 mod verdicts;
 
 use std::fs;
@@ -26,8 +27,9 @@ use shortline_load::workload::SiteFiles;
 
 use self::attacks::{ATTACKS, Attack};
 pub use self::report::{report, void_runs};
+pub use self::surface::Surface;
 use super::plan::{read_json, write_json};
-use super::point::{Arrivals, Point};
+use super::point::{Arrivals, Point, Setup as PointSetup};
 use super::uplink::{PORT, QUEUE_PACKETS, arrivals};
 use crate::attacker::{AttackConfig, AttackReport, Way};
 use crate::bed::native::SERVER_ADDRESS;
@@ -51,14 +53,6 @@ const LEAD_S: u64 = 2;
 const DRAIN_S: u64 = 30;
 /// How long the generator and the attacker may take beside that.
 const SPARE_S: u64 = 30;
-/// The servers, in turn, unless named.
-const SERVERS: [&str; 5] = [
-    "shares",
-    "srpt",
-    "nginx",
-    "nginx-fq_codel",
-    "nginx-cake-hosts",
-];
 /// The file that the attacker asks for, beside the users'.
 const LARGE: &str = "large-for-the-attacker";
 /// It carries so much more than the link could during a run.
@@ -70,6 +64,7 @@ pub const RESULTS: &str = "adversary.json";
 /// What the command line asks for.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    surface: Surface,
     seconds: u64,
     seeds: u64,
     servers: Vec<Server>,
@@ -78,6 +73,9 @@ pub struct Setup {
 /// Everything that was measured, as kept in `adversary.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Results {
+    /// What users and attacker met.
+    #[serde(default)]
+    surface: Surface,
     /// How long users arrived, in seconds.
     seconds: u64,
     runs: Vec<Measured>,
@@ -115,12 +113,18 @@ struct LeftOut {
 
 impl Setup {
     /// Of the command line's options.
-    pub fn new(seconds: Option<u64>, seeds: Option<u64>, servers: &[Server]) -> Self {
+    pub fn new(
+        surface: Surface,
+        seconds: Option<u64>,
+        seeds: Option<u64>,
+        servers: &[Server],
+    ) -> Self {
         let usual = || {
-            let server = |name: &str| name.parse().expect("invariant: a server's name");
-            SERVERS.into_iter().map(server).collect()
+            let server = |name: &&str| name.parse().expect("invariant: a server's name");
+            surface.servers().iter().map(server).collect()
         };
         Self {
+            surface,
             seconds: seconds.unwrap_or(SECONDS),
             seeds: seeds.unwrap_or(SEEDS),
             servers: match servers {
@@ -132,8 +136,8 @@ impl Setup {
 }
 
 /// How long it takes, in words.
-pub fn length() -> String {
-    let (attacks, servers) = (ATTACKS.len() as u64, SERVERS.len() as u64);
+pub fn length(surface: Surface) -> String {
+    let (attacks, servers) = (ATTACKS.len() as u64, surface.servers().len() as u64);
     let least_s = attacks * servers * (SECONDS + LEAD_S + 2);
     let minutes = least_s.div_ceil(60);
     format!("{attacks} attacks, {servers} servers, {minutes} min and what is left then")
@@ -153,9 +157,14 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
     if !results.runs.is_empty() && results.seconds != setup.seconds {
         return Err(LabError::OtherPlan(lab.out().into(), "adversary".into()));
     }
+    results.surface = setup.surface;
     results.seconds = setup.seconds;
     results.left_out.clear();
-    let point = Point::new("adversary", Arrivals::steady(LOAD), setup.seconds);
+    let speaks = |point: &mut PointSetup| point.speech = setup.surface.speech();
+    let point = Point::new("adversary", Arrivals::steady(LOAD), setup.seconds).with(speaks);
+    if point.setup.speech.tls {
+        server::make_certificate(lab, SERVER_ADDRESS)?;
+    }
     let site = point.files.site();
     let root = write_site(lab, &point, &site)?;
     for seed in 1..=setup.seeds {
@@ -163,6 +172,7 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
             for server in &setup.servers {
                 let case = Case {
                     lab,
+                    surface: setup.surface,
                     point: &point,
                     root: &root,
                     server: *server,
@@ -196,6 +206,7 @@ fn large_bytes(point: &Point) -> u64 {
 /// A server under an attack, with a seed.
 struct Case<'a> {
     lab: &'a Lab,
+    surface: Surface,
     point: &'a Point,
     root: &'a Path,
     server: Server,
@@ -217,7 +228,7 @@ impl Case<'_> {
         if results.leaves_out_all_of(&server) {
             return Ok(());
         }
-        if let Some(why) = self.attack.cannot_meet(self.server) {
+        if let Some(why) = self.attack.cannot_meet(self.server, self.surface) {
             results.leave_out(&server, Some(attack), why);
             return Ok(());
         }
@@ -252,7 +263,11 @@ impl Case<'_> {
         let (attackers, users) = addresses
             .split_last()
             .expect("invariant: there is an attacker");
-        let server_setup = self.server_setup(&bed);
+        let mut backend = self.surface.start_backend(lab, &bed, self.root)?;
+        let server_setup = ServerSetup {
+            backend: backend.as_ref().map(|(_, address)| *address),
+            ..self.server_setup(&bed)
+        };
         let mut running = Running::start(lab, self.server, &server_setup)?;
 
         let folder = lab
@@ -289,6 +304,9 @@ impl Case<'_> {
         generator.finish(point.length() + Duration::from_secs(DRAIN_S + SPARE_S))?;
         let attacker = attacker.map(told_by).transpose()?;
         running.still_runs()?;
+        if let Some((backend, _)) = &mut backend {
+            backend.still_runs()?;
+        }
 
         let records = read_records(&records).map_err(LabError::workload)?;
         let summary = Summary::of(&records, None, false)
@@ -319,6 +337,7 @@ impl Case<'_> {
             admin_port: None,
             workers: None,
             writers: None,
+            backend: None,
         }
     }
 
@@ -337,6 +356,12 @@ impl Case<'_> {
             file_bytes: large_bytes(self.point),
             connections,
             way,
+            certificate: self
+                .point
+                .setup
+                .speech
+                .tls
+                .then(|| server::certificate_file(self.lab)),
             lead_s: LEAD_S,
             counted_s: self.point.seconds,
             seconds_max: LEAD_S + self.point.seconds + DRAIN_S + SPARE_S,
@@ -387,10 +412,12 @@ mod tests {
 
     #[test]
     fn the_usual_servers_have_names() {
-        let setup = Setup::new(None, None, &[]);
-        let names = setup.servers.iter().map(ToString::to_string);
-        assert_eq!(names.collect::<Vec<_>>(), SERVERS);
-        assert_eq!((setup.seconds, setup.seeds), (SECONDS, SEEDS));
+        for surface in [Surface::Plain, Surface::Tls, Surface::Route] {
+            let setup = Setup::new(surface, None, None, &[]);
+            let names = setup.servers.iter().map(ToString::to_string);
+            assert_eq!(names.collect::<Vec<_>>(), surface.servers());
+            assert_eq!((setup.seconds, setup.seeds), (SECONDS, SEEDS));
+        }
     }
 
     #[test]

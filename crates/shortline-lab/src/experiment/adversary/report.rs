@@ -111,9 +111,10 @@ fn text(results: &Results) -> String {
     let mut text = format!(
         "# One client that attacks beside honest users\n\n\
          10 Mbit/s; users at a load of {LOAD} from {USERS} addresses for {} s, the attacker from one \
-         further address. Response times are the users', medians over the seeds; a request that failed \
+         further address; {}. Response times are the users', medians over the seeds; a request that failed \
          counts with the time until it did.\n\n",
-        results.seconds
+        results.seconds,
+        results.surface.about()
     );
     text += &table(results);
     if !results.left_out.is_empty() {
@@ -183,8 +184,8 @@ fn table(results: &Results) -> String {
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::experiment::adversary::LeftOut;
     use crate::experiment::adversary::attacks::NONE;
+    use crate::experiment::adversary::{LeftOut, Surface};
 
     pub fn measured(attack: &str, seed: u64, mean_s: f64, failed: usize, mbit_s: f64) -> Measured {
         Measured {
@@ -210,6 +211,7 @@ pub(super) mod tests {
     pub fn results(runs: Vec<Measured>) -> Results {
         Results {
             seconds: 20,
+            surface: Surface::Plain,
             runs,
             left_out: vec![LeftOut {
                 server: "nginx-fq_codel".into(),

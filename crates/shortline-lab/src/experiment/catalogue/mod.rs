@@ -11,9 +11,9 @@ mod paper002;
 mod paper003;
 mod paper004;
 
-use super::bookstore;
 use super::claim::{Check, Figure, Plot};
 use super::point::Point;
+use super::{adversary, bookstore};
 use crate::bed::Setup as Environment;
 
 /// An experiment.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     /// Response times over a saturated uplink.
     Uplink(Design),
     /// One client that attacks beside honest users.
-    Adversary,
+    Adversary(adversary::Surface),
     /// Work per second of the server's processor time, without a bottleneck.
     Throughput,
     /// Resident memory with idle connections.
@@ -112,7 +112,7 @@ mod tests {
     fn designs() -> Vec<(&'static str, Design)> {
         let design = |experiment: Experiment| match experiment.kind {
             Kind::Uplink(design) => Some((experiment.id, design)),
-            Kind::Adversary | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
+            Kind::Adversary(_) | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
         };
         all().into_iter().filter_map(design).collect()
     }

@@ -5,6 +5,7 @@
 use shortline_sched::units::Rate;
 
 use super::{Experiment, Kind, figure, uplink};
+use crate::experiment::adversary::Surface;
 use crate::experiment::claim::Plot::{
     BySize, Complementary, Connections, FirstByte, OverTime, Stretch,
 };
@@ -103,14 +104,17 @@ pub fn all() -> Vec<Experiment> {
         ),
         aging(),
         generators(),
-        Experiment {
-            id: "adversary",
-            figures: vec![own(
-                "one client that attacks by many connections or small ranges beside honest users: what it gets and what they wait",
-                Vec::new(),
-            )],
-            kind: Kind::Adversary,
-        },
+        adversary(
+            "adversary",
+            "one client that attacks by many connections or small ranges beside honest users: what it gets and what they wait",
+            Surface::Plain,
+        ),
+        adversary("adversary-tls", "the same over TLS", Surface::Tls),
+        adversary(
+            "adversary-route",
+            "the same through a route to a backend",
+            Surface::Route,
+        ),
         Experiment {
             id: "throughput",
             figures: vec![own(
@@ -128,6 +132,14 @@ pub fn all() -> Vec<Experiment> {
             kind: Kind::Memory,
         },
     ]
+}
+
+fn adversary(id: &'static str, about: &'static str, surface: Surface) -> Experiment {
+    Experiment {
+        id,
+        figures: vec![own(about, Vec::new())],
+        kind: Kind::Adversary(surface),
+    }
 }
 
 fn own(about: &'static str, checks: Vec<Check>) -> Figure {

@@ -19,10 +19,17 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::ifaddrs::getifaddrs;
 use thiserror::Error;
 
-use crate::pacer::Reading;
-
 /// Replies of one request fit easily; more is not a reply to us.
 const REPLY_BYTES_MAX: usize = 32 * 1024;
+
+/// What the device said at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes handed to the device's queue since it exists: sent plus waiting.
+    pub enqueued_bytes: u64,
+    /// Bytes that wait in the kernel's queue.
+    pub backlog_bytes: u64,
+}
 
 /// Why a device cannot be read.
 #[derive(Debug, Error)]

@@ -6,9 +6,9 @@
 //!
 //! | mode | when the next grant is due | module |
 //! |---|---|---|
-//! | `paced` | when the modelled queue of the uplink is almost empty | [`pacer`] |
-//! | `slots` | when less than N quanta are unacknowledged | [`slots`] |
-//! | `writers` | when one of N has written its block to a socket (001; for the lab) | [`writers`] |
+//! | `paced` | when the modelled queue of the uplink is almost empty | `regulator/paced` |
+//! | `slots` | when less than N quanta are unacknowledged | `regulator/slots` |
+//! | `writers` | when one of N has written its block to a socket (001; for the lab) | `regulator/writers` |
 //! | `bands` | at once; the kernel's qdisc orders the packets | [`qdisc`] |
 //! | `off` | at once | |
 //! | `auto` | as in `off`, `paced` or `slots`, by what is found out of the uplink | `discovery` |
@@ -25,15 +25,13 @@ mod discovery;
 mod handle;
 mod link;
 mod network;
-pub mod pacer;
 pub mod qdisc;
 mod queue;
-pub mod slots;
+mod regulator;
 mod snapshot;
 mod sys;
 pub mod timer;
 mod transport;
-pub mod writers;
 
 pub use client::{client_at, user_at};
 pub use config::{LinkConfig, LinkError, LinkMode};

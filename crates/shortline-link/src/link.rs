@@ -26,12 +26,12 @@ use tokio::time::MissedTickBehavior;
 use crate::bands::{BandMap, control_priority};
 use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
-use crate::device::Device;
+use crate::device::{Device, Reading};
 use crate::discovery::{Discovery, Facts, LOOK_NS};
 use crate::handle::JobHandle;
-use crate::pacer::Reading;
 use crate::qdisc::shaper_of;
-use crate::queue::{Gate, Length, Pacing, Queue};
+use crate::queue::{Length, Queue};
+use crate::regulator::Pacing;
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 use crate::timer::Alarm;
 use crate::transport::Transport;
@@ -96,7 +96,7 @@ impl Link {
         };
         let queue = Queue::new(&config, bands.clone(), now_ns());
         Ok(Arc::new(Self {
-            unsent_bytes_max: queue.gate.unsent_bytes_max(),
+            unsent_bytes_max: queue.regulator.unsent_bytes_max(),
             queue: Mutex::new(queue),
             control_priority: control_priority(config.mode, bands.as_deref()),
             bands,
@@ -285,10 +285,8 @@ impl Link {
             let due_ns = self.armed_ns.swap(0, Ordering::AcqRel);
             let now_ns = now_ns();
             self.with_queue(now_ns, |queue| {
-                if let Gate::Paced(pacer) = &mut queue.gate
-                    && due_ns > 0
-                {
-                    pacer.woke_late(now_ns.saturating_sub(due_ns));
+                if due_ns > 0 {
+                    queue.regulator.woke_late(now_ns.saturating_sub(due_ns));
                 }
             });
         }
@@ -346,15 +344,8 @@ impl Link {
             jobs_blocked,
             jobs_sending: jobs - jobs_waiting - jobs_blocked,
             size_classes,
-            queue_bytes: match &mut queue.gate {
-                Gate::Paced(pacer) => Some(pacer.queue_bytes(now_ns)),
-                Gate::Slots(_) | Gate::Writers(_) | Gate::Bands(_) | Gate::Off => None,
-            },
-            slots_held: match &queue.gate {
-                Gate::Slots(slots) => Some(slots.holders()),
-                Gate::Writers(writers) => Some(writers.busy()),
-                Gate::Paced(_) | Gate::Bands(_) | Gate::Off => None,
-            },
+            queue_bytes: queue.regulator.queue_bytes(now_ns),
+            slots_held: queue.regulator.slots_held(),
             band_changes_total: self.bands.is_some().then_some(queue.band_changes_total),
             quantum_bytes: queue.quantum(),
             grants_total: queue.grants_total,
@@ -433,11 +424,7 @@ impl Link {
         // The queue's lock is held over the reading, so that no write falls between the two.
         let mut queue = self.queue.lock();
         match device.read() {
-            Ok(reading) => {
-                if let Gate::Paced(pacer) = &mut queue.gate {
-                    pacer.observe(now_ns(), reading);
-                }
-            }
+            Ok(reading) => queue.regulator.observe(reading, now_ns()),
             // The interface has vanished: go on with what is charged.
             Err(_) => *state = DeviceState::None,
         }
@@ -454,9 +441,8 @@ impl Link {
         let mut queue = self.queue.lock();
         let charged_bytes = transport.ledger.charged.swap(sent_bytes, Ordering::AcqRel);
         queue.charged_total = (queue.charged_total + sent_bytes).saturating_sub(charged_bytes);
-        if let Gate::Paced(pacer) = &mut queue.gate {
-            pacer.correct(sent_bytes as f64 - charged_bytes as f64);
-        }
+        let beside_bytes = sent_bytes as f64 - charged_bytes as f64;
+        queue.regulator.correct(beside_bytes);
     }
 }
 

@@ -14,10 +14,8 @@ use shortline_sched::{
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
 use crate::discovery::{Facts, Recent};
-use crate::pacer::Pacer;
-use crate::slots::{LOOK_AGAIN_NS, Slots};
+use crate::regulator::{Pacing, Regulator};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
-use crate::writers::Writers;
 
 mod newcomers;
 mod whole;
@@ -25,11 +23,6 @@ mod whole;
 use newcomers::Newcomers;
 pub(crate) use whole::Whole;
 
-/// Payload bytes of a quantum in mode `slots`.
-const SLOT_QUANTUM_BYTES: u32 = 14_480;
-/// Connections that compete with other people's traffic, mode `auto`: beside one download they get 97 % of
-/// the link, and what they have in the kernel is less than half a second of 10 Mbit/s.
-const FEW_MAX: usize = 32;
 /// Payload bytes of a quantum in mode `writers` (001 3.1).
 const WRITER_BLOCK_BYTES: u32 = 32 * 1024;
 /// Payload bytes of a quantum in mode `bands`: so often its band is looked at (004 3.2).
@@ -42,56 +35,10 @@ const FREE_QUANTUM_BYTES: u32 = 64 * 1024;
 const PACED_QUANTUM_NS: f64 = 350_000.0;
 /// What a response of unknown length is taken to have left at least: a segment.
 const UNKNOWN_BYTES_MIN: u64 = SEGMENT_BYTES_DEFAULT as u64;
-// Unsent bytes in a socket before it counts as not writable.
-/// In mode `paced`: about one quantum.
-const PACED_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// In mode `bands`: about one quantum. The choice of a band takes what is unsent for sent.
-const BANDS_UNSENT_BYTES_MAX: u32 = 8 * 1024;
-/// In mode `writers`: the system's default, no mark at all, for the socket's buffer itself is to be full.
-const UNSENT_BYTES_UNMARKED: u32 = 0;
-/// In the other modes: what keeps a fast path busy. With 64 KiB and more a file of 1 MiB costs twice the
-/// processor time on loopback, with 16 KiB as much as with 32.
-const UNSENT_BYTES_MAX: u32 = 32 * 1024;
 /// After so long without a response what clients got before no longer counts.
 const REST_NS: u64 = 1_000_000_000;
 /// Segments of a paced quantum at most: what the kernel sends as one burst.
 const PACED_SEGMENTS_MAX: f64 = 44.0;
-
-/// When a grant is due.
-pub(crate) enum Gate {
-    Paced(Pacer),
-    Slots(Slots<Transport>),
-    Writers(Writers<Transport>),
-    /// At once: the kernel keeps the order.
-    Bands(Arc<BandMap>),
-    Off,
-}
-
-impl Gate {
-    /// The unsent bytes in a socket before it counts as not writable.
-    pub fn unsent_bytes_max(&self) -> u32 {
-        match self {
-            Self::Paced(_) => PACED_UNSENT_BYTES_MAX,
-            Self::Bands(_) => BANDS_UNSENT_BYTES_MAX,
-            Self::Writers(_) => UNSENT_BYTES_UNMARKED,
-            Self::Slots(_) | Self::Off => UNSENT_BYTES_MAX,
-        }
-    }
-}
-
-/// How grants follow what was found out of the uplink (mode `auto`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pacing {
-    /// As the uplink drains them.
-    Rate(Rate),
-    /// As many as slots say: nothing can be found out.
-    Slots,
-    /// To the first few, which then compete with other people's traffic: so many connections have their
-    /// fair share of the link, and what else waits keeps its order and can be paced again at once.
-    Few,
-    /// At once: there is no bottleneck, or it is not known yet.
-    Free,
-}
 
 /// What is known of how much a response sends: payload bytes, its head and framing included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +82,7 @@ struct Charge {
 /// The queue; see the module's text.
 pub(crate) struct Queue {
     pub scheduler: Scheduler,
-    pub gate: Gate,
+    pub regulator: Regulator,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
     quantum_bytes_asked: Option<u32>,
@@ -175,12 +122,12 @@ impl LinkJob {
 impl Queue {
     /// A queue as `config` says; `bands` in mode `bands`.
     pub fn new(config: &LinkConfig, bands: Option<Arc<BandMap>>, now_ns: u64) -> Self {
-        let gate = match (config.mode, config.rate) {
-            (LinkMode::Bands, _) => bands.map_or(Gate::Off, Gate::Bands),
-            (LinkMode::Paced, Some(rate)) => Gate::Paced(Pacer::new(rate, now_ns)),
-            (LinkMode::Writers, _) => Gate::Writers(Writers::new(config.slots_max)),
-            (LinkMode::Slots, _) => slots(config.slots_max, config.quantum_bytes),
-            (LinkMode::Paced | LinkMode::Off | LinkMode::Auto, _) => Gate::Off,
+        let regulator = match (config.mode, config.rate) {
+            (LinkMode::Bands, _) => bands.map_or(Regulator::Off, Regulator::Bands),
+            (LinkMode::Paced, Some(rate)) => Regulator::paced(rate, now_ns),
+            (LinkMode::Writers, _) => Regulator::writers(config.slots_max),
+            (LinkMode::Slots, _) => Regulator::slots(config.slots_max, config.quantum_bytes),
+            (LinkMode::Paced | LinkMode::Off | LinkMode::Auto, _) => Regulator::Off,
         };
         let quantum_bytes = config.quantum_bytes.or_else(|| match config.mode {
             LinkMode::Bands => Some(BANDS_QUANTUM_BYTES),
@@ -196,7 +143,7 @@ impl Queue {
                 burst: config.burst_bytes,
             }),
             active_ns: now_ns,
-            gate,
+            regulator,
             jobs: Vec::new(),
             quantum_bytes,
             quantum_bytes_asked: config.quantum_bytes,
@@ -217,22 +164,16 @@ impl Queue {
     /// granted; what of it is unwritten a new pacer does not know, and it forgets no more than it was
     /// charged.
     pub fn pace(&mut self, pacing: Pacing, now_ns: u64) {
-        let was_free = matches!(self.gate, Gate::Off);
         let pacing = match pacing {
             // What waited for a rate does not go all at once.
-            Pacing::Free if !was_free && self.scheduler.waiting() > 0 => Pacing::Few,
+            Pacing::Free if self.regulator.regulates() && self.scheduler.waiting() > 0 => {
+                Pacing::Few
+            }
             asked => asked,
         };
-        match (pacing, &mut self.gate) {
-            (Pacing::Rate(rate), Gate::Paced(pacer)) => pacer.set_rate(rate, now_ns),
-            (Pacing::Rate(rate), _) => self.gate = Gate::Paced(Pacer::new(rate, now_ns)),
-            (Pacing::Few, Gate::Slots(slots)) if slots.is_patient() => {}
-            (Pacing::Slots, Gate::Slots(slots)) if !slots.is_patient() => {}
-            (Pacing::Free, Gate::Off) => {}
-            (Pacing::Few, _) => self.gate = few(self.quantum_bytes_asked),
-            (Pacing::Slots, _) => self.gate = slots(self.slots_max, self.quantum_bytes_asked),
-            (Pacing::Free, _) => self.gate = Gate::Off,
-        }
+        let (slots_max, quantum_bytes) = (self.slots_max, self.quantum_bytes_asked);
+        self.regulator
+            .follow(pacing, slots_max, quantum_bytes, now_ns);
         self.rate = match pacing {
             Pacing::Rate(rate) => Some(rate),
             Pacing::Slots | Pacing::Few | Pacing::Free => None,
@@ -373,7 +314,7 @@ impl Queue {
         job.granted_bytes = None;
         let unwritten_bytes = job.take_unwritten();
         let transport = Arc::clone(&job.transport);
-        if matches!(self.gate, Gate::Bands(_)) {
+        if self.regulator.bands().is_some() {
             // Its window is closed: it does not make its connection urgent until it asks again.
             transport.jobs_bands.lock().remove(id);
         }
@@ -387,7 +328,7 @@ impl Queue {
         if let Some(place) = job.held {
             self.newcomers.forget(job.client, place);
         }
-        if matches!(self.gate, Gate::Bands(_)) {
+        if self.regulator.bands().is_some() {
             job.transport.jobs_bands.lock().remove(id);
         }
         let unfinished = self
@@ -426,12 +367,8 @@ impl Queue {
             if !self.may_begin(id, now_ns) {
                 continue;
             }
-            if !self.is_due(now_ns) {
-                return Some(match &self.gate {
-                    Gate::Paced(pacer) => pacer.due_ns().saturating_sub(now_ns),
-                    Gate::Slots(slots) => slots.look_again_ns(),
-                    Gate::Writers(_) | Gate::Bands(_) | Gate::Off => LOOK_AGAIN_NS,
-                });
+            if !self.regulator.is_due(now_ns) {
+                return Some(self.regulator.look_again_ns(now_ns));
             }
             let taken = self.scheduler.take(now_ns);
             debug_assert_eq!(taken, Some(id));
@@ -458,13 +395,8 @@ impl Queue {
     pub fn transport_drained(&mut self, transport: &Arc<Transport>, now_ns: u64) {
         let unwritten = transport.ledger.unwritten.swap(0, Ordering::AcqRel);
         let refunded = transport.ledger.refunded.swap(0, Ordering::AcqRel);
-        if let Gate::Paced(pacer) = &mut self.gate {
-            pacer.charge(refunded, now_ns);
-            pacer.written(unwritten + refunded, now_ns);
-        }
-        if let Gate::Writers(writers) = &mut self.gate {
-            writers.release(transport);
-        }
+        self.regulator
+            .drained(transport, unwritten, refunded, now_ns);
         self.charged_total += u64::from(refunded);
         transport
             .ledger
@@ -485,18 +417,9 @@ impl Queue {
         }
     }
 
-    fn is_due(&mut self, now_ns: u64) -> bool {
-        match &mut self.gate {
-            Gate::Paced(pacer) => pacer.is_due(now_ns),
-            Gate::Slots(slots) => slots.is_free(now_ns),
-            Gate::Writers(writers) => writers.is_free(),
-            Gate::Bands(_) | Gate::Off => true,
-        }
-    }
-
     /// Whether the job may be granted something on its connection; if not, it waits apart.
     fn may_begin(&mut self, id: JobId, now_ns: u64) -> bool {
-        if !self.minds_newcomers() {
+        if !self.regulator.bounds_newcomers() {
             return true;
         }
         let job = self.jobs[id.index()].as_mut();
@@ -508,11 +431,6 @@ impl Queue {
         job.held = Some(newcomers.hold(client, id));
         self.scheduler.suspend(id);
         false
-    }
-
-    /// Where the kernel keeps the order it has the bytes already; and writers are few.
-    fn minds_newcomers(&self) -> bool {
-        !matches!(self.gate, Gate::Bands(_) | Gate::Writers(_))
     }
 
     fn grant(&mut self, id: JobId, now_ns: u64) {
@@ -528,7 +446,7 @@ impl Queue {
         let transport = Arc::clone(&self.job_mut(id).transport);
         let client = self.job_mut(id).client;
         self.note_grant(&transport, client, now_ns);
-        if let Gate::Bands(map) = &self.gate {
+        if let Some(map) = self.regulator.bands() {
             // Nothing is charged: the qdisc has the rate. Others of this connection may hold a
             // grant, too, and not have used it yet.
             let map = Arc::clone(map);
@@ -542,14 +460,14 @@ impl Queue {
     /// A grant is made on a connection: what is counted of it, and what the connection is told.
     fn note_grant(&mut self, transport: &Arc<Transport>, client: u128, now_ns: u64) {
         self.grants_total += 1;
-        if self.minds_newcomers() {
+        if self.regulator.bounds_newcomers() {
             self.newcomers.note(client, transport, now_ns);
         }
         if let Some(recent) = &mut self.recent {
             recent.note(transport);
             self.to_wake.extend(self.waits_for_grant.take());
-            // The gate may be another than when the connection was accepted.
-            transport.set_unsent_bytes_max(self.gate.unsent_bytes_max());
+            // The regulator may be another than when the connection was accepted.
+            transport.set_unsent_bytes_max(self.regulator.unsent_bytes_max());
         }
     }
 
@@ -560,12 +478,7 @@ impl Queue {
         self.active_ns = now_ns;
         let ledger = &transport.ledger;
         ledger.unwritten.fetch_add(wire_bytes, Ordering::AcqRel);
-        match &mut self.gate {
-            Gate::Paced(pacer) => pacer.charge(wire_bytes, now_ns),
-            Gate::Slots(slots) => slots.take(transport, bytes, now_ns),
-            Gate::Writers(writers) => writers.take(transport),
-            Gate::Bands(_) | Gate::Off => {}
-        }
+        self.regulator.charge(transport, bytes, wire_bytes, now_ns);
         Charge {
             wire_bytes,
             drains: ledger.drains.load(Ordering::Acquire),
@@ -574,16 +487,14 @@ impl Queue {
 
     /// The client has sent another request, so it probably has the last response: one look frees its slot.
     pub fn release_last_response(&mut self, transport: &Arc<Transport>) {
-        if let Gate::Slots(slots) = &mut self.gate
-            && !transport.carries_jobs()
-        {
-            slots.release_if_arrived(transport);
+        if !transport.carries_jobs() {
+            self.regulator.asked_again(transport);
         }
     }
 
     /// Notes the band that a job has by now, in mode `bands`.
     fn note_band(&self, id: JobId, now_ns: u64) {
-        if let Gate::Bands(map) = &self.gate
+        if let Some(map) = self.regulator.bands()
             && let Some(job) = self.scheduler.job(id)
             && let Some(link_job) = &self.jobs[id.index()]
         {
@@ -611,17 +522,14 @@ impl Queue {
 
     /// Payload bytes that the next grant carries.
     pub fn quantum(&self) -> u32 {
-        match (&self.gate, self.quantum_bytes) {
-            (Gate::Slots(slots), _) => slots.quantum_bytes(),
-            (_, Some(quantum_bytes)) => quantum_bytes,
-            (_, None) => u32::MAX,
-        }
+        let quantum_bytes = self.regulator.quantum_bytes().or(self.quantum_bytes);
+        quantum_bytes.unwrap_or(u32::MAX)
     }
 
     fn park(&mut self, id: JobId, now_ns: u64) {
         self.scheduler.suspend(id);
         let transport = Arc::clone(&self.job_mut(id).transport);
-        if let Gate::Bands(map) = &self.gate {
+        if let Some(map) = self.regulator.bands() {
             // It waits behind what the connection is sending, which is as urgent now as itself.
             let map = Arc::clone(map);
             let band = transport.jobs_bands.lock().most_urgent();
@@ -657,23 +565,8 @@ impl Queue {
             .unwritten
             .fetch_sub(bytes, Ordering::AcqRel);
         self.charged_total = self.charged_total.saturating_sub(u64::from(bytes));
-        match &mut self.gate {
-            Gate::Paced(pacer) => pacer.refund(bytes),
-            Gate::Slots(slots) => slots.release_last(transport),
-            Gate::Writers(writers) => writers.release_last(transport),
-            Gate::Bands(_) | Gate::Off => {}
-        }
+        self.regulator.give_back(transport, bytes);
     }
-}
-
-fn slots(slots_max: usize, quantum_bytes: Option<u32>) -> Gate {
-    let quantum_bytes = quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES);
-    Gate::Slots(Slots::new(slots_max, quantum_bytes))
-}
-
-fn few(quantum_bytes: Option<u32>) -> Gate {
-    let quantum_bytes = quantum_bytes.unwrap_or(SLOT_QUANTUM_BYTES);
-    Gate::Slots(Slots::new(FEW_MAX, quantum_bytes).patient())
 }
 
 fn paced_quantum_bytes(rate: Rate) -> u32 {

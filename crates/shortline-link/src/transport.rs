@@ -17,7 +17,7 @@ use crate::bands::JobsBands;
 use crate::discovery::Counted;
 use crate::link::Link;
 use crate::network;
-use crate::slots::Holder;
+use crate::regulator::slots::Holder;
 use crate::sys::{self, TcpInfo};
 
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.

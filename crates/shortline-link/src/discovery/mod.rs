@@ -20,9 +20,9 @@ use shortline_sched::uplink::{
     Controller, Decision, Limit, LocalQueue, Observation, State, UplinkConfig,
 };
 
-use crate::pacer::Reading;
+use crate::device::Reading;
 use crate::qdisc::Shaper;
-use crate::queue::Pacing;
+use crate::regulator::Pacing;
 
 pub use sample::Counted;
 pub use sample::Recent;

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::Link;
 use crate::qdisc::{Band, DeviceBands, Kind, Traffic};
+use crate::regulator::{FEW_MAX, PACED_UNSENT_BYTES_MAX, UNSENT_BYTES_MAX};
 
 const SECOND: u64 = 1_000_000_000;
 /// Payload bytes of a grant: one packet, on the loopback interface too.
@@ -135,10 +136,7 @@ async fn an_abort_frees_its_own_slot_only() {
     let other = granted(&mut queue, &transport, SECOND);
     queue.hand_over(other, QUANTUM);
     queue.remove(aborted);
-    let Gate::Slots(slots) = &queue.gate else {
-        panic!("invariant: made for slots")
-    };
-    assert_eq!(slots.holders(), 1);
+    assert_eq!(queue.regulator.slots_held(), Some(1));
 }
 
 /// The charge of a grant not used yet counts as written when the connection drains: it must not be
@@ -323,7 +321,7 @@ async fn a_connection_keeps_little_unsent_only_while_a_found_rate_paces_it() {
 async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Auto).await;
     queue.pace(Pacing::Free, SECOND);
-    assert!(matches!(queue.gate, Gate::Off), "nothing ever waited");
+    assert!(!queue.regulator.regulates(), "nothing ever waited");
     queue.pace(Pacing::Rate(Rate::from_bps(8_000)), SECOND);
     for _ in 0..2 * FEW_MAX {
         queue
@@ -333,11 +331,11 @@ async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
     queue.dispatch(SECOND);
     let before = queue.grants_total;
     queue.pace(Pacing::Free, SECOND);
-    assert!(matches!(&queue.gate, Gate::Slots(slots) if slots.is_patient()));
+    assert!(matches!(&queue.regulator, Regulator::Slots(slots) if slots.is_patient()));
     queue.dispatch(SECOND);
     assert_eq!(queue.grants_total - before, FEW_MAX as u64);
     queue.pace(Pacing::Slots, SECOND);
-    assert!(matches!(&queue.gate, Gate::Slots(slots) if !slots.is_patient()));
+    assert!(matches!(&queue.regulator, Regulator::Slots(slots) if !slots.is_patient()));
 }
 
 /// Connections of one client whose kernel drops whatever comes: it acknowledges nothing.

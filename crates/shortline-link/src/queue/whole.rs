@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use shortline_sched::{Client, JobId, PathView, QueueFull};
 
-use super::{Charge, Gate, Length, Queue};
+use super::{Charge, Length, Queue};
 use crate::transport::Transport;
 
 /// A response that was granted whole.
@@ -50,18 +50,20 @@ impl Queue {
             return None;
         };
         // What a client got while others are there counts, where the order goes by it.
-        let ordered = !matches!(self.gate, Gate::Off);
+        let ordered = self.regulator.regulates();
         let counted = ordered && self.scheduler.counts_clients() && !self.scheduler.is_empty();
-        let banded = matches!(self.gate, Gate::Bands(_));
+        let banded = self.regulator.bands().is_some();
         if banded || counted || self.scheduler.waiting() > 0 || !transport.can_send() {
             return None;
         }
         let granted_bytes = self.quantum();
         let bytes = u32::try_from(length_bytes).ok()?;
-        if bytes > granted_bytes || !self.is_due(now_ns) {
+        if bytes > granted_bytes || !self.regulator.is_due(now_ns) {
             return None;
         }
-        if self.minds_newcomers() && !self.newcomers.has_room(client.name, transport, now_ns) {
+        if self.regulator.bounds_newcomers()
+            && !self.newcomers.has_room(client.name, transport, now_ns)
+        {
             return None;
         }
         transport.job_began();

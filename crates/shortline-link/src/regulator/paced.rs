@@ -22,6 +22,8 @@
 
 use shortline_sched::units::Rate;
 
+use crate::device::Reading;
+
 /// The least kernel queue aimed at, as time on the link.
 pub const LEAD_NS_MIN: u64 = 100_000;
 /// The most, on a machine that wakes us late; a connection that takes longer waits for its client.
@@ -30,15 +32,6 @@ pub const LEAD_NS_MAX: u64 = 2_000_000;
 pub const CREDIT_NS: u64 = 3_000_000;
 /// Observations further apart than this are not compared: what was sent meanwhile has drained.
 const OBSERVATION_NS_MAX: u64 = 20_000_000;
-
-/// What the device said at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// Bytes handed to the device's queue since it exists: sent plus waiting.
-    pub enqueued_bytes: u64,
-    /// Bytes that wait in the kernel's queue.
-    pub backlog_bytes: u64,
-}
 
 /// The model of the uplink's queue; see the module's text.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ help:
 
 demo:
 	scripts/setup rust
-	cargo build --release --locked -p shortline
+	cargo build --release --locked -p shortline -p shortline-lab
 	rm -rf demo # what is kept is not run again
 	$(BINARY) lab run demo --out demo
 
@@ -33,7 +33,7 @@ test: setup h2spec
 test-long: setup h2spec
 	scripts/setup kernel
 	scripts/setup suites
-	cargo build --release --locked -p shortline
+	cargo build --release --locked -p shortline -p shortline-lab
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
 	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --profile test-long -- --include-ignored
 	scripts/fuzz 60
@@ -42,7 +42,7 @@ test-long: setup h2spec
 	scripts/suites/go-mysql
 
 bench: setup
-	cargo build --release --locked -p shortline
+	cargo build --release --locked -p shortline -p shortline-lab
 	scripts/bench $(BINARY)
 
 lint: setup

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use shortline_plot::PlotError;
 use thiserror::Error;
 
 /// Why an experiment could not be run or reported.
@@ -155,13 +156,8 @@ pub enum LabError {
     #[error("{0}")]
     Workload(String),
     /// The plot could not be drawn.
-    #[error("{path}: the plot could not be drawn: {problem}", path = path.display())]
-    Plot {
-        /// Where it should go.
-        path: PathBuf,
-        /// Why not.
-        problem: String,
-    },
+    #[error(transparent)]
+    Plot(#[from] PlotError),
     /// SIGINT or SIGTERM.
     #[error("interrupted: everything the experiment made has been removed")]
     Interrupted,

@@ -25,17 +25,18 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Starts a run of this program that keeps its results in `out`.
+    /// Starts a run that keeps its results in `out`, with the shortline beside this program.
     ///
     /// # Errors
-    /// If the janitor cannot be started or a folder cannot be made.
+    /// If there is none, the janitor cannot be started or a folder cannot be made.
     pub fn open(out: &Path) -> Result<Self, LabError> {
-        let program =
-            std::env::current_exe().map_err(LabError::file(Path::new("/proc/self/exe")))?;
+        let this = std::env::current_exe().map_err(LabError::file(Path::new("/proc/self/exe")))?;
+        let program = this.with_file_name("shortline");
+        fs::metadata(&program).map_err(LabError::file(&program))?;
         Self::of_program(program, out)
     }
 
-    /// The same where this program is not shortline itself.
+    /// The same with another shortline.
     ///
     /// # Errors
     /// As [`Lab::open`].

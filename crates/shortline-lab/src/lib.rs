@@ -14,7 +14,6 @@
 pub mod attacker;
 pub mod bed;
 mod command;
-pub mod drawing;
 mod error;
 pub mod experiment;
 pub mod guest;

@@ -8,12 +8,12 @@ use plotters::prelude::*;
 use shortline_load::record::RequestRecord;
 
 use crate::LabError;
-use crate::drawing::{self, Axis, Drawn, Frame, Line, Panel, Points};
 use crate::experiment::plan::Plan;
 use crate::experiment::point::Point;
 use crate::points;
 use crate::report::series::{self, OPTIMUM, Series};
 use crate::table::{three_digits, time, time_on_axis};
+use shortline_plot::{self as drawing, Axis, Drawn, Frame, Line, Panel, Points};
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 960;
@@ -48,7 +48,8 @@ pub fn draw(path: &Path, folder: &Path, plan: &Plan, point: &Point) -> Result<()
             &lines(&series, points::complementary),
         )?;
         draw_means(bottom_right, &series)
-    })
+    })?;
+    Ok(())
 }
 
 const TIMES: Axis<'static> = Axis {

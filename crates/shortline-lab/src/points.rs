@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use shortline_load::record::RequestRecord;
 
-use crate::drawing::Points;
+use shortline_plot::Points;
 
 /// Arrivals of so many seconds make a point over time (000, Fig. 8: 1 s).
 const BIN_S: f64 = 1.0;

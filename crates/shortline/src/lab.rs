@@ -1,167 +1,44 @@
-//! `shortline lab`: runs experiments beside nginx and Apache, and reports on them.
+//! `shortline lab`: starts `shortline-lab`, a program of its own that is not needed to serve, as git and cargo do
+//! with commands that are programs.
 
-use std::io::{BufReader, stdin};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
-use clap::Subcommand;
-use shortline_lab::wan::relay;
-use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor};
-use shortline_sched::units::Rate;
+use shortline_command::CommandError;
 
-use crate::error::CommandError;
-use crate::output::print;
+/// The program, beside this one or in `PATH`.
+const PROGRAM: &str = "shortline-lab";
 
-const EXAMPLES: &str = "\
-Examples:
-  shortline lab run demo --out demo
-  sudo shortline lab run w1 --seeds 5 --out w1
-  sudo shortline lab run w1 --servers srpt,nginx --seconds 50
-  shortline lab report w1
-  shortline lab report lab-results";
-
-/// Flags of `shortline lab`.
+/// What is passed on.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(disable_help_flag = true)]
 pub struct Args {
-    #[command(subcommand)]
-    command: Command,
+    /// See `shortline lab --help`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Name every experiment: its figures, what they claim, and how long it takes
-    List,
-    /// Run an experiment, as far as it is not kept yet, and report on it; exit code 3 if one of its
-    /// runs is void
-    Run(Run),
-    /// Report on kept results again: text, report.html, its data as CSV in report/
-    ///
-    /// Of a folder whose sub-folders have results, report on each of them, and write what became of
-    /// the papers' claims as claims.html and claims.md. Why a claim holds or not is put below it from
-    /// why.md in that folder: lines `## FIGURE`, named as `lab list` does, each with paragraphs below.
-    Report {
-        /// The folder that `lab run` wrote, or one with such folders in it
-        folder: PathBuf,
-    },
-    /// The kernel of the beds `uml` and `virtual`
-    Kernel {
-        #[command(subcommand)]
-        command: KernelCommand,
-    },
-    /// Undo what a lab made, when it ends (the lab starts this itself)
-    #[command(hide = true)]
-    Janitor,
-    /// Emulate the networks of a bed (the lab starts this itself)
-    #[command(hide = true)]
-    Wan {
-        /// What to emulate, JSON
-        config: PathBuf,
-    },
-    /// Attack a server of a bed (the lab starts this itself)
-    #[command(hide = true)]
-    Attacker {
-        /// What to do, JSON
-        config: PathBuf,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum KernelCommand {
-    /// Build it from Debian's linux-source-6.1 into the user's cache; about 5 minutes, once
-    Build,
-}
-
-#[derive(Debug, clap::Args)]
-struct Run {
-    /// Which experiment: `lab list` names them
-    experiment: String,
-    /// Where to keep results and report; what is kept there is not run again [default: lab-results/EXPERIMENT]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// How long requests arrive, or a measurement takes
-    #[arg(long, value_name = "S")]
-    seconds: Option<u64>,
-    /// The servers, in turn: srpt, fair and the other policies (ours, paced),
-    /// POLICY-aging-X, kernel-bands and kernel-quickfix (the kernel's bands), writers-POLICY (001's server), slots, off, nginx,
-    /// apache; in 002's what is before the database: none, fifo, sjf, sjf-aging-X
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    servers: Vec<String>,
-    /// How many seeds of arrivals, or rounds of a measurement
-    #[arg(long, value_name = "N")]
-    seeds: Option<u64>,
-    /// The uplink's rate
-    #[arg(long, value_name = "RATE")]
-    rate: Option<Rate>,
-    /// Which kernel has the bed: native (this one, as root), uml (one that runs as a process,
-    /// without root), virtual (the same in virtual time, however busy the machine is)
-    #[arg(long, value_name = "BED", default_value_t)]
-    bed: BedKind,
-}
-
-/// Runs the command.
+/// Becomes the program; returns only where that cannot be.
 ///
 /// # Errors
-/// [`CommandError`], one line.
-pub fn run(args: Args) -> Result<(), CommandError> {
-    match args.command {
-        Command::List => print(&shortline_lab::list()),
-        Command::Run(asked) => run_and_tell(&asked.into()),
-        Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
-        Command::Kernel {
-            command: KernelCommand::Build,
-        } => {
-            let kernel = shortline_lab::build_kernel().map_err(told)?;
-            print(&format!("{}\n", kernel.display()))
-        }
-        Command::Janitor => clean_up(),
-        Command::Attacker { config } => {
-            let report = attacker::run(&config).map_err(told)?;
-            print(&format!("{report}\n"))
-        }
-        Command::Wan { config } => {
-            let report = relay::run(&config).map_err(told)?;
-            print(&format!("{report}\n"))
-        }
-    }
+/// [`CommandError::Failure`] that says where to get it.
+pub fn run(args: &Args) -> Result<(), CommandError> {
+    let beside = beside_this();
+    let program = beside.as_deref().map_or(OsStr::new(PROGRAM), AsRef::as_ref);
+    let error = Command::new(program).args(&args.words).exec();
+    Err(CommandError::Failure(match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "lab: {PROGRAM} is neither beside shortline nor in PATH; it is built with it: cargo build --release"
+        ),
+        _ => format!("lab: {}: {error}", program.display()),
+    }))
 }
 
-/// Runs an experiment and prints its report, whose runs may be void.
-fn run_and_tell(options: &RunOptions) -> Result<(), CommandError> {
-    let report = shortline_lab::run(options).map_err(told)?;
-    print(&report.text)?;
-    match report.void_runs {
-        0 => Ok(()),
-        1 => Err(CommandError::Void("1 run, see the report".into())),
-        runs => Err(CommandError::Void(format!("{runs} runs, see the report"))),
-    }
-}
-
-impl From<Run> for RunOptions {
-    fn from(run: Run) -> Self {
-        Self {
-            id: run.experiment,
-            out: run.out,
-            seconds: run.seconds,
-            servers: run.servers,
-            seeds: run.seeds,
-            rate: run.rate,
-            bed: run.bed,
-        }
-    }
-}
-
-fn told(error: LabError) -> CommandError {
-    CommandError::told(error.is_usage(), error)
-}
-
-fn clean_up() -> Result<(), CommandError> {
-    let left = janitor::clean_up_at_end_of(BufReader::new(stdin()));
-    if left.is_empty() {
-        Ok(())
-    } else {
-        Err(CommandError::Failure(format!(
-            "could not clean up after the lab: {}",
-            left.join("; ")
-        )))
-    }
+fn beside_this() -> Option<PathBuf> {
+    let this = env::current_exe().ok()?;
+    Some(this.with_file_name(PROGRAM)).filter(|program| program.exists())
 }

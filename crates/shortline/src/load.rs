@@ -19,8 +19,8 @@ use shortline_load::summary::{KnownLink, Summary};
 use shortline_load::workload::SiteName;
 use shortline_sched::units::{Rate, Span};
 
-use crate::error::CommandError;
-use crate::output::{check_writable, print, print_beside, write};
+use shortline_command::CommandError;
+use shortline_command::output::{check_writable, print, print_beside, write};
 use source::{Source, wire_bytes};
 
 /// Flags of `shortline load`.

@@ -9,13 +9,11 @@ mod keys;
 
 mod admin;
 mod daemon;
-mod error;
 mod file;
 mod gate;
 mod lab;
 mod load;
 mod model;
-mod output;
 mod serve;
 mod sim;
 mod sockets;
@@ -24,10 +22,8 @@ mod uplink;
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-
-use crate::error::CommandError;
+use clap::{Parser, Subcommand};
+use shortline_command::{Ended, exit_code, parse};
 
 /// It gives memory back to the system when connections become idle, which the C library's does
 /// not, and takes less time over the small pieces of a request.
@@ -67,7 +63,7 @@ enum Command {
     /// Install, remove or show the kernel's priority bands on an interface
     Uplink(Box<uplink::Args>),
     /// Compare servers and policies in experiments
-    Lab(Box<lab::Args>),
+    Lab(lab::Args),
     /// Simulate what policies would do with a trace or with random arrivals
     Sim(Box<sim::Args>),
     /// Compute what theory expects of a queue
@@ -77,58 +73,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match parse().and_then(run) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Told(code)) => code,
-        Err(Ended::Error(error)) => error.report(),
-    }
-}
-
-/// Why nothing (more) is to be done.
-enum Ended {
-    /// Help or version was asked for and printed.
-    Told(ExitCode),
-    Error(CommandError),
-}
-
-fn parse() -> Result<Command, Ended> {
-    let parsed = Cli::command()
-        .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    match parsed {
-        Ok(cli) => Ok(cli.command),
-        Err(error) => Err(ended_by(&error)),
-    }
-}
-
-fn ended_by(error: &clap::Error) -> Ended {
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody is left to tell if standard output is closed.
-            let _ = error.print();
-            Ended::Told(ExitCode::SUCCESS)
-        }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
-            Ended::Told(ExitCode::from(2))
-        }
-        _ => Ended::Error(CommandError::Usage(in_one_line(error))),
-    }
-}
-
-/// clap tells an error in several paragraphs: the first says what is wrong, the others hint.
-fn in_one_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let paragraphs = text
-        .split("\n\n")
-        .take_while(|paragraph| !paragraph.starts_with("Usage:"))
-        .map(|paragraph| {
-            let words: Vec<&str> = paragraph.split_whitespace().collect();
-            words.join(" ")
-        })
-        .filter(|paragraph| !paragraph.starts_with("For more information"));
-    let line = paragraphs.collect::<Vec<_>>().join("; ");
-    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
+    exit_code(parse::<Cli>().and_then(|cli| run(cli.command)))
 }
 
 fn run(command: Command) -> Result<(), Ended> {
@@ -136,17 +81,20 @@ fn run(command: Command) -> Result<(), Ended> {
         Command::Serve(args) => serve::run(*args),
         Command::Load(args) => load::run(*args),
         Command::Uplink(args) => uplink::run(*args),
-        Command::Lab(args) => lab::run(*args),
+        Command::Lab(args) => lab::run(&args),
         Command::Sim(args) => sim::run(*args),
         Command::Model(args) => model::run(*args),
         Command::Gate(args) => gate::run(*args),
     };
-    result.map_err(Ended::Error)
+    Ok(result?)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use clap::CommandFactory;
+    use shortline_command::in_one_line;
+
     use super::*;
 
     #[test]

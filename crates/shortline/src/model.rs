@@ -20,9 +20,11 @@ use shortline_sim::model::{Analysis, Form};
 
 use self::queues::Setting;
 use self::simulated::{JOBS_MAX, Simulated};
-use crate::error::CommandError;
-use crate::output::{check_one_on_standard_output, check_plot_file, print_beside, results_json};
 use crate::sim::phases_of;
+use shortline_command::CommandError;
+use shortline_command::output::{
+    check_one_on_standard_output, check_plot_file, print_beside, results_json,
+};
 
 /// Flags of `shortline model`.
 #[derive(Debug, clap::Args)]

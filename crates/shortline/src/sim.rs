@@ -27,8 +27,8 @@ use shortline_sim::{Backend, ClientClass, Greedy, Impatience, Simulation, Thrash
 pub use self::source::phases_of;
 
 use self::source::Source;
-use crate::error::CommandError;
-use crate::output::{
+use shortline_command::CommandError;
+use shortline_command::output::{
     check_one_on_standard_output, check_plot_file, check_writable, note, print_beside, results_json,
 };
 

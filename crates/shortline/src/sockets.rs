@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use listenfd::ListenFd;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::error::CommandError;
+use shortline_command::CommandError;
 
 /// How many connections wait in the kernel before they are accepted; it may cut this down
 /// (`net.core.somaxconn`).

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use shortline_load::trace::{Request, Trace, TraceError, TraceOptions, stream_trace};
 
-use crate::output::note;
+use shortline_command::output::note;
 
 /// The requests of a trace, one at a time.
 ///

@@ -8,8 +8,8 @@ use shortline_link::qdisc::{
 };
 use shortline_sched::units::Rate;
 
-use crate::error::CommandError;
-use crate::output::print;
+use shortline_command::CommandError;
+use shortline_command::output::print;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,10 +7,10 @@
 use super::Results;
 use super::drawings::{Drawing, line_across, shows};
 use super::series;
-use crate::drawing::Line;
 use crate::experiment::claim::{Plot, fair_of};
 use crate::experiment::figures::{PointFigures, SeedFigures};
 use crate::stats::Spread;
+use shortline_plot::Line;
 
 /// Those that the experiment's figures show; none where no records say whose they are.
 pub fn drawings(results: &Results<'_>) -> Vec<Drawing> {

@@ -6,13 +6,13 @@ use super::series::{self, FLUID_PS, OPTIMUM, Series};
 use super::{Results, by_group};
 use shortline_sched::units::Rate;
 
-use crate::drawing::{self, Axis, Frame, Line, Points};
 use crate::experiment::claim::{Plot, fair_of};
 use crate::experiment::figures::{PointFigures, RunFigures};
 use crate::experiment::point::Point;
 use crate::points;
 use crate::stats::Spread;
 use crate::table::{bytes, time_on_axis};
+use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
 
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);

@@ -24,6 +24,7 @@ use crate::experiment::Experiment;
 use crate::experiment::figures::Figures;
 use crate::experiment::kept::Kept;
 use crate::experiment::plan::Plan;
+use shortline_plot::PlotError;
 
 /// What is reported on.
 pub struct Results<'a> {
@@ -59,7 +60,7 @@ pub fn write(results: &Results<'_>) -> Result<PathBuf, LabError> {
         data::write_drawing(&data.join(drawing.file()), drawing)?;
     }
     let path = results.folder.join("report.html");
-    let failed = |problem: String| LabError::Plot {
+    let failed = |problem: String| PlotError {
         path: path.clone(),
         problem,
     };

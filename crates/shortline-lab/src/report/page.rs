@@ -7,13 +7,13 @@ use super::Results;
 use super::document::{claim, document, swatch};
 use super::drawings::{Drawing, name};
 use super::series::{self, FLUID_PS, OPTIMUM};
-use crate::drawing;
 use crate::experiment::claim::{Check, Figure};
 use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
 use crate::experiment::point::Point;
 use crate::experiment::{about, cut_short, headline};
 use crate::stats::Spread;
 use crate::table::{bytes, three_digits, time};
+use shortline_plot as drawing;
 
 /// More points than this are folded, so that a page can be looked over.
 const POINTS_OPEN: usize = 3;

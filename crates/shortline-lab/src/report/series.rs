@@ -8,12 +8,12 @@ use shortline_load::record::RequestRecord;
 use shortline_sched::Policy;
 
 use crate::LabError;
-use crate::drawing::{self, Points};
 use crate::experiment::figures::with_per_request;
 use crate::experiment::kept::Kept;
 use crate::experiment::plan::Plan;
 use crate::experiment::point::Point;
 use crate::instruments::sample::Samples;
+use shortline_plot::{self as drawing, Points};
 
 /// The optimum's name in plots.
 pub const OPTIMUM: &str = "optimum";

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shortline_gate::{Gate, Kept};
 
-use crate::error::CommandError;
+use shortline_command::CommandError;
 
 /// How often the file is written.
 pub const EVERY: Duration = Duration::from_secs(60);

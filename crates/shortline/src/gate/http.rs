@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 
 use super::settings::Settings;
 use super::status::Connections;
-use crate::error::CommandError;
 use crate::serve::tls::{self, Certificate};
+use shortline_command::CommandError;
 
 /// What takes the requests.
 pub struct HttpFront {

@@ -19,8 +19,8 @@ pub mod status;
 use std::path::PathBuf;
 
 use crate::daemon;
-use crate::error::CommandError;
 use options::GateOptions;
+use shortline_command::CommandError;
 
 /// Flags of `shortline gate`.
 #[derive(Debug, clap::Args)]

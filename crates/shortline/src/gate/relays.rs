@@ -21,8 +21,8 @@ use super::options::UpstreamTlsMode;
 use super::settings::Settings;
 use super::status::{Connections, View};
 use super::{Kind, show};
-use crate::error::CommandError;
 use crate::sockets::{bind, handed_over};
+use shortline_command::CommandError;
 
 /// Relays, each ending with why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;

@@ -19,9 +19,9 @@ use super::status::View;
 use super::{Args, calibrating, dry_run};
 use crate::admin::{self, Hosts};
 use crate::daemon::{self, Signals, Told, notify, tell_reload};
-use crate::error::CommandError;
 use crate::keys::Overlay;
 use crate::sockets::bind;
+use shortline_command::CommandError;
 
 /// Relays until a signal ends it.
 ///

@@ -25,10 +25,10 @@ use super::options::{GateOptions, LogFormat, UpstreamTlsMode};
 use super::series::TYPES_MAX_DEFAULT;
 use super::{Args, Kind};
 use crate::admin::HostName;
-use crate::error::CommandError;
 use crate::file::{self, Place};
 use crate::keys::Overlay;
 use given::{Given, count};
+use shortline_command::CommandError;
 
 const ADMIN_DATABASE: &str = "shortline";
 

@@ -20,8 +20,8 @@ use tokio::runtime::Runtime;
 
 use super::source::wire_bytes;
 use super::{Args, from_load_error, options};
-use crate::error::CommandError;
-use crate::output::{note, print};
+use shortline_command::CommandError;
+use shortline_command::output::{note, print};
 
 /// How long each rate is asked for unless said otherwise.
 const LENGTH_USUAL: Duration = Duration::from_secs(30);

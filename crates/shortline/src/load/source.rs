@@ -15,9 +15,9 @@ use shortline_sched::units::Rate;
 use shortline_sim::wire::WireModel;
 
 use super::seconds;
-use crate::error::CommandError;
-use crate::output::note;
 use crate::trace;
+use shortline_command::CommandError;
+use shortline_command::output::note;
 
 /// How long a made-up workload lasts unless said otherwise, as in `shortline sim`.
 const LENGTH_USUAL: Duration = Duration::from_secs(100);

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use plotters::prelude::*;
-use shortline_lab::drawing::{self, Drawn, Panel, Points};
+use shortline_plot::{self as drawing, Drawn, Panel, Points};
 
 use super::ModelResult;
 use super::simulated::Simulated;
-use crate::error::CommandError;
-use crate::output;
+use shortline_command::CommandError;
+use shortline_command::output;
 
 const WIDTH: u32 = 1120;
 const HEIGHT: u32 = 500;

@@ -8,7 +8,7 @@ use shortline_sim::dist::Distribution;
 use shortline_sim::model::{Alternating, Analysis, Form, ModelError, Queue};
 use shortline_sim::wire::WireModel;
 
-use crate::error::CommandError;
+use shortline_command::CommandError;
 
 /// Sizes and traffic of a queue.
 #[derive(Clone, Debug, Serialize)]

@@ -7,14 +7,14 @@
 use std::num::NonZeroU32;
 
 use serde::Serialize;
-use shortline_lab::drawing::Points;
+use shortline_plot::Points;
 use shortline_sim::arrivals::{Gaps, Generated, Job, LoadProfile};
 use shortline_sim::model::Form;
 use shortline_sim::results::{PolicyResult, SizeGroup};
 use shortline_sim::{SimError, Simulation};
 
 use super::queues::{Setting, bytes_per_s};
-use crate::error::CommandError;
+use shortline_command::CommandError;
 
 /// The most jobs of a queue that are simulated.
 pub(super) const JOBS_MAX: u64 = 10_000_000_000;

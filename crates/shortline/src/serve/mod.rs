@@ -18,8 +18,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::daemon::{self, LogFormat};
-use crate::error::CommandError;
 use options::{AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use shortline_command::CommandError;
 
 /// Flags of `shortline serve`.
 #[derive(Debug, clap::Args)]

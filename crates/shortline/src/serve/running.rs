@@ -30,9 +30,9 @@ use super::status::{Status, StatusPages};
 use super::tls::{self, Certificate};
 use crate::admin::{self, Hosts};
 use crate::daemon::{Signals, Told, notify, tell_reload};
-use crate::error::CommandError;
 use crate::file::Listen;
 use crate::sockets::bind;
+use shortline_command::CommandError;
 
 const LOG_LINES_MAX: usize = 8192;
 /// How often to look whether the last response of a replaced uplink is gone.

@@ -23,9 +23,9 @@ use super::options::{
 };
 use super::root::{self, Root};
 use super::routes::{self, RouteSettings};
-use crate::error::CommandError;
 use crate::file::{self, File, Listen, Place, Source};
 use crate::keys::Overlay;
+use shortline_command::CommandError;
 
 const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);

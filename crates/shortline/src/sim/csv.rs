@@ -9,8 +9,8 @@ use std::path::Path;
 
 use shortline_sim::results::{PolicyResult, SizeGroup};
 
-use crate::error::CommandError;
-use crate::output;
+use shortline_command::CommandError;
+use shortline_command::output;
 
 /// Writes the results to a file, or to standard output for `-`.
 ///

@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use plotters::prelude::*;
-use shortline_lab::drawing::{self, Axis, Drawn, Frame, Line, Panel, Points};
+use shortline_plot::{self as drawing, Axis, Drawn, Frame, Line, Panel, Points};
 use shortline_sim::results::PolicyResult;
 
-use crate::error::CommandError;
-use crate::output;
+use shortline_command::CommandError;
+use shortline_command::output;
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 1200;

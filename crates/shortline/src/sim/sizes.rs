@@ -8,8 +8,8 @@ use shortline_sim::dist::Distribution;
 
 use super::Args;
 use super::source::trace_options;
-use crate::error::CommandError;
 use crate::trace;
+use shortline_command::CommandError;
 
 /// Sizes by name or as a trace has them.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ use shortline_sim::{Phases, SimError, Simulation};
 
 use super::Args;
 use super::sizes::Sizes;
-use crate::error::CommandError;
 use crate::trace;
+use shortline_command::CommandError;
 
 /// Jobs counted in a replication of a steady load unless said otherwise.
 const JOBS_USUAL: u64 = 500_000;

@@ -12,6 +12,7 @@ use crate::LabError;
 use crate::experiment::Experiment;
 use crate::experiment::claim::Figure;
 use crate::report::document::{claim, document, swatch};
+use shortline_plot::PlotError;
 
 const HOW_IT_WAS_RUN: &str = "Browsers, bookstore and gate share one processor, the database has the \
 other for itself. “Finished” is 002's count: what ended well. “All” also counts what failed, with the \
@@ -29,7 +30,7 @@ pub fn write(folder: &Path, experiment: &Experiment, all: &[Outcome]) -> Result<
     let sets = Figures::by_database(all);
     let mut sections = Vec::new();
     let path = folder.join("report.html");
-    let failed = |problem: String| LabError::Plot {
+    let failed = |problem: String| PlotError {
         path: path.clone(),
         problem,
     };

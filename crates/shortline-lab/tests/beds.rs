@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 /// Runs W1 with SRPT on that bed; none, with a line that says why, where no kernel is.
 fn w1(bed: &str, seconds: u32, out: &Path) -> Option<f64> {
-    let output = Command::new(env!("CARGO_BIN_EXE_shortline"))
-        .args(["lab", "run", "w1", "--servers", "srpt", "--seeds", "1"])
+    let output = Command::new(env!("CARGO_BIN_EXE_shortline-lab"))
+        .args(["run", "w1", "--servers", "srpt", "--seeds", "1"])
         .args(["--bed", bed, "--seconds", &seconds.to_string(), "--out"])
         .arg(out)
         .output()

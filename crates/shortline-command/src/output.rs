@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
 use serde::Serialize;
-use shortline_lab::drawing::{self, Drawn, Panel, is_page};
+use shortline_plot::{self as drawing, Drawn, Panel, is_page};
 
 use crate::error::CommandError;
 

@@ -49,17 +49,24 @@ const KINDS: [(&str, &[&str]); 22] = [
 ];
 
 fn lab(arguments: &[&str], out: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shortline"));
-    command.arg("lab").args(arguments).arg("--out").arg(out);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shortline-lab"));
+    command.args(arguments).arg("--out").arg(out);
     command.output().unwrap()
 }
 
 fn list() -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_shortline"))
-        .args(["lab", "list"])
+    let output = Command::new(env!("CARGO_BIN_EXE_shortline-lab"))
+        .args(["list"])
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn shortline_lab_is_this_program() {
+    let shortline = Path::new(env!("CARGO_BIN_EXE_shortline-lab")).with_file_name("shortline");
+    let output = Command::new(shortline).args(["lab", "list"]).output();
+    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), list());
 }
 
 /// Runs it, and returns what it told on standard error.

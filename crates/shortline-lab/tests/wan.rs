@@ -37,7 +37,7 @@ fn possible() -> bool {
 }
 
 fn lab(folder: &Path) -> Lab {
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_shortline"));
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_shortline-lab")).with_file_name("shortline");
     Lab::of_program(program, folder).unwrap()
 }
 

@@ -4,13 +4,23 @@
 //!
 //! Colours are written into the SVG as on paper. A page that also has a dark side puts
 //! [`style_sheet`] beside it, whose rules say what stands for each of them.
+#![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use thiserror::Error;
 
-use crate::LabError;
+/// A drawing that could not be made or written.
+#[derive(Debug, Error)]
+#[error("{path}: the plot could not be drawn: {problem}", path = path.display())]
+pub struct PlotError {
+    /// Where it should go.
+    pub path: PathBuf,
+    /// Why it is not there.
+    pub problem: String,
+}
 
 /// A colour, and what stands for it on a dark ground.
 struct Colour {
@@ -78,8 +88,8 @@ pub fn write(
     title: &str,
     size: (u32, u32),
     draw: impl FnOnce(&Panel<'_>) -> Drawn,
-) -> Result<(), LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Plot {
+) -> Result<(), PlotError> {
+    let failed = |error: &dyn std::fmt::Display| PlotError {
         path: path.into(),
         problem: error.to_string(),
     };

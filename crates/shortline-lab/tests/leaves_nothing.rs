@@ -22,8 +22,8 @@ impl Lab {
     fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("tmp")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_shortline"))
-            .args(["lab", "run"])
+        let child = Command::new(env!("CARGO_BIN_EXE_shortline-lab"))
+            .args(["run"])
             .args(arguments)
             .arg("--out")
             .arg(folder.path().join("out"))

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::error::CommandError;
 

@@ -17,9 +17,11 @@ use crate::discovery::{Facts, Recent};
 use crate::regulator::{Pacing, Regulator};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 
+mod charges;
 mod newcomers;
 mod whole;
 
+use charges::Charge;
 use newcomers::Newcomers;
 pub(crate) use whole::Whole;
 
@@ -71,14 +73,6 @@ pub(crate) struct LinkJob {
     charge: Charge,
 }
 
-/// What a grant was charged: of the connection's unwritten bytes until these are in the socket.
-#[derive(Clone, Copy, Default)]
-struct Charge {
-    wire_bytes: u32,
-    /// [`crate::transport::Ledger::drains`] when it was made.
-    drains: u64,
-}
-
 /// The queue; see the module's text.
 pub(crate) struct Queue {
     pub scheduler: Scheduler,
@@ -102,21 +96,6 @@ pub(crate) struct Queue {
     pub charged_total: u64,
     /// When something was submitted or granted last.
     active_ns: u64,
-}
-
-impl Charge {
-    /// What of it is unwritten: nothing once the connection has drained.
-    fn unwritten(self, transport: &Transport) -> u32 {
-        let drained = self.drains != transport.ledger.drains.load(Ordering::Acquire);
-        if drained { 0 } else { self.wire_bytes }
-    }
-}
-
-impl LinkJob {
-    /// Takes back what is unwritten of its charge.
-    fn take_unwritten(&mut self) -> u32 {
-        std::mem::take(&mut self.charge).unwritten(&self.transport)
-    }
 }
 
 impl Queue {
@@ -377,38 +356,6 @@ impl Queue {
         None
     }
 
-    /// The socket takes no more: what was granted to the connection goes to others until it does.
-    /// (A grant that is late because the processor was busy stays: its bytes are about to come,
-    /// and in its stead others would be sent beside it.)
-    pub fn transport_blocked(&mut self, transport: &Arc<Transport>) {
-        let unwritten = transport.ledger.unwritten.load(Ordering::Acquire);
-        if unwritten > 0 {
-            self.give_back(transport, unwritten);
-            transport
-                .ledger
-                .refunded
-                .fetch_add(unwritten, Ordering::AcqRel);
-        }
-    }
-
-    /// All that was handed to the connection is in the socket.
-    pub fn transport_drained(&mut self, transport: &Arc<Transport>, now_ns: u64) {
-        let unwritten = transport.ledger.unwritten.swap(0, Ordering::AcqRel);
-        let refunded = transport.ledger.refunded.swap(0, Ordering::AcqRel);
-        self.regulator
-            .drained(transport, unwritten, refunded, now_ns);
-        self.charged_total += u64::from(refunded);
-        transport
-            .ledger
-            .charged
-            .fetch_add(u64::from(unwritten + refunded), Ordering::AcqRel);
-        transport.ledger.drains.fetch_add(1, Ordering::AcqRel);
-        transport.has_parked.store(false, Ordering::Release);
-        for id in transport.parked.lock().drain(..) {
-            self.scheduler.resume(id);
-        }
-    }
-
     /// Time the link would need for `bytes`; without a rate, the bytes themselves as a measure.
     fn link_ns(&self, bytes: u64) -> u64 {
         match self.rate {
@@ -471,20 +418,6 @@ impl Queue {
         }
     }
 
-    /// Charges a grant of so many payload bytes.
-    fn charge(&mut self, transport: &Arc<Transport>, bytes: u32, now_ns: u64) -> Charge {
-        let wire_bytes = transport.wire_bytes(bytes.max(1));
-        self.charged_total += u64::from(wire_bytes);
-        self.active_ns = now_ns;
-        let ledger = &transport.ledger;
-        ledger.unwritten.fetch_add(wire_bytes, Ordering::AcqRel);
-        self.regulator.charge(transport, bytes, wire_bytes, now_ns);
-        Charge {
-            wire_bytes,
-            drains: ledger.drains.load(Ordering::Acquire),
-        }
-    }
-
     /// The client has sent another request, so it probably has the last response: one look frees its slot.
     pub fn release_last_response(&mut self, transport: &Arc<Transport>) {
         if !transport.carries_jobs() {
@@ -544,28 +477,6 @@ impl Queue {
         if transport.can_send() {
             self.transport_drained(&transport, now_ns);
         }
-    }
-
-    /// Forgets up to `charged_bytes` of what was charged to the connection: they will not be sent.
-    fn cancel_charge(&mut self, transport: &Arc<Transport>, charged_bytes: u32) {
-        let back = charged_bytes.min(transport.ledger.unwritten.load(Ordering::Acquire));
-        if back > 0 {
-            self.give_back(transport, back);
-        }
-        let refunded = transport.ledger.refunded.load(Ordering::Acquire);
-        let left = refunded.saturating_sub(charged_bytes - back);
-        transport.ledger.refunded.store(left, Ordering::Release);
-    }
-
-    /// Takes `bytes` of the connection's unwritten charge back.
-    fn give_back(&mut self, transport: &Arc<Transport>, bytes: u32) {
-        self.refunds_total += 1;
-        transport
-            .ledger
-            .unwritten
-            .fetch_sub(bytes, Ordering::AcqRel);
-        self.charged_total = self.charged_total.saturating_sub(u64::from(bytes));
-        self.regulator.give_back(transport, bytes);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::native;
+use super::parameters;
 use crate::LabError;
 use crate::guest::Time;
 use crate::guest::kernel::Kernel;
@@ -27,7 +27,7 @@ impl BedKind {
     /// If it has no kernel.
     pub fn sets_initial_rto(self) -> Result<bool, LabError> {
         match self.guest_time() {
-            None => Ok(native::sets_initial_rto()),
+            None => Ok(parameters::sets_initial_rto()),
             Some(time) => Ok(Kernel::find(time)?.sets_initial_rto()),
         }
     }

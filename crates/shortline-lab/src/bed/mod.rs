@@ -5,6 +5,7 @@ pub mod hop;
 pub mod kind;
 pub mod native;
 mod netns;
+pub mod parameters;
 mod queue;
 mod router;
 pub mod setup;

@@ -22,9 +22,7 @@
 //! A bed is made afresh for every server: no connection in TIME_WAIT and no path metric
 //! (slow start threshold) of the last one is there to help or hinder the next.
 
-use std::fs;
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,8 +31,12 @@ use shortline_sched::units::{Rate, Span};
 
 use super::hop::{self, Hop};
 use super::netns::Namespace;
+use super::parameters::{
+    INITIAL_RTO, allow_congestion_control, clients_of, initial_rto_ms, notes_on, server_parameters,
+    sets_initial_rto,
+};
 use super::router::{CLIENTS, Router, client_address};
-use super::setup::{Bottleneck, Setup, System};
+use super::setup::{Bottleneck, Setup};
 use super::{FairQueue, Place};
 use crate::command;
 use crate::instruments::Subject;
@@ -44,8 +46,7 @@ use crate::{LabError, proc_fs};
 
 /// The server's address.
 pub const SERVER_ADDRESS: &str = "10.91.0.1";
-const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
-const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+pub(super) const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
 
 /// How TCP finds its rate, in every namespace.
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
@@ -56,11 +57,6 @@ const CLIENT: [(&str, &str); 3] = [
     ("net.ipv4.tcp_tw_reuse", "1"),
     ("net.ipv4.tcp_max_tw_buckets", "64"),
 ];
-
-/// The kernel's initial retransmission timeout (RFC 6298).
-const INITIAL_RTO_MS: u128 = 1000;
-/// Sets it, in a kernel that has such a parameter: the one that the lab builds.
-const INITIAL_RTO: &str = "net.ipv4.tcp_timeout_init_ms";
 
 /// What the uplink and everything around it is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -441,71 +437,6 @@ impl NativeBed {
     }
 }
 
-/// Whether this kernel lets one choose how long a SYN waits for its answer.
-pub fn sets_initial_rto() -> bool {
-    Path::new("/proc/sys")
-        .join(INITIAL_RTO.replace('.', "/"))
-        .exists()
-}
-
-fn initial_rto_ms(setup: &Setup) -> u128 {
-    setup.system.initial_rto.duration().as_millis()
-}
-
-/// The kernel's queues before the server, as long as the setup wants them.
-///
-/// Without cookies Linux keeps the last quarter of `tcp_max_syn_backlog` for peers it has heard of
-/// before, and takes no more SYNs than the accept queue is long: the parameter is a third longer
-/// than the queue is to be.
-///
-/// Behind emulated networks what one connection learnt of its path (`tcp_metrics`) is not kept: the
-/// clients of a group share an address and are still different visitors.
-fn server_parameters(setup: &Setup) -> Vec<(&'static str, String)> {
-    let System {
-        accept_queue,
-        syn_queue,
-        syn_cookies,
-        ..
-    } = setup.system;
-    let mut parameters = vec![
-        ("net.core.somaxconn", accept_queue.to_string()),
-        (
-            "net.ipv4.tcp_max_syn_backlog",
-            (syn_queue * 4).div_ceil(3).to_string(),
-        ),
-        ("net.ipv4.tcp_syncookies", u8::from(syn_cookies).to_string()),
-    ];
-    if setup.has_wan() {
-        parameters.push(("net.ipv4.tcp_no_metrics_save", "1".into()));
-    }
-    parameters
-}
-
-fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
-    if !setup.has_wan() {
-        let only = match setup.bottleneck {
-            Bottleneck::Server => FAR_ADDRESS,
-            Bottleneck::Hop { .. } => hop::BEYOND_ADDRESS,
-        };
-        return vec![(only, 1.0)];
-    }
-    let sum: f64 = setup.groups.iter().map(|group| group.share).sum();
-    let groups = setup.groups.iter().enumerate();
-    groups
-        .map(|(number, group)| (client_address(number), group.share / sum))
-        .collect()
-}
-
-fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
-    if sets_initial_rto || initial_rto_ms(setup) == INITIAL_RTO_MS {
-        return Vec::new();
-    }
-    let rto = setup.system.initial_rto;
-    vec![format!(
-        "initial RTO: {rto} asked for, 1s had (the kernel has no setting for it; --bed virtual has)"
-    )]
-}
-
 /// How far HTB may run ahead: one packet, or what 1.28 ms carry (the same at 10 Mbit/s). A real
 /// line loses nothing to a late timer; with 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
 /// unused although packets waited, on a machine whose processors were busy.
@@ -517,17 +448,6 @@ fn burst_bytes(rate: Rate) -> u64 {
 /// What a link of that rate carries in that time.
 fn bytes_in(rate: Rate, time: Span) -> u64 {
     (rate.bps() as f64 / 8.0 * time.duration().as_secs_f64()) as u64
-}
-
-fn allow_congestion_control(lab: &Lab, name: &str) -> Result<(), LabError> {
-    let path = Path::new(ALLOWED);
-    let allowed = fs::read_to_string(path).map_err(LabError::file(path))?;
-    let allowed = allowed.trim();
-    if allowed.split_whitespace().any(|known| known == name) {
-        return Ok(());
-    }
-    lab.janitor().watch_setting(path, allowed)?;
-    fs::write(path, format!("{name} {allowed}")).map_err(LabError::file(path))
 }
 
 /// Drops and backlog of the FIFO, or of all bands together, in what `tc -s -j qdisc show` printed.
@@ -559,40 +479,6 @@ mod tests {
         let bands = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":2}]"#;
         assert_eq!(parse_fifo(bands), Some((9, 2)));
         assert_eq!(parse_fifo("[]"), None);
-    }
-
-    #[test]
-    fn the_queues_of_000_are_512_long_for_strangers_too() {
-        let of_000: Setup = "d".parse().unwrap();
-        let parameters = server_parameters(&of_000);
-        let value = |name| parameters.iter().find(|(parameter, _)| *parameter == name);
-        let backlog = "net.ipv4.tcp_max_syn_backlog";
-        assert_eq!(value(backlog).unwrap().1, "683");
-        assert_eq!(value("net.core.somaxconn").unwrap().1, "512");
-        assert_eq!(value("net.ipv4.tcp_syncookies").unwrap().1, "0");
-    }
-
-    #[test]
-    fn a_timeout_that_the_kernel_cannot_set_is_noted() {
-        let of_000: Setup = "a".parse().unwrap();
-        assert_eq!(initial_rto_ms(&of_000), 3000);
-        let notes = notes_on(&of_000, false);
-        assert!(
-            notes[0].starts_with("initial RTO: 3s asked for, 1s had"),
-            "{notes:?}"
-        );
-        assert_eq!(notes_on(&of_000, true), Vec::<String>::new());
-        assert_eq!(notes_on(&Setup::today(), false), Vec::<String>::new());
-    }
-
-    #[test]
-    fn each_group_has_an_address_and_its_share() {
-        let mut setup: Setup = "delays".parse().unwrap();
-        setup.groups[0].share = 4.0;
-        let clients = clients_of(&setup);
-        assert_eq!(clients[0], (Ipv4Addr::new(10, 92, 0, 1), 0.5));
-        assert_eq!(clients[4], (Ipv4Addr::new(10, 92, 4, 1), 0.125));
-        assert_eq!(clients_of(&Setup::today()), [(FAR_ADDRESS, 1.0)]);
     }
 
     #[test]

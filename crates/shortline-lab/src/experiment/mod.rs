@@ -499,7 +499,7 @@ mod tests {
             .filter(|experiment| experiment.needs().is_some());
         let needing: Vec<&str> = needing.map(|experiment| experiment.id).collect();
         assert_eq!(needing, ["000-rto", "000-nasa-rto"]);
-        if !crate::bed::native::sets_initial_rto() {
+        if !crate::bed::parameters::sets_initial_rto() {
             let told = error_of(RunOptions {
                 id: "000-rto".into(),
                 ..RunOptions::default()

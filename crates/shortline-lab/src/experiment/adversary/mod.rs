@@ -246,19 +246,7 @@ impl Case<'_> {
     fn measure(&self, site: &SiteFiles) -> Result<Measured, LabError> {
         let (lab, point) = (self.lab, self.point);
         let version = server::version(lab, self.server)?;
-        let bed = NativeBed::make(
-            lab,
-            &BedConfig {
-                rate: point.rate,
-                queue_packets: QUEUE_PACKETS,
-                setup: point.setup.environment.clone(),
-                seed: self.seed,
-                neighbour: false,
-            },
-        )?;
-        if let Server::NginxBehind(queue) = self.server {
-            bed.serve_flows_in_turn(queue, point.rate)?;
-        }
+        let bed = self.bed()?;
         let addresses = bed.add_clients(USERS + 1)?;
         let (attackers, users) = addresses
             .split_last()
@@ -275,11 +263,7 @@ impl Case<'_> {
             .join(self.attack.name)
             .join(format!("seed-{}", self.seed));
         fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
-        let trace = lab.scratch().join("trace.csv");
-        let schedule = point.arrivals.schedule();
-        let schedule = schedule.expect("invariant: a steady load is a schedule");
-        let requests = arrivals(point, &schedule, self.seed, site);
-        write_csv(&trace, &requests).map_err(LabError::workload)?;
+        let trace = self.write_trace(site)?;
         let records = folder.join(format!("{}.csv", self.server));
 
         let attacker = match self.attack.on_the_wire {
@@ -323,6 +307,34 @@ impl Case<'_> {
             void: summary.void,
             attacker,
         })
+    }
+
+    fn bed(&self) -> Result<NativeBed, LabError> {
+        let point = self.point;
+        let bed = NativeBed::make(
+            self.lab,
+            &BedConfig {
+                rate: point.rate,
+                queue_packets: QUEUE_PACKETS,
+                setup: point.setup.environment.clone(),
+                seed: self.seed,
+                neighbour: false,
+            },
+        )?;
+        if let Server::NginxBehind(queue) = self.server {
+            bed.serve_flows_in_turn(queue, point.rate)?;
+        }
+        Ok(bed)
+    }
+
+    /// The users' requests as a file.
+    fn write_trace(&self, site: &SiteFiles) -> Result<PathBuf, LabError> {
+        let trace = self.lab.scratch().join("trace.csv");
+        let schedule = self.point.arrivals.schedule();
+        let schedule = schedule.expect("invariant: a steady load is a schedule");
+        let requests = arrivals(self.point, &schedule, self.seed, site);
+        write_csv(&trace, &requests).map_err(LabError::workload)?;
+        Ok(trace)
     }
 
     fn server_setup(&self, bed: &NativeBed) -> ServerSetup {

@@ -4,9 +4,8 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use bytes::Bytes;
@@ -15,11 +14,10 @@ use shortline_link::Length;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::OwnedReadHalf;
 
-use crate::clients::Asks;
+use crate::context::Connection;
 use crate::http1::{self, After};
 use crate::http2;
 use crate::plaintext;
-use crate::server::{Active, Shared};
 use crate::session;
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
@@ -34,32 +32,6 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const STAGE_BYTES_MAX: usize = 3_584;
 /// The first read of a connection, and of a parked one: most heads fit.
 const FIRST_READ_BYTES: usize = 1024;
-
-/// What a connection's code needs of the server.
-pub struct Connection {
-    /// The server.
-    pub server: Arc<Shared>,
-    /// The settings in force when the connection was accepted.
-    pub settings: Arc<Active>,
-    /// The connection in the registry.
-    pub watch: Arc<Watch>,
-    /// The client.
-    pub peer: IpAddr,
-    /// Whether it came over TLS.
-    pub secure: bool,
-    /// The number of its TLS session, as soon as it has one.
-    pub session: OnceLock<u64>,
-    /// The worker it stays with.
-    pub worker: usize,
-}
-
-impl Connection {
-    /// Who asks by a request with these fields.
-    pub fn asks(&self, headers: &HeaderMap) -> Asks {
-        let session = self.session.get().copied();
-        self.settings.clients.asks(self.peer, session, headers)
-    }
-}
 
 /// Plain HTTP came where TLS is spoken.
 #[derive(Debug, thiserror::Error)]

@@ -25,7 +25,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::connection::Connection;
+use crate::context::Connection;
 use crate::outgoing::Outgoing;
 use crate::proxy::{self, Received};
 use crate::respond::{Responding, Tunnel, respond};

@@ -23,7 +23,7 @@ use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use crate::connection::Connection;
+use crate::context::Connection;
 use crate::outgoing::Outgoing;
 use crate::proxy::{ContinueWanted, Http2Body, Received};
 use crate::respond::{Started, respond, route};

@@ -16,7 +16,7 @@ use hyper::upgrade::Upgraded;
 use shortline_link::{JobHandle, Length};
 
 use crate::account::{Account, RequestFacts};
-use crate::connection::Connection;
+use crate::context::Connection;
 use crate::outgoing::{Content, Framing, Outgoing};
 use crate::proxy::routes::Route;
 use crate::proxy::{self, Proxied, Received, Trail};

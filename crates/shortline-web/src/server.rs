@@ -1,7 +1,6 @@
 //! The server: listeners, the limits on connections, settings that can be exchanged while it
 //! runs, and its end.
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -10,59 +9,24 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
-use shortline_link::{Link, LinkSnapshot};
-use shortline_sched::QueueFull;
+use shortline_link::LinkSnapshot;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
-use crate::account::{Ledger, ResponseCounts};
-use crate::clients::Clients;
-use crate::connection::{self, Connection};
-use crate::disk::Disk;
-use crate::limits::Limits;
-use crate::proxy::routes::Routes;
+use crate::connection;
+use crate::context::{Connection, Shared};
+use crate::ledger::{Ledger, ResponseCounts};
 use crate::proxy::upstream::BackendSnapshot;
-use crate::site::Site;
 use crate::throttle::Throttle;
-use crate::watch::{ConnectionCounts, Registry, SWEEP_EVERY};
+use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 
+pub use crate::context::Settings;
 pub use crate::log::{AccessLog, AccessRecord};
 
 /// How long to wait where the machine or a limit lets no further connection in.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
-
-/// What may change while the server runs; connections keep what they were accepted under.
-pub struct Settings {
-    /// The files; `None`: what no route is for is not found.
-    pub site: Option<Arc<Site>>,
-    /// What other servers answer.
-    pub routes: Routes,
-    /// The limits.
-    pub limits: Limits,
-    /// Who is a client of its own.
-    pub clients: Clients,
-    /// The uplink. Its pacer must be running ([`Link::run`]).
-    pub link: Arc<Link>,
-}
-
-/// [`Settings`] in force.
-pub struct Active {
-    /// The files, if any are served.
-    pub site: Option<Arc<Site>>,
-    /// What other servers answer.
-    pub routes: Routes,
-    /// The limits.
-    pub limits: Limits,
-    /// Who is a client of its own.
-    pub clients: Clients,
-    /// The uplink.
-    pub link: Arc<Link>,
-    /// The queue in front of the disk.
-    pub disk: Arc<Disk>,
-}
 
 /// A socket that takes connections.
 pub struct Listener {
@@ -79,21 +43,6 @@ impl Listener {
             tls: self.tls.clone(),
         })
     }
-}
-
-/// What all connections share.
-pub struct Shared {
-    active: RwLock<Arc<Active>>,
-    /// The open connections.
-    pub registry: Arc<Registry>,
-    /// Counters and access log.
-    pub ledger: Ledger,
-    connections: AtomicU64,
-    refused: AtomicU64,
-    expired: AtomicU64,
-    failed: AtomicU64,
-    /// Lines about a queue that is full.
-    full: Mutex<Throttle>,
 }
 
 /// The server at one moment.
@@ -127,16 +76,7 @@ impl Server {
     /// A server with `settings`, not yet listening.
     pub fn new(settings: Settings, access_log: Option<Arc<dyn AccessLog>>) -> Arc<Self> {
         Arc::new(Self {
-            shared: Arc::new(Shared {
-                active: RwLock::new(Arc::new(Active::new(settings))),
-                registry: Arc::default(),
-                ledger: Ledger::new(workers(), access_log),
-                connections: AtomicU64::new(0),
-                refused: AtomicU64::new(0),
-                expired: AtomicU64::new(0),
-                failed: AtomicU64::new(0),
-                full: Mutex::default(),
-            }),
+            shared: Arc::new(Shared::new(settings, Ledger::new(workers(), access_log))),
             stopping: channel::Sender::new(false),
         })
     }
@@ -191,7 +131,7 @@ impl Server {
 
     /// New connections are served with `settings` from now on.
     pub fn replace(&self, settings: Settings) {
-        *self.shared.active.write() = Arc::new(Active::new(settings));
+        self.shared.replace(settings);
     }
 
     /// Responses are logged to `access_log` from now on.
@@ -223,38 +163,6 @@ impl Server {
     /// The uplink's state now.
     pub fn link_snapshot(&self) -> LinkSnapshot {
         self.shared.active().link.snapshot()
-    }
-}
-
-impl Active {
-    fn new(settings: Settings) -> Self {
-        Self {
-            disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
-            site: settings.site,
-            routes: settings.routes,
-            limits: settings.limits,
-            clients: settings.clients,
-            link: settings.link,
-        }
-    }
-}
-
-impl Shared {
-    fn active(&self) -> Arc<Active> {
-        Arc::clone(&self.active.read())
-    }
-
-    /// A connection ended by an error; clients cause most of them, so they are only counted.
-    pub fn count_connection_error(&self, error: &(dyn Error + 'static)) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!("connection ended: {error}");
-    }
-
-    /// A response was answered with 503, as too many wait already.
-    pub fn tell_full(&self, full: &QueueFull) {
-        if let Some(untold) = self.full.lock().tell(Instant::now()) {
-            tracing::warn!(status = 503, untold, "{full}");
-        }
     }
 }
 

@@ -49,7 +49,7 @@ pub use trail::Trail;
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
 
-use crate::connection::Connection;
+use crate::context::Connection;
 use admission::{Asked, Held};
 use error::ProxyError;
 use head::Forwarding;

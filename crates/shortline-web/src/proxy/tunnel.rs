@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
-use crate::connection::Connection;
+use crate::context::Connection;
 use crate::respond::Tunnel;
 use crate::socket::Rewound;
 use crate::watch::Order;

@@ -11,7 +11,7 @@
 //! - **Pieces over HTTP/2**, by prior knowledge: so many streams at a time on a connection (`http2`).
 //! - **A trickle**: HTTP/2 streams that ask for the whole file and give a window of one byte, again and again.
 //! - **Whoever never reads** asks for the file and leaves what comes in a small receive buffer.
-//! - **Whoever connects** does nothing else: shakes hands, resets the connection, and begins again after [`SOON`].
+//! - **Whoever connects** does nothing else: shakes hands, resets the connection, and begins again at once.
 //! - **Whoever never acknowledges** asks for it and has its kernel drop whatever comes, before TCP sees it (a
 //!   filter on the socket), so that the server sends the same again and again.
 

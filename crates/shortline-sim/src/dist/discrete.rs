@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::Law;
+use super::law::Law;
 
 /// Powers whose partial sums are kept.
 const POWERS: std::ops::RangeInclusive<i32> = -1..=3;

@@ -1,13 +1,15 @@
 //! Why there is no such distribution of sizes.
 
+/// How distributions are written.
+pub(super) const FORMS: &str = "exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE, \
+    weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA, \
+    surge-001 (paper 001, Table 1), world-cup (paper 000, 2.1)";
+
 /// A distribution that cannot be; the text is one line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DistError {
     /// The text begins with no known name.
-    #[error(
-        "distribution `{text}`: unknown; want one of {}",
-        super::Distribution::FORMS
-    )]
+    #[error("distribution `{text}`: unknown; want one of {}", FORMS)]
     Unknown {
         /// What was given.
         text: String,

@@ -4,7 +4,7 @@
 //! The integral of t^k over the body is exp(k mu + k² sigma²/2) Phi((ln x - mu)/sigma - k
 //! sigma), Phi the normal distribution function.
 
-use super::Law;
+use super::law::Law;
 use super::pareto::Pareto;
 use crate::normal;
 

@@ -4,7 +4,7 @@
 //! The integral of t^(power-alpha-1) is written with expm1, so that it stays exact where
 //! power and alpha are equal or nearly so.
 
-use super::Law;
+use super::law::Law;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pareto {

@@ -6,14 +6,13 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use shortline_sched::units::excerpt;
 
+use super::error::FORMS;
 use super::lognormal_pareto::LogNormalPareto;
 use super::{DistError, Distribution, Family};
 
 impl Distribution {
     /// All forms that a distribution is written in, for messages and help.
-    pub const FORMS: &str = "exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE, \
-         weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA, \
-         surge-001 (paper 001, Table 1), world-cup (paper 000, 2.1)";
+    pub const FORMS: &str = FORMS;
 }
 
 const SURGE_001: &str = "surge-001";

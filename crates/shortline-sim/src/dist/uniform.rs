@@ -1,6 +1,6 @@
 //! Uniform sizes from `low` to `high`.
 
-use super::Law;
+use super::law::Law;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Uniform {

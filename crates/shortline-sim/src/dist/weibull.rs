@@ -5,7 +5,7 @@
 
 use statrs::function::gamma::{checked_gamma_lr, gamma};
 
-use super::Law;
+use super::law::Law;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Weibull {

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod report;
+mod results;
 mod surface;
 mod verdicts;
 
@@ -19,7 +20,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use shortline_load::record::read_records;
 use shortline_load::summary::Summary;
 use shortline_load::trace::write_csv;
@@ -27,6 +27,8 @@ use shortline_load::workload::SiteFiles;
 
 use self::attacks::{ATTACKS, Attack};
 pub use self::report::{report, void_runs};
+pub use self::results::RESULTS;
+use self::results::{LOAD, Measured, Results, USERS};
 pub use self::surface::Surface;
 use super::plan::{read_json, write_json};
 use super::point::{Arrivals, Point, Setup as PointSetup};
@@ -43,10 +45,6 @@ use crate::{LabError, command};
 /// Seconds of arrivals of a run, and seeds, unless said otherwise.
 const SECONDS: u64 = 20;
 const SEEDS: u64 = 1;
-/// The users' load, 1 being the whole uplink.
-const LOAD: f64 = 0.6;
-/// Addresses that users come from.
-const USERS: usize = 20;
 /// How long before the users the attacker begins.
 const LEAD_S: u64 = 2;
 /// What users still wait for after the last arrival has so long.
@@ -58,9 +56,6 @@ const LARGE: &str = "large-for-the-attacker";
 /// It carries so much more than the link could during a run.
 const ENDLESS: f64 = 4.0;
 
-/// The file with all runs.
-pub const RESULTS: &str = "adversary.json";
-
 /// What the command line asks for.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -68,47 +63,6 @@ pub struct Setup {
     seconds: u64,
     seeds: u64,
     servers: Vec<Server>,
-}
-
-/// Everything that was measured, as kept in `adversary.json`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Results {
-    /// What users and attacker met.
-    #[serde(default)]
-    surface: Surface,
-    /// How long users arrived, in seconds.
-    seconds: u64,
-    runs: Vec<Measured>,
-    left_out: Vec<LeftOut>,
-}
-
-/// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Measured {
-    server: String,
-    version: String,
-    attack: String,
-    seed: u64,
-    /// The users' requests.
-    requests: usize,
-    /// Those of them that failed.
-    failed: usize,
-    /// Their response times; one that failed counts with the time until it did.
-    mean_s: f64,
-    median_s: f64,
-    /// Why the run does not count; nothing if it does.
-    void: Option<String>,
-    /// What the attack came to; nothing where there was none.
-    attacker: Option<AttackReport>,
-}
-
-/// What was not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct LeftOut {
-    server: String,
-    /// Nothing where that is all of them.
-    attack: Option<String>,
-    why: String,
 }
 
 impl Setup {
@@ -399,25 +353,6 @@ fn told_by(attacker: Process) -> Result<AttackReport, LabError> {
     })
 }
 
-impl Results {
-    /// Whether the server can be had under no attack.
-    fn leaves_out_all_of(&self, server: &str) -> bool {
-        let is_it = |left_out: &LeftOut| left_out.server == server && left_out.attack.is_none();
-        self.left_out.iter().any(is_it)
-    }
-
-    fn leave_out(&mut self, server: &str, attack: Option<&str>, why: &str) {
-        let left_out = LeftOut {
-            server: server.into(),
-            attack: attack.map(Into::into),
-            why: why.into(),
-        };
-        if !self.left_out.contains(&left_out) {
-            self.left_out.push(left_out);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,17 +365,6 @@ mod tests {
             assert_eq!(names.collect::<Vec<_>>(), surface.servers());
             assert_eq!((setup.seconds, setup.seeds), (SECONDS, SEEDS));
         }
-    }
-
-    #[test]
-    fn what_is_left_out_is_said_once() {
-        let mut results = Results::default();
-        for _ in 0..2 {
-            results.leave_out("nginx-fq_codel", None, "no such queue");
-        }
-        assert_eq!(results.left_out.len(), 1);
-        assert!(results.leaves_out_all_of("nginx-fq_codel"));
-        assert!(!results.leaves_out_all_of("nginx"));
     }
 
     #[test]

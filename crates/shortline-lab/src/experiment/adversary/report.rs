@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use super::attacks::{ATTACKS, DOWNLOAD};
+use super::results::{LOAD, Measured, RESULTS, Results, USERS};
 use super::verdicts::verdicts;
-use super::{LOAD, Measured, RESULTS, Results, USERS};
 use crate::LabError;
 use crate::attacker::AttackReport;
 use crate::experiment::plan::read_json;
@@ -185,7 +185,8 @@ pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::experiment::adversary::attacks::NONE;
-    use crate::experiment::adversary::{LeftOut, Surface};
+    use crate::experiment::adversary::results::LeftOut;
+    use crate::experiment::adversary::surface::Surface;
 
     pub fn measured(attack: &str, seed: u64, mean_s: f64, failed: usize, mbit_s: f64) -> Measured {
         Measured {

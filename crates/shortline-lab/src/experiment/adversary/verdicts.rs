@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Results;
 use super::attacks::{ATTACKS, DOWNLOAD, MANY_DOWNLOADS, NONE};
+use super::results::Results;
 use crate::table::time;
 
 /// What an attacker may get, over what one download gets.
@@ -108,8 +108,8 @@ impl Claims {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::experiment::adversary::Measured;
     use crate::experiment::adversary::report::tests::{measured, results};
+    use crate::experiment::adversary::results::Measured;
 
     #[test]
     fn a_verdict_is_on_every_word_of_its_claim() {

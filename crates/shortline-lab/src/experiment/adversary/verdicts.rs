@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::attacks::{ATTACKS, DOWNLOAD, MANY_DOWNLOADS, NONE};
 use super::results::Results;
+use super::surface::Surface;
 use crate::table::time;
 
 /// What an attacker may get, over what one download gets.
@@ -92,7 +93,9 @@ impl Claims {
             );
             line(attack.name, &claim, found);
         }
-        for &(attack, most_s) in self.mean_s_max {
+        // These are of users in the clear: over TLS, or behind a backend, they wait longer without any attack.
+        let in_the_clear = results.surface == Surface::Plain;
+        for &(attack, most_s) in self.mean_s_max.iter().filter(|_| in_the_clear) {
             let found = of(attack).map(|figures| {
                 let (mean_s, failed) = (figures.mean_s, figures.failed);
                 let holds = mean_s <= most_s && failed == 0;
@@ -140,6 +143,12 @@ mod tests {
             "{text}"
         );
         assert_eq!(verdicts(&Results::default()), "");
+        let over_tls = Results {
+            surface: Surface::Tls,
+            ..results(vec![measured(DOWNLOAD, 1, 0.020, 0, 4.0)])
+        };
+        let text = verdicts(&over_tls);
+        assert!(text.contains(mean) && !text.contains(many), "{text}");
         let with_slots = |mean_s| {
             let runs = [(DOWNLOAD, 0.020), ("ranges-1k-8", mean_s)];
             let run = |(attack, mean_s)| Measured {

@@ -230,6 +230,7 @@ impl Link {
             let Some(facts) = facts else {
                 idle_looks += 1;
                 if idle_looks == IDLE_LOOKS_MAX {
+                    discovery.lock().rest();
                     self.granted_since(grants_total).await;
                     idle_looks = 0;
                 }

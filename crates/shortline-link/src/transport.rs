@@ -3,7 +3,7 @@
 //! other transports fit behind the same calls.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Shutdown};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -151,6 +151,13 @@ impl Transport {
     pub fn wire_bytes(&self, payload_bytes: u32) -> u32 {
         let packets = payload_bytes.div_ceil(self.segment_bytes());
         payload_bytes.saturating_add(packets.saturating_mul(self.packet_overhead_bytes))
+    }
+
+    /// The connection is over: what its socket has still leaves, and then the client hears of the end. To drop our
+    /// own hold of it would not do: discovery may hold it longer.
+    pub fn end(&self) {
+        // It fails where the protocol has done it, or the client has gone.
+        let _ = SockRef::from(self.socket()).shutdown(Shutdown::Write);
     }
 
     /// Whether a grant would be used now: nothing handed over before still waits for the socket.

@@ -267,6 +267,7 @@ fn take(
     });
     tokio::spawn(async move {
         connection::serve(connection, receiving, tls).await;
+        registration.watch.transport().end();
         drop(registration);
     });
 }

@@ -121,6 +121,11 @@ impl Discovery {
         }
     }
 
+    /// Nothing is sent: no connection is watched any more.
+    pub fn rest(&mut self) {
+        self.sampler.rest();
+    }
+
     /// Looks, and says how grants are to follow.
     pub fn look(&mut self, facts: Facts) -> Pacing {
         let sent_bytes = self.sent_bytes(&facts);

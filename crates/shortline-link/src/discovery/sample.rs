@@ -147,6 +147,13 @@ impl Sampler {
         }
     }
 
+    /// Lets go of all connections.
+    pub fn rest(&mut self) {
+        for watched in self.watched.drain(..) {
+            watched.transport.clear_recent();
+        }
+    }
+
     /// Puts the connection last in turn, as far as there is room.
     fn watch(&mut self, watched: Watched) {
         if self.watched.len() < WATCHED_MAX {

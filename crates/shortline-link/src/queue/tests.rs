@@ -440,3 +440,15 @@ async fn who_acknowledges_makes_room_at_once() {
     queue.dispatch(2 * SECOND);
     assert!(queue.take_grant(jobs[31]).is_some());
 }
+
+/// A client whose connection ended without a word from its protocol waited for that as long as discovery, which sleeps
+/// while nothing is sent, watched the connection.
+#[tokio::test]
+async fn the_end_of_a_connection_is_told_though_somebody_still_watches_it() {
+    let (_queue, transport, mut client) = queue_and_connection(LinkMode::Auto).await;
+    let watched = Arc::clone(&transport);
+    transport.end();
+    drop(transport);
+    assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    drop(watched);
+}

@@ -16,12 +16,6 @@ pub enum Ended {
     Error(CommandError),
 }
 
-impl From<CommandError> for Ended {
-    fn from(error: CommandError) -> Self {
-        Self::Error(error)
-    }
-}
-
 /// What the program's command line asks for.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 use shortline_load::record::RequestRecord;
+use shortline_plot::{self as drawing, Axis, Drawn, Frame, Line, Panel, Points};
 
 use crate::LabError;
 use crate::experiment::plan::Plan;
@@ -13,7 +14,6 @@ use crate::experiment::point::Point;
 use crate::points;
 use crate::report::series::{self, OPTIMUM, Series};
 use crate::table::{three_digits, time, time_on_axis};
-use shortline_plot::{self as drawing, Axis, Drawn, Frame, Line, Panel, Points};
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 960;

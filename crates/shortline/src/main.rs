@@ -86,7 +86,7 @@ fn run(command: Command) -> Result<(), Ended> {
         Command::Model(args) => model::run(*args),
         Command::Gate(args) => gate::run(*args),
     };
-    Ok(result?)
+    result.map_err(Ended::Error)
 }
 
 #[cfg(test)]

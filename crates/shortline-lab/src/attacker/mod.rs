@@ -2,9 +2,10 @@
 //! the experiment `adversary`.
 //!
 //! The lab starts it in the clients' namespace (`shortline lab attacker CONFIG`, hidden). It connects
-//! from an address of its own, in the clear or over TLS (each connection a session of its own), and goes on until SIGTERM, at most for a given time: it asks for one
-//! large file, whole or in pieces, over as many connections as it is told. A connection that ends is
-//! replaced after a moment. At its end it writes an [`AttackReport`] to standard output.
+//! from an address of its own, in the clear or over TLS (each connection a session of its own), and goes
+//! on until SIGTERM, at most for a given time: it asks for one large file, whole or in pieces, over as many
+//! connections as it is told. A connection that ends is replaced after a moment. At its end it writes an
+//! [`AttackReport`] to standard output.
 //!
 //! - **Pieces over HTTP/1.1** are Range requests, [`PIPELINED`] of them under way on a connection: the
 //!   next leaves when one is answered (`answers` reads them).

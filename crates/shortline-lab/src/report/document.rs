@@ -3,10 +3,10 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::ShapeStyle;
+use shortline_plot as drawing;
 
 use crate::experiment::claim::{Compared, Figure, Verdict};
 use crate::experiment::ours;
-use shortline_plot as drawing;
 
 const STYLE: &str = include_str!("style.css");
 

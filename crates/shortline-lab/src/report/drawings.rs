@@ -1,6 +1,7 @@
 //! Which plots a report has, and what each of them draws.
 
 use shortline_load::record::RequestRecord;
+use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
 
 use super::series::{self, FLUID_PS, OPTIMUM, Series};
 use super::{Results, by_group};
@@ -12,7 +13,6 @@ use crate::experiment::point::Point;
 use crate::points;
 use crate::stats::Spread;
 use crate::table::{bytes, time_on_axis};
-use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
 
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);

@@ -16,6 +16,7 @@ pub(crate) mod series;
 #[cfg(test)]
 mod tests;
 
+use shortline_plot::PlotError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,6 @@ use crate::experiment::Experiment;
 use crate::experiment::figures::Figures;
 use crate::experiment::kept::Kept;
 use crate::experiment::plan::Plan;
-use shortline_plot::PlotError;
 
 /// What is reported on.
 pub struct Results<'a> {

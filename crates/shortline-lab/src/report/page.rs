@@ -2,6 +2,7 @@
 //! it; the plots' SVG is plotters' own, which escapes its text too.
 
 use maud::{Markup, PreEscaped, html};
+use shortline_plot as drawing;
 
 use super::Results;
 use super::document::{claim, document, swatch};
@@ -13,7 +14,6 @@ use crate::experiment::point::Point;
 use crate::experiment::{about, cut_short, headline};
 use crate::stats::Spread;
 use crate::table::{bytes, three_digits, time};
-use shortline_plot as drawing;
 
 /// More points than this are folded, so that a page can be looked over.
 const POINTS_OPEN: usize = 3;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::ShapeStyle;
 use shortline_load::record::RequestRecord;
+use shortline_plot::{self as drawing, Points};
 use shortline_sched::Policy;
 
 use crate::LabError;
@@ -13,7 +14,6 @@ use crate::experiment::kept::Kept;
 use crate::experiment::plan::Plan;
 use crate::experiment::point::Point;
 use crate::instruments::sample::Samples;
-use shortline_plot::{self as drawing, Points};
 
 /// The optimum's name in plots.
 pub const OPTIMUM: &str = "optimum";

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use shortline_bookstore::Interaction;
+use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
 
 use super::figures::{self, Figures};
 use super::load::overloads_s;
 use super::{Door, Load, Outcome};
 use crate::LabError;
 use crate::table::time_on_axis;
-use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
 
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use maud::{Markup, PreEscaped, html};
+use shortline_plot::PlotError;
 
 use super::drawings::{self, Drawing};
 use super::figures::Figures;
@@ -12,7 +13,6 @@ use crate::LabError;
 use crate::experiment::Experiment;
 use crate::experiment::claim::Figure;
 use crate::report::document::{claim, document, swatch};
-use shortline_plot::PlotError;
 
 const HOW_IT_WAS_RUN: &str = "Browsers, bookstore and gate share one processor, the database has the \
 other for itself. “Finished” is 002's count: what ended well. “All” also counts what failed, with the \

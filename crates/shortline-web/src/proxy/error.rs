@@ -26,8 +26,8 @@ pub enum ProxyError {
     /// No backend is up, as far as is known.
     #[error("no backend is up")]
     NoneUp,
-    /// All connections that the backend may have are in use.
-    #[error("all connections to {backend} are in use")]
+    /// All connections that the backend may have are in use, or as many as the client may have.
+    #[error("all connections to {backend} that this client may have are in use")]
     Busy {
         /// Its address.
         backend: String,

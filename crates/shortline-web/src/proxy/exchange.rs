@@ -38,13 +38,22 @@ pub struct Ending {
     upload: Arc<Upload>,
 }
 
+/// For whom a request is sent.
+#[derive(Clone, Copy)]
+pub struct Asker {
+    /// The thread that serves it.
+    pub worker: usize,
+    /// The client's name.
+    pub client: u128,
+}
+
 /// Sends `request` to one of `upstream`'s backends and waits for the response's head.
 ///
 /// # Errors
 /// [`ProxyError`], when no backend has answered.
 pub async fn exchange(
     upstream: &Arc<Upstream>,
-    worker: usize,
+    asker: Asker,
     mut request: Request<RequestBody>,
     trail: &mut Trail,
 ) -> Result<Answer, ProxyError> {
@@ -60,13 +69,12 @@ pub async fn exchange(
     while let Some(backend) = upstream.pick(&tried) {
         let outstanding = backend.begin();
         trail.turns_to(backend);
-        match connection(backend, worker, trail).await {
+        match connected(trail, backend.connection(asker.worker, asker.client)).await {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),
                     outstanding,
                     upload,
-                    worker,
                 };
                 return attempt.send(lease, request, trail).await;
             }
@@ -87,7 +95,6 @@ struct Attempt {
     upstream: Arc<Upstream>,
     outstanding: Outstanding,
     upload: Arc<Upload>,
-    worker: usize,
 }
 
 impl Attempt {
@@ -122,7 +129,7 @@ impl Attempt {
                     return Err(ProxyError::Broken(error.into_error()));
                 }
             };
-            lease = new_connection(&backend, self.worker, trail)
+            lease = connected(trail, backend.reconnect(lease))
                 .await
                 .inspect_err(|_| backend.failed())?;
         }
@@ -141,24 +148,13 @@ impl Attempt {
     }
 }
 
-async fn connection(
-    backend: &Backend,
-    worker: usize,
+/// The connection that `connecting` makes; the trail notes how long it took.
+async fn connected(
     trail: &mut Trail,
-) -> Result<Lease, ProxyError> {
-    match backend.idle_connection(worker) {
-        Some(lease) => Ok(lease),
-        None => new_connection(backend, worker, trail).await,
-    }
-}
-
-async fn new_connection(
-    backend: &Backend,
-    worker: usize,
-    trail: &mut Trail,
+    connecting: impl Future<Output = Result<Lease, ProxyError>>,
 ) -> Result<Lease, ProxyError> {
     trail.connects();
-    let connected = backend.connect(worker).await;
+    let connected = connecting.await;
     trail.has_connected();
     connected
 }

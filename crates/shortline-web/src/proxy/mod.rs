@@ -7,6 +7,7 @@
 //! | [`admission`] | when a request may go to its backend: a trait, which the gate implements |
 //! | [`upstream`] | which of several backends, and which of them are up |
 //! | `pool` | connections to one backend, kept alive |
+//! | `places` | how many of them a client may use at once |
 //! | `tls` | whose certificate a backend may show |
 //! | [`head`] | header fields, both ways: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
@@ -27,6 +28,7 @@ pub mod admission;
 mod error;
 mod exchange;
 pub mod head;
+mod places;
 mod pool;
 mod relay;
 pub mod routes;
@@ -95,6 +97,10 @@ pub async fn ask(
         }
         None => None,
     });
+    let asker = exchange::Asker {
+        worker: connection.worker,
+        client: connection.client(&head.headers).name,
+    };
     let upstream = &route.upstream;
     let forwarding = Forwarding {
         peer: connection.peer,
@@ -107,7 +113,7 @@ pub async fn ask(
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
-    let answer = exchange::exchange(upstream, connection.worker, request, trail).await?;
+    let answer = exchange::exchange(upstream, asker, request, trail).await?;
     proxied(answer, &method, upgrade, held).await
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A connection that is idle is offered to requests of the worker that used it last first: so its
 //! task wakes on the same thread. At most `connections_max` are open at a time, idle and upgraded
-//! ones included; a place is given back when the socket is closed.
+//! ones included: whoever has a place ([`Places`]) uses an idle connection, or opens one where there
+//! is none. The place is given back when the connection is idle again, or closed.
 
 use std::io;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use parking_lot::Mutex;
 use shortline_link::clock::now_ns;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::Semaphore;
 use tokio_util::io::InspectReader;
 
 use super::address::UpstreamAddress;
 use super::error::ProxyError;
+use super::places::{Place, Places};
 use super::tls::Connector;
 use super::upload::RequestBody;
 use super::upstream::{BackendSnapshot, UpstreamOptions};
@@ -34,7 +35,7 @@ pub struct Backend {
     tls: Option<Connector>,
     options: Arc<UpstreamOptions>,
     idle: Mutex<Vec<Idle>>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     outstanding: AtomicUsize,
     failures_in_a_row: AtomicU32,
     down_until_ns: AtomicU64,
@@ -69,6 +70,8 @@ pub struct Lease {
     received: Arc<AtomicU64>,
     received_before: u64,
     worker: usize,
+    /// The place of the client that uses it: held by the socket, too, and empty while it is idle.
+    place: Arc<Mutex<Option<Place>>>,
 }
 
 /// A request that a backend has under way, for as long as this is held.
@@ -86,7 +89,7 @@ impl Backend {
             tls,
             options: Arc::clone(options),
             idle: Mutex::default(),
-            places: Arc::new(Semaphore::new(options.connections_max)),
+            places: Places::new(options.connections_max),
             outstanding: AtomicUsize::new(0),
             failures_in_a_row: AtomicU32::new(0),
             down_until_ns: AtomicU64::new(0),
@@ -97,8 +100,41 @@ impl Backend {
         })
     }
 
+    /// A connection for a request of `client`: an idle one, or else a new one.
+    ///
+    /// # Errors
+    /// As [`Backend::connect`].
+    pub async fn connection(&self, worker: usize, client: u128) -> Result<Lease, ProxyError> {
+        let place = self.place(client).await?;
+        match self.idle_connection(worker) {
+            Some(lease) => {
+                *lease.place.lock() = Some(place);
+                Ok(lease)
+            }
+            None => self.connect(worker, Some(place)).await,
+        }
+    }
+
+    /// A new connection in place of `lease`, which was found closed.
+    ///
+    /// # Errors
+    /// [`ProxyError::Connect`], [`ProxyError::Broken`]
+    pub async fn reconnect(&self, lease: Lease) -> Result<Lease, ProxyError> {
+        let place = lease.place.lock().take();
+        self.connect(lease.worker, place).await
+    }
+
+    async fn place(&self, client: u128) -> Result<Place, ProxyError> {
+        let place = self.places.take(client);
+        tokio::time::timeout(self.options.connect_time_max, place)
+            .await
+            .map_err(|_elapsed| ProxyError::Busy {
+                backend: self.address.to_string(),
+            })
+    }
+
     /// An idle connection, if there is one that seems to be open.
-    pub fn idle_connection(&self, worker: usize) -> Option<Lease> {
+    fn idle_connection(&self, worker: usize) -> Option<Lease> {
         let oldest_ns = self.idle_since_ns_min();
         let mut idle = self.idle.lock();
         loop {
@@ -116,18 +152,13 @@ impl Backend {
         }
     }
 
-    /// A new connection.
+    /// A new connection, for whoever has the place; without one for the health check, which is
+    /// asked however many wait.
     ///
     /// # Errors
-    /// [`ProxyError::Busy`], [`ProxyError::Connect`]
-    pub async fn connect(&self, worker: usize) -> Result<Lease, ProxyError> {
+    /// [`ProxyError::Connect`], [`ProxyError::Broken`]
+    pub async fn connect(&self, worker: usize, place: Option<Place>) -> Result<Lease, ProxyError> {
         let time_max = self.options.connect_time_max;
-        let place = Arc::clone(&self.places).acquire_owned();
-        let Ok(Ok(place)) = tokio::time::timeout(time_max, place).await else {
-            return Err(ProxyError::Busy {
-                backend: self.address.to_string(),
-            });
-        };
         let connected = tokio::time::timeout(time_max, self.open()).await;
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let received = Arc::new(AtomicU64::new(0));
@@ -137,9 +168,11 @@ impl Backend {
         })?;
         self.connections_total.fetch_add(1, Ordering::Relaxed);
         let counted = Arc::clone(&received);
+        let place = Arc::new(Mutex::new(place));
+        let held = Arc::clone(&place);
         // It holds its place of the pool and counts what comes.
         let socket = InspectReader::new(stream, move |bytes: &[u8]| {
-            let _held = &place;
+            let _held = &held;
             counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         });
         let (sender, connection) = http1::Builder::new()
@@ -158,6 +191,7 @@ impl Backend {
             received,
             received_before: 0,
             worker,
+            place,
         })
     }
 
@@ -181,18 +215,23 @@ impl Backend {
         if !matches!(ready, Ok(Ok(()))) {
             return;
         }
-        let mut idle = self.idle.lock();
-        if idle.len() >= self.options.idle_connections_max {
-            // The one that waits longest goes: it is the likeliest to be closed from behind.
-            if idle.is_empty() {
-                return;
+        let place = Arc::clone(&lease.place);
+        {
+            let mut idle = self.idle.lock();
+            if idle.len() >= self.options.idle_connections_max {
+                // The one that waits longest goes: it is the likeliest to be closed from behind.
+                if idle.is_empty() {
+                    return;
+                }
+                idle.remove(0);
             }
-            idle.remove(0);
+            idle.push(Idle {
+                lease,
+                since_ns: now_ns(),
+            });
         }
-        idle.push(Idle {
-            lease,
-            since_ns: now_ns(),
-        });
+        // Now: whoever gets the place finds the connection.
+        drop(place.lock().take());
     }
 
     /// Closes connections that were idle for too long.
@@ -280,12 +319,13 @@ impl Backend {
 
     /// Its state now.
     pub fn snapshot(&self) -> BackendSnapshot {
+        let connections_idle = self.idle.lock().len();
         BackendSnapshot {
             address: self.address.to_string(),
             up: self.standing() == Standing::Up,
             outstanding: self.outstanding(),
-            connections_open: self.options.connections_max - self.places.available_permits(),
-            connections_idle: self.idle.lock().len(),
+            connections_open: self.places.taken() + connections_idle,
+            connections_idle,
             connections_total: self.connections_total.load(Ordering::Relaxed),
             requests_total: self.requests_total.load(Ordering::Relaxed),
             failures_total: self.failures_total.load(Ordering::Relaxed),

@@ -22,7 +22,8 @@ pub struct Trail {
     waited: Option<Duration>,
     /// The backend asked last, and since when.
     turned_to: Option<(Arc<Backend>, Instant)>,
-    /// When the last connection was begun, and how long it took; nothing where one was kept.
+    /// When the last connection was asked for, and how long it took: a place, and opening it where none
+    /// was kept.
     connecting: Option<Instant>,
     connected: Option<Duration>,
 }
@@ -50,7 +51,7 @@ impl Trail {
         self.connected = None;
     }
 
-    /// A connection is begun for it.
+    /// It asks for a connection.
     pub(super) fn connects(&mut self) {
         self.connecting = Some(Instant::now());
     }

@@ -44,7 +44,8 @@ pub struct UpstreamOptions {
     pub upload_time_max: Duration,
     /// Time a tunnel (after `101 Switching Protocols`) may be silent. Default 10 min.
     pub tunnel_idle_time_max: Duration,
-    /// Open connections to one backend. Default 256.
+    /// Open connections to one backend, but for its health check's. A client gets another while it
+    /// has no more than are free. Default 256.
     pub connections_max: usize,
     /// Of these, connections kept open without a request. Default 32.
     pub idle_connections_max: usize,
@@ -242,7 +243,7 @@ async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
 
 /// Whether a backend is well, or what is wrong.
 async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
-    let connected = backend.connect(usize::MAX).await;
+    let connected = backend.connect(usize::MAX, None).await;
     let mut lease = connected.map_err(|error| with_sources(&error))?;
     let host = backend.address().to_string();
     let host = HeaderValue::try_from(host.trim_start_matches("https://"));

@@ -1,8 +1,10 @@
 //! A client that sends exactly what a test says.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
 
 /// How long a test waits for something that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +44,18 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 
 /// A connection that gives up where nothing comes for long.
 pub fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
+    patient(TcpStream::connect(address).unwrap())
+}
+
+/// The same from an address of its own.
+pub fn connect_from(own: IpAddr, address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(own, 0).into()).unwrap();
+    socket.connect(&address.into()).unwrap();
+    patient(socket.into())
+}
+
+fn patient(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();

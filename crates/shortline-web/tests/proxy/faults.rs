@@ -5,7 +5,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::backend::Backend;
-use crate::client::{connect, exchange, get, post, read_head, read_one, read_to_end, refusing};
+use crate::client::{
+    connect, connect_from, exchange, get, post, read_head, read_one, read_to_end, refusing,
+};
 use crate::front::Front;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -233,4 +235,48 @@ fn a_backend_with_all_connections_in_use_is_busy() {
     let second = get(front.address, "/", "");
     assert_eq!(second.status, 503);
     assert_eq!(second.field("retry-after"), Some("1"));
+}
+
+/// A thousand large responses of one client took all 256 connections: everybody else got 503.
+#[test]
+fn one_client_cannot_take_all_connections_to_a_backend() {
+    let backend = Backend::start(|mut conversation| {
+        let head = conversation.read_head().unwrap_or_default();
+        if head.contains("/small") {
+            conversation.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsmall");
+        }
+        conversation.is_left();
+    });
+    let front = Front::with(&[backend.address], |options| options.connections_max = 4);
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = connect(front.address);
+            client
+                .write_all(b"GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+                .unwrap();
+            client
+        })
+        .collect();
+    crate::client::wait_for("its share of the connections", || {
+        (backend.heads().len() == 3).then_some(())
+    });
+    let mut other = connect_from([127, 0, 0, 2].into(), front.address);
+    other
+        .write_all(b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let response = read_one(&mut other);
+    assert_eq!(
+        (response.status, response.text()),
+        (200, "small".to_owned())
+    );
+    assert!(
+        backend
+            .heads()
+            .iter()
+            .filter(|head| head.contains("/held"))
+            .count()
+            < 4
+    );
+    drop(waiting);
+    front.wait_until_idle();
 }

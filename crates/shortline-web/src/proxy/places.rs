@@ -57,14 +57,14 @@ impl Places {
 
     /// Waits for a place of `client`. Dropping the future gives its place in the queue up.
     pub async fn take(self: &Arc<Self>, client: u128) -> Place {
-        let (sender, receiver) = oneshot::channel();
-        let ticket = {
+        let (ticket, receiver) = {
             let mut state = self.state.lock();
             if state.may_have_another(client, self.places_max) {
                 state.give(client);
                 return self.place(client);
             }
-            state.wait(client, sender)
+            let (sender, receiver) = oneshot::channel();
+            (state.wait(client, sender), receiver)
         };
         let _queued = Queued {
             places: self,

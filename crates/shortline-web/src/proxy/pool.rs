@@ -215,8 +215,7 @@ impl Backend {
         if !matches!(ready, Ok(Ok(()))) {
             return;
         }
-        let place = Arc::clone(&lease.place);
-        {
+        let place = {
             let mut idle = self.idle.lock();
             if idle.len() >= self.options.idle_connections_max {
                 // The one that waits longest goes: it is the likeliest to be closed from behind.
@@ -225,13 +224,16 @@ impl Backend {
                 }
                 idle.remove(0);
             }
+            // Before others see it: the next user puts its own place there.
+            let place = lease.place.lock().take();
             idle.push(Idle {
                 lease,
                 since_ns: now_ns(),
             });
-        }
+            place
+        };
         // Now: whoever gets the place finds the connection.
-        drop(place.lock().take());
+        drop(place);
     }
 
     /// Closes connections that were idle for too long.

@@ -102,7 +102,8 @@ async fn begin_tls(
 /// Ready when the link grants the connection its handshake, which is a job of its client's like a response:
 /// or else whoever connects a thousand times a second had the uplink.
 async fn turn(connection: &Connection) {
-    let client = connection.client(&HeaderMap::new());
+    let asks = connection.asks(&HeaderMap::new());
+    let client = connection.settings.clients.client(asks);
     let length = Length::Known(HANDSHAKE_BYTES);
     let transport = connection.watch.transport();
     match connection.settings.link.submit(transport, client, length) {

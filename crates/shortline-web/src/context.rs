@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 use http::HeaderMap;
 use parking_lot::{Mutex, RwLock};
 use shortline_link::Link;
-use shortline_sched::Client;
 use shortline_sched::QueueFull;
 use tokio::time::Instant;
 
@@ -92,11 +91,6 @@ impl Connection {
     pub fn asks(&self, headers: &HeaderMap) -> Asks {
         let session = self.session.get().copied();
         self.settings.clients.asks(self.peer, session, headers)
-    }
-
-    /// The client that asks by a request with `headers`.
-    pub fn client(&self, headers: &HeaderMap) -> Client {
-        self.settings.clients.client(self.asks(headers))
     }
 }
 

@@ -112,7 +112,8 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
         },
         None => {
             let now_ns = asked.account.begun_ns();
-            let deciding = decide(Arc::clone(connection), head, body, now_ns);
+            let client = asked.account.client().name;
+            let deciding = decide(Arc::clone(connection), client, head, body, now_ns);
             Responding {
                 deciding: Some(Box::new((Box::pin(deciding), asked))),
                 started: None,
@@ -216,6 +217,7 @@ fn decide_now(
 /// The answer of a backend, or of a file that has to be looked for on the disk.
 async fn decide(
     connection: Arc<Connection>,
+    client: u128,
     head: Parts,
     mut body: Received,
     now_ns: u64,
@@ -233,7 +235,7 @@ async fn decide(
     };
     let method = head.method.clone();
     let mut trail = Trail::begin();
-    match proxy::ask(&connection, route, head, body, &mut trail).await {
+    match proxy::ask(&connection, client, route, head, body, &mut trail).await {
         Ok(proxied) => {
             trail.tell_passed_on(route, proxied.status);
             Decided::proxied(proxied, route)

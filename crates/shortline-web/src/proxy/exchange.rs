@@ -14,6 +14,7 @@ use std::sync::Arc;
 use http::{Method, Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::error::ProxyError;
 use super::pool::{Backend, Lease, Outstanding};
@@ -38,22 +39,14 @@ pub struct Ending {
     upload: Arc<Upload>,
 }
 
-/// For whom a request is sent.
-#[derive(Clone, Copy)]
-pub struct Asker {
-    /// The thread that serves it.
-    pub worker: usize,
-    /// The client's name.
-    pub client: u128,
-}
-
-/// Sends `request` to one of `upstream`'s backends and waits for the response's head.
+/// Sends `request` of `client` to one of `upstream`'s backends and waits for the response's head.
 ///
 /// # Errors
 /// [`ProxyError`], when no backend has answered.
 pub async fn exchange(
     upstream: &Arc<Upstream>,
-    asker: Asker,
+    worker: usize,
+    client: u128,
     mut request: Request<RequestBody>,
     trail: &mut Trail,
 ) -> Result<Answer, ProxyError> {
@@ -69,7 +62,7 @@ pub async fn exchange(
     while let Some(backend) = upstream.pick(&tried) {
         let outstanding = backend.begin();
         trail.turns_to(backend);
-        match connected(trail, backend.connection(asker.worker, asker.client)).await {
+        match connected(trail, backend.connection(worker, client)).await {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),
@@ -148,14 +141,16 @@ impl Attempt {
     }
 }
 
-/// The connection that `connecting` makes; the trail notes how long it took.
+/// The connection that `connecting` finds or makes; the trail notes how long a new one took.
 async fn connected(
     trail: &mut Trail,
     connecting: impl Future<Output = Result<Lease, ProxyError>>,
 ) -> Result<Lease, ProxyError> {
-    trail.connects();
+    let begun = Instant::now();
     let connected = connecting.await;
-    trail.has_connected();
+    if !connected.as_ref().is_ok_and(|lease| lease.reused) {
+        trail.has_connected(begun.elapsed());
+    }
     connected
 }
 

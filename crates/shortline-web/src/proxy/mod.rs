@@ -70,12 +70,13 @@ pub struct Proxied {
     pub upgraded: Option<Upgraded>,
 }
 
-/// Asks the backend of `route`; `trail` says afterwards how far that came.
+/// Asks the backend of `route` for `client`, by its name; `trail` says afterwards how far that came.
 ///
 /// # Errors
 /// `ProxyError`: what the client is told.
 pub async fn ask(
     connection: &Connection,
+    client: u128,
     route: &Route,
     head: Parts,
     body: Received,
@@ -97,10 +98,6 @@ pub async fn ask(
         }
         None => None,
     });
-    let asker = exchange::Asker {
-        worker: connection.worker,
-        client: connection.client(&head.headers).name,
-    };
     let upstream = &route.upstream;
     let forwarding = Forwarding {
         peer: connection.peer,
@@ -113,7 +110,7 @@ pub async fn ask(
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
-    let answer = exchange::exchange(upstream, asker, request, trail).await?;
+    let answer = exchange::exchange(upstream, connection.worker, client, request, trail).await?;
     proxied(answer, &method, upgrade, held).await
 }
 

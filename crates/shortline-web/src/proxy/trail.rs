@@ -22,9 +22,7 @@ pub struct Trail {
     waited: Option<Duration>,
     /// The backend asked last, and since when.
     turned_to: Option<(Arc<Backend>, Instant)>,
-    /// When the last connection was asked for, and how long it took: a place, and opening it where none
-    /// was kept.
-    connecting: Option<Instant>,
+    /// How long the last connection took, its place included; nothing where one was kept.
     connected: Option<Duration>,
 }
 
@@ -35,7 +33,6 @@ impl Trail {
             begun: Instant::now(),
             waited: None,
             turned_to: None,
-            connecting: None,
             connected: None,
         }
     }
@@ -51,14 +48,9 @@ impl Trail {
         self.connected = None;
     }
 
-    /// It asks for a connection.
-    pub(super) fn connects(&mut self) {
-        self.connecting = Some(Instant::now());
-    }
-
-    /// The connection is there, or cannot be had.
-    pub(super) fn has_connected(&mut self) {
-        self.connected = self.connecting.map(|connecting| connecting.elapsed());
+    /// A new connection is there, or cannot be had.
+    pub(super) fn has_connected(&mut self, took: Duration) {
+        self.connected = Some(took);
     }
 
     /// Logs that there is no answer, where that is not the client's own fault.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -76,6 +76,20 @@ fn a_502_503_or_504_leaves_a_line_with_route_backend_reason_and_times() {
             assert!(line.contains(part), "no `{part}` in {line}");
         }
     }
+}
+
+#[test]
+fn a_kept_connection_has_no_time_of_connecting() {
+    let site = Site::new();
+    let busy = application("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+    let mut server = proxy(&site, &[busy], "");
+    wait_for("a line of a kept connection", || {
+        assert_eq!(get(server.address(), "/api/x").status, 503);
+        let line = server.line_with("a request failed");
+        // Fewer lines a second than are told at most.
+        std::thread::sleep(Duration::from_millis(100));
+        (!line.contains("connect_ms=")).then_some(())
+    });
 }
 
 #[test]

@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 
 use shortline_sched::{JobId, QueueFull};
 
-use crate::clock::now_ns;
 use crate::queue::{Queue, Whole};
 use crate::transport::Transport;
+use shortline_base::clock::now_ns;
 
 /// Leave to hand over up to so many payload bytes, framing and head included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@
 //! A job whose connection cannot send is passed over and not charged.
 //! This room knows sockets and interfaces, but neither HTTP nor files.
 
+mod audit;
 mod bands;
 mod client;
-pub mod clock;
 mod config;
 pub mod device;
 mod discovery;
@@ -29,10 +29,9 @@ pub mod qdisc;
 mod queue;
 mod regulator;
 mod snapshot;
-mod sys;
-pub mod timer;
 mod transport;
 
+pub use audit::Fault;
 pub use client::{client_at, user_at};
 pub use config::{LinkConfig, LinkError, LinkMode};
 pub use discovery::Discovered;

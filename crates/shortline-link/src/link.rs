@@ -18,13 +18,14 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use shortline_base::alarm::{self, Alarm};
+use shortline_base::clock::now_ns;
+use shortline_base::socket::SendHalf;
 use shortline_sched::{Aging, Client, Growing, Needs, PathView, Policy, QueueFull};
 use socket2::SockRef;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::MissedTickBehavior;
 
 use crate::bands::{BandMap, control_priority};
-use crate::clock::now_ns;
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::{Device, Reading};
 use crate::discovery::{Discovery, Facts, LOOK_NS};
@@ -33,7 +34,6 @@ use crate::qdisc::shaper_of;
 use crate::queue::{Length, Queue};
 use crate::regulator::Pacing;
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
-use crate::timer::Alarm;
 use crate::transport::Transport;
 
 /// IPv4 and TCP headers with timestamps, per packet.
@@ -63,9 +63,9 @@ pub struct Link {
     paces: AtomicBool,
     /// What new connections inherit.
     unsent_bytes_max: u32,
-    alarm: Alarm,
+    alarm: Box<dyn Alarm>,
     /// When the alarm goes off; in the past: it is not set. 0 once [`Link::run`] has seen it.
-    armed_ns: AtomicU64,
+    pub(crate) armed_ns: AtomicU64,
 }
 
 enum DeviceState {
@@ -104,7 +104,7 @@ impl Link {
             discovery: (config.mode == LinkMode::Auto)
                 .then(|| Mutex::new(Discovery::new(config.rate_min))),
             paces: AtomicBool::new(config.mode == LinkMode::Paced),
-            alarm: Alarm::new().map_err(LinkError::Timer)?,
+            alarm: alarm::alarm().map_err(LinkError::Timer)?,
             armed_ns: AtomicU64::new(0),
             config,
         }))
@@ -140,7 +140,7 @@ impl Link {
     /// the half that sends.
     pub fn transport(
         self: &Arc<Self>,
-        socket: OwnedWriteHalf,
+        socket: Box<dyn SendHalf>,
         peer: IpAddr,
         local: IpAddr,
     ) -> Arc<Transport> {
@@ -278,7 +278,7 @@ impl Link {
     async fn grant_when_due(&self) -> std::io::Result<()> {
         let mut read_ns = 0;
         loop {
-            self.alarm.wait().await?;
+            alarm::wait(&*self.alarm).await?;
             if self.counts_segments() && now_ns().saturating_sub(read_ns) >= READING_NS_MIN {
                 read_ns = now_ns();
                 self.observe_device();
@@ -439,11 +439,13 @@ impl Link {
         let Ok(sent_bytes) = transport.wire_bytes_sent() else {
             return;
         };
-        let mut queue = self.queue.lock();
-        let charged_bytes = transport.ledger.charged.swap(sent_bytes, Ordering::AcqRel);
-        queue.charged_total = (queue.charged_total + sent_bytes).saturating_sub(charged_bytes);
-        let beside_bytes = sent_bytes as f64 - charged_bytes as f64;
-        queue.regulator.correct(beside_bytes);
+        // Where less was sent than was charged, the next grant may be due now.
+        self.with_queue(now_ns(), |queue| {
+            let charged_bytes = transport.ledger.charged.swap(sent_bytes, Ordering::AcqRel);
+            queue.charged_total = (queue.charged_total + sent_bytes).saturating_sub(charged_bytes);
+            let beside_bytes = sent_bytes as f64 - charged_bytes as f64;
+            queue.regulator.correct(beside_bytes);
+        });
     }
 }
 

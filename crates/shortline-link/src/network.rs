@@ -11,7 +11,7 @@
 
 use shortline_sched::PathView;
 
-use crate::sys::TcpInfo;
+use shortline_base::TcpInfo;
 
 /// The path as `info` shows it, for a response that has sent something (`has_sent`) or not yet.
 /// [`PathView::UNKNOWN`] where the kernel has no round trip or no window to tell.

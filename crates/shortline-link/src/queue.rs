@@ -11,6 +11,7 @@ use shortline_sched::{
     Client, Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig,
 };
 
+use crate::audit::Watched;
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
 use crate::discovery::{Facts, Recent};
@@ -73,6 +74,13 @@ pub(crate) struct LinkJob {
     charge: Charge,
 }
 
+impl LinkJob {
+    /// Whether it waits apart because its connection is new.
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+}
+
 /// The queue; see the module's text.
 pub(crate) struct Queue {
     pub scheduler: Scheduler,
@@ -96,6 +104,8 @@ pub(crate) struct Queue {
     pub charged_total: u64,
     /// When something was submitted or granted last.
     active_ns: u64,
+    /// The grants since the last look at them, if somebody looks.
+    pub watched: Option<Vec<Watched>>,
 }
 
 impl Queue {
@@ -136,6 +146,7 @@ impl Queue {
             refunds_total: 0,
             band_changes_total: 0,
             charged_total: 0,
+            watched: None,
         }
     }
 
@@ -233,6 +244,11 @@ impl Queue {
         });
         self.note_band(id, now_ns);
         Ok(id)
+    }
+
+    /// The link's side of a job.
+    pub fn link_job(&self, id: JobId) -> Option<&LinkJob> {
+        self.jobs.get(id.index())?.as_ref()
     }
 
     pub fn job_mut(&mut self, id: JobId) -> &mut LinkJob {
@@ -349,6 +365,7 @@ impl Queue {
             if !self.regulator.is_due(now_ns) {
                 return Some(self.regulator.look_again_ns(now_ns));
             }
+            self.watch(id);
             let taken = self.scheduler.take(now_ns);
             debug_assert_eq!(taken, Some(id));
             self.grant(id, now_ns);

@@ -3,22 +3,20 @@
 //! other transports fit behind the same calls.
 
 use std::io;
-use std::net::{IpAddr, Shutdown};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use shortline_base::TcpInfo;
+use shortline_base::socket::SendHalf;
 use shortline_sched::{JobId, PathView};
-use socket2::SockRef;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::bands::JobsBands;
 use crate::discovery::Counted;
 use crate::link::Link;
 use crate::network;
 use crate::regulator::slots::Holder;
-use crate::sys::{self, TcpInfo};
 
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
 pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
@@ -31,7 +29,7 @@ const BAND_OF_CONTROL: usize = usize::MAX;
 
 /// A connection that carries jobs.
 pub struct Transport {
-    socket: OwnedWriteHalf,
+    socket: Box<dyn SendHalf>,
     link: Arc<Link>,
     scheduled: bool,
     address: IpAddr,
@@ -89,7 +87,7 @@ impl Ledger {
 
 impl Transport {
     pub(crate) fn new(
-        socket: OwnedWriteHalf,
+        socket: Box<dyn SendHalf>,
         link: Arc<Link>,
         scheduled: bool,
         address: IpAddr,
@@ -118,8 +116,8 @@ impl Transport {
     }
 
     /// The socket below.
-    pub fn socket(&self) -> &TcpStream {
-        self.socket.as_ref()
+    pub fn socket(&self) -> &dyn SendHalf {
+        &*self.socket
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {
@@ -137,7 +135,7 @@ impl Transport {
         if known > 0 {
             return known;
         }
-        let asked = sys::tcp_info(self.socket()).map_or(0, |info| info.segment_bytes);
+        let asked = self.socket.info().map_or(0, |info| info.segment_bytes);
         let bytes = if asked > 0 {
             asked
         } else {
@@ -157,12 +155,17 @@ impl Transport {
     /// own hold of it would not do: discovery may hold it longer.
     pub fn end(&self) {
         // It fails where the protocol has done it, or the client has gone.
-        let _ = SockRef::from(self.socket()).shutdown(Shutdown::Write);
+        let _ = self.socket.shutdown();
     }
 
     /// Whether a grant would be used now: nothing handed over before still waits for the socket.
     pub fn can_send(&self) -> bool {
         !self.busy.load(Ordering::SeqCst)
+    }
+
+    /// Whether the socket took no more when it was last tried.
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire)
     }
 
     /// The connection has taken bytes that are not in the socket yet.
@@ -214,7 +217,12 @@ impl Transport {
 
     /// Whether responses of this connection wait or are being sent.
     pub(crate) fn carries_jobs(&self) -> bool {
-        self.jobs.load(Ordering::Acquire) > 0
+        self.jobs() > 0
+    }
+
+    /// How many of them there are.
+    pub(crate) fn jobs(&self) -> u32 {
+        self.jobs.load(Ordering::Acquire)
     }
 
     /// A job on this connection begins.
@@ -247,14 +255,12 @@ impl Transport {
     /// does already.
     pub(crate) fn set_unsent_bytes_max(&self, bytes: u32) {
         if self.unsent_bytes_max.swap(bytes, Ordering::Relaxed) != bytes {
-            // A socket that is gone sends nothing more.
-            let _ = SockRef::from(self.socket()).set_tcp_notsent_lowat(bytes);
+            self.socket.set_unsent_bytes_max(bytes);
         }
     }
 
     pub(crate) fn set_priority(&self, priority: u32) {
-        // That it is permitted was seen at the start; a socket that is gone sends nothing more.
-        let _ = SockRef::from(self.socket()).set_priority(priority);
+        self.socket.set_priority(priority);
     }
 
     /// Whether something was granted on it before.
@@ -270,13 +276,16 @@ impl Transport {
     /// Whether the client has acknowledged anything since it connected: one system call. So it has where the
     /// socket is gone.
     pub(crate) fn has_acknowledged(&self) -> bool {
-        sys::tcp_info(self.socket()).map_or(true, |info| info.acked_bytes > HANDSHAKE_BYTES)
+        self.socket
+            .info()
+            .map_or(true, |info| info.acked_bytes > HANDSHAKE_BYTES)
     }
 
     /// The path to the client now, for a response that has sent something or not yet: one system
     /// call. Unknown where the socket is gone.
     pub(crate) fn path(&self, has_sent: bool) -> PathView {
-        sys::tcp_info(self.socket())
+        self.socket
+            .info()
             .map_or(PathView::UNKNOWN, |info| network::view(&info, has_sent))
     }
 
@@ -287,7 +296,7 @@ impl Transport {
 
     /// What the kernel says of the connection: one system call.
     pub(crate) fn ask(&self) -> io::Result<TcpInfo> {
-        sys::tcp_info(self.socket())
+        self.socket.info()
     }
 
     /// Changes the counters that discovery keeps of the connection.
@@ -307,7 +316,7 @@ impl Transport {
 
     /// What the connection has put on the wire so far, by the kernel's count.
     pub(crate) fn wire_bytes_sent(&self) -> io::Result<u64> {
-        let info = sys::tcp_info(self.socket())?;
+        let info = self.socket.info()?;
         let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
         Ok(info.sent_bytes + headers)
     }
@@ -319,10 +328,12 @@ impl Holder for Transport {
     }
 
     fn unacknowledged_bytes(&self) -> u32 {
-        sys::unacknowledged_bytes(self.socket()).unwrap_or(0)
+        self.socket.unacknowledged_bytes().unwrap_or(0)
     }
 
     fn rtt_ns_min(&self) -> u64 {
-        sys::tcp_info(self.socket()).map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
+        self.socket
+            .info()
+            .map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, Version, header};
-use shortline_link::clock::now_ns;
+use shortline_base::clock::now_ns;
 use shortline_sched::Client;
 
 use crate::clients::Asks;

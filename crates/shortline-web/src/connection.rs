@@ -10,9 +10,9 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use shortline_base::socket::ReceiveHalf;
 use shortline_link::Length;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::tcp::OwnedReadHalf;
 
 use crate::context::Connection;
 use crate::http1::{self, After};
@@ -41,7 +41,7 @@ struct PlainHttp;
 /// Serves a connection until it ends.
 pub async fn serve(
     connection: Arc<Connection>,
-    receiving: OwnedReadHalf,
+    receiving: ReceiveHalf,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     let socket = ClientSocket::new(receiving, Arc::clone(&connection.watch));

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shortline_link::clock::now_ns;
+use shortline_base::clock::now_ns;
+use shortline_base::world::run_blocking;
 use shortline_sched::{Client, JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -91,13 +92,12 @@ impl Disk {
         let _ = turn.await;
         // The place goes with the read, not with us: a read whose response was aborted still
         // keeps the disk busy.
-        tokio::task::spawn_blocking(move || {
+        run_blocking(move || {
             let bytes = file.read_blocking(offset, length);
             drop(place);
             bytes
         })
-        .await
-        .map_err(io::Error::other)?
+        .await?
     }
 
     fn enter(

@@ -275,7 +275,7 @@ async fn window(
         }
         stream.reserve_capacity(0);
         outgoing.decline();
-        connection.watch.window_closed();
+        let _window_closed = connection.watch.window_closed();
         poll_fn(|context| match poll_reset(stream, context) {
             Some(error) => Poll::Ready(Err(error)),
             None => next_move.as_mut().poll(context).map(Ok),

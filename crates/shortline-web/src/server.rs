@@ -3,15 +3,16 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
 use serde::Serialize;
+use shortline_base::socket::Halves;
 use shortline_link::LinkSnapshot;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
@@ -112,6 +113,17 @@ impl Server {
         }
         sweeper.abort();
         result
+    }
+
+    /// Serves one connection that was accepted elsewhere, such as in a simulated world, on the runtime
+    /// that this is called in.
+    pub fn take(&self, halves: Halves, peer: IpAddr, local: IpAddr) {
+        take(&self.shared, 0, halves, (peer, local), None);
+    }
+
+    /// Keeps the limits of time, until it is dropped. [`Server::run`] does so by itself.
+    pub async fn keep_limits(&self) {
+        sweep(&self.shared).await;
     }
 
     /// Stops accepting, lets responses finish until `deadline`, then closes what is left.
@@ -221,7 +233,14 @@ async fn accept(
             continue;
         };
         match accepted {
-            Ok((socket, peer)) => take(&shared, worker, socket, peer, tls.clone()),
+            Ok((socket, peer)) => {
+                // A socket without an address of its own has been reset already.
+                let Ok(local) = socket.local_addr() else {
+                    continue;
+                };
+                let ends = (peer.ip(), local.ip());
+                take(&shared, worker, socket.into(), ends, tls.clone());
+            }
             // The client gave up while it waited in the backlog.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
@@ -238,19 +257,14 @@ async fn accept(
 fn take(
     shared: &Arc<Shared>,
     worker: usize,
-    socket: TcpStream,
-    peer: SocketAddr,
+    Halves { receiving, sending }: Halves,
+    (peer, local): (IpAddr, IpAddr),
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     shared.connections.fetch_add(1, Ordering::Relaxed);
     let settings = shared.active();
-    let peer = peer.ip().to_canonical();
-    // A socket without an address of its own has been reset already.
-    let Ok(local) = socket.local_addr() else {
-        return;
-    };
-    let (receiving, sending) = socket.into_split();
-    let transport = || settings.link.transport(sending, peer, local.ip());
+    let peer = peer.to_canonical();
+    let transport = || settings.link.transport(sending, peer, local);
     let per_address_max = settings.limits.connections_per_address_max;
     let Some(registration) = shared.registry.register(peer, per_address_max, transport) else {
         shared.refused.fetch_add(1, Ordering::Relaxed);

@@ -8,27 +8,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
+use shortline_base::socket::{ReceiveHalf, SendHalf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy};
 use crate::watch::Watch;
 
 /// The socket; its sending half is shared with the link, which asks the kernel about it.
 pub struct ClientSocket {
-    receiving: OwnedReadHalf,
+    receiving: ReceiveHalf,
     watch: Arc<Watch>,
 }
 
 impl ClientSocket {
     /// The socket of `watch`'s connection.
-    pub fn new(receiving: OwnedReadHalf, watch: Arc<Watch>) -> Self {
+    pub fn new(receiving: ReceiveHalf, watch: Arc<Watch>) -> Self {
         Self { receiving, watch }
     }
 
-    fn sending(&self) -> &TcpStream {
+    fn sending(&self) -> &dyn SendHalf {
         self.watch.transport().socket()
     }
 
@@ -94,7 +92,9 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_written(context, bytes.len(), || self.sending().try_write(bytes))
+        self.poll_written(context, bytes.len(), || {
+            self.sending().try_write(&[io::IoSlice::new(bytes)])
+        })
     }
 
     fn poll_write_vectored(
@@ -104,14 +104,9 @@ impl AsyncWrite for ClientSocket {
     ) -> Poll<io::Result<usize>> {
         let offered = slices.iter().map(|slice| slice.len()).sum();
         let Some(piece) = self.piece_in_kernel(slices) else {
-            return self.poll_written(context, offered, || {
-                self.sending().try_write_vectored(slices)
-            });
+            return self.poll_written(context, offered, || self.sending().try_write(slices));
         };
-        let sent = self.poll_written(context, offered, || {
-            let send = || piece.send(self.sending(), slices);
-            self.sending().try_io(Interest::WRITABLE, send)
-        });
+        let sent = self.poll_written(context, offered, || piece.send(self.sending(), slices));
         let left = match sent {
             Poll::Pending => offered,
             Poll::Ready(Ok(sent)) => offered - sent,
@@ -132,8 +127,7 @@ impl AsyncWrite for ClientSocket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = socket2::SockRef::from(self.sending()).shutdown(std::net::Shutdown::Write);
-        Poll::Ready(shut)
+        Poll::Ready(self.sending().shutdown())
     }
 }
 
@@ -148,23 +142,9 @@ struct Piece {
 
 impl Piece {
     /// Writes the slices before it, then sends it. Those behind it are left for the next write.
-    fn send(&self, socket: &TcpStream, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    fn send(&self, socket: &dyn SendHalf, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         let (before, rest) = slices.split_at(self.index);
-        let mut written = 0;
-        if !before.is_empty() {
-            // More follows at once: the head is not to leave in a packet of its own.
-            let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            written = sendmsg(socket, before, &mut SendAncillaryBuffer::default(), flags)?;
-            if written < before.iter().map(|slice| slice.len()).sum() {
-                return Ok(written);
-            }
-        }
-        match self.copy.send(socket, self.offset, rest[0].len()) {
-            Ok(sent) => Ok(written + sent),
-            // It shows again at the next write.
-            Err(_) if written > 0 => Ok(written),
-            Err(error) => Err(error),
-        }
+        self.copy.send(socket, before, self.offset, rest[0].len())
     }
 }
 

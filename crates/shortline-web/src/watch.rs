@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -26,7 +25,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
-use shortline_link::{Transport, clock::now_ns};
+use shortline_base::clock::now_ns;
+use shortline_base::socket::HangUp;
+use shortline_link::Transport;
 use slab::Slab;
 use tokio::sync::Notify;
 
@@ -78,8 +79,8 @@ pub struct Watch {
     /// When a sweep first saw the connection without progress. Kept by the sweep alone, so that a request takes no look at the clock.
     since_ns: AtomicU64,
     progress_seen: AtomicU64,
-    /// A response waits for the client's HTTP/2 window.
-    window_closed: AtomicBool,
+    /// Responses that wait for the client's HTTP/2 window.
+    windows_closed: AtomicU32,
     /// Counts reads and writes that moved bytes.
     moves: AtomicU64,
     /// Counts writes and changes of the stage. Reads are none: a head that comes byte by byte
@@ -139,7 +140,6 @@ impl Watch {
     pub fn bytes_written(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
         self.progress.fetch_add(1, Ordering::Relaxed);
-        self.window_closed.store(false, Ordering::Relaxed);
     }
 
     /// The next bytes are a piece of the file that the kernel has this copy of.
@@ -157,9 +157,10 @@ impl Watch {
         self.moves.load(Ordering::Relaxed)
     }
 
-    /// A response cannot go on before the client opens its window.
-    pub fn window_closed(&self) {
-        self.window_closed.store(true, Ordering::Relaxed);
+    /// A response cannot go on before the client opens its window: while the answer is held.
+    pub fn window_closed(&self) -> WindowClosed<'_> {
+        self.windows_closed.fetch_add(1, Ordering::Relaxed);
+        WindowClosed(self)
     }
 
     /// A TLS handshake begins.
@@ -193,8 +194,7 @@ impl Watch {
     /// Ends the connection with a reset, now: its client must not take what it has for whole. To
     /// close it would not do, for the sending half says goodbye when it is dropped.
     pub fn reset(&self) {
-        // It fails only where the connection has gone already.
-        let _ = rustix::net::connect_unspec(self);
+        self.transport.socket().reset();
     }
 
     /// The connection keeps only its socket (`true`), or has a parser again.
@@ -250,15 +250,21 @@ impl Watch {
         self.since_ns.load(Ordering::Relaxed)
     }
 
-    /// A response stands still because of its client, not because others are before it.
+    /// Its responses stand still because of their client, not because others are before them.
     fn is_stalled(&self) -> bool {
-        !self.transport.can_send() || self.window_closed.load(Ordering::Relaxed)
+        // Where no response waits for grants, only the socket tells.
+        let takes_nothing = !self.transport.can_send() || self.transport.is_full();
+        let windows_closed = self.windows_closed.load(Ordering::Relaxed);
+        takes_nothing || windows_closed >= self.responses.load(Ordering::Relaxed)
     }
 }
 
-impl AsFd for Watch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.transport.socket().as_fd()
+/// A response waits for the client's HTTP/2 window.
+pub struct WindowClosed<'a>(&'a Watch);
+
+impl Drop for WindowClosed<'_> {
+    fn drop(&mut self) {
+        self.0.windows_closed.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -322,7 +328,7 @@ impl Registry {
             multiplexed: AtomicBool::new(false),
             responses: AtomicU32::new(0),
             since_ns: AtomicU64::new(now_ns()),
-            window_closed: AtomicBool::new(false),
+            windows_closed: AtomicU32::new(0),
             moves: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             progress_seen: AtomicU64::new(0),
@@ -362,7 +368,8 @@ impl Registry {
         for (watch, order) in orders {
             expired += u64::from(order != Order::Park);
             if order == Order::Close {
-                reset_on_close(&watch);
+                // A client that takes nothing would leave its bytes in the kernel for minutes.
+                watch.transport.socket().reset_on_close();
             }
             watch.give(order);
         }
@@ -434,24 +441,25 @@ impl Drop for Registration {
     }
 }
 
-/// A client that takes nothing would leave its bytes in the kernel for minutes after a close.
-fn reset_on_close(watch: &Watch) {
-    let socket = socket2::SockRef::from(watch);
-    // It fails only where the connection has gone already.
-    let _ = socket.set_linger(Some(Duration::ZERO));
-}
-
 fn close_abandoned(watches: &[Arc<Watch>]) {
-    let mut interest: Vec<PollFd<'_>> = watches
-        .iter()
-        .map(|watch| PollFd::new(watch, PollFlags::RDHUP))
-        .collect();
+    let mut asked = Vec::with_capacity(watches.len());
+    let mut interest = Vec::with_capacity(watches.len());
+    for watch in watches {
+        match watch.transport.socket().hang_up() {
+            HangUp::Known(true) => watch.give(Order::Close),
+            HangUp::Known(false) => {}
+            HangUp::Ask(descriptor) => {
+                asked.push(watch);
+                interest.push(PollFd::from_borrowed_fd(descriptor, PollFlags::RDHUP));
+            }
+        }
+    }
     let at_once = Timespec::default();
     match rustix::event::poll(&mut interest, Some(&at_once)) {
         Ok(0) => {}
         Ok(_) => {
             let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
-            for (watch, found) in watches.iter().zip(&interest) {
+            for (watch, found) in asked.into_iter().zip(&interest) {
                 if found.revents().intersects(gone) {
                     watch.give(Order::Close);
                 }

@@ -15,7 +15,7 @@ async fn get(site: &Site, target: &str) -> Plan {
         target,
         headers,
     };
-    site.respond(&head, shortline_link::clock::now_ns()).await
+    site.respond(&head, shortline_base::clock::now_ns()).await
 }
 
 #[tokio::test]

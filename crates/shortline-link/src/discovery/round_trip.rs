@@ -15,7 +15,7 @@
 //! as the last acknowledgement, and the average of a connection that was never asked before as its last
 //! request: a response that has waited for its first grant since then tells of the queue that there was.
 
-use crate::sys::TcpInfo;
+use shortline_base::TcpInfo;
 
 /// The kernel's average moves by an eighth to each round trip.
 const KEPT: f64 = 7.0 / 8.0;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use super::paths::Paths;
 use super::round_trip::RoundTrips;
 use super::shared::Delays;
-use crate::sys::TcpInfo;
 use crate::transport::Transport;
+use shortline_base::TcpInfo;
 
 /// Connections asked at one look: 64 system calls of half a microsecond in 10 ms. With fewer a link of
 /// 100 Mbit/s has more responses in that time than are asked, and what is seen of them is late.

@@ -24,6 +24,11 @@ impl Charge {
 }
 
 impl LinkJob {
+    /// What is unwritten of its charge.
+    pub(crate) fn charged_unwritten(&self) -> u32 {
+        self.charge.unwritten(&self.transport)
+    }
+
     /// Takes back what is unwritten of its charge.
     pub(super) fn take_unwritten(&mut self) -> u32 {
         std::mem::take(&mut self.charge).unwritten(&self.transport)

@@ -2,8 +2,12 @@
 //! connection. In virtual time; the sockets only lend their name.
 
 #![allow(clippy::unwrap_used)]
+use std::future::poll_fn;
+use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
 
+use shortline_base::socket::HangUp;
 use socket2::{SockFilter, SockRef};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +41,7 @@ async fn queue_and_connection(mode: LinkMode) -> (Queue, Arc<Transport>, TcpStre
     let (_, socket) = listener.accept().await.unwrap().0.into_split();
     let transport = Link::new(config.clone())
         .unwrap()
-        .transport(socket, here, here);
+        .transport(Box::new(socket), here, here);
     (Queue::new(&config, None, 0), transport, client)
 }
 
@@ -181,8 +185,15 @@ async fn banded_queue_and_connection() -> (Queue, Arc<Transport>, TcpStream) {
     )
 }
 
+fn descriptor(transport: &Transport) -> BorrowedFd<'_> {
+    match transport.socket().hang_up() {
+        HangUp::Ask(descriptor) => descriptor,
+        HangUp::Known(_) => panic!("no kernel's socket"),
+    }
+}
+
 fn priority(transport: &Transport) -> u32 {
-    SockRef::from(transport.socket()).priority().unwrap()
+    SockRef::from(&descriptor(transport)).priority().unwrap()
 }
 
 #[tokio::test]
@@ -308,7 +319,7 @@ async fn a_grant_is_for_what_is_at_hand() {
 #[tokio::test]
 async fn a_connection_keeps_little_unsent_only_while_a_found_rate_paces_it() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Auto).await;
-    let mark = |transport: &Transport| SockRef::from(transport.socket()).tcp_notsent_lowat();
+    let mark = |transport: &Transport| SockRef::from(&descriptor(transport)).tcp_notsent_lowat();
     queue.pace(Pacing::Rate(Rate::from_bps(8_000_000)), SECOND);
     granted(&mut queue, &transport, SECOND);
     assert_eq!(mark(&transport).unwrap(), PACED_UNSENT_BYTES_MAX);
@@ -350,7 +361,7 @@ async fn deaf_connections(link: &Arc<Link>, number: usize) -> Vec<(Arc<Transport
         let drop_all = SockFilter::new(0x06, 0, 0, 0);
         SockRef::from(&client).attach_filter(&[drop_all]).unwrap();
         let (_, socket) = listener.accept().await.unwrap().0.into_split();
-        connections.push((link.transport(socket, here, here), client));
+        connections.push((link.transport(Box::new(socket), here, here), client));
     }
     connections
 }
@@ -430,8 +441,10 @@ async fn who_acknowledges_makes_room_at_once() {
         .map(|(transport, _)| submitted(&mut queue, transport, 1, SECOND))
         .collect();
     assert!(queue.take_grant(jobs[31]).is_none());
-    known.socket().writable().await.unwrap();
-    known.socket().try_write(b"data").unwrap();
+    poll_fn(|context| known.socket().poll_write_ready(context))
+        .await
+        .unwrap();
+    known.socket().try_write(&[IoSlice::new(b"data")]).unwrap();
     client.read_exact(&mut [0; 4]).await.unwrap();
     // The kernel may put its acknowledgement off for a moment.
     while !known.has_acknowledged() {

@@ -135,7 +135,7 @@ mod tests {
         let listener = TcpListener::bind((here, 0)).await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await;
         let (_, socket) = listener.accept().await.unwrap().0.into_split();
-        let transport = link.transport(socket, here, here);
+        let transport = link.transport(Box::new(socket), here, here);
         (link, transport, client.unwrap())
     }
 

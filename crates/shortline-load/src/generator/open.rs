@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shortline_link::timer::Alarm;
+use shortline_base::alarm::{self, Alarm};
 use tokio::sync::Semaphore;
 
 use super::HEAD_START;
@@ -23,11 +23,11 @@ pub(super) async fn start(
     schedule: Vec<(u64, Request)>,
     slots: Arc<Semaphore>,
 ) -> io::Result<()> {
-    let alarm = Alarm::new()?;
+    let alarm = alarm::alarm()?;
     let clients = setup.clients();
     shared.begin(Instant::now() + HEAD_START);
     for (order, request) in schedule {
-        sleep_until(&alarm, shared.instant(request.at_ns)).await?;
+        sleep_until(&*alarm, shared.instant(request.at_ns)).await?;
         let slot = Arc::clone(&slots)
             .acquire_owned()
             .await
@@ -42,7 +42,7 @@ pub(super) async fn start(
     Ok(())
 }
 
-async fn sleep_until(alarm: &Alarm, instant: Instant) -> io::Result<()> {
+async fn sleep_until(alarm: &dyn Alarm, instant: Instant) -> io::Result<()> {
     let left = || instant.saturating_duration_since(Instant::now());
     if left().is_zero() {
         tokio::task::yield_now().await;
@@ -50,7 +50,7 @@ async fn sleep_until(alarm: &Alarm, instant: Instant) -> io::Result<()> {
     }
     while !left().is_zero() {
         alarm.set(left())?;
-        alarm.wait().await?;
+        alarm::wait(alarm).await?;
     }
     Ok(())
 }

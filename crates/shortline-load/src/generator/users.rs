@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use shortline_link::timer::Alarm;
+use shortline_base::alarm;
 use tokio::sync::Semaphore;
 use tokio::sync::watch::Receiver;
 
@@ -140,9 +140,9 @@ impl<'a> Browser<'a> {
 async fn sleep_until(instant: Instant) {
     let left = instant.saturating_duration_since(Instant::now());
     let rung = async {
-        let alarm = Alarm::new()?;
+        let alarm = alarm::alarm()?;
         alarm.set(left)?;
-        alarm.wait().await
+        alarm::wait(&*alarm).await
     };
     if !left.is_zero() && rung.await.is_err() {
         // The runtime's own timer is late by a millisecond, but has no descriptor to run out of.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use shortline_link::clock::now_ns;
-use tokio::io::{AsyncRead, AsyncWrite};
+use shortline_base::clock::now_ns;
+use shortline_base::world::{self, Stream};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_util::io::InspectReader;
 
@@ -196,6 +196,11 @@ impl Backend {
     }
 
     async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        if let UpstreamAddress::Tcp { host, port } = &self.address
+            && let Some(connecting) = world::connect(host, *port)
+        {
+            return connecting.await;
+        }
         Ok(match (&self.address, &self.tls) {
             (UpstreamAddress::Unix(path), _) => Box::new(UnixStream::connect(path).await?),
             (UpstreamAddress::Tls { host, port }, Some(tls)) => {
@@ -360,7 +365,3 @@ async fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     Ok(stream)
 }
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}

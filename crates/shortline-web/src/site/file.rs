@@ -9,14 +9,16 @@
 //! changes on disk no longer touch it. The kernel is given a copy of it ([`KernelCopy`]) when a
 //! connection can first make use of one.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
+use shortline_base::disk;
 
 use super::kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopies, KernelCopy};
+use super::open::Wait;
 
 /// A regular file opened for sending, of the length it had then.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl OpenFile {
     /// `Ok(None)`: they are not, use [`OpenFile::read_blocking`]. `UnexpectedEof`: the file was
     /// cut short, or the piece lies outside of it.
     pub fn read_now(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
-        match self.read(offset, len, ReadWriteFlags::NOWAIT) {
+        match self.read(offset, len, Wait::Never) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if is_not_at_hand(&error) => Ok(None),
             Err(error) => Err(error),
@@ -82,7 +84,7 @@ impl OpenFile {
     /// Reads `len` bytes at `offset`, waiting for the disk: for a thread that may block.
     /// `UnexpectedEof`: the file was cut short, or the piece lies outside of it.
     pub fn read_blocking(&self, offset: u64, len: usize) -> io::Result<Bytes> {
-        self.read(offset, len, ReadWriteFlags::empty())
+        self.read(offset, len, Wait::Allowed)
     }
 
     /// The length promised to clients, in bytes.
@@ -123,18 +125,18 @@ impl OpenFile {
         }
     }
 
-    fn read(&self, offset: u64, len: usize, flags: ReadWriteFlags) -> io::Result<Bytes> {
+    fn read(&self, offset: u64, len: usize, wait: Wait) -> io::Result<Bytes> {
         let end = offset
             .checked_add(len as u64)
             .filter(|end| *end <= self.len);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
         if self.keep.is_none() {
-            return self.read_disk(offset, len, flags);
+            return self.read_disk(offset, len, wait);
         }
         let whole = match self.memory.get() {
             Some(kept) => kept,
             None => {
-                let bytes = self.read_disk(0, fitting(self.len)?, flags)?;
+                let bytes = self.read_disk(0, fitting(self.len)?, wait)?;
                 self.memory.get_or_init(|| Kept {
                     bytes,
                     in_kernel: OnceLock::new(),
@@ -144,7 +146,7 @@ impl OpenFile {
         Ok(whole.bytes.slice(fitting(offset)?..fitting(end)?))
     }
 
-    fn read_disk(&self, offset: u64, len: usize, flags: ReadWriteFlags) -> io::Result<Bytes> {
+    fn read_disk(&self, offset: u64, len: usize, wait: Wait) -> io::Result<Bytes> {
         let disk = self
             .disk
             .as_ref()
@@ -152,8 +154,9 @@ impl OpenFile {
         let mut buffer = BytesMut::zeroed(len);
         let mut filled = 0;
         while filled < len {
-            let rest = &mut [IoSliceMut::new(&mut buffer[filled..])];
-            match rustix::io::preadv2(disk, rest, offset + filled as u64, flags) {
+            let rest = &mut buffer[filled..];
+            let may_wait = wait == Wait::Allowed;
+            match disk::read_at(disk, rest, offset + filled as u64, may_wait) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => filled += read,
                 Err(Errno::INTR) => {}

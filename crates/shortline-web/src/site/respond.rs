@@ -22,6 +22,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
+use shortline_base::world::run_blocking;
 
 use super::conditional::{Verdict, evaluate, if_range_holds};
 use super::entry::{Entry, Variant};
@@ -41,7 +42,7 @@ pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns
     }
     let looking = Arc::clone(lookup);
     let target = head.target.to_owned();
-    let found = tokio::task::spawn_blocking(move || match parse_target(&target) {
+    let found = run_blocking(move || match parse_target(&target) {
         Ok(Target::Resource { path, .. }) => looking.find(now_ns, &path, Wait::Allowed),
         // Whatever names no path was answered without waiting.
         Ok(Target::Asterisk) | Err(_) => Err(OpenError::Broken),

@@ -57,7 +57,7 @@ impl Bed {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        runtime.block_on(self.site.respond(&head, shortline_link::clock::now_ns()))
+        runtime.block_on(self.site.respond(&head, shortline_base::clock::now_ns()))
     }
 
     fn get(&self, target: &str) -> Plan {
@@ -490,7 +490,7 @@ fn what_is_in_memory_needs_no_waiting() {
     };
     let plan = bed
         .site
-        .respond_now(&head, shortline_link::clock::now_ns())
+        .respond_now(&head, shortline_base::clock::now_ns())
         .unwrap();
     assert_eq!(answer(&plan).1, "0123456789");
 }

@@ -100,6 +100,21 @@ fn hostile_clients_leave_nothing_behind() {
 }
 
 #[test]
+fn clients_that_take_nothing_are_closed_where_nothing_is_ordered_too() {
+    let site = Site::new();
+    // Loopback waits for no grants unless it is told to.
+    let server = Server::start(&site, &["--stall-time-max", "1s", "--idle-time-max", "1s"]);
+    let held: Vec<_> = (0..5).map(|_| attack(server.address(), 3)).collect();
+    wait_for("responses under way", || {
+        (status(&server)["server"]["connections"]["response"] == 5).then_some(())
+    });
+    wait_for("the limit to end every connection", || {
+        (status(&server)["server"]["connections"]["open"] == 0).then_some(())
+    });
+    drop(held);
+}
+
+#[test]
 fn a_client_that_aborts_leaves_the_queue_at_once() {
     let site = Site::new();
     let server = Server::start(&site, &["--uplink", "1mbit", "--uplink-loopback"]);

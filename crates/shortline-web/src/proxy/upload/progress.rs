@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use shortline_link::clock::now_ns;
+use shortline_base::clock::now_ns;
 
 use super::super::upstream::UpstreamOptions;
 use super::UploadError;

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use tokio::io::unix::AsyncFd;
 
-/// What `TCP_INFO` says of a connection, as far as the link needs it.
+/// What `TCP_INFO` says of a connection, as far as is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Payload bytes per full segment.

@@ -1,0 +1,196 @@
+//! A connection in two halves: one that receives, and one that sends, with what the kernel tells and
+//! is told of it. Simulated worlds have their own.
+
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::fs::sendfile;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, Interest};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+
+use crate::sys::{self, TcpInfo};
+
+/// Both halves.
+pub struct Halves {
+    /// What comes.
+    pub receiving: ReceiveHalf,
+    /// What goes.
+    pub sending: Box<dyn SendHalf>,
+}
+
+/// The half of a connection that receives.
+pub type ReceiveHalf = Box<dyn AsyncRead + Send + Unpin>;
+
+impl From<TcpStream> for Halves {
+    fn from(stream: TcpStream) -> Self {
+        let (receiving, sending) = stream.into_split();
+        Self {
+            receiving: Box::new(receiving),
+            sending: Box::new(sending),
+        }
+    }
+}
+
+/// The half of a connection that sends. When it is dropped, what was written leaves, and then the
+/// peer hears of the end.
+pub trait SendHalf: Send + Sync {
+    /// Ready when a write may take something.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Writes what the socket takes now.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or the connection is broken.
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Writes `before`, then up to `len` bytes of `file` at `offset`, without a packet's end between them.
+    ///
+    /// # Errors
+    /// As [`SendHalf::try_write`].
+    fn try_send_file(
+        &self,
+        before: &[IoSlice<'_>],
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize>;
+
+    /// Says that nothing follows what was written.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    fn shutdown(&self) -> io::Result<()>;
+
+    /// Ends the connection with a reset, now.
+    fn reset(&self);
+
+    /// The connection's end will be a reset, and drop what the peer has not taken.
+    fn reset_on_close(&self);
+
+    /// What it says of its counters.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    fn info(&self) -> io::Result<TcpInfo>;
+
+    /// Bytes that were written and that the peer has not acknowledged, sent or not.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    fn unacknowledged_bytes(&self) -> io::Result<u32>;
+
+    /// Sets the priority of its packets (`SO_PRIORITY`).
+    fn set_priority(&self, priority: u32);
+
+    /// It counts as not writable from so many unsent bytes on; 0: never for that.
+    fn set_unsent_bytes_max(&self, bytes: u32);
+
+    /// Whether the peer has closed or reset the connection.
+    fn hang_up(&self) -> HangUp<'_>;
+}
+
+/// Whether a peer has gone.
+pub enum HangUp<'a> {
+    /// The kernel knows, for many descriptors in one call.
+    Ask(BorrowedFd<'a>),
+    /// It is known.
+    Known(bool),
+}
+
+impl SendHalf for OwnedWriteHalf {
+    fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        stream(self).poll_write_ready(context)
+    }
+
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match slices {
+            [one] => stream(self).try_write(one),
+            _ => stream(self).try_write_vectored(slices),
+        }
+    }
+
+    fn try_send_file(
+        &self,
+        before: &[IoSlice<'_>],
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize> {
+        let send = || send_file(stream(self), before, file, offset, len);
+        stream(self).try_io(Interest::WRITABLE, send)
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        SockRef::from(stream(self)).shutdown(Shutdown::Write)
+    }
+
+    fn reset(&self) {
+        // It fails only where the connection has gone already.
+        let _ = rustix::net::connect_unspec(stream(self));
+    }
+
+    fn reset_on_close(&self) {
+        // As above.
+        let _ = SockRef::from(stream(self)).set_linger(Some(Duration::ZERO));
+    }
+
+    fn info(&self) -> io::Result<TcpInfo> {
+        sys::tcp_info(stream(self))
+    }
+
+    fn unacknowledged_bytes(&self) -> io::Result<u32> {
+        sys::unacknowledged_bytes(stream(self))
+    }
+
+    fn set_priority(&self, priority: u32) {
+        // That it is permitted was seen at the start; a socket that is gone sends nothing more.
+        let _ = SockRef::from(stream(self)).set_priority(priority);
+    }
+
+    fn set_unsent_bytes_max(&self, bytes: u32) {
+        // As above.
+        let _ = SockRef::from(stream(self)).set_tcp_notsent_lowat(bytes);
+    }
+
+    fn hang_up(&self) -> HangUp<'_> {
+        HangUp::Ask(stream(self).as_fd())
+    }
+}
+
+fn stream(half: &OwnedWriteHalf) -> &TcpStream {
+    half.as_ref()
+}
+
+fn send_file(
+    socket: &TcpStream,
+    before: &[IoSlice<'_>],
+    file: BorrowedFd<'_>,
+    offset: u64,
+    len: usize,
+) -> io::Result<usize> {
+    let mut written = 0;
+    if !before.is_empty() {
+        // More follows at once: the head is not to leave in a packet of its own.
+        let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        written = sendmsg(socket, before, &mut SendAncillaryBuffer::default(), flags)?;
+        if written < before.iter().map(|slice| slice.len()).sum() {
+            return Ok(written);
+        }
+    }
+    let mut from = offset;
+    match sendfile(socket, file, Some(&mut from), len) {
+        Ok(sent) => Ok(written + sent),
+        // It shows again at the next write.
+        Err(_) if written > 0 => Ok(written),
+        Err(error) => Err(error.into()),
+    }
+}

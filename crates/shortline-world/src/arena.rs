@@ -1,0 +1,444 @@
+//! All of them together: the server, its clients, and what each saw of the other.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use shortline_link::Link;
+use shortline_web::proxy::UpstreamAddress;
+use shortline_web::proxy::routes::{Route, Routes};
+use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};
+use shortline_web::server::{AccessLog, AccessRecord, Server, Settings};
+use shortline_web::site::{Site, SiteOptions};
+use shortline_web::{Clients, Limits};
+use tempfile::TempDir;
+
+use crate::client::{self, Outcome};
+
+use crate::backend;
+use crate::content::piece;
+use crate::network::{Connection, End, Uplink, server_halves};
+use crate::scenario::{Ask, CUT_FILE, ClientPlan, FILES, KEPT_BYTES_MAX, Manner, Scenario, What};
+use crate::verdict::Fault;
+use crate::world::World;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Whoever is not served by then is stuck.
+const SERVED_NS_MAX: u64 = 400 * SECOND_NS;
+/// Connections are gone so long after their clients.
+const GONE_NS_MAX: u64 = 120 * SECOND_NS;
+/// The server's own address: one of those for examples (RFC 5737), which no interface has.
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// The limits of time, shorter than a server's, so that a run sees all of them.
+const LIMITS: Limits = Limits {
+    connections_max: 1_000,
+    connections_per_address_max: 1_000,
+    header_bytes_max: 8_192,
+    header_fields_max: 100,
+    header_time_max: Duration::from_secs(4),
+    idle_time_max: Duration::from_secs(40),
+    stall_time_max: Duration::from_secs(20),
+    streams_max: 128,
+    disk_reads_max: 2,
+};
+
+/// Everything; see the module's text.
+pub struct Arena {
+    /// Time.
+    pub world: Arc<World>,
+    scenario: Scenario,
+    server: Arc<Server>,
+    link: Arc<Link>,
+    uplink: Arc<Uplink>,
+    log: Arc<Log>,
+    folder: TempDir,
+    connections: Mutex<Vec<Arc<Connection>>>,
+    asked: Mutex<HashMap<u64, Asked>>,
+    /// Clients that are not done.
+    living: AtomicUsize,
+}
+
+/// One request, as its client sees it.
+struct Asked {
+    client: usize,
+    ask: Ask,
+    status: Option<u16>,
+    outcome: Option<Outcome>,
+}
+
+/// The access log: how often each request ended, and how.
+#[derive(Default)]
+struct Log(Mutex<HashMap<u64, Vec<bool>>>);
+
+impl AccessLog for Log {
+    fn log(&self, record: AccessRecord) {
+        let number = record.target.split_once('?');
+        let number = number.and_then(|(_, number)| number.parse().ok());
+        let mut ended = self.0.lock();
+        ended
+            .entry(number.unwrap_or(0))
+            .or_default()
+            .push(record.complete);
+    }
+}
+
+impl Arena {
+    /// The arena of a scenario: nobody has come yet.
+    pub fn new(world: &Arc<World>, scenario: Scenario) -> Arc<Self> {
+        let folder = tempfile::tempdir().expect("a folder for the site's files");
+        for (at, bytes) in FILES.into_iter().enumerate() {
+            let file = piece(at as u64, 0, bytes as usize);
+            std::fs::write(folder.path().join(format!("f{at}")), file).expect("room for a file");
+        }
+        let link = Link::new(scenario.link.clone()).expect("a scenario's link is sound");
+        link.watch_grants();
+        let log: Arc<Log> = Arc::default();
+        let settings = settings(&link, &folder);
+        let server = Server::new(settings, Some(Arc::clone(&log) as Arc<dyn AccessLog>));
+        Arc::new(Self {
+            world: Arc::clone(world),
+            uplink: Uplink::new(scenario.uplink_bps, scenario.uplink_queue_bytes),
+            living: AtomicUsize::new(scenario.clients.len()),
+            scenario,
+            server,
+            link,
+            log,
+            folder,
+            connections: Mutex::default(),
+            asked: Mutex::default(),
+        })
+    }
+
+    /// Lets everybody live, until all have gone and nothing is held.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub async fn run(self: &Arc<Self>) -> Result<(), Fault> {
+        let (link, server) = (Arc::clone(&self.link), Arc::clone(&self.server));
+        tokio::spawn(async move { link.run().await });
+        tokio::spawn(async move { server.keep_limits().await });
+        for (index, plan) in self.scenario.clients.iter().cloned().enumerate() {
+            let arena = Arc::clone(self);
+            self.world.note(format_args!(
+                "client {index}: {:?}, {:?}",
+                plan.manner, plan.path
+            ));
+            tokio::spawn(async move {
+                client::live(Arc::clone(&arena), index, plan).await;
+                arena.living.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        self.schedule();
+        let served = self.world.drive(|| self.look_while_served()).await;
+        served?;
+        self.judge()?;
+        let since_ns = self.world.now_ns();
+        self.world.drive(|| self.look_until_empty(since_ns)).await?;
+        self.judge_log()
+    }
+
+    /// Responses that clients got whole, and all that were asked for.
+    pub fn counts(&self) -> (usize, usize) {
+        let asked = self.asked.lock();
+        let whole = asked.values();
+        let whole = whole.filter(|asked| matches!(asked.outcome, Some(Outcome::Whole(_))));
+        (whole.count(), asked.len())
+    }
+
+    /// A connection of a client to the server.
+    pub async fn connect(self: &Arc<Self>, index: usize, plan: &ClientPlan) -> End {
+        let uplink = Some(Arc::clone(&self.uplink));
+        let connection = Connection::open(&self.world, index as u64, plan.path, uplink);
+        self.connections.lock().push(Arc::clone(&connection));
+        self.world.sleep(plan.path.delay_ns).await;
+        self.world.note(format_args!("client {index} is accepted"));
+        let peer = IpAddr::V4(Ipv4Addr::new(198, 51, 100, plan.address));
+        self.server.take(server_halves(&connection), peer, SERVER);
+        self.world.sleep(plan.path.delay_ns).await;
+        End::of_client(&connection)
+    }
+
+    /// A client asks.
+    pub fn asks(&self, client: usize, ask: &Ask) {
+        self.world
+            .note(format_args!("client {client} asks {:?}", ask.what));
+        let asked = Asked {
+            client,
+            ask: ask.clone(),
+            status: None,
+            outcome: None,
+        };
+        self.asked.lock().insert(ask.number, asked);
+    }
+
+    /// A client has a response's head.
+    pub fn headed(&self, _: usize, ask: &Ask, status: u16) {
+        self.world
+            .note(format_args!("request {} gets {status}", ask.number));
+        if let Some(asked) = self.asked.lock().get_mut(&ask.number) {
+            asked.status = Some(status);
+        }
+    }
+
+    /// A request's end, for its client.
+    pub fn ended(&self, client: usize, ask: &Ask, outcome: Outcome) {
+        self.world.note(format_args!(
+            "request {} of client {client} ends: {outcome:?}",
+            ask.number
+        ));
+        if let Some(asked) = self.asked.lock().get_mut(&ask.number) {
+            asked.outcome = Some(outcome);
+        }
+    }
+
+    /// What happens to all at once.
+    fn schedule(self: &Arc<Self>) {
+        let plan = &self.scenario;
+        let happens = |at_ns: Option<u64>, what: fn(&Arc<Self>)| {
+            if let Some(at_ns) = at_ns {
+                let arena = Arc::clone(self);
+                let run = async move {
+                    arena.world.sleep(at_ns).await;
+                    what(&arena);
+                };
+                tokio::spawn(run);
+            }
+        };
+        happens(plan.reload_ns, |arena| {
+            arena.world.note(format_args!("the settings are exchanged"));
+            let settings = settings(&arena.link, &arena.folder);
+            arena.server.replace(settings);
+        });
+        happens(plan.change.map(|(at_ns, _)| at_ns), |arena| {
+            if let Some((_, rate_bps)) = arena.scenario.change {
+                arena
+                    .world
+                    .note(format_args!("the uplink has {rate_bps} bit/s"));
+                arena.uplink.set_rate(rate_bps);
+            }
+        });
+        happens(plan.cut_ns, |arena| {
+            arena.world.note(format_args!("a file is cut short"));
+            let path = arena.folder.path().join(format!("f{CUT_FILE}"));
+            let file = std::fs::File::options().write(true).open(path);
+            file.and_then(|file| file.set_len(FILES[CUT_FILE] / 3))
+                .expect("a file of our own can be cut");
+        });
+        happens(plan.drain_ns, |arena| {
+            arena
+                .world
+                .note(format_args!("the server is told to finish"));
+            let arena = Arc::clone(arena);
+            tokio::spawn(async move { arena.server.drain(Duration::from_secs(20)).await });
+        });
+    }
+
+    fn look(&self) -> Result<(), Fault> {
+        if let Some(fault) = self.world.fault() {
+            return Err(fault);
+        }
+        self.link.audit().map_err(Fault::Link)
+    }
+
+    fn look_while_served(&self) -> Option<Result<(), Fault>> {
+        if let Err(fault) = self.look() {
+            return Some(Err(fault));
+        }
+        if self.living.load(Ordering::Relaxed) == 0 {
+            return Some(Ok(()));
+        }
+        if self.world.now_ns() > SERVED_NS_MAX {
+            let clients = self.waiting();
+            return Some(Err(Fault::Stuck { clients }));
+        }
+        None
+    }
+
+    /// Requests without an end.
+    fn waiting(&self) -> Vec<String> {
+        let asked = self.asked.lock();
+        let waits = asked.values().filter(|asked| asked.outcome.is_none());
+        let mut waits: Vec<_> = waits.collect();
+        waits.sort_by_key(|asked| asked.ask.number);
+        let named = waits.into_iter();
+        named
+            .map(|asked| format!("client {}, {:?}", asked.client, asked.ask.what))
+            .collect()
+    }
+
+    fn look_until_empty(&self, since_ns: u64) -> Option<Result<(), Fault>> {
+        if let Err(fault) = self.look() {
+            return Some(Err(fault));
+        }
+        let left = self.left();
+        if left.is_empty() {
+            return Some(Ok(()));
+        }
+        let over = self.world.now_ns() - since_ns > GONE_NS_MAX;
+        over.then(|| {
+            let what = left.join(", ");
+            Err(Fault::Leaked { what })
+        })
+    }
+
+    /// What is held now.
+    fn left(&self) -> Vec<String> {
+        let server = self.server.snapshot();
+        let link = self.link.snapshot();
+        let busy = server.backends.iter().map(|backend| {
+            let used = backend.connections_open - backend.connections_idle;
+            used.max(backend.outstanding)
+        });
+        let held = [
+            ("connections", server.connections.open),
+            ("jobs of the link", link.jobs),
+            ("reads of the disk", server.disk_jobs),
+            ("places at backends", busy.sum()),
+        ];
+        let held = held.into_iter().filter(|(_, count)| *count > 0);
+        held.map(|(what, count)| format!("{count} {what}"))
+            .collect()
+    }
+
+    /// Holds what clients saw against what they had to see.
+    fn judge(&self) -> Result<(), Fault> {
+        let asked = self.asked.lock();
+        let mut asked: Vec<_> = asked.values().collect();
+        asked.sort_by_key(|asked| asked.ask.number);
+        asked
+            .into_iter()
+            .try_for_each(|asked| self.judge_one(asked))
+    }
+
+    fn judge_one(&self, asked: &Asked) -> Result<(), Fault> {
+        let (plan, what) = (&self.scenario.clients[asked.client], asked.ask.what);
+        let whose = || {
+            let target = what.target(asked.ask.number);
+            format!("client {}, {target}", asked.client)
+        };
+        match &asked.outcome {
+            Some(Outcome::Whole(200 | 206)) if what.breaks() => {
+                Err(Fault::TakenForWhole { whose: whose() })
+            }
+            Some(Outcome::Whole(status)) if self.allows(what, *status) => Ok(()),
+            Some(Outcome::Whole(status)) => Err(Fault::Broken {
+                whose: whose(),
+                how: format!("status {status}"),
+            }),
+            Some(Outcome::Broken(how)) if !self.may_break(plan, what) => Err(Fault::Broken {
+                whose: whose(),
+                how: how.clone(),
+            }),
+            Some(Outcome::Broken(_) | Outcome::GivenUp) | None => Ok(()),
+        }
+    }
+
+    /// Whether a whole response of this status is an answer to what was asked.
+    fn allows(&self, what: What, status: u16) -> bool {
+        let crowded = self.scenario.link.jobs_max < 100 && status == 503;
+        let fails = self.scenario.disk.failures > 0.0 && status == 500;
+        crowded
+            || fails
+            || match what {
+                What::File(_) | What::Head(_) => status == 200,
+                What::Range(file, ..) => {
+                    status == 206
+                        || file == CUT_FILE && self.scenario.cut_ns.is_some() && status == 416
+                }
+                What::Nothing => status == 404,
+                What::Relayed { upload_bytes, .. } => match status {
+                    200 => true,
+                    // A request with a body is not sent twice.
+                    502 => upload_bytes > 0 || what.breaks(),
+                    504 => what.breaks(),
+                    _ => false,
+                },
+            }
+    }
+
+    /// Whether something stands in the way of a whole response.
+    fn may_break(&self, plan: &ClientPlan, what: What) -> bool {
+        let scenario = &self.scenario;
+        let takes = matches!(plan.manner, Manner::Honest | Manner::Slow { .. });
+        // A reset for one response takes what is under way of those before it.
+        let of_another = plan.pipelines
+            && plan
+                .asks
+                .iter()
+                .any(|other| other.what != what && self.may_break_by_itself(other.what));
+        !takes || self.may_break_by_itself(what) || of_another || scenario.drain_ns.is_some()
+    }
+
+    fn may_break_by_itself(&self, what: What) -> bool {
+        let scenario = &self.scenario;
+        match what {
+            What::File(file) | What::Range(file, ..) => {
+                let cut = file == CUT_FILE && scenario.cut_ns.is_some();
+                cut || FILES[file] > 0 && scenario.disk.failures > 0.0
+            }
+            What::Head(_) | What::Nothing => false,
+            What::Relayed { upload_bytes, .. } => upload_bytes > 0 || what.breaks(),
+        }
+    }
+
+    /// Holds the access log against what clients saw.
+    fn judge_log(&self) -> Result<(), Fault> {
+        let (log, asked) = (self.log.0.lock(), self.asked.lock());
+        for (number, asked) in asked.iter() {
+            let ended = log.get(number).map_or(&[][..], Vec::as_slice);
+            let whole = matches!(asked.outcome, Some(Outcome::Whole(_)));
+            let right = match ended {
+                [] => !whole,
+                [complete] => *complete || !whole,
+                _ => false,
+            };
+            if !right {
+                return Err(Fault::Counted {
+                    whose: format!("client {}, {:?}", asked.client, asked.ask.what),
+                    times: ended.len(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn settings(link: &Arc<Link>, folder: &TempDir) -> Settings {
+    let options = SiteOptions {
+        cache_file_bytes_max: KEPT_BYTES_MAX,
+        precompressed: false,
+        ..SiteOptions::default()
+    };
+    let backend = |host: &str, port| UpstreamAddress::Tcp {
+        host: host.to_owned(),
+        port,
+    };
+    let upstream = Upstream::open(UpstreamOptions {
+        backends: vec![
+            backend("sound", backend::SOUND_PORT),
+            backend("flaky", backend::FLAKY_PORT),
+        ],
+        first_byte_time_max: Duration::from_secs(3),
+        connections_max: 6,
+        idle_connections_max: 2,
+        buffer_bytes_max: 32 << 10,
+        ..UpstreamOptions::default()
+    });
+    Settings {
+        site: Some(Arc::new(
+            Site::open(folder.path(), options).expect("a folder of our own can be served"),
+        )),
+        routes: Routes::new(vec![Route {
+            path: "/app".to_owned(),
+            upstream: upstream.expect("backends without TLS need nothing"),
+            admission: None,
+        }]),
+        limits: LIMITS,
+        clients: Clients::default(),
+        link: Arc::clone(link),
+    }
+}

@@ -1,0 +1,212 @@
+//! A client of HTTP/1.1: requests one after another, or all before it reads.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{Outcome, Taken, expected, look, method, range, upload, whose};
+use crate::arena::Arena;
+use crate::content::Checked;
+use crate::network::End;
+use crate::scenario::{Ask, ClientPlan, Manner};
+
+/// What is no request.
+const BABBLE: &[&[u8]] = &[
+    b"\x00\xff\x00\xff not a request\r\n\r\n",
+    b"GET / HTTP/1.1\r\n",
+    b"GET / HTTP/9.9\r\nHost: h\r\n\r\n",
+    b"POST /app/10/length HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"GET /f3 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+];
+
+/// Asks all that is planned.
+pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
+    let mut client = Http1 {
+        arena,
+        stream: Taken::new(&arena.world, end, plan.manner),
+        read: Vec::new(),
+    };
+    if plan.manner == Manner::Babbles {
+        let babble = BABBLE[index % BABBLE.len()];
+        let _ = client.stream.write_all(babble).await;
+        let mut answer = Vec::new();
+        let _ = client.stream.read_to_end(&mut answer).await;
+        return;
+    }
+    if plan.pipelines {
+        for ask in &plan.asks {
+            if client.send(ask).await.is_err() {
+                return;
+            }
+        }
+    }
+    for ask in &plan.asks {
+        if !plan.pipelines {
+            arena.world.sleep(ask.think_ns).await;
+        }
+        arena.asks(index, ask);
+        let outcome = client.exchange(index, ask, !plan.pipelines).await;
+        let (outcome, goes_on) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                (Outcome::GivenUp, false)
+            }
+            Err(error) => (Outcome::Broken(error.to_string()), false),
+        };
+        arena.ended(index, ask, outcome);
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+struct Http1<'a> {
+    arena: &'a Arena,
+    stream: Taken,
+    /// Read and not yet looked at.
+    read: Vec<u8>,
+}
+
+/// What a response's head says.
+struct Head {
+    status: u16,
+    length: Option<u64>,
+    chunked: bool,
+    closes: bool,
+}
+
+impl Http1<'_> {
+    async fn send(&mut self, ask: &Ask) -> io::Result<()> {
+        let body = upload(ask);
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nHost: h\r\n",
+            method(ask),
+            ask.what.target(ask.number)
+        );
+        if let Some(range) = range(ask) {
+            head += &format!("Range: {range}\r\n");
+        }
+        if !body.is_empty() {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        head += "\r\n";
+        self.stream.write_all(head.as_bytes()).await?;
+        self.stream.write_all(&body).await
+    }
+
+    /// One request and its response; whether another may follow on the connection.
+    async fn exchange(
+        &mut self,
+        index: usize,
+        ask: &Ask,
+        sends: bool,
+    ) -> io::Result<(Outcome, bool)> {
+        if sends {
+            // A server may answer, and close, before it has all of a body.
+            let _ = self.send(ask).await;
+        }
+        let head = self.head().await?;
+        self.arena.headed(index, ask, head.status);
+        let whose = whose(index, ask);
+        let mut body = expected(ask, head.status);
+        let has_body = method(ask) != "HEAD" && !matches!(head.status, 204 | 304);
+        match (has_body, head.chunked, head.length) {
+            (false, ..) => {}
+            (true, true, _) => self.chunks(&whose, body.as_mut()).await?,
+            (true, false, Some(length)) => self.bytes(&whose, body.as_mut(), length).await?,
+            (true, false, None) => {
+                return Ok((Outcome::Broken("no length".to_owned()), false));
+            }
+        }
+        if let Some(body) = &body
+            && body.missing() > 0
+        {
+            let missing = body.missing();
+            return Ok((Outcome::Broken(format!("{missing} bytes less")), false));
+        }
+        Ok((Outcome::Whole(head.status), !head.closes))
+    }
+
+    async fn fill(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 8192];
+        let length = self.stream.read(&mut buffer).await?;
+        self.read.extend_from_slice(&buffer[..length]);
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+
+    async fn line(&mut self) -> io::Result<String> {
+        loop {
+            if let Some(at) = self.read.windows(2).position(|pair| pair == b"\r\n") {
+                let line: Vec<u8> = self.read.drain(..at + 2).take(at).collect();
+                return String::from_utf8(line).map_err(io::Error::other);
+            }
+            self.fill().await?;
+        }
+    }
+
+    async fn head(&mut self) -> io::Result<Head> {
+        loop {
+            let status = self.line().await?;
+            let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
+            let mut head = Head {
+                status: status.ok_or(io::ErrorKind::InvalidData)?,
+                length: None,
+                chunked: false,
+                closes: false,
+            };
+            loop {
+                let line = self.line().await?.to_ascii_lowercase();
+                if line.is_empty() {
+                    break;
+                }
+                match line.split_once(": ") {
+                    Some(("content-length", length)) => head.length = length.parse().ok(),
+                    Some(("transfer-encoding", "chunked")) => head.chunked = true,
+                    Some(("connection", "close")) => head.closes = true,
+                    _ => {}
+                }
+            }
+            if head.status >= 200 {
+                return Ok(head);
+            }
+        }
+    }
+
+    async fn bytes(
+        &mut self,
+        whose: &str,
+        mut body: Option<&mut Checked>,
+        length: u64,
+    ) -> io::Result<()> {
+        let mut left = length;
+        while left > 0 {
+            if self.read.is_empty() {
+                self.fill().await?;
+            }
+            let here = (self.read.len() as u64).min(left) as usize;
+            let bytes: Vec<u8> = self.read.drain(..here).collect();
+            look(self.arena, whose, body.as_deref_mut(), &bytes)
+                .ok_or(io::ErrorKind::InvalidData)?;
+            left -= here as u64;
+        }
+        Ok(())
+    }
+
+    async fn chunks(&mut self, whose: &str, mut body: Option<&mut Checked>) -> io::Result<()> {
+        loop {
+            let length = self.line().await?;
+            let length = u64::from_str_radix(length.trim(), 16).map_err(io::Error::other)?;
+            if length == 0 {
+                while !self.line().await?.is_empty() {}
+                return Ok(());
+            }
+            self.bytes(whose, body.as_deref_mut(), length).await?;
+            if !self.line().await?.is_empty() {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The deterministic simulation: the server as it is shipped, its link and its proxy, with clients,
+//! backends, a network and a disk that do not exist, in one thread and in virtual time, all of it
+//! drawn from one seed. After FoundationDB's and TigerBeetle's.
+//!
+//! After each event it is looked whether everything holds ([`Fault`]); a seed that fails is one command
+//! to repeat, with a trace that a person can read.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`world`] | virtual time and what is to come |
+//! | [`network`] | connections, with loss, reordering, closed windows, resets |
+//! | `scenario` | what a seed draws |
+//! | `content` | what every file and response consists of, so that no byte can be wrong unseen |
+//! | `client` | clients of HTTP/1.1 and HTTP/2, honest and not |
+//! | `backend` | application servers, sound and not |
+//! | `machine` | the disk and the rest of the machine, as the program asks for it |
+//! | `arena` | all of them together, and what each saw |
+
+mod arena;
+mod backend;
+mod client;
+mod content;
+mod machine;
+pub mod network;
+mod scenario;
+mod verdict;
+pub mod world;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use arena::Arena;
+use machine::Machine;
+use scenario::Scenario;
+use world::{Rest, World};
+
+pub use verdict::Fault;
+
+/// What came of a seed.
+#[derive(Debug)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// What was drawn from it, in a line.
+    pub scenario: String,
+    /// What did not hold, and when, in nanoseconds.
+    pub fault: Option<(u64, Fault)>,
+    /// Events that were fired.
+    pub events: u64,
+    /// How long it took in the world, in nanoseconds.
+    pub lasted_ns: u64,
+    /// Responses that clients got whole, and all that were asked for.
+    pub responses_whole: usize,
+    /// All that were asked for.
+    pub requests: usize,
+    /// The same for the same seed and the same program.
+    pub digest: u64,
+    /// What happened, if it was asked for.
+    pub trace: Vec<String>,
+}
+
+/// Runs what `seed` draws.
+///
+/// # Panics
+/// If no runtime or no folder for files can be had.
+#[must_use]
+pub fn simulate(seed: u64, traced: bool) -> Run {
+    let rest: Arc<Rest> = Arc::default();
+    let parking = Arc::clone(&rest);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || parking.reached())
+        .build()
+        .expect("a runtime of one thread needs nothing of the machine");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let scenario = Scenario::draw(&mut random);
+    let world = runtime.block_on(async {
+        let random = ChaCha8Rng::seed_from_u64(random.random());
+        World::new(random, rest, traced)
+    });
+    let machine = Machine::new(&world, &scenario);
+    let life = shortline_base::world::enter(Rc::new(machine));
+    // As a task, for a task that is woken while the runtime parks needs no trip to the operating system.
+    let living = async { tokio::spawn(live(seed, scenario, world)).await };
+    let run = runtime
+        .block_on(living)
+        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+    // What is left of the tasks still needs the world.
+    drop(runtime);
+    drop(life);
+    run
+}
+
+async fn live(seed: u64, scenario: Scenario, world: Arc<World>) -> Run {
+    let described = scenario.to_string();
+    let arena = Arena::new(&world, scenario);
+    let judged = arena.run().await;
+    let (responses_whole, requests) = arena.counts();
+    Run {
+        seed,
+        scenario: described,
+        fault: judged.err().map(|fault| (world.now_ns(), fault)),
+        events: world.fired(),
+        lasted_ns: world.now_ns(),
+        responses_whole,
+        requests,
+        digest: world.digest(),
+        trace: world.take_trace(),
+    }
+}

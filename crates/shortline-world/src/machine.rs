@@ -1,0 +1,90 @@
+//! The machine as the program asks for it: time, alarms, connections to backends, threads that may
+//! block, and a disk that is slow and may fail.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::Rng;
+use shortline_base::alarm::Alarm;
+use shortline_base::world::{Boxed, DiskRead, Stream};
+
+use crate::backend;
+use crate::network::{Connection, End, Path};
+use crate::scenario::{DiskPlan, Scenario};
+use crate::world::World;
+
+/// Connections to backends are numbered from here.
+const FIRST_NUMBER: u64 = 10_000;
+
+/// The machine.
+pub struct Machine {
+    world: Arc<World>,
+    disk: DiskPlan,
+    backend_path: Path,
+    connections: AtomicU64,
+}
+
+impl Machine {
+    /// The machine of a scenario.
+    pub fn new(world: &Arc<World>, scenario: &Scenario) -> Self {
+        Self {
+            world: Arc::clone(world),
+            disk: scenario.disk,
+            backend_path: scenario.backend_path,
+            connections: AtomicU64::new(FIRST_NUMBER),
+        }
+    }
+}
+
+impl shortline_base::world::World for Machine {
+    fn now_ns(&self) -> u64 {
+        self.world.now_ns()
+    }
+
+    fn alarm(&self) -> Box<dyn Alarm> {
+        self.world.alarm()
+    }
+
+    fn connect(&self, host: &str, port: u16) -> Boxed<io::Result<Box<dyn Stream>>> {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let world = Arc::clone(&self.world);
+        let path = self.backend_path;
+        world.note(format_args!("c{number} is opened to {host}:{port}"));
+        let refuses = self.world.chance(backend::refusals(port));
+        Box::pin(async move {
+            world.sleep(2 * path.delay_ns).await;
+            if refuses {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            let connection = Connection::open(&world, number, path, None);
+            tokio::spawn(backend::serve(
+                Arc::clone(&world),
+                End::of_backend(&connection),
+            ));
+            let ours: Box<dyn Stream> = Box::new(End::of_client(&connection));
+            Ok(ours)
+        })
+    }
+
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        let takes_ns = self
+            .world
+            .draw(|random| random.random_range(20_000..self.disk.wait_ns_max));
+        self.world.note(format_args!("the disk is at work"));
+        self.world.after(takes_ns, work);
+    }
+
+    fn disk_read(&self, may_wait: bool) -> DiskRead {
+        if may_wait {
+            return match self.world.chance(self.disk.failures) {
+                true => DiskRead::Broken,
+                false => DiskRead::There,
+            };
+        }
+        match self.world.chance(self.disk.misses) {
+            true => DiskRead::NotAtHand,
+            false => DiskRead::There,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The network: connections of two byte streams each, over an uplink that all of the server's share.
+//!
+//! A stream is as TCP makes one: segments that may be lost (and come again after a timeout), come in
+//! another order, or never come; acknowledgements, a congestion window that doubles a round trip and
+//! halves at a loss, a receiver's window that closes while nobody reads, a send buffer with a mark of
+//! unsent bytes (`TCP_NOTSENT_LOWAT`), half-closes and resets. Departures: a lost segment's second
+//! try takes no place on the uplink, every segment is acknowledged by itself, and whoever closes with bytes
+//! unread resets the peer at once.
+
+mod halves;
+mod pipe;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::world::World;
+
+pub use halves::{End, server_halves};
+pub use pipe::{Ending, Pipe};
+
+/// Ethernet, IP and TCP headers of a packet.
+const PACKET_HEADER_BYTES: u64 = 66;
+
+/// What a way through the network is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// One way, in nanoseconds.
+    pub delay_ns: u64,
+    /// More than that at most; what is drawn anew for each segment lets them overtake each other.
+    pub jitter_ns: u64,
+    /// Share of segments lost, towards the client.
+    pub loss: f64,
+    /// What the client's socket holds unread.
+    pub window_bytes: u32,
+    /// What the server's socket holds unacknowledged.
+    pub buffer_bytes: u32,
+    /// Share of writes that the server's socket takes only a part of.
+    pub short_writes: f64,
+}
+
+/// The bottleneck that all the server's connections share: a FIFO queue.
+pub struct Uplink(Mutex<Line>);
+
+struct Line {
+    rate_bps: u64,
+    queue_bytes_max: u64,
+    free_ns: u64,
+    sent_bytes: u64,
+}
+
+impl Uplink {
+    /// One of a rate, which drops what finds so many bytes before it.
+    pub fn new(rate_bps: u64, queue_bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Line {
+            rate_bps,
+            queue_bytes_max,
+            free_ns: 0,
+            sent_bytes: 0,
+        })))
+    }
+
+    /// Changes its rate, for what comes from now on.
+    pub fn set_rate(&self, rate_bps: u64) {
+        self.0.lock().rate_bps = rate_bps;
+    }
+
+    /// Wire bytes that passed so far.
+    pub fn sent_bytes(&self) -> u64 {
+        self.0.lock().sent_bytes
+    }
+
+    /// When a segment that comes now has left; `None`: the queue is full.
+    fn depart(&self, now_ns: u64, payload_bytes: usize) -> Option<u64> {
+        let mut line = self.0.lock();
+        let wire_bytes = payload_bytes as u64 + PACKET_HEADER_BYTES;
+        let ns = |bytes: u64, rate_bps: u64| bytes * 8_000_000_000 / rate_bps;
+        let begins_ns = line.free_ns.max(now_ns);
+        if begins_ns - now_ns > ns(line.queue_bytes_max, line.rate_bps) {
+            return None;
+        }
+        line.free_ns = begins_ns + ns(wire_bytes, line.rate_bps);
+        line.sent_bytes += wire_bytes;
+        Some(line.free_ns)
+    }
+}
+
+/// One connection: the server's end and the other.
+pub struct Connection {
+    /// Its number, for the trace.
+    pub number: u64,
+    world: Arc<World>,
+    /// Towards the server.
+    pub up: Arc<Pipe>,
+    /// From the server.
+    pub down: Arc<Pipe>,
+}
+
+impl Connection {
+    /// A connection over `path`, whose bytes from the server pass `uplink` if there is one.
+    pub fn open(
+        world: &Arc<World>,
+        number: u64,
+        path: Path,
+        uplink: Option<Arc<Uplink>>,
+    ) -> Arc<Self> {
+        let up = Path {
+            loss: 0.0,
+            window_bytes: 256 << 10,
+            buffer_bytes: 256 << 10,
+            short_writes: 0.0,
+            ..path
+        };
+        let name = |side| format!("c{number}{side}");
+        Arc::new(Self {
+            number,
+            world: Arc::clone(world),
+            up: Pipe::new(world, name('>'), up, None),
+            down: Pipe::new(world, name('<'), path, uplink),
+        })
+    }
+
+    /// Nothing passes any more, in either direction, and nobody is told.
+    pub fn vanish(&self) {
+        self.world.note(format_args!("c{} vanishes", self.number));
+        self.up.vanish();
+        self.down.vanish();
+    }
+
+    /// Whether bytes that the server wrote are neither delivered nor given up.
+    pub fn is_quiet(&self) -> bool {
+        self.down.is_quiet()
+    }
+}

@@ -1,0 +1,352 @@
+//! Virtual time: a heap of events, and a driver that fires the next one when every task is at rest.
+//!
+//! The tasks run on tokio's scheduler of one thread, whose clock is paused. Its timers have the
+//! precision of a millisecond, a network needs better: so events have a clock of their own, in
+//! nanoseconds. An event at `t` fires once tokio's clock has come to the millisecond that `t` is in,
+//! and the time is the later of the two. Between two events all tasks run until none can.
+//!
+//! Everything that happens goes into a digest, in order: two runs of a seed are the same if it is.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use shortline_base::alarm::Alarm;
+use tokio::time::Instant;
+
+use crate::verdict::Fault;
+
+/// Nanoseconds of a tick of tokio's clock.
+const TICK_NS: u64 = 1_000_000;
+/// While no event is due, tokio's timers are given so long at a time.
+const NAP_NS: u64 = 50_000_000;
+/// How late an alarm goes off, at most.
+const ALARM_LATE_NS_MAX: u64 = 80_000;
+
+/// The clock and what is to come.
+pub struct World {
+    state: Mutex<State>,
+    began: Instant,
+    rest: Arc<Rest>,
+}
+
+struct State {
+    now_ns: u64,
+    numbered: u64,
+    events: BinaryHeap<Reverse<Event>>,
+    random: ChaCha8Rng,
+    /// The driver sleeps until then.
+    sleeps_until_ns: u64,
+    driver: Option<Waker>,
+    digest: u64,
+    fired: u64,
+    /// What was found not to hold.
+    fault: Option<Fault>,
+    /// What a person reads; `None`: nobody does.
+    trace: Option<Vec<String>>,
+}
+
+struct Event {
+    at_ns: u64,
+    number: u64,
+    fire: Box<dyn FnOnce() + Send>,
+}
+
+/// Tells the driver that every task is at rest: the runtime is about to park.
+#[derive(Default)]
+pub struct Rest {
+    state: Mutex<(Option<Waker>, bool)>,
+}
+
+impl Rest {
+    /// The runtime is about to park.
+    pub fn reached(&self) {
+        let mut state = self.state.lock();
+        if let Some(waker) = state.0.take() {
+            state.1 = true;
+            waker.wake();
+        }
+    }
+
+    /// Ready once every other task is at rest.
+    async fn wait(&self) {
+        self.state.lock().1 = false;
+        poll_fn(|context: &mut Context<'_>| {
+            let mut state = self.state.lock();
+            if state.1 {
+                return Poll::Ready(());
+            }
+            state.0 = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl World {
+    /// A world at time 0, in a runtime whose parking `rest` hears of.
+    pub fn new(random: ChaCha8Rng, rest: Arc<Rest>, traced: bool) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                now_ns: 0,
+                numbered: 0,
+                events: BinaryHeap::new(),
+                random,
+                sleeps_until_ns: 0,
+                driver: None,
+                digest: 0xcbf2_9ce4_8422_2325,
+                fired: 0,
+                fault: None,
+                trace: traced.then(Vec::new),
+            }),
+            began: Instant::now(),
+            rest,
+        })
+    }
+
+    /// Nanoseconds since it began.
+    pub fn now_ns(&self) -> u64 {
+        self.state.lock().now_ns.max(self.ticked_ns())
+    }
+
+    fn ticked_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Lets something happen after `delay_ns`.
+    pub fn after(&self, delay_ns: u64, fire: impl FnOnce() + Send + 'static) {
+        let at_ns = self.now_ns() + delay_ns;
+        let mut state = self.state.lock();
+        state.numbered += 1;
+        let number = state.numbered;
+        state.events.push(Reverse(Event {
+            at_ns,
+            number,
+            fire: Box::new(fire),
+        }));
+        if at_ns < state.sleeps_until_ns
+            && let Some(driver) = state.driver.take()
+        {
+            driver.wake();
+        }
+    }
+
+    /// Waits for so long.
+    pub async fn sleep(self: &Arc<Self>, delay_ns: u64) {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.after(delay_ns, move || {
+            let _ = sender.send(());
+        });
+        let _ = receiver.await;
+    }
+
+    /// Draws something.
+    pub fn draw<T>(&self, draw: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
+        draw(&mut self.state.lock().random)
+    }
+
+    /// Whether something of this probability happens.
+    pub fn chance(&self, probability: f64) -> bool {
+        probability > 0.0 && self.draw(|random| random.random_bool(probability))
+    }
+
+    /// Puts what happened into the digest, and into the trace if there is one.
+    pub fn note(&self, what: fmt::Arguments<'_>) {
+        let now_ns = self.now_ns();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let mut digest = Digest(state.digest);
+        digest.add(&now_ns.to_le_bytes());
+        // A digest never fails.
+        let _ = fmt::write(&mut digest, what);
+        state.digest = digest.0;
+        if let Some(trace) = &mut state.trace {
+            let (ms, ns) = (now_ns / TICK_NS, now_ns % TICK_NS);
+            trace.push(format!("{ms:>7}.{ns:06} ms  {what}"));
+        }
+    }
+
+    /// A number that two runs share if and only if they went the same way.
+    pub fn digest(&self) -> u64 {
+        self.state.lock().digest
+    }
+
+    /// Events so far.
+    pub fn fired(&self) -> u64 {
+        self.state.lock().fired
+    }
+
+    /// Says that something does not hold; the first counts.
+    pub fn report(&self, fault: Fault) {
+        self.note(format_args!("FAULT: {fault}"));
+        self.state.lock().fault.get_or_insert(fault);
+    }
+
+    /// What was found not to hold so far.
+    pub fn fault(&self) -> Option<Fault> {
+        self.state.lock().fault.clone()
+    }
+
+    /// What was noted so far, if it was.
+    pub fn take_trace(&self) -> Vec<String> {
+        self.state.lock().trace.take().unwrap_or_default()
+    }
+
+    /// Fires one event after another, all tasks at rest between them, until `look` says what came of
+    /// it. `look` is asked each time that all is at rest.
+    pub async fn drive<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        loop {
+            self.rest.wait().await;
+            if let Some(result) = look() {
+                return result;
+            }
+            let next_ns = self.next_ns().unwrap_or(u64::MAX);
+            let tick_ns = next_ns / TICK_NS * TICK_NS;
+            let ticked_ns = self.ticked_ns();
+            if tick_ns > ticked_ns {
+                self.nap(tick_ns.min(ticked_ns + NAP_NS)).await;
+                continue;
+            }
+            if let Some(fire) = self.take_next() {
+                fire();
+            }
+        }
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        self.state.lock().events.peek().map(|next| next.0.at_ns)
+    }
+
+    fn take_next(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        let mut state = self.state.lock();
+        let Reverse(event) = state.events.pop()?;
+        state.now_ns = state.now_ns.max(event.at_ns);
+        state.fired += 1;
+        Some(event.fire)
+    }
+
+    /// Sleeps until then, or until an event comes that is due before.
+    async fn nap(&self, until_ns: u64) {
+        let sleep = tokio::time::sleep_until(self.began + Duration::from_nanos(until_ns));
+        let mut sleep = std::pin::pin!(sleep);
+        let mut slept = false;
+        poll_fn(|context| {
+            let mut state = self.state.lock();
+            if slept && state.driver.is_none() {
+                return Poll::Ready(());
+            }
+            slept = true;
+            state.sleeps_until_ns = until_ns;
+            state.driver = Some(context.waker().clone());
+            drop(state);
+            sleep.as_mut().poll(context)
+        })
+        .await;
+        let mut state = self.state.lock();
+        state.driver = None;
+        state.sleeps_until_ns = 0;
+    }
+
+    /// An alarm that is not set.
+    pub fn alarm(self: &Arc<Self>) -> Box<dyn Alarm> {
+        Box::new(SimulatedAlarm {
+            world: Arc::clone(self),
+            state: Arc::default(),
+        })
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ns, self.number).cmp(&(other.at_ns, other.number))
+    }
+}
+
+/// FNV-1a.
+struct Digest(u64);
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl fmt::Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// An alarm that goes off a little late, as the kernel's does.
+struct SimulatedAlarm {
+    world: Arc<World>,
+    state: Arc<Mutex<Set>>,
+}
+
+#[derive(Default)]
+struct Set {
+    /// Counts how often it was set: what was set before is void.
+    times: u64,
+    went_off: bool,
+    waker: Option<Waker>,
+}
+
+impl Alarm for SimulatedAlarm {
+    fn set(&self, delay: Duration) -> io::Result<()> {
+        let times = {
+            let mut set = self.state.lock();
+            set.times += 1;
+            set.went_off = false;
+            set.times
+        };
+        let late_ns = self
+            .world
+            .draw(|random| random.random_range(0..ALARM_LATE_NS_MAX));
+        let state = Arc::clone(&self.state);
+        self.world
+            .after(delay.as_nanos() as u64 + late_ns, move || {
+                let mut set = state.lock();
+                if set.times == times {
+                    set.went_off = true;
+                    if let Some(waker) = set.waker.take() {
+                        waker.wake();
+                    }
+                }
+            });
+        Ok(())
+    }
+
+    fn poll_wait(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut set = self.state.lock();
+        if std::mem::take(&mut set.went_off) {
+            return Poll::Ready(Ok(()));
+        }
+        set.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}

@@ -1,10 +1,13 @@
-//! The one clock: monotonic nanoseconds since the process first asked, or the simulated world's.
-//! The scheduler core gets its times from here, as arguments.
+//! The one clock: monotonic nanoseconds since the process first asked, or the simulated world's; and
+//! the date. The scheduler core gets its times from here, as arguments.
 
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::world;
+
+/// When a simulated world began, in seconds since 1970.
+const WORLD_BEGAN_S: u64 = 1_700_000_000;
 
 /// Nanoseconds since the first call in this process, or since the thread's world began. Never goes
 /// back.
@@ -15,4 +18,16 @@ pub fn now_ns() -> u64 {
     }
     // 584 years fit into the 64 bits.
     ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// The date and time of day.
+pub fn date() -> SystemTime {
+    match world::here(|world| world.now_ns()) {
+        Some(now_ns) => {
+            SystemTime::UNIX_EPOCH
+                + Duration::from_secs(WORLD_BEGAN_S)
+                + Duration::from_nanos(now_ns)
+        }
+        None => SystemTime::now(),
+    }
 }

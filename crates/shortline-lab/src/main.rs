@@ -1,6 +1,8 @@
 //! `shortline-lab`, as `shortline lab` starts it: runs experiments beside nginx and Apache, and reports on them.
 #![forbid(unsafe_code)]
 
+mod simulation;
+
 use std::io::{BufReader, stdin};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,6 +52,12 @@ enum Command {
         /// The folder that `lab run` wrote, or one with such folders in it
         folder: PathBuf,
     },
+    /// Run the server in simulated worlds, each drawn from a seed, and look after every event whether
+    /// everything holds; exit code 1 if it does not
+    ///
+    /// A world has a link, clients of HTTP/1.1 and HTTP/2, backends, a disk and a network, and all that can
+    /// go wrong with them. A seed goes the same way each time.
+    Simulate(Simulate),
     /// The kernel of the beds `uml` and `virtual`
     Kernel {
         #[command(subcommand)]
@@ -105,6 +113,22 @@ struct Run {
     bed: BedKind,
 }
 
+#[derive(Debug, clap::Args)]
+struct Simulate {
+    /// One seed alone, with a trace of what happens in it
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "seeds", "seconds"])]
+    seed: Option<u64>,
+    /// The first of many seeds
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u64,
+    /// How many seeds; without a number, as many as there is time for
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// How long to go on [default: 60, or until all seeds are done]
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+}
+
 fn main() -> ExitCode {
     let ran = parse::<Cli>().and_then(|cli| run(cli.command).map_err(Ended::Error));
     exit_code(ran)
@@ -115,6 +139,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::List => print(&shortline_lab::list()),
         Command::Run(asked) => run_and_tell(&asked.into()),
         Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
+        Command::Simulate(asked) => simulate(&asked),
         Command::Kernel {
             command: KernelCommand::Build,
         } => {
@@ -130,6 +155,13 @@ fn run(command: Command) -> Result<(), CommandError> {
             let report = relay::run(&config).map_err(told)?;
             print(&format!("{report}\n"))
         }
+    }
+}
+
+fn simulate(asked: &Simulate) -> Result<(), CommandError> {
+    match asked.seed {
+        Some(seed) => simulation::trace(seed),
+        None => simulation::many(asked.from, asked.seeds, asked.seconds),
     }
 }
 

@@ -49,6 +49,13 @@ pub enum Fault {
         /// What one that waited had left, in bytes.
         waiting_bytes: u64,
     },
+    /// No job is left, and something of one is still held.
+    Held {
+        /// What.
+        what: &'static str,
+        /// How much.
+        amount: u64,
+    },
     /// A job's charge is unwritten, and its connection knows of less.
     Overdrawn {
         /// Wire bytes of the job.
@@ -94,6 +101,9 @@ impl fmt::Display for Fault {
                 formatter,
                 "a job with {granted_bytes} bytes left went before one with {waiting_bytes}"
             ),
+            Self::Held { what, amount } => {
+                write!(formatter, "no job is left, and {amount} {what} are held")
+            }
             Self::Overdrawn {
                 job_bytes,
                 connection_bytes,
@@ -131,6 +141,23 @@ impl Link {
         queue.check_places()?;
         let armed_ns = self.armed_ns.load(Ordering::Acquire);
         queue.check_somebody_comes(armed_ns, now_ns)
+    }
+
+    /// Looks whether nothing is held for anybody. Call when all connections are gone.
+    ///
+    /// # Errors
+    /// What is.
+    pub fn audit_empty(&self) -> Result<(), Fault> {
+        let queue = self.queue.lock();
+        let held = [
+            ("jobs", queue.scheduler.len() as u64),
+            ("jobs of new connections", queue.held() as u64),
+            ("unwritten bytes", queue.regulator.unwritten_bytes()),
+        ];
+        match held.into_iter().find(|(_, amount)| *amount > 0) {
+            Some((what, amount)) => Err(Fault::Held { what, amount }),
+            None => Ok(()),
+        }
     }
 }
 

@@ -373,6 +373,10 @@ impl Link {
         self.with_queue(now_ns(), |queue| queue.transport_blocked(transport));
     }
 
+    pub(crate) fn transport_ended(&self, transport: &Arc<Transport>) {
+        self.with_queue(now_ns(), |queue| queue.transport_ended(transport));
+    }
+
     /// Changes the queue, then makes the grants that became due.
     pub(crate) fn with_queue<T>(&self, now_ns: u64, change: impl FnOnce(&mut Queue) -> T) -> T {
         let mut queue = self.queue.lock();

@@ -251,6 +251,11 @@ impl Queue {
         self.jobs.get(id.index())?.as_ref()
     }
 
+    /// Jobs that wait apart because their connections are new.
+    pub fn held(&self) -> usize {
+        self.newcomers.held()
+    }
+
     pub fn job_mut(&mut self, id: JobId) -> &mut LinkJob {
         self.jobs[id.index()]
             .as_mut()

@@ -246,6 +246,14 @@ impl Regulator {
         }
     }
 
+    /// Wire bytes that were charged and are not known to be in a socket, where a pacer counts them.
+    pub fn unwritten_bytes(&self) -> u64 {
+        match self {
+            Self::Paced(pacer) => pacer.unwritten_bytes(),
+            Self::Slots(_) | Self::Writers(_) | Self::Bands(_) | Self::Off => 0,
+        }
+    }
+
     /// Slots or writers that are taken, where there are such.
     pub fn slots_held(&self) -> Option<usize> {
         match self {

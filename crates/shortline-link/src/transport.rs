@@ -208,11 +208,16 @@ impl Transport {
         }
     }
 
-    /// The connection is about to end: what it sent beside its responses is counted.
-    pub fn settle(&self) {
-        if self.scheduled {
-            self.link.correct_by_socket(self);
+    /// The connection is about to end: what it was charged and will not send is given back, and what it
+    /// sent beside its responses is counted.
+    pub fn settle(self: &Arc<Self>) {
+        if !self.scheduled {
+            return;
         }
+        if self.has_unwritten() || self.ledger.refunded.load(Ordering::Acquire) > 0 {
+            self.link.transport_ended(self);
+        }
+        self.link.correct_by_socket(self);
     }
 
     /// Whether responses of this connection wait or are being sent.

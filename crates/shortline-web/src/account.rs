@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, Version, header};
-use shortline_base::clock::now_ns;
+use shortline_base::clock::{self, now_ns};
 use shortline_sched::Client;
 
 use crate::clients::Asks;
@@ -145,7 +145,7 @@ impl RequestText {
             },
             referer: field(header::REFERER),
             user_agent: field(header::USER_AGENT),
-            time: SystemTime::now(),
+            time: clock::date(),
         }
     }
 }

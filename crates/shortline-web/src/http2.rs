@@ -10,7 +10,6 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -20,6 +19,7 @@ use h2::{Reason, RecvStream, SendStream};
 use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
+use shortline_base::clock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
@@ -293,6 +293,6 @@ fn poll_reset(stream: &mut SendStream<Bytes>, context: &mut Context<'_>) -> Opti
 }
 
 fn date() -> HeaderValue {
-    let text = httpdate::fmt_http_date(SystemTime::now());
+    let text = httpdate::fmt_http_date(clock::date());
     HeaderValue::from_str(&text).expect("invariant: an HTTP date is visible ASCII")
 }

@@ -4,7 +4,7 @@
 //!
 //! | stage | left when | limit |
 //! |---|---|---|
-//! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`] |
+//! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`]. Then, once told to finish, `stall_time_max` |
 //! | head | the request is complete (or the TLS handshake is) | `header_time_max` |
 //! | response | the response is handed over | `stall_time_max` without a byte taken |
 //! | tunnel | either side closes | the route's own, kept by the tunnel |
@@ -234,12 +234,18 @@ impl Watch {
         match self.stage.load(Ordering::Acquire) {
             // The last response may still wait for its client to take it.
             0 if since > limits.idle_time_max + limits.stall_time_max => Order::Close,
+            // It said goodbye, and its client has not even taken that.
+            0 if since > limits.stall_time_max && self.is_draining() => Order::Close,
             0 if since > limits.idle_time_max => Order::Drain,
             0 if since > PARK_AFTER && !self.parked.load(Ordering::Acquire) => Order::Park,
             1 if since > limits.header_time_max => Order::Close,
             2 if since > limits.stall_time_max && self.is_stalled() => Order::Close,
             _ => Order::None,
         }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.order.load(Ordering::Acquire) == Order::Drain as u8
     }
 
     fn unchanged_since_ns(&self, now_ns: u64) -> u64 {

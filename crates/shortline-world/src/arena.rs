@@ -1,10 +1,13 @@
 //! All of them together: the server, its clients, and what each saw of the other.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use shortline_link::Link;
@@ -29,9 +32,19 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Whoever is not served by then is stuck.
 const SERVED_NS_MAX: u64 = 400 * SECOND_NS;
 /// Connections are gone so long after their clients.
-const GONE_NS_MAX: u64 = 120 * SECOND_NS;
+const GONE_NS_MAX: u64 = 400 * SECOND_NS;
 /// The server's own address: one of those for examples (RFC 5737), which no interface has.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// Bytes of a response that wait for its client, what a read of its backend adds, and both of all
+/// connections to backends, before and after an exchange of the settings.
+const BUFFER_BYTES_MAX: usize = 32 << 10;
+const READ_BYTES_MAX: usize = 16 << 10;
+const CONNECTIONS_MAX: usize = 6;
+const BUFFERS_BYTES_MAX: usize = 2 * 2 * CONNECTIONS_MAX * (BUFFER_BYTES_MAX + READ_BYTES_MAX);
+
+/// When the site's files were made, in seconds since 1970.
+const MODIFIED_S: u64 = 1_600_000_000;
 
 /// The limits of time, shorter than a server's, so that a run sees all of them.
 const LIMITS: Limits = Limits {
@@ -40,7 +53,7 @@ const LIMITS: Limits = Limits {
     header_bytes_max: 8_192,
     header_fields_max: 100,
     header_time_max: Duration::from_secs(4),
-    idle_time_max: Duration::from_secs(40),
+    idle_time_max: Duration::from_secs(300),
     stall_time_max: Duration::from_secs(20),
     streams_max: 128,
     disk_reads_max: 2,
@@ -56,7 +69,7 @@ pub struct Arena {
     uplink: Arc<Uplink>,
     log: Arc<Log>,
     folder: TempDir,
-    connections: Mutex<Vec<Arc<Connection>>>,
+    upstreams: Mutex<Vec<Arc<Upstream>>>,
     asked: Mutex<HashMap<u64, Asked>>,
     /// Clients that are not done.
     living: AtomicUsize,
@@ -92,12 +105,12 @@ impl Arena {
         let folder = tempfile::tempdir().expect("a folder for the site's files");
         for (at, bytes) in FILES.into_iter().enumerate() {
             let file = piece(at as u64, 0, bytes as usize);
-            std::fs::write(folder.path().join(format!("f{at}")), file).expect("room for a file");
+            write(&folder.path().join(format!("f{at}")), &file).expect("room for a file");
         }
         let link = Link::new(scenario.link.clone()).expect("a scenario's link is sound");
         link.watch_grants();
         let log: Arc<Log> = Arc::default();
-        let settings = settings(&link, &folder);
+        let (settings, upstream) = settings(&link, &folder);
         let server = Server::new(settings, Some(Arc::clone(&log) as Arc<dyn AccessLog>));
         Arc::new(Self {
             world: Arc::clone(world),
@@ -108,7 +121,7 @@ impl Arena {
             link,
             log,
             folder,
-            connections: Mutex::default(),
+            upstreams: Mutex::new(vec![upstream]),
             asked: Mutex::default(),
         })
     }
@@ -153,7 +166,6 @@ impl Arena {
     pub async fn connect(self: &Arc<Self>, index: usize, plan: &ClientPlan) -> End {
         let uplink = Some(Arc::clone(&self.uplink));
         let connection = Connection::open(&self.world, index as u64, plan.path, uplink);
-        self.connections.lock().push(Arc::clone(&connection));
         self.world.sleep(plan.path.delay_ns).await;
         self.world.note(format_args!("client {index} is accepted"));
         let peer = IpAddr::V4(Ipv4Addr::new(198, 51, 100, plan.address));
@@ -210,7 +222,8 @@ impl Arena {
         };
         happens(plan.reload_ns, |arena| {
             arena.world.note(format_args!("the settings are exchanged"));
-            let settings = settings(&arena.link, &arena.folder);
+            let (settings, upstream) = settings(&arena.link, &arena.folder);
+            arena.upstreams.lock().push(upstream);
             arena.server.replace(settings);
         });
         happens(plan.change.map(|(at_ns, _)| at_ns), |arena| {
@@ -224,9 +237,7 @@ impl Arena {
         happens(plan.cut_ns, |arena| {
             arena.world.note(format_args!("a file is cut short"));
             let path = arena.folder.path().join(format!("f{CUT_FILE}"));
-            let file = std::fs::File::options().write(true).open(path);
-            file.and_then(|file| file.set_len(FILES[CUT_FILE] / 3))
-                .expect("a file of our own can be cut");
+            cut(&path).expect("a file of our own can be cut");
         });
         happens(plan.drain_ns, |arena| {
             arena
@@ -241,7 +252,18 @@ impl Arena {
         if let Some(fault) = self.world.fault() {
             return Err(fault);
         }
+        if self.buffered_bytes() > BUFFERS_BYTES_MAX {
+            let what = format!("{} bytes of backends", self.buffered_bytes());
+            return Err(Fault::Unbounded { what });
+        }
         self.link.audit().map_err(Fault::Link)
+    }
+
+    fn buffered_bytes(&self) -> usize {
+        let upstreams = self.upstreams.lock();
+        let each = upstreams.iter();
+        each.map(|upstream| upstream.buffered_bytes().load(Ordering::Relaxed))
+            .sum()
     }
 
     fn look_while_served(&self) -> Option<Result<(), Fault>> {
@@ -276,7 +298,7 @@ impl Arena {
         }
         let left = self.left();
         if left.is_empty() {
-            return Some(Ok(()));
+            return Some(self.link.audit_empty().map_err(Fault::Link));
         }
         let over = self.world.now_ns() - since_ns > GONE_NS_MAX;
         over.then(|| {
@@ -298,6 +320,7 @@ impl Arena {
             ("jobs of the link", link.jobs),
             ("reads of the disk", server.disk_jobs),
             ("places at backends", busy.sum()),
+            ("bytes of backends", self.buffered_bytes()),
         ];
         let held = held.into_iter().filter(|(_, count)| *count > 0);
         held.map(|(what, count)| format!("{count} {what}"))
@@ -407,7 +430,21 @@ impl Arena {
     }
 }
 
-fn settings(link: &Arc<Link>, folder: &TempDir) -> Settings {
+/// Cuts a file short, a while after it was made.
+fn cut(path: &Path) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    file.set_len(FILES[CUT_FILE] / 3)?;
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_S + 1))
+}
+
+/// Writes a file that is as old as the world.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_S))
+}
+
+fn settings(link: &Arc<Link>, folder: &TempDir) -> (Settings, Arc<Upstream>) {
     let options = SiteOptions {
         cache_file_bytes_max: KEPT_BYTES_MAX,
         precompressed: false,
@@ -423,22 +460,26 @@ fn settings(link: &Arc<Link>, folder: &TempDir) -> Settings {
             backend("flaky", backend::FLAKY_PORT),
         ],
         first_byte_time_max: Duration::from_secs(3),
-        connections_max: 6,
+        connect_time_max: Duration::from_secs(60),
+        connections_max: CONNECTIONS_MAX,
         idle_connections_max: 2,
-        buffer_bytes_max: 32 << 10,
+        buffer_bytes_max: BUFFER_BYTES_MAX,
+        response_head_bytes_max: READ_BYTES_MAX,
         ..UpstreamOptions::default()
     });
-    Settings {
+    let upstream = upstream.expect("backends without TLS need nothing");
+    let settings = Settings {
         site: Some(Arc::new(
             Site::open(folder.path(), options).expect("a folder of our own can be served"),
         )),
         routes: Routes::new(vec![Route {
             path: "/app".to_owned(),
-            upstream: upstream.expect("backends without TLS need nothing"),
+            upstream: Arc::clone(&upstream),
             admission: None,
         }]),
         limits: LIMITS,
         clients: Clients::default(),
         link: Arc::clone(link),
-    }
+    };
+    (settings, upstream)
 }

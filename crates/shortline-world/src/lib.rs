@@ -14,6 +14,7 @@
 //! | `client` | clients of HTTP/1.1 and HTTP/2, honest and not |
 //! | `backend` | application servers, sound and not |
 //! | `machine` | the disk and the rest of the machine, as the program asks for it |
+//! | `many` | one seed after another, on several threads |
 //! | `arena` | all of them together, and what each saw |
 
 mod arena;
@@ -21,11 +22,13 @@ mod backend;
 mod client;
 mod content;
 mod machine;
+mod many;
 pub mod network;
 mod scenario;
 mod verdict;
 pub mod world;
 
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -37,6 +40,7 @@ use machine::Machine;
 use scenario::Scenario;
 use world::{Rest, World};
 
+pub use many::simulate_many;
 pub use verdict::Fault;
 
 /// What came of a seed.
@@ -60,6 +64,32 @@ pub struct Run {
     pub digest: u64,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |ns: u64| ns / 1_000_000;
+        match &self.fault {
+            Some((at_ns, fault)) => {
+                write!(
+                    formatter,
+                    "seed {}: {fault}, at {} ms",
+                    self.seed,
+                    ms(*at_ns)
+                )?;
+            }
+            None => write!(
+                formatter,
+                "seed {}: all holds; {} of {} responses whole, {} events in {} ms",
+                self.seed,
+                self.responses_whole,
+                self.requests,
+                self.events,
+                ms(self.lasted_ns)
+            )?,
+        }
+        write!(formatter, " ({})", self.scenario)
+    }
 }
 
 /// Runs what `seed` draws.

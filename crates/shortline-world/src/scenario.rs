@@ -227,9 +227,13 @@ impl Scenario {
         let slow = random.random_range(0..=2) == 0;
         let lossy = random.random_range(0..=2) == 0;
         let sound = random.random_bool(0.5);
-        let clients = (0..clients)
+        let mut clients: Vec<_> = (0..clients)
             .map(|_| client(random, &mut number, (slow, lossy, sound)))
             .collect();
+        if random.random_bool(0.08) {
+            let newcomers = random.random_range(20..60);
+            clients.extend((0..newcomers).map(|_| newcomer(random, &mut number)));
+        }
         let some = |random: &mut ChaCha8Rng, share: f64| {
             let at_ns = random.random_range(5 * MS..400 * MS);
             random.random_bool(share).then_some(at_ns)
@@ -330,6 +334,23 @@ fn client(
         stream_window_bytes: *[700, 16_384, 65_535, 1 << 20]
             .choose(random)
             .expect("there are some"),
+    }
+}
+
+/// One of many connections of one address, each with one request.
+fn newcomer(random: &mut ChaCha8Rng, number: &mut u64) -> ClientPlan {
+    let sound = random.random_bool(0.8);
+    let plan = client(random, number, (false, false, sound));
+    let file = random.random_range(1..5);
+    ClientPlan {
+        address: 200,
+        http2: false,
+        asks: vec![Ask {
+            number: *number,
+            what: What::File(file),
+            think_ns: 0,
+        }],
+        ..plan
     }
 }
 

@@ -68,6 +68,12 @@ impl Queue {
         }
     }
 
+    /// The connection is over. What of it was charged and is not in its socket never will be: a response
+    /// that was handed over whole is no job any more, so nobody else gives that back.
+    pub fn transport_ended(&mut self, transport: &Arc<Transport>) {
+        self.cancel_charge(transport, u32::MAX);
+    }
+
     /// Charges a grant of so many payload bytes.
     pub(super) fn charge(&mut self, transport: &Arc<Transport>, bytes: u32, now_ns: u64) -> Charge {
         let wire_bytes = transport.wire_bytes(bytes.max(1));

@@ -116,6 +116,11 @@ impl Newcomers {
         }
     }
 
+    /// How many jobs wait.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
     /// Whether any job waits.
     pub fn hold_any(&self) -> bool {
         self.held > 0

@@ -93,6 +93,19 @@ async fn an_abort_cancels_its_own_bytes_in_the_connection_only() {
 }
 
 #[tokio::test]
+async fn a_connection_that_breaks_after_its_response_was_handed_over_owes_nothing() {
+    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
+    let id = granted(&mut queue, &transport, SECOND);
+    queue.hand_over(id, QUANTUM);
+    queue.complete(id);
+    queue.remove(id);
+    assert_eq!(unwritten(&transport), CHARGE, "the protocol has the bytes");
+    queue.transport_ended(&transport);
+    assert_eq!((unwritten(&transport), queue.charged_total), (0, 0));
+    assert_eq!(queue.regulator.unwritten_bytes(), 0);
+}
+
+#[tokio::test]
 async fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let written = granted(&mut queue, &transport, SECOND);

@@ -158,6 +158,11 @@ impl Pacer {
         self.queue_bytes = self.queue_bytes.max(known);
     }
 
+    /// Wire bytes that were charged and are not known to be in a socket.
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.unwritten_bytes as u64
+    }
+
     fn lead_bytes(&self) -> f64 {
         self.lead_ns() * self.bytes_per_ns
     }

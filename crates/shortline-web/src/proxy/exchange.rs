@@ -3,8 +3,8 @@
 //! | what happened | the request is |
 //! |---|---|
 //! | no connection to a backend | sent to the next; each is tried once |
-//! | the connection was found closed before anything of the request was written | sent on a new one |
-//! | a connection that had carried others was closed before a byte of the response came | sent on a new one, if its method is idempotent (RFC 9110 9.2.2) and it has no body |
+//! | the connection was found closed before anything of the request was written | sent on a new one, or else to the next backend |
+//! | a connection that had carried others was closed before a byte of the response came | sent on a new one, if its method is idempotent (RFC 9110 9.2.2) and it has no body; or else to the next backend |
 //! | anything else | not sent again: 502, or 504 where the backend was silent |
 //!
 //! Dropping the future closes the connection: so the backend hears that nobody waits any more.
@@ -62,25 +62,37 @@ pub async fn exchange(
     while let Some(backend) = upstream.pick(&tried) {
         let outstanding = backend.begin();
         trail.turns_to(backend);
-        match connected(trail, backend.connection(worker, client)).await {
+        let error = match connected(trail, backend.connection(worker, client)).await {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),
                     outstanding,
-                    upload,
+                    upload: Arc::clone(&upload),
                 };
-                return attempt.send(lease, request, trail).await;
-            }
-            Err(error) => {
-                if !matches!(error, ProxyError::Busy { .. }) {
-                    backend.failed();
+                match attempt.send(lease, request, trail).await? {
+                    Sent::Answered(answer) => return Ok(answer),
+                    Sent::Unsent(whole, error) => {
+                        request = whole;
+                        error
+                    }
                 }
-                tried.push(Arc::clone(backend));
-                failure = error;
             }
+            Err(error) => error,
+        };
+        if !matches!(error, ProxyError::Busy { .. }) {
+            backend.failed();
         }
+        tried.push(Arc::clone(backend));
+        failure = error;
     }
     Err(failure)
+}
+
+/// What became of a request at a backend that a connection was there for.
+enum Sent {
+    Answered(Answer),
+    /// Its connection was found closed, and the backend takes no other: another may have the request.
+    Unsent(Request<RequestBody>, ProxyError),
 }
 
 /// A request at its backend.
@@ -97,7 +109,7 @@ impl Attempt {
         mut lease: Lease,
         mut request: Request<RequestBody>,
         trail: &mut Trail,
-    ) -> Result<Answer, ProxyError> {
+    ) -> Result<Sent, ProxyError> {
         let backend = Arc::clone(self.outstanding.backend());
         loop {
             let again = (lease.reused && may_be_sent_again(&request)).then(|| copy(&request));
@@ -105,7 +117,7 @@ impl Attempt {
             let mut error = match self.upload.awaiting(&self.upstream.options, sent).await {
                 Ok(Ok(response)) => {
                     backend.succeeded();
-                    return Ok(self.answered(lease, response));
+                    return Ok(Sent::Answered(self.answered(lease, response)));
                 }
                 Ok(Err(error)) => error,
                 Err(wait) => return Err(given_up(&backend, &self.upload, wait)),
@@ -122,9 +134,10 @@ impl Attempt {
                     return Err(ProxyError::Broken(error.into_error()));
                 }
             };
-            lease = connected(trail, backend.reconnect(lease))
-                .await
-                .inspect_err(|_| backend.failed())?;
+            lease = match connected(trail, backend.reconnect(lease)).await {
+                Ok(lease) => lease,
+                Err(error) => return Ok(Sent::Unsent(request, error)),
+            };
         }
     }
 

@@ -3,7 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+
+use shortline_base::clock;
 
 use super::cache::{BELIEVED_NS, EntryCache};
 use super::encoding::Coding;
@@ -142,7 +143,7 @@ impl Lookup {
         let Opened::File { fd, stat } = file else {
             return Err(OpenError::NotFound);
         };
-        let now = SystemTime::now();
+        let now = clock::date();
         let stamp = Stamp::new(&stat);
         let siblings = self.siblings(name, &stamp, wait)?;
         let varies = !siblings.is_empty();

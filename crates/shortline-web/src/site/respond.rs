@@ -14,7 +14,6 @@
 //! The common case (GET of a file in memory) is a map look-up and a copy of ready headers.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{
@@ -22,6 +21,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
+use shortline_base::clock;
 use shortline_base::world::run_blocking;
 
 use super::conditional::{Verdict, evaluate, if_range_holds};
@@ -162,7 +162,7 @@ fn ranges(variant: &Variant, head: &RequestHead<'_>) -> Ranges {
         return Ranges::Whole;
     };
     if *head.method != Method::GET
-        || !if_range_holds(head.headers, &variant.validators, SystemTime::now())
+        || !if_range_holds(head.headers, &variant.validators, clock::date())
     {
         return Ranges::Whole;
     }

@@ -1,0 +1,53 @@
+//! Seeds, each a server with its clients and its network. `SHORTLINE_SIMULATE_SEEDS` says how many;
+//! 1,500 if it does not.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+
+use shortline_world::{Run, simulate, simulate_many};
+
+fn seeds() -> usize {
+    std::env::var("SHORTLINE_SIMULATE_SEEDS").map_or(1_500, |number| {
+        number
+            .parse()
+            .expect("SHORTLINE_SIMULATE_SEEDS is a number")
+    })
+}
+
+#[test]
+fn everything_holds_after_every_event() {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let (mut left, mut failed) = (seeds(), None::<Run>);
+    simulate_many(0, threads, |run| {
+        left -= 1;
+        if run.fault.is_some() {
+            failed = Some(run);
+            return ControlFlow::Break(());
+        }
+        match left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    if let Some(run) = failed {
+        panic!("{run}");
+    }
+}
+
+#[test]
+fn a_seed_goes_the_same_way_each_time() {
+    for seed in 0..20 {
+        let (one, other) = (simulate(seed, false), simulate(seed, true));
+        assert_eq!(one.digest, other.digest, "{one}");
+        assert_eq!(one.events, other.events);
+    }
+}
+
+#[test]
+fn most_responses_are_whole_so_that_there_is_something_to_look_at() {
+    let runs: Vec<_> = (0..50).map(|seed| simulate(seed, false)).collect();
+    let (whole, asked) = runs.iter().fold((0, 0), |(whole, asked), run| {
+        (whole + run.responses_whole, asked + run.requests)
+    });
+    assert!(asked > 400 && whole > asked / 2, "{whole} of {asked}");
+}

@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::io::{BufReader, stdin};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use shortline_command::output::print;
 use shortline_command::{CommandError, Ended, exit_code, parse};
 use shortline_lab::wan::relay;
-use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor};
+use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor, results_page};
 use shortline_sched::units::Rate;
 
 const EXAMPLES: &str = "\
@@ -49,6 +49,16 @@ enum Command {
     Report {
         /// The folder that `lab run` wrote, or one with such folders in it
         folder: PathBuf,
+    },
+    /// Make docs/results/README.md, the README's figures and the drawings of targets from
+    /// docs/results/results.toml
+    Results {
+        /// Write nothing; fail if one of them is not what the entries make
+        #[arg(long)]
+        check: bool,
+        /// The project's folder
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        root: PathBuf,
     },
     /// The kernel of the beds `uml` and `virtual`
     Kernel {
@@ -115,6 +125,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::List => print(&shortline_lab::list()),
         Command::Run(asked) => run_and_tell(&asked.into()),
         Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
+        Command::Results { check, root } => make_results(&root, check),
         Command::Kernel {
             command: KernelCommand::Build,
         } => {
@@ -142,6 +153,16 @@ fn run_and_tell(options: &RunOptions) -> Result<(), CommandError> {
         1 => Err(CommandError::Void("1 run, see the report".into())),
         runs => Err(CommandError::Void(format!("{runs} runs, see the report"))),
     }
+}
+
+/// Makes what people read of the results, or checks it.
+fn make_results(root: &Path, check: bool) -> Result<(), CommandError> {
+    if check {
+        return results_page::check(root).map_err(CommandError::failure);
+    }
+    let changed = results_page::write(root).map_err(CommandError::failure)?;
+    let lines = changed.iter().map(|path| format!("{}\n", path.display()));
+    print(&lines.collect::<String>())
 }
 
 impl From<Run> for RunOptions {

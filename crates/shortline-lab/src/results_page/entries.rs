@@ -1,0 +1,449 @@
+//! The entries of `results.toml`: headlines, the results below them, and the README's text with a
+//! placeholder for each figure. What does not fit together is told with its line and key.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::value::Datetime;
+
+use super::error::ResultsError;
+
+/// All entries, checked.
+#[derive(Debug)]
+pub struct Entries {
+    /// In the page's order.
+    pub headlines: Vec<Headline>,
+    results: Vec<Spanned<Outcome>>,
+    readme: Spanned<String>,
+    source: Source,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    readme: Spanned<String>,
+    headline: Vec<Spanned<Headline>>,
+    result: Vec<Spanned<Outcome>>,
+}
+
+/// What several results are about; a folder has its summary.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headline {
+    /// The folder's name.
+    pub id: String,
+    /// The section's title.
+    pub title: String,
+    /// What a reader must know of all its results.
+    pub about: String,
+    /// Where it is told how this came to be, below the results' folder.
+    pub notebook: String,
+}
+
+/// One result: a claim, the figure beside its target, and how it was measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// Its name, for links and for the README.
+    pub id: String,
+    /// The headline it belongs to.
+    pub headline: String,
+    /// What was measured.
+    pub claim: String,
+    /// The figure: of several runs the median.
+    pub value: f64,
+    /// What the figure counts.
+    #[serde(default)]
+    pub unit: Unit,
+    /// The lowest and the highest of several runs.
+    pub range: Option<[f64; 2]>,
+    /// The target, where more is worse.
+    pub at_most: Option<f64>,
+    /// The target, where less is worse.
+    pub at_least: Option<f64>,
+    /// Where it was measured.
+    pub bed: Bed,
+    /// How many runs, and of what.
+    pub runs: String,
+    /// The day it was measured or put on record.
+    pub date: Datetime,
+    /// The commit that put it on record.
+    pub commit: String,
+    /// The command that measures it again.
+    pub command: String,
+    /// What else a reader must know.
+    pub note: Option<String>,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Unit {
+    /// A ratio or a number.
+    #[default]
+    #[serde(rename = "")]
+    None,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Milliseconds,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Microseconds,
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Millions of bytes.
+    #[serde(rename = "MB")]
+    Megabytes,
+    /// Per cent.
+    #[serde(rename = "%")]
+    Percent,
+    /// Millions a minute.
+    #[serde(rename = "million/min")]
+    MillionsAMinute,
+}
+
+/// Where a result was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bed {
+    /// Namespaces of this kernel.
+    Native,
+    /// A kernel in virtual time.
+    Virtual,
+    /// The loopback interface.
+    Loopback,
+    /// The simulator.
+    Simulated,
+    /// A private database server.
+    Database,
+    /// A benchmark inside one process.
+    Bench,
+}
+
+/// What became of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// By every run.
+    Met,
+    /// By the median, and not by every run.
+    MetInTheMedian,
+    /// Not even by the median.
+    Missed,
+}
+
+/// Where the entries come from, for errors.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Entries {
+    /// Reads and checks the entries.
+    ///
+    /// # Errors
+    /// Says which line and key are wrong, and what would be right.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        let source = Source {
+            path: path.into(),
+            text: fs::read_to_string(path).map_err(ResultsError::file(path))?,
+        };
+        let file: File = toml::from_str(&source.text).map_err(|error| source.syntax(&error))?;
+        let headlines = source.headlines(file.headline)?;
+        let mut seen = BTreeSet::new();
+        for result in &file.result {
+            source.check(result, &headlines)?;
+            if !seen.insert(result.get_ref().id.clone()) {
+                let problem = format!("`{}` for the second time", result.get_ref().id);
+                return Err(source.wrong(result, "id", problem, "a name of its own"));
+            }
+        }
+        Ok(Self {
+            headlines,
+            results: file.result,
+            readme: file.readme,
+            source,
+        })
+    }
+
+    /// The results of a headline, in the file's order.
+    pub fn of(&self, headline: &Headline) -> Vec<&Outcome> {
+        let all = self.all();
+        all.filter(|result| result.headline == headline.id)
+            .collect()
+    }
+
+    /// All results.
+    pub fn all(&self) -> impl Iterator<Item = &Outcome> {
+        self.results.iter().map(Spanned::get_ref)
+    }
+
+    /// The README's text: `{ID}` is the figure of that result, `{ID:range}` its lowest to its highest,
+    /// `{ID/ID}` how many times the one is the other.
+    ///
+    /// # Errors
+    /// If a placeholder names no result, or a range that is none.
+    pub fn readme_text(&self) -> Result<String, ResultsError> {
+        let mut text = String::new();
+        let mut parts = self.readme.get_ref().split('{');
+        text += parts.next().unwrap_or_default();
+        for part in parts {
+            let (name, rest) = part.split_once('}').unwrap_or((part, ""));
+            text += &self.figure(name).ok_or_else(|| {
+                let problem = format!("`{{{name}}}` names no figure");
+                let want = "{ID}, {ID:range} or {ID/ID} with ids of results";
+                self.source.wrong(&self.readme, "readme", problem, want)
+            })?;
+            text += rest;
+        }
+        Ok(text)
+    }
+
+    fn figure(&self, name: &str) -> Option<String> {
+        let find = |id: &str| self.all().find(|result| result.id == id);
+        if let Some((one, other)) = name.split_once('/') {
+            return Some(ratio(find(one)?.value / find(other)?.value));
+        }
+        let (id, part) = name.split_once(':').unwrap_or((name, ""));
+        let result = find(id)?;
+        match part {
+            "" => Some(result.figure()),
+            "range" => result.range_text(),
+            _ => None,
+        }
+    }
+}
+
+impl Source {
+    fn headlines(&self, all: Vec<Spanned<Headline>>) -> Result<Vec<Headline>, ResultsError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let mut headlines: Vec<Headline> = Vec::new();
+        for headline in all {
+            let Headline { id, notebook, .. } = headline.get_ref();
+            if headlines.iter().any(|other| other.id == *id) {
+                let problem = format!("`{id}` for the second time");
+                return Err(self.wrong(&headline, "id", problem, "a name of its own"));
+            }
+            for (key, place) in [
+                ("id", format!("{id}/README.md")),
+                ("notebook", notebook.clone()),
+            ] {
+                let file = place.split('#').next().unwrap_or_default();
+                if !folder.join(file).is_file() {
+                    let problem = format!("there is no {file}");
+                    return Err(self.wrong(&headline, key, problem, "a file beside this one"));
+                }
+            }
+            headlines.push(headline.into_inner());
+        }
+        Ok(headlines)
+    }
+
+    fn check(&self, entry: &Spanned<Outcome>, headlines: &[Headline]) -> Result<(), ResultsError> {
+        let result = entry.get_ref();
+        let is_name = |text: &str| {
+            let mut letters = text.bytes();
+            !text.is_empty()
+                && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        let wrong = |key, problem, want| Err(self.wrong(entry, key, problem, want));
+        if !is_name(&result.id) {
+            return wrong(
+                "id",
+                quoted(&result.id),
+                "small letters, digits and hyphens",
+            );
+        }
+        if !headlines
+            .iter()
+            .any(|headline| headline.id == result.headline)
+        {
+            return wrong(
+                "headline",
+                quoted(&result.headline),
+                "the id of a [[headline]]",
+            );
+        }
+        if let Some([low, high]) = result.range
+            && !(low <= result.value && result.value <= high)
+        {
+            let problem = format!("{} is not within {low} to {high}", result.value);
+            return wrong(
+                "range",
+                problem,
+                "the lowest and the highest run, around value",
+            );
+        }
+        if result.at_most.is_some() && result.at_least.is_some() {
+            return wrong("at_least", "at_most is there, too".into(), "one target");
+        }
+        let count = result.runs.split(' ').next().unwrap_or_default();
+        if !count.parse::<u64>().is_ok_and(|count| count > 0) {
+            return wrong(
+                "runs",
+                quoted(&result.runs),
+                "a number and what of, such as `5 seeds`",
+            );
+        }
+        if result.date.date.is_none() || result.date.time.is_some() {
+            return wrong("date", result.date.to_string(), "a day, such as 2026-11-22");
+        }
+        let is_hash = |text: &str| text.len() >= 7 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hash(&result.commit) {
+            return wrong(
+                "commit",
+                quoted(&result.commit),
+                "seven hexadecimal digits or more",
+            );
+        }
+        Ok(())
+    }
+
+    /// A wrong value of an entry; the line is the key's, or the entry's first without the key.
+    fn wrong<T>(
+        &self,
+        entry: &Spanned<T>,
+        key: &'static str,
+        problem: String,
+        want: &'static str,
+    ) -> ResultsError {
+        let begin = self.line(entry.span().start);
+        let lines = self.text.lines().enumerate().skip(begin - 1);
+        let mut own = lines.take_while(|(at, line)| at + 1 == begin || !line.starts_with("[["));
+        let is_key = |line: &str| {
+            line.split('=')
+                .next()
+                .is_some_and(|name| name.trim() == key)
+        };
+        ResultsError::Entry {
+            path: self.path.clone(),
+            line: own
+                .find(|(_, line)| is_key(line))
+                .map_or(begin, |(at, _)| at + 1),
+            key,
+            problem,
+            want,
+        }
+    }
+
+    fn syntax(&self, error: &toml::de::Error) -> ResultsError {
+        ResultsError::Syntax {
+            path: self.path.clone(),
+            line: self.line(error.span().map_or(0, |span| span.start)),
+            problem: error.message().to_owned(),
+        }
+    }
+
+    /// The line, from 1, of the byte at `offset`.
+    fn line(&self, offset: usize) -> usize {
+        1 + self
+            .text
+            .bytes()
+            .take(offset)
+            .filter(|byte| *byte == b'\n')
+            .count()
+    }
+}
+
+impl Outcome {
+    /// The figure with its unit.
+    pub fn figure(&self) -> String {
+        self.unit.of(self.value)
+    }
+
+    /// The lowest to the highest run, if there were several.
+    pub fn range_text(&self) -> Option<String> {
+        let [low, high] = self.range?;
+        Some(format!("{low} to {}", self.unit.of(high)))
+    }
+
+    /// The target in words, if there is one.
+    pub fn target_text(&self) -> Option<String> {
+        let at_most = self
+            .at_most
+            .map(|most| format!("at most {}", self.unit.of(most)));
+        at_most.or_else(|| {
+            self.at_least
+                .map(|least| format!("at least {}", self.unit.of(least)))
+        })
+    }
+
+    /// What became of the target, if there is one.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let value = self.of_target(self.value)?;
+        let [low, high] = self.range.unwrap_or([self.value; 2]);
+        let worst = self.of_target(low)?.max(self.of_target(high)?);
+        Some(match (value <= 1.0, worst <= 1.0) {
+            (true, true) => Verdict::Met,
+            (true, false) => Verdict::MetInTheMedian,
+            (false, _) => Verdict::Missed,
+        })
+    }
+
+    /// How much of the target a figure takes: above 1 it is missed.
+    pub fn of_target(&self, figure: f64) -> Option<f64> {
+        let at_most = self.at_most.map(|most| figure / most);
+        at_most.or_else(|| self.at_least.map(|least| least / figure))
+    }
+}
+
+impl Unit {
+    fn of(self, figure: f64) -> String {
+        let name = match self {
+            Self::None => return figure.to_string(),
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+            Self::Microseconds => "us",
+            Self::Nanoseconds => "ns",
+            Self::Megabytes => "MB",
+            Self::Percent => "%",
+            Self::MillionsAMinute => "million/min",
+        };
+        format!("{figure} {name}")
+    }
+}
+
+impl fmt::Display for Bed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Virtual => "virtual",
+            Self::Loopback => "loopback",
+            Self::Simulated => "simulated",
+            Self::Database => "database",
+            Self::Bench => "bench",
+        })
+    }
+}
+
+impl Verdict {
+    /// The verdict in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::MetInTheMedian => "met in the median",
+            Self::Missed => "**missed**",
+        }
+    }
+}
+
+/// A ratio as people say it: whole from 2 on.
+fn ratio(ratio: f64) -> String {
+    if ratio < 2.0 {
+        format!("{ratio:.1}")
+    } else {
+        format!("{ratio:.0}")
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("`{text}`")
+}

@@ -107,3 +107,43 @@ fn the_results_stay_small() {
         sizes.iter().sum::<u64>()
     );
 }
+
+/// The page of claims counts each paper's figures by verdict; the results have the sums.
+#[test]
+fn the_results_count_the_papers_claims_as_their_page_does() {
+    let results = root().join("docs/results");
+    let claims = fs::read_to_string(results.join("papers/claims.md")).unwrap();
+    let is_paper = |row: &&str| {
+        row.split('|')
+            .nth(1)
+            .is_some_and(|cell| cell.trim().len() == 3)
+    };
+    let rows = claims
+        .lines()
+        .filter(|line| line.starts_with("| 00"))
+        .filter(is_paper);
+    let counts = rows.map(|row| {
+        row.split('|')
+            .filter_map(|cell| cell.trim().parse().ok())
+            .collect()
+    });
+    let mut sums = [0.0; 4];
+    for counts in counts.collect::<Vec<Vec<f64>>>() {
+        // The first number is the paper's.
+        for (sum, count) in sums.iter_mut().zip(&counts[1..]) {
+            *sum += count;
+        }
+    }
+    let text = fs::read_to_string(results.join("results.toml")).unwrap();
+    let entries: toml::Table = text.parse().unwrap();
+    let value = |id: &str| {
+        let all = entries["result"].as_array().unwrap();
+        let result = all.iter().find(|result| result["id"].as_str() == Some(id));
+        result.unwrap()["value"].as_float().unwrap()
+    };
+    assert_eq!(
+        sums,
+        ["papers-hold", "papers-partly", "papers-not", "papers-open"].map(value)
+    );
+    assert_eq!(sums.iter().sum::<f64>(), value("papers-all"));
+}

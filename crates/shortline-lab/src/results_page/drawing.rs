@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, Render, html};
 
-use super::entries::{Outcome, Verdict};
+use super::outcome::{Outcome, Verdict};
 
 /// Pixels: the words, the scale right of them, a row, and what is above the rows.
 const WORDS: f64 = 520.0;

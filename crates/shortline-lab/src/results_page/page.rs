@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::DRAWING_FILE;
-use super::entries::{Entries, Headline, Outcome, Verdict};
+use super::entries::{Entries, Headline};
+use super::outcome::{Outcome, Verdict};
 
 /// What a reader must know before the first table.
 const HOW_TO_READ: &str = "\
@@ -12,7 +13,7 @@ Made by `shortline lab results` from [results.toml](results.toml): change a numb
 The result is the median where there are several runs, and the range goes from the lowest to the highest. \
 *x optimum* is the mean response time over that of the fluid SRPT optimum for the very same arrivals and wire \
 bytes; a request that failed counts with the time until it did. The commit is the one that put the result on \
-record, the command the one that measures it again; `lab` is short for `shortline lab`.
+record. The command measures it again, and the results below it that have none; `lab` is short for `shortline lab`.
 
 | bed | what it is |
 |---|---|
@@ -87,27 +88,25 @@ fn section(headline: &Headline, results: &[&Outcome]) -> String {
     }
     text += &format!("{links}.\n\n");
     text += "| what | result | range | target | | bed | runs | date | commit |\n|---|---|---|---|---|---|---|---|---|\n";
-    text.extend(results.iter().map(|result| row(result)));
+    let mut before = "";
+    for result in results {
+        text += &row(result, result.command != before);
+        before = &result.command;
+    }
     text
 }
 
-fn row(result: &Outcome) -> String {
-    let Outcome {
-        id,
-        claim,
-        command,
-        bed,
-        runs,
-        date,
-        commit,
-        ..
-    } = result;
-    let note = result.note.as_ref().map(|note| format!(" *{note}*"));
+/// A result as a row of the table, with its command unless the row above has the same.
+fn row(result: &Outcome, has_command: bool) -> String {
+    let mut what = format!("<a id=\"{}\"></a>{}", result.id, result.claim);
+    if let Some(note) = &result.note {
+        what += &format!(" *{note}*");
+    }
+    if has_command {
+        what += &format!("<br>`{}`", result.command);
+    }
     let cells = [
-        format!(
-            "<a id=\"{id}\"></a>{claim}<br>`{command}`{}",
-            note.unwrap_or_default()
-        ),
+        what,
         format!("**{}**", result.figure()),
         result.range_text().unwrap_or_default(),
         result.target_text().unwrap_or_default(),
@@ -116,15 +115,13 @@ fn row(result: &Outcome) -> String {
             .map(Verdict::words)
             .unwrap_or_default()
             .into(),
-        bed.to_string(),
-        runs.clone(),
-        date.to_string(),
-        commit.clone(),
+        result.bed.to_string(),
+        result.runs.clone(),
+        result.date.to_string(),
+        result.commit.clone(),
     ];
-    format!(
-        "| {} |\n",
-        cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
-    )
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// The anchor that GitHub gives a title.

@@ -1,11 +1,12 @@
 //! The results for people: one page, the README's figures and a drawing for each headline, all made
 //! from `docs/results/results.toml`, so that a number is typed in one place.
 //!
-//! [`write`] makes them. [`check`] says which of them are not what the entries make.
+//! [`write()`] makes them. [`check`] says which of them are not what the entries make.
 
 mod drawing;
 mod entries;
 mod error;
+mod outcome;
 mod page;
 mod region;
 #[cfg(test)]
@@ -50,7 +51,7 @@ pub fn write(root: &Path) -> Result<Vec<PathBuf>, ResultsError> {
 /// Checks that the page, the README's region and the drawings are what the entries make.
 ///
 /// # Errors
-/// Names the files that are stale; otherwise as [`write`].
+/// Names the files that are stale; otherwise as [`write()`].
 pub fn check(root: &Path) -> Result<(), ResultsError> {
     let stale: Vec<PathBuf> = stale(root)?.into_iter().map(|made| made.path).collect();
     if stale.is_empty() {

@@ -6,7 +6,7 @@
 #                   closed forms at loads up to 0.95, W1 in user-mode kernels (one is built),
 #                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests
 #                   through the gate
-#   make bench      the measurements of docs/results (as root: namespaces)
+#   make bench      measure everything into lab-results (as root: namespaces)
 #   make lint       format, clippy, docs, licences
 #   make setup      what the others need on a Debian machine
 #   make clean      everything that these made

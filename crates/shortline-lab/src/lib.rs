@@ -27,6 +27,7 @@ mod points;
 mod proc_fs;
 mod process;
 mod report;
+pub mod results_page;
 mod server;
 mod stats;
 mod table;

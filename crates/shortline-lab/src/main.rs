@@ -4,14 +4,14 @@
 mod simulation;
 
 use std::io::{BufReader, stdin};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use shortline_command::output::print;
 use shortline_command::{CommandError, Ended, exit_code, parse};
 use shortline_lab::wan::relay;
-use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor};
+use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor, results_page};
 use shortline_sched::units::Rate;
 
 const EXAMPLES: &str = "\
@@ -58,6 +58,16 @@ enum Command {
     /// A world has a link, clients of HTTP/1.1 and HTTP/2, backends, a disk and a network, and all that can
     /// go wrong with them. A seed goes the same way each time.
     Simulate(Simulate),
+    /// Make docs/results/README.md, the README's figures and the drawings of targets from
+    /// docs/results/results.toml
+    Results {
+        /// Write nothing; fail if one of them is not what the entries make
+        #[arg(long)]
+        check: bool,
+        /// The project's folder
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        root: PathBuf,
+    },
     /// The kernel of the beds `uml` and `virtual`
     Kernel {
         #[command(subcommand)]
@@ -140,6 +150,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::Run(asked) => run_and_tell(&asked.into()),
         Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
         Command::Simulate(asked) => simulate(&asked),
+        Command::Results { check, root } => make_results(&root, check),
         Command::Kernel {
             command: KernelCommand::Build,
         } => {
@@ -174,6 +185,16 @@ fn run_and_tell(options: &RunOptions) -> Result<(), CommandError> {
         1 => Err(CommandError::Void("1 run, see the report".into())),
         runs => Err(CommandError::Void(format!("{runs} runs, see the report"))),
     }
+}
+
+/// Makes what people read of the results, or checks it.
+fn make_results(root: &Path, check: bool) -> Result<(), CommandError> {
+    if check {
+        return results_page::check(root).map_err(CommandError::failure);
+    }
+    let changed = results_page::write(root).map_err(CommandError::failure)?;
+    let lines = changed.iter().map(|path| format!("{}\n", path.display()));
+    print(&lines.collect::<String>())
 }
 
 impl From<Run> for RunOptions {

@@ -33,8 +33,8 @@ const BANDS_QUANTUM_BYTES: u32 = 8192;
 /// Payload bytes of a quantum in mode `auto` while nothing is held back: large enough to cost nothing,
 /// small enough that soon after a rate is found all responses wait for grants.
 const FREE_QUANTUM_BYTES: u32 = 64 * 1024;
-/// A paced quantum as time on the link, in whole segments, at least one: a small response waits
-/// so long behind a large one, and the pacer wakes up as often.
+/// A paced quantum as time on the link, in whole segments, at least one (at 10 Mbit/s that is one): a small
+/// response waits so long behind a large one, and the pacer wakes up as often.
 const PACED_QUANTUM_NS: f64 = 350_000.0;
 /// What a response of unknown length is taken to have left at least: a segment.
 const UNKNOWN_BYTES_MIN: u64 = SEGMENT_BYTES_DEFAULT as u64;

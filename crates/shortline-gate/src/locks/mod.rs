@@ -5,7 +5,7 @@
 //! own connections cannot tell, so a connection of the monitor's own asks the database: every
 //! `EVERY`, and only while a statement runs for longer than `LONG`, which of the gate's connections
 //! wait for a lock. That time teaches nothing. The load stays: else more and more would be let in to
-//! wait for the same lock.
+//! wait for the same lock. Paper 002 counts such a wait as service.
 //!
 //! | database | asked | needs |
 //! |---|---|---|

@@ -4,7 +4,8 @@
 //! the backend next to nothing; so does the end of a transaction in which nothing was done. They go
 //! to the backend at once, which answers them itself, and the client's next message is held. What
 //! the client may notice: `now()` is the time of its BEGIN, so the wait for admission lies inside
-//! it, and a server's `idle_in_transaction_session_timeout` runs while it waits.
+//! it, and a server's `idle_in_transaction_session_timeout` runs while it waits. An answer of our own would save a
+//! round trip and be wrong in `now()`, on standbys and under hooks.
 //!
 //! The words are those of PostgreSQL's grammar (`TransactionStmt` in `gram.y`). Words in an order
 //! that the grammar does not have cost the backend a syntax error and nothing more. Statements

@@ -32,7 +32,8 @@ pub enum Work<'a> {
     Statement(&'a [u8]),
     /// A statement that was prepared before, by the name of its type.
     Prepared(Arc<str>),
-    /// Statements are prepared or described and none is executed.
+    /// Statements are prepared or described and none is executed: a type of its own, or statements would be
+    /// taken for as short as their parsing.
     Preparation,
     /// A function called by its number, or a statement whose text is not known.
     Unknown,

@@ -8,7 +8,8 @@
 //! A unit of work begins with the first message that asks for work while none is admitted
 //! ([`super::opening`]), and ends when the client is owed nothing and no transaction is open
 //! ([`Conversation::is_over`]). Until then everything goes through unheld: an admitted transaction
-//! is never queued again. While the backend waits for the client the unit is paused.
+//! is never queued again. While the backend waits for the client the unit is paused. A client that leaves in the
+//! middle of a statement keeps its load until the backend has noticed, as it would without a gate.
 
 mod decided;
 mod to_client;

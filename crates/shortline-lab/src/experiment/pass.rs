@@ -11,7 +11,7 @@ use super::bookstore;
 use super::catalogue::Experiment;
 use super::figures::Figures;
 use super::plan::Plan;
-use super::results::{Told, beds, experiment_of, has_results, is_of_experiment, tell};
+use super::results::{Told, beds, has_results, is_of_experiment, tell};
 use super::verdicts::{self, KeptClaims};
 use super::{cut_short, kept};
 use crate::LabError;
@@ -26,7 +26,7 @@ pub struct Ran {
     pub figures: Option<Figures>,
     /// What came out of runs with the bookstore.
     pub shop: Option<Vec<bookstore::Outcome>>,
-    /// What is kept of a folder that has nothing else any more.
+    /// What the pass keeps of an experiment whose runs are elsewhere.
     pub kept: Option<KeptClaims>,
     /// How it was run.
     pub conditions: Conditions,
@@ -47,8 +47,8 @@ pub struct Conditions {
     pub cut_short: Option<String>,
 }
 
-/// The pass in `folder`, sorted by the folders' names; the report of each is written again. Of a
-/// folder whose measurements are elsewhere what it keeps of the claims is told; one that nothing has
+/// The pass in `folder`, sorted by the folders' names; the report of each is written again. Of an
+/// experiment whose runs are elsewhere what the pass keeps of its claims is told; one that nothing has
 /// been measured in yet is left out.
 ///
 /// # Errors
@@ -58,10 +58,14 @@ pub fn read(folder: &Path) -> Result<Vec<Ran>, LabError> {
     for folder in folders(folder)? {
         if has_results(&folder)? {
             all.push(Ran::of(&folder)?);
-        } else if let Some(kept) = verdicts::read(&folder)? {
-            all.push(Ran::told_before(&folder, kept)?);
         }
     }
+    for (name, kept) in verdicts::read(folder)? {
+        if !all.iter().any(|ran: &Ran| ran.folder == name) {
+            all.push(Ran::told_before(name, kept)?);
+        }
+    }
+    all.sort_by(|one, other| one.folder.cmp(&other.folder));
     if all.is_empty() {
         let problem = "neither it nor a folder in it holds results";
         return Err(LabError::kept(folder)(problem));
@@ -80,10 +84,10 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
 }
 
 impl Ran {
-    fn told_before(folder: &Path, kept: KeptClaims) -> Result<Self, LabError> {
+    fn told_before(folder: String, kept: KeptClaims) -> Result<Self, LabError> {
         Ok(Self {
-            folder: name_of(folder),
-            experiment: experiment_of(folder)?,
+            folder,
+            experiment: Experiment::by_id(&kept.experiment)?,
             figures: None,
             shop: None,
             conditions: kept.conditions.clone(),

@@ -1,6 +1,6 @@
-//! What became of the claims behind one experiment, kept in its folder as `claims.json`: small enough
-//! for a repository, where the requests themselves are not. A folder that has nothing else left tells
-//! this on the page.
+//! What became of the claims behind the experiments of a pass, kept in its folder as `claims.json`: small
+//! enough for a repository, where the requests themselves are not. An experiment whose runs are
+//! elsewhere tells this on the page.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,17 @@ use super::pass::Conditions;
 use super::plan::read_json;
 use crate::LabError;
 
-/// The file in an experiment's folder.
+/// The file in a pass's folder.
 const FILE: &str = "claims.json";
 
-/// What is kept.
+/// What is kept of a pass, by the names of its experiments' folders.
+pub type KeptPass = BTreeMap<String, KeptClaims>;
+
+/// What is kept of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptClaims {
+    /// Which experiment.
+    pub experiment: String,
     /// How it was run.
     pub conditions: Conditions,
     /// What was compared, by the figure's name.
@@ -37,23 +42,45 @@ pub struct KeptCheck {
     pub compared: Compared,
 }
 
-/// Reads what a folder keeps, if it does.
+/// Reads what a pass's folder keeps; nothing if there is no such file.
 ///
 /// # Errors
 /// If it is wrong or cannot be read.
-pub fn read(folder: &Path) -> Result<Option<KeptClaims>, LabError> {
+pub fn read(folder: &Path) -> Result<KeptPass, LabError> {
     let path = folder.join(FILE);
-    path.exists().then(|| read_json(&path)).transpose()
+    if !path.exists() {
+        return Ok(KeptPass::new());
+    }
+    read_json(&path)
 }
 
-/// Keeps it, a comparison a line, so that a repository shows what changed.
+/// Keeps it, a figure a line, so that a repository shows what changed.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write(folder: &Path, kept: &KeptClaims) -> Result<(), LabError> {
+pub fn write(folder: &Path, pass: &KeptPass) -> Result<(), LabError> {
     let path = folder.join(FILE);
-    let text = serde_json::to_string_pretty(kept).map_err(LabError::kept(&path))?;
-    fs::write(&path, text + "\n").map_err(LabError::file(&path))
+    let text = text_of(pass).map_err(LabError::kept(&path))?;
+    fs::write(&path, text).map_err(LabError::file(&path))
+}
+
+fn text_of(pass: &KeptPass) -> Result<String, serde_json::Error> {
+    let mut folders = Vec::new();
+    for (folder, kept) in pass {
+        let mut figures = Vec::new();
+        for (name, checks) in &kept.figures {
+            let (name, checks) = (serde_json::to_string(name)?, serde_json::to_string(checks)?);
+            figures.push(format!("      {name}: {checks}"));
+        }
+        folders.push(format!(
+            "  {}: {{\n    \"experiment\": {},\n    \"conditions\": {},\n    \"figures\": {{\n{}\n    }}\n  }}",
+            serde_json::to_string(folder)?,
+            serde_json::to_string(&kept.experiment)?,
+            serde_json::to_string(&kept.conditions)?,
+            figures.join(",\n"),
+        ));
+    }
+    Ok(format!("{{\n{}\n}}\n", folders.join(",\n")))
 }
 
 #[cfg(test)]
@@ -65,7 +92,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read(folder.path()).unwrap(), None);
+        assert_eq!(read(folder.path()).unwrap(), KeptPass::new());
         let check = KeptCheck {
             paper: "8".into(),
             is_papers: true,
@@ -76,11 +103,17 @@ mod tests {
             },
         };
         let kept = KeptClaims {
+            experiment: "w1".into(),
             figures: [("000 Fig. 8".to_owned(), vec![check])].into(),
             ..KeptClaims::default()
         };
-        write(folder.path(), &kept).unwrap();
-        assert_eq!(read(folder.path()).unwrap(), Some(kept));
+        let without = KeptClaims::default();
+        let pass = KeptPass::from([("again".into(), kept), ("w1 \"old\"".into(), without)]);
+        write(folder.path(), &pass).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), pass);
+        let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
+        let line = "      \"000 Fig. 8\": [{\"paper\":\"8\",\"is_papers\":true,\"what\":\"mean\"";
+        assert!(text.lines().any(|found| found.starts_with(line)), "{text}");
         fs::write(folder.path().join(FILE), "{").unwrap();
         assert!(read(folder.path()).is_err());
     }

@@ -1,5 +1,8 @@
 //! What grants are charged, to the regulator and to their connections, and what of it is taken back: because a
 //! socket takes no more, a grant is not used, or a response is aborted.
+//!
+//! A grant goes back to others when the socket refuses its bytes, and not when they are late: after a pause
+//! of our own process, bytes that were merely late came on top of those that were granted anew.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

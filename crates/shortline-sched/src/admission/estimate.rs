@@ -1,7 +1,8 @@
 //! The service time of a type, from the last requests of that type.
 //!
 //! [`Estimator::MovingAverage`] is paper 002's (3.1): the mean of the last requests, under
-//! whatever load there is.
+//! whatever load there is. One long transaction whose first statement names its type spoils it. The
+//! experiments of 002 take it.
 //!
 //! [`Estimator::MedianOfMeans`], the default, is for heavy tails: the last requests are cut into groups,
 //! and the estimate is the median of the groups' means. One outlier spoils one group, so that the

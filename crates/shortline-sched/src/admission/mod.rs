@@ -91,7 +91,8 @@ use types::{Learnt, Types};
 pub enum Outcome {
     /// The backend did all of it: its time teaches the estimate.
     Completed,
-    /// It broke off: its time teaches only that the service is at least so long.
+    /// It broke off: its time teaches only that the service is at least so long. If it taught nothing, a type
+    /// that always times out would stay short for ever.
     Failed,
 }
 

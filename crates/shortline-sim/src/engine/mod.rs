@@ -11,6 +11,8 @@
 //!   leaves, or (aging) when it says that time alone changes its answer;
 //! - [`sharing::Sharing`]: `fair`, processor sharing, which no quantum reaches;
 //! - [`levels::Levels`]: `las`, which shares among the jobs of least service;
+//!   with aging or growing `fair` and `las` are [`ranked::Ranked`], and jobs of one rank take turns of a quantum, as
+//!   on the link: time orders such jobs, and no fluid has their order;
 //! - [`Gated`]: a backend behind the gate, which shares among those admitted.
 //!
 //! Nothing proceeds in steps of time. Time is in nanoseconds in `f64`, whose whole numbers

@@ -5,7 +5,8 @@
 //! page cache holds and EAGAIN otherwise, so the disk can be asked on another thread, in the
 //! scheduler's order. Where a file system knows no RWF_NOWAIT, every read of the disk goes there.
 //!
-//! A small file is read whole the first time any of it is read, and kept; once it is in memory
+//! A small file (of 1 MiB unless told otherwise) is read whole the first time any of it is read, and kept: a
+//! response from memory costs one copy, one read anew costs two. Once it is in memory
 //! changes on disk no longer touch it. The kernel is given a copy of it ([`KernelCopy`]) when a
 //! connection can first make use of one.
 

@@ -1,7 +1,8 @@
 //! The admin endpoint of the commands that run until they are told to end.
 //!
 //! It has a listener of its own and is never scheduled, so that it answers when the uplink or the
-//! backend is busiest. It tells how the server does to whoever can reach it: keep it private. It
+//! backend is busiest. It has no TLS and no password, and tells how the server does to whoever can reach it: keep
+//! it on a private address. It
 //! changes nothing, whatever it is asked (GET and HEAD only), and answers to no foreign name
 //! ([`Hosts`]).
 

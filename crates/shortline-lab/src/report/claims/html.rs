@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Claimed, HOW_TO_READ, Paper, TITLE, link};
+use super::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
 use crate::experiment::claim::Verdict;
 use crate::experiment::ours;
 use crate::experiment::pass::Ran;
@@ -92,9 +92,12 @@ fn checks(claimed: &Claimed) -> Markup {
     }
 }
 
-/// A link to the own page of an experiment over an uplink.
-fn results(folder: &str) -> Markup {
-    html! { a href={ (link(folder)) "/report.html" } { (folder) } }
+/// An experiment's folder, with a link to its own page if it is there.
+fn results(place: &Place) -> Markup {
+    let name = &place.name;
+    html! {
+        @if place.has_runs { a href={ (link(name)) "/report.html" } { (name) } } @else { (name) }
+    }
 }
 
 fn experiments(pass: &[Ran]) -> Markup {
@@ -122,7 +125,7 @@ fn experiment(ran: &Ran) -> Markup {
     let conditions = &ran.conditions;
     html! {
         tr {
-            th { @if ran.figures.is_some() || ran.shop.is_some() || ran.kept.is_some() { (results(&ran.folder)) } @else { (ran.folder) } }
+            th { (results(&Place::of(ran))) }
             td.words { (ran.experiment.id) }
             td.words { (conditions.bed) }
             td.words { (conditions.kernel) }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Claimed, HOW_TO_READ, Paper, TITLE, link};
+use super::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
 use crate::experiment::claim::Verdict;
 use crate::experiment::ours;
 use crate::experiment::pass::Ran;
@@ -55,7 +55,7 @@ fn section(paper: &Paper) -> String {
 
 fn claim(claimed: &Claimed) -> String {
     let figure = &claimed.figure;
-    let folders: Vec<String> = claimed.folders.iter().map(|name| results(name)).collect();
+    let folders: Vec<String> = claimed.folders.iter().map(results).collect();
     let mut text = row([
         format!("**{}**", figure.name),
         figure.claim.into(),
@@ -95,7 +95,7 @@ fn experiments(pass: &[Ran]) -> String {
     for ran in pass {
         let conditions = &ran.conditions;
         text += &row([
-            results(&ran.folder).as_str(),
+            results(&Place::of(ran)).as_str(),
             ran.experiment.id,
             &conditions.bed,
             &conditions.kernel,
@@ -107,9 +107,14 @@ fn experiments(pass: &[Ran]) -> String {
     text
 }
 
-/// A link to an experiment's folder.
-fn results(folder: &str) -> String {
-    format!("[{folder}]({}/)", link(folder))
+/// An experiment's folder, with a link if its runs are there.
+fn results(place: &Place) -> String {
+    let name = &place.name;
+    if place.has_runs {
+        format!("[{name}]({}/)", link(name))
+    } else {
+        name.clone()
+    }
 }
 
 fn head<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {

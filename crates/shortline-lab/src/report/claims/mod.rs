@@ -22,7 +22,7 @@ use self::why::Why;
 use crate::LabError;
 use crate::experiment::claim::{Compared, Figure, Verdict};
 use crate::experiment::pass::Ran;
-use crate::experiment::verdicts::{self, KeptCheck, KeptClaims};
+use crate::experiment::verdicts::{self, KeptCheck, KeptClaims, KeptPass};
 use crate::experiment::{Experiment, all};
 
 /// The papers, as the names of figures begin, and what they are.
@@ -72,9 +72,16 @@ struct Claimed {
     /// What it claims in numbers, beside ours.
     checks: Vec<Checked>,
     /// The folders of the results.
-    folders: Vec<String>,
+    folders: Vec<Place>,
     /// Why, a text for each paragraph.
     why: Vec<String>,
+}
+
+/// The folder of an experiment's results.
+struct Place {
+    name: String,
+    /// Whether the runs are in it, so that a link leads somewhere.
+    has_runs: bool,
 }
 
 struct Checked {
@@ -211,7 +218,7 @@ impl Claimed {
         Self {
             verdict: Verdict::together(&verdicts),
             checks,
-            folders: ran.iter().map(|one| one.folder.clone()).collect(),
+            folders: ran.iter().map(|one| Place::of(one)).collect(),
             why,
             figure,
         }
@@ -244,20 +251,33 @@ fn compared(figure: &Figure, ran: &Ran) -> Vec<KeptCheck> {
     all
 }
 
-/// Keeps in each folder that was measured what became of its claims.
+/// Keeps in the pass's folder what became of the claims behind each of its experiments.
 fn keep(folder: &Path, pass: &[Ran]) -> Result<(), LabError> {
-    for ran in pass.iter().filter(|ran| ran.kept.is_none()) {
-        let figures = ran.experiment.figures.iter();
-        let of_papers = figures.filter(|figure| !figure.name.is_empty());
-        let claims = KeptClaims {
-            conditions: ran.conditions.clone(),
-            figures: of_papers
-                .map(|figure| (figure.name.to_owned(), compared(figure, ran)))
-                .collect(),
-        };
-        verdicts::write(&folder.join(&ran.folder), &claims)?;
+    let kept: KeptPass = pass
+        .iter()
+        .map(|ran| {
+            let figures = ran.experiment.figures.iter();
+            let of_papers = figures.filter(|figure| !figure.name.is_empty());
+            let claims = KeptClaims {
+                experiment: ran.experiment.id.to_owned(),
+                conditions: ran.conditions.clone(),
+                figures: of_papers
+                    .map(|figure| (figure.name.to_owned(), compared(figure, ran)))
+                    .collect(),
+            };
+            (ran.folder.clone(), claims)
+        })
+        .collect();
+    verdicts::write(folder, &kept)
+}
+
+impl Place {
+    fn of(ran: &Ran) -> Self {
+        Self {
+            name: ran.folder.clone(),
+            has_runs: ran.figures.is_some() || ran.shop.is_some(),
+        }
     }
-    Ok(())
 }
 
 impl Absent {

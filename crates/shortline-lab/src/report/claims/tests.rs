@@ -42,20 +42,35 @@ fn lines_of<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_folder_whose_measurements_are_elsewhere_tells_what_it_kept() {
+fn a_pass_whose_runs_are_elsewhere_tells_what_it_kept() {
     let measured = pass();
     report(measured.path()).unwrap();
     let kept = tempfile::tempdir().unwrap();
-    for name in ["w1 seed", "003-load"] {
-        fs::create_dir(kept.path().join(name)).unwrap();
-        for file in ["claims.json", "experiment.txt"] {
-            let path = Path::new(name).join(file);
-            fs::copy(measured.path().join(&path), kept.path().join(&path)).unwrap();
-        }
-    }
+    let claims = read(measured.path(), "claims.json");
+    fs::write(kept.path().join("claims.json"), &claims).unwrap();
     report(kept.path()).unwrap();
-    for page in ["claims.md", "claims.html"] {
-        assert_eq!(read(kept.path(), page), read(measured.path(), page));
+    assert_eq!(read(kept.path(), "claims.json"), claims);
+    let unlinked = read(measured.path(), "claims.md")
+        .replace("[w1 seed](w1%20seed/)", "w1 seed")
+        .replace("[003-load](003-load/)", "003-load");
+    assert_eq!(read(kept.path(), "claims.md"), unlinked);
+    assert!(!read(kept.path(), "claims.html").contains("href"));
+}
+
+#[test]
+fn the_projects_page_of_claims_is_what_it_keeps() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/papers");
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["claims.json", "why.md"] {
+        fs::copy(project.join(file), folder.path().join(file)).unwrap();
+    }
+    report(folder.path()).unwrap();
+    for file in ["claims.json", "claims.md"] {
+        let stale = "stale: run `shortline lab report docs/results/papers`";
+        assert!(
+            read(folder.path(), file) == read(&project, file),
+            "{file} is {stale}"
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 //! The capacity stays for a *dwell* of a quarter of a second or more ([`super::dwell`]), in which
 //! the work completed per second is measured. Then it moves:
 //!
-//! - **Searching.** Nothing is known at first, so that a sum of estimates says nothing: a few requests
+//! - **Searching.** Nothing is known at first, so that a sum of estimates says nothing: four requests
 //!   may run whatever they add, and the capacity that is what they add is where a search begins, up
 //!   and then down ([`super::search`]).
 //! - **Tracking.** A parabola through what was measured nearby ([`super::curve`]) says where the

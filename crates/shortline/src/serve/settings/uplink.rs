@@ -3,6 +3,9 @@
 //! A flag that decides the link mode (`--link-mode`, or `--uplink` by itself) also hides the
 //! file's keys that this mode does not know, so that `--link-mode off` works beside any file.
 //! Where nothing decides it, a number of slots means `slots`; else it is `auto`.
+//!
+//! A rate beside `slots` tells `--aging`, `--growing` and `fsp` how long a response takes. Mode `bands` has the policy
+//! `bands` unless told otherwise, and takes no rate (but for `swift`): the qdisc has it.
 
 use std::num::NonZeroUsize;
 

@@ -1,0 +1,89 @@
+//! A headline's results beside their targets, as SVG: a row for each, a line from its lowest to its highest run,
+//! a dot for the median, all as a share of the target. Right of the middle line the target is missed.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, Render, html};
+
+use super::outcome::{Outcome, Verdict};
+
+/// Pixels: the words, the scale right of them, a row, and what is above the rows.
+const WORDS: f64 = 520.0;
+const SCALE: f64 = 280.0;
+const ROW: f64 = 24.0;
+const TOP: f64 = 56.0;
+/// The scale's ends, as shares of a target and of its inverse; what is beyond is drawn at the end.
+const SPREAD: f64 = 4.0;
+/// The most letters of a claim that have room.
+const LETTERS: usize = 66;
+
+/// The drawing; nothing without targets.
+pub fn render(title: &str, results: &[&Outcome]) -> Option<String> {
+    let rows: Vec<Markup> = results
+        .iter()
+        .filter_map(|result| Some((result, result.verdict()?)))
+        .zip(0u32..)
+        .map(|((result, verdict), at)| row(result, verdict, TOP + ROW * f64::from(at)))
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let (width, height) = (WORDS + SCALE + 20.0, TOP + ROW * rows.len() as f64 + 12.0);
+    let drawing = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="13" {
+            rect width="100%" height="100%" fill="#fff" {}
+            text x="10" y="20" font-size="16" { (title) ": results as a share of their targets" }
+            @for share in [1.0 / SPREAD, 0.5, 1.0, 2.0, SPREAD] { (mark(share, height)) }
+            @for row in &rows { (row) }
+        }
+    };
+    let mut text = drawing.into_string();
+    text.push('\n');
+    Some(text)
+}
+
+/// A line down the drawing at a share of the target.
+fn mark(share: f64, height: f64) -> Markup {
+    let (x, colour) = (place(share), if share == 1.0 { "#000" } else { "#ccc" });
+    html! {
+        line x1=(Pixels(x)) x2=(Pixels(x)) y1=(TOP - 12.0) y2=(height - 8.0) stroke=(colour) {}
+        text x=(Pixels(x)) y=(TOP - 16.0) text-anchor="middle" { (share) }
+    }
+}
+
+fn row(result: &Outcome, verdict: Verdict, y: f64) -> Markup {
+    let share = |figure| place(result.of_target(figure).unwrap_or(1.0));
+    let [low, high] = result.range.unwrap_or([result.value; 2]);
+    let colour = match verdict {
+        Verdict::Met => "#0072b2",
+        Verdict::MetInTheMedian => "#e69f00",
+        Verdict::Missed => "#d55e00",
+    };
+    let mut words: String = result.claim.chars().take(LETTERS).collect();
+    if words.len() < result.claim.len() {
+        words.push('…');
+    }
+    // Writing to a string cannot fail.
+    write!(words, ": {}", result.figure()).ok();
+    html! {
+        text x="10" y=(y + 4.0) { (words) }
+        line x1=(Pixels(share(low))) x2=(Pixels(share(high))) y1=(y) y2=(y) stroke=(colour) stroke-width="3" {}
+        circle cx=(Pixels(share(result.value))) cy=(y) r="5" fill=(colour) {}
+    }
+}
+
+/// Where a share of the target is, in pixels from the left; the scale is logarithmic.
+fn place(share: f64) -> f64 {
+    let share = share.clamp(1.0 / SPREAD, SPREAD);
+    WORDS + SCALE * (0.5 + 0.5 * share.ln() / SPREAD.ln())
+}
+
+/// A place to a tenth of a pixel.
+struct Pixels(f64);
+
+impl Render for Pixels {
+    fn render_to(&self, buffer: &mut String) {
+        // Writing to a string cannot fail.
+        write!(buffer, "{:.1}", self.0).ok();
+    }
+}

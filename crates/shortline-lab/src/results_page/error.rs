@@ -1,0 +1,75 @@
+//! What can be wrong with the results' entries or with what is made from them, in one line each: where,
+//! what, and what would be right.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why the results' page could not be made, or is not what it should be.
+#[derive(Debug, Error)]
+pub enum ResultsError {
+    /// A file could not be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The entries are no TOML, or a key is unknown, missing or of another type.
+    #[error("{path}:{line}: {problem}", path = path.display())]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// A value of an entry is wrong.
+    #[error("{path}:{line}: {key}: {problem}: want {want}", path = path.display())]
+    Entry {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// The key of the value.
+        key: &'static str,
+        /// What is wrong with the value.
+        problem: String,
+        /// What would be right.
+        want: &'static str,
+    },
+    /// The region for the figures is not in the file, or is there more than once.
+    #[error("{path}: want one line `{begin}` and, below it, one line `{end}`", path = path.display())]
+    Region {
+        /// Which file.
+        path: PathBuf,
+        /// The line above the region.
+        begin: &'static str,
+        /// The line below it.
+        end: &'static str,
+    },
+    /// Files that the entries would make otherwise.
+    #[error("not what results.toml makes: {}: run `shortline lab results`", names(.0))]
+    Stale(Vec<PathBuf>),
+}
+
+impl ResultsError {
+    /// For `map_err` on anything done to the file at `path`.
+    pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::File {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}

@@ -1,0 +1,149 @@
+//! The project's Markdown: every link to a file or a heading leads somewhere, and the results stay small
+//! enough for the tree.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the results may take of the tree: anything larger is raw and belongs to `lab-results`.
+const RESULT_FILES_MAX: usize = 60;
+const RESULT_BYTES_MAX: u64 = 1_000_000;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files in `folder` and below.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.push(path);
+        }
+    }
+    all
+}
+
+/// The project's own Markdown: that in its root and in `docs`.
+fn pages() -> Vec<PathBuf> {
+    let top = fs::read_dir(root()).unwrap();
+    let mut all: Vec<PathBuf> = top.map(|entry| entry.unwrap().path()).collect();
+    all.extend(files(&root().join("docs")));
+    all.retain(|path| path.is_file() && path.extension().is_some_and(|end| end == "md"));
+    all
+}
+
+/// The text without blocks of code, in which a link is none.
+fn without_code(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("    "));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Where the links of a page lead that stay inside the project.
+fn links(text: &str) -> Vec<&str> {
+    let ends = text.split("](").skip(1);
+    let targets = ends.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    targets.filter(|target| !target.contains("://")).collect()
+}
+
+/// The anchors of a page: those it sets, and those that GitHub gives its headings.
+fn anchors(text: &str) -> Vec<String> {
+    let set = text.split("<a id=\"").skip(1);
+    let set = set.filter_map(|rest| rest.split_once('"').map(|(id, _)| id.to_owned()));
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    set.chain(headings.map(|line| {
+        let title = line
+            .trim_start_matches('#')
+            .trim()
+            .to_lowercase()
+            .replace(' ', "-");
+        title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+            .collect()
+    }))
+    .collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = without_code(&fs::read_to_string(&page).unwrap());
+        for link in links(&text) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap().join(file)
+            };
+            let leads = target.exists()
+                && (anchor.is_empty()
+                    || anchors(&fs::read_to_string(&target).unwrap())
+                        .iter()
+                        .any(|own| own == anchor));
+            if !leads {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn the_results_stay_small() {
+    let all = files(&root().join("docs/results"));
+    let kept = all
+        .iter()
+        .filter(|path| !path.ends_with("papers/claims.html"));
+    let sizes: Vec<u64> = kept.map(|path| fs::metadata(path).unwrap().len()).collect();
+    assert!(sizes.len() <= RESULT_FILES_MAX, "{} files", sizes.len());
+    assert!(
+        sizes.iter().sum::<u64>() <= RESULT_BYTES_MAX,
+        "{} bytes",
+        sizes.iter().sum::<u64>()
+    );
+}
+
+/// The page of claims counts each paper's figures by verdict; the results have the sums.
+#[test]
+fn the_results_count_the_papers_claims_as_their_page_does() {
+    let results = root().join("docs/results");
+    let claims = fs::read_to_string(results.join("papers/claims.md")).unwrap();
+    let is_paper = |row: &&str| {
+        row.split('|')
+            .nth(1)
+            .is_some_and(|cell| cell.trim().len() == 3)
+    };
+    let rows = claims
+        .lines()
+        .filter(|line| line.starts_with("| 00"))
+        .filter(is_paper);
+    let counts = rows.map(|row| {
+        row.split('|')
+            .filter_map(|cell| cell.trim().parse().ok())
+            .collect()
+    });
+    let mut sums = [0.0; 4];
+    for counts in counts.collect::<Vec<Vec<f64>>>() {
+        // The first number is the paper's.
+        for (sum, count) in sums.iter_mut().zip(&counts[1..]) {
+            *sum += count;
+        }
+    }
+    let text = fs::read_to_string(results.join("results.toml")).unwrap();
+    let entries: toml::Table = text.parse().unwrap();
+    let value = |id: &str| {
+        let all = entries["result"].as_array().unwrap();
+        let result = all.iter().find(|result| result["id"].as_str() == Some(id));
+        result.unwrap()["value"].as_float().unwrap()
+    };
+    assert_eq!(
+        sums,
+        ["papers-hold", "papers-partly", "papers-not", "papers-open"].map(value)
+    );
+    assert_eq!(sums.iter().sum::<f64>(), value("papers-all"));
+}

@@ -14,7 +14,6 @@
 use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::MysqlConfig;
 use super::capability::{COMPRESS, Capabilities, SSL};
@@ -24,7 +23,7 @@ use super::packet::{HEADER_BYTES, Header, packet};
 use super::reply::{Status, status_of_ok};
 use crate::classify::ClientNames;
 use crate::relay::tls::UpstreamTls;
-use crate::relay::{Handle, LINGER_TIME_MAX, Order, Stream, hear_out};
+use crate::relay::{Handle, LINGER_TIME_MAX, Order, Socket, Stream, hear_out};
 
 /// The longest packet before the end of authentication, in bytes. Connection attributes have up to
 /// 64 KiB, tickets of Kerberos too.
@@ -80,7 +79,7 @@ struct Link {
 /// # Errors
 /// [`HandshakeError`]
 pub async fn authenticate(
-    client: TcpStream,
+    client: Socket,
     config: &MysqlConfig,
     handle: &Handle,
 ) -> Result<Authenticated, HandshakeError> {
@@ -98,7 +97,7 @@ pub async fn authenticate(
 }
 
 /// Tells a client of one connection too many.
-pub async fn refuse_connection(client: TcpStream, complaint: Complaint) {
+pub async fn refuse_connection(client: Socket, complaint: Complaint) {
     refuse(&mut Link::of_client(client), complaint, true).await;
 }
 
@@ -281,7 +280,7 @@ async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> Hand
 }
 
 impl Link {
-    fn of_client(socket: TcpStream) -> Self {
+    fn of_client(socket: Socket) -> Self {
         Self {
             stream: Stream::Plain(socket),
             sequence: 0,
@@ -289,7 +288,7 @@ impl Link {
         }
     }
 
-    fn of_server(socket: TcpStream) -> Self {
+    fn of_server(socket: Socket) -> Self {
         Self {
             is_client: false,
             ..Self::of_client(socket)

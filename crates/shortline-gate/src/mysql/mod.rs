@@ -47,12 +47,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::Gate;
 use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Order, Registration, Registry, Upstream, Waits};
+use crate::relay::{self, Limits, Order, Registration, Registry, Socket, Upstream, Waits};
 
 use complaint::Complaint;
 use handshake::HandshakeError;
@@ -124,31 +124,39 @@ pub async fn run(
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let limits = config.limits.clone();
-    let registry = Arc::clone(&config.registry);
-    let shared = Arc::new(Shared {
-        unknown: "unknown".into(),
-        config,
-        gate,
-        waits: Arc::default(),
-    });
-    relay::serve(
-        listener,
-        &limits,
-        &registry,
-        shutdown,
-        move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&shared)),
-    )
-    .await
+    let (limits, registry) = (config.limits.clone(), Arc::clone(&config.registry));
+    let relay = MysqlRelay::new(config, gate);
+    let serve =
+        move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&relay.0));
+    relay::serve(listener, &limits, &registry, shutdown, serve).await
+}
+
+/// The relay without its listener: for connections that were accepted elsewhere, such as in a simulated
+/// world.
+#[derive(Clone, Debug)]
+pub struct MysqlRelay(Arc<Shared>);
+
+impl MysqlRelay {
+    /// A relay with these settings.
+    pub fn new(config: MysqlConfig, gate: Gate) -> Self {
+        Self(Arc::new(Shared {
+            unknown: "unknown".into(),
+            config,
+            gate,
+            waits: Arc::default(),
+        }))
+    }
+
+    /// Serves a connection until it ends.
+    pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
+        let config = &self.0.config;
+        let registration = config.registry.register(config.limits.connections_max);
+        serve(socket, peer, registration, Arc::clone(&self.0)).await;
+    }
 }
 
 /// Serves a connection from its acceptance to its end.
-async fn serve(
-    socket: TcpStream,
-    peer: SocketAddr,
-    registration: Registration,
-    shared: Arc<Shared>,
-) {
+async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, shared: Arc<Shared>) {
     let registry = &shared.config.registry;
     if registration.is_too_many {
         let limit = shared.config.limits.connections_max;

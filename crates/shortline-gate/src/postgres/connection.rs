@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
@@ -18,7 +17,7 @@ use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{Entry, Order, Registration, Stream};
+use crate::relay::{Entry, Order, Registration, Socket, Stream};
 
 /// How long a client is given to take the last that it is told.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
@@ -50,7 +49,7 @@ struct Opened {
 /// Serves a connection until it ends.
 pub async fn serve(
     shared: Arc<Shared>,
-    socket: TcpStream,
+    socket: Socket,
     peer: SocketAddr,
     registration: Registration,
 ) {
@@ -126,7 +125,7 @@ async fn relay(session: &mut Session, authenticated: Authenticated) -> End {
 /// Everything up to the first ReadyForQuery. None if the client wanted no session.
 async fn open<'a>(
     shared: &'a Arc<Shared>,
-    socket: TcpStream,
+    socket: Socket,
     peer: SocketAddr,
     registration: &Registration,
 ) -> Result<Option<Began<'a>>, OpenError> {

@@ -50,6 +50,7 @@ mod unit;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ use tokio::net::TcpListener;
 use crate::Gate;
 use crate::classify::{Classify, Client};
 use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Registry, Upstream, Waits};
+use crate::relay::{self, Limits, Registry, Socket, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
@@ -134,19 +135,35 @@ pub async fn run(
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let shared = Arc::new(Shared {
-        waits: Arc::default(),
-        gate,
-        config,
-    });
-    let (limits, registry) = (
-        shared.config.limits.clone(),
-        Arc::clone(&shared.config.registry),
-    );
+    let (limits, registry) = (config.limits.clone(), Arc::clone(&config.registry));
+    let relay = PostgresRelay::new(config, gate);
     let serve = move |socket, peer, registration| {
-        connection::serve(Arc::clone(&shared), socket, peer, registration)
+        connection::serve(Arc::clone(&relay.0), socket, peer, registration)
     };
     relay::serve(listener, &limits, &registry, shutdown, serve).await
+}
+
+/// The relay without its listener: for connections that were accepted elsewhere, such as in a simulated
+/// world.
+#[derive(Clone, Debug)]
+pub struct PostgresRelay(Arc<Shared>);
+
+impl PostgresRelay {
+    /// A relay with these settings.
+    pub fn new(config: PostgresConfig, gate: Gate) -> Self {
+        Self(Arc::new(Shared {
+            waits: Arc::default(),
+            gate,
+            config,
+        }))
+    }
+
+    /// Serves a connection until it ends.
+    pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
+        let config = &self.0.config;
+        let registration = config.registry.register(config.limits.connections_max);
+        connection::serve(Arc::clone(&self.0), socket, peer, registration).await;
+    }
 }
 
 /// What all connections share.

@@ -5,12 +5,11 @@
 use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::messages::text;
 use super::reply::Complaint;
-use crate::relay::Stream;
 use crate::relay::tls::ClientTls;
+use crate::relay::{Socket, Stream};
 
 /// The longest packet, in bytes: PostgreSQL's MAX_STARTUP_PACKET_LENGTH.
 pub const PACKET_BYTES_MAX: usize = 10_000;
@@ -124,13 +123,12 @@ impl Startup {
 ///
 /// # Errors
 /// [`StartupError`]
-pub async fn begin(socket: TcpStream, tls: Option<&ClientTls>) -> Result<Beginning, StartupError> {
-    let mut first = [0];
-    if socket.peek(&mut first).await? == 0 {
+pub async fn begin(mut socket: Socket, tls: Option<&ClientTls>) -> Result<Beginning, StartupError> {
+    let Some(first) = socket.first_byte().await? else {
         return Ok(Beginning::Gone);
-    }
+    };
     let mut client = match tls {
-        Some(tls) if first[0] == TLS_HANDSHAKE => tls.accept(socket).await?,
+        Some(tls) if first == TLS_HANDSHAKE => tls.accept(socket).await?,
         _ => Stream::Plain(socket),
     };
     let (mut tls_answered, mut gss_answered) = (client.is_secure(), false);

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::stream::prepare;
-use super::{Limits, Order, Registration, Registry};
+use super::{Limits, Order, Registration, Registry, Socket};
 
 /// How long to wait where the machine lets no further connection in.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ pub async fn serve<R, F>(
     relay: R,
 ) -> io::Result<()>
 where
-    R: Fn(TcpStream, SocketAddr, Registration) -> F + Clone + Send + 'static,
+    R: Fn(Socket, SocketAddr, Registration) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let listener = listener.into_std()?;
@@ -87,7 +87,7 @@ struct Worker {
 impl Worker {
     fn work<R, F>(mut self, relay: R) -> io::Result<()>
     where
-        R: Fn(TcpStream, SocketAddr, Registration) -> F,
+        R: Fn(Socket, SocketAddr, Registration) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -112,7 +112,7 @@ impl Worker {
 
     async fn accept<R, F>(&mut self, listener: TcpListener, relay: R)
     where
-        R: Fn(TcpStream, SocketAddr, Registration) -> F,
+        R: Fn(Socket, SocketAddr, Registration) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
         let mut warned = false;
@@ -126,7 +126,7 @@ impl Worker {
                     // A socket that cannot be prepared has been reset already.
                     if prepare(&socket).is_ok() {
                         let registration = self.registry.register(self.connections_max);
-                        tokio::spawn(relay(socket, peer, registration));
+                        tokio::spawn(relay(socket.into(), peer, registration));
                     }
                 }
                 // The client gave up while it waited in the backlog.

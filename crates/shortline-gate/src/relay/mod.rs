@@ -6,7 +6,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`serve`] | accepts on several threads, counts connections, ends them |
-//! | [`Stream`] | a socket, with TLS or without |
+//! | [`Stream`], [`Socket`] | a socket with TLS or without; the kernel's, or a simulated one |
 //! | [`Side`] | one of the two of a session, with what it has not taken yet |
 //! | [`tls`] | certificates towards clients, checks of the backend's |
 //! | [`Upstream`] | connects to the backend within a limit of time |
@@ -22,6 +22,7 @@ mod listener;
 mod outbox;
 mod registry;
 mod side;
+mod socket;
 mod stream;
 pub mod tls;
 mod unit;
@@ -33,6 +34,7 @@ pub use listener::serve;
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
 pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
 pub use side::{LINGER_TIME_MAX, Side, hear_out};
+pub use socket::Socket;
 pub use stream::Stream;
 pub use unit::{Admission, Answer, Running};
 pub use upstream::{ConnectError, Upstream};

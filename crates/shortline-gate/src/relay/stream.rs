@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
+use super::Socket;
+
 /// A peer that is silent for so long is asked whether it is still there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 /// And again after so long, six times.
@@ -22,9 +24,9 @@ const KEEPALIVE_TRIES: u32 = 6;
 #[derive(Debug)]
 pub enum Stream {
     /// A socket.
-    Plain(TcpStream),
+    Plain(Socket),
     /// A socket with TLS, as client or as server. Boxed: most connections have none.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Socket>>),
 }
 
 impl Stream {

@@ -16,10 +16,9 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use shortline_web::certificate;
-use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::Stream;
+use super::{Socket, Stream};
 
 /// A certificate or key that cannot be used; names the file.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +100,7 @@ impl ClientTls {
     ///
     /// # Errors
     /// What rustls says of the handshake.
-    pub async fn accept(&self, socket: TcpStream) -> io::Result<Stream> {
+    pub async fn accept(&self, socket: Socket) -> io::Result<Stream> {
         let config = Arc::clone(&self.shown.read().config);
         let accepted = TlsAcceptor::from(config).accept(socket).await?;
         Ok(Stream::Tls(Box::new(accepted.into())))
@@ -227,7 +226,7 @@ impl Connector {
     /// # Errors
     /// What rustls says of the handshake or of the certificate, or a name that cannot be one of a
     /// certificate.
-    pub async fn connect(&self, socket: TcpStream, host: &str) -> io::Result<Stream> {
+    pub async fn connect(&self, socket: Socket, host: &str) -> io::Result<Stream> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let connected = TlsConnector::from(Arc::clone(&self.0))

@@ -6,8 +6,10 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use shortline_base::world;
 use tokio::net::TcpStream;
 
+use super::Socket;
 use super::stream::prepare;
 
 /// Where the backend listens: a name or an address, and a port.
@@ -58,11 +60,14 @@ impl Upstream {
     ///
     /// # Errors
     /// [`ConnectError`]
-    pub async fn connect(&self, limit: Duration) -> Result<TcpStream, ConnectError> {
+    pub async fn connect(&self, limit: Duration) -> Result<Socket, ConnectError> {
         let connecting = async {
+            if let Some(connecting) = world::connect(&self.host, self.port) {
+                return Ok(Socket::from(connecting.await?));
+            }
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
             prepare(&stream)?;
-            Ok(stream)
+            Ok(Socket::from(stream))
         };
         match tokio::time::timeout(limit, connecting).await {
             Ok(Ok(stream)) => Ok(stream),

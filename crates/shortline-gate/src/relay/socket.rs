@@ -1,0 +1,115 @@
+//! A socket without TLS: the kernel's, or one of a simulated world.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use shortline_base::world;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A socket.
+pub enum Socket {
+    /// The kernel's.
+    Kernel(TcpStream),
+    /// One of a simulated world, and its first byte if somebody has looked at it.
+    Simulated(Box<dyn world::Stream>, Option<u8>),
+}
+
+impl Socket {
+    /// The first byte that comes, which stays to be read; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn first_byte(&mut self) -> io::Result<Option<u8>> {
+        let mut first = [0];
+        match self {
+            Self::Kernel(stream) => {
+                let length = stream.peek(&mut first).await?;
+                Ok((length > 0).then_some(first[0]))
+            }
+            Self::Simulated(stream, looked_at) => {
+                let length = stream.read(&mut first).await?;
+                *looked_at = (length > 0).then_some(first[0]);
+                Ok(*looked_at)
+            }
+        }
+    }
+
+    /// Our own end's address.
+    ///
+    /// # Errors
+    /// It has none: it was reset, or nobody else has to know it.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Kernel(stream) => stream.local_addr(),
+            Self::Simulated(..) => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+}
+
+impl From<TcpStream> for Socket {
+    fn from(stream: TcpStream) -> Self {
+        Self::Kernel(stream)
+    }
+}
+
+impl From<Box<dyn world::Stream>> for Socket {
+    fn from(stream: Box<dyn world::Stream>) -> Self {
+        Self::Simulated(stream, None)
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Socket")
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Kernel(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Simulated(stream, looked_at) => {
+                if let Some(first) = looked_at.take() {
+                    buffer.put_slice(&[first]);
+                    return Poll::Ready(Ok(()));
+                }
+                Pin::new(stream).poll_read(context, buffer)
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Kernel(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Simulated(stream, _) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Kernel(stream) => Pin::new(stream).poll_flush(context),
+            Self::Simulated(stream, _) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Kernel(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Simulated(stream, _) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

@@ -14,6 +14,8 @@ use shortline_lab::wan::relay;
 use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor, results_page};
 use shortline_sched::units::Rate;
 
+use simulation::What;
+
 const EXAMPLES: &str = "\
 Examples:
   shortline lab run demo --out demo
@@ -52,11 +54,11 @@ enum Command {
         /// The folder that `lab run` wrote, or one with such folders in it
         folder: PathBuf,
     },
-    /// Run the server in simulated worlds, each drawn from a seed, and look after every event whether
-    /// everything holds; exit code 1 if it does not
+    /// Run the server or the gate in simulated worlds, each drawn from a seed, and look after every
+    /// event whether everything holds; exit code 1 if it does not
     ///
-    /// A world has a link, clients of HTTP/1.1 and HTTP/2, backends, a disk and a network, and all that can
-    /// go wrong with them. A seed goes the same way each time.
+    /// A world has clients, backends or a database, a disk and a network, and all that can go wrong with
+    /// them. A seed goes the same way each time.
     Simulate(Simulate),
     /// Make docs/results/README.md, the README's figures and the drawings of targets from
     /// docs/results/results.toml
@@ -125,6 +127,9 @@ struct Run {
 
 #[derive(Debug, clap::Args)]
 struct Simulate {
+    /// What lives in the worlds
+    #[arg(default_value = "server")]
+    what: What,
     /// One seed alone, with a trace of what happens in it
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "seeds", "seconds"])]
     seed: Option<u64>,
@@ -171,8 +176,8 @@ fn run(command: Command) -> Result<(), CommandError> {
 
 fn simulate(asked: &Simulate) -> Result<(), CommandError> {
     match asked.seed {
-        Some(seed) => simulation::trace(seed),
-        None => simulation::many(asked.from, asked.seeds, asked.seconds),
+        Some(seed) => simulation::trace(asked.what, seed),
+        None => simulation::many(asked.what, asked.from, asked.seeds, asked.seconds),
     }
 }
 

@@ -23,10 +23,12 @@ use crate::client::{self, Outcome};
 
 use crate::backend;
 use crate::content::piece;
+use crate::machine::{Machine, Peers};
 use crate::network::{Connection, End, Uplink, server_halves};
 use crate::scenario::{Ask, CUT_FILE, ClientPlan, FILES, KEPT_BYTES_MAX, Manner, Scenario, What};
 use crate::verdict::Fault;
 use crate::world::World;
+use crate::{Judged, Living};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Whoever is not served by then is stuck.
@@ -124,42 +126,6 @@ impl Arena {
             upstreams: Mutex::new(vec![upstream]),
             asked: Mutex::default(),
         })
-    }
-
-    /// Lets everybody live, until all have gone and nothing is held.
-    ///
-    /// # Errors
-    /// What does not hold.
-    pub async fn run(self: &Arc<Self>) -> Result<(), Fault> {
-        let (link, server) = (Arc::clone(&self.link), Arc::clone(&self.server));
-        tokio::spawn(async move { link.run().await });
-        tokio::spawn(async move { server.keep_limits().await });
-        for (index, plan) in self.scenario.clients.iter().cloned().enumerate() {
-            let arena = Arc::clone(self);
-            self.world.note(format_args!(
-                "client {index}: {:?}, {:?}",
-                plan.manner, plan.path
-            ));
-            tokio::spawn(async move {
-                client::live(Arc::clone(&arena), index, plan).await;
-                arena.living.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-        self.schedule();
-        let served = self.world.drive(|| self.look_while_served()).await;
-        served?;
-        self.judge()?;
-        let since_ns = self.world.now_ns();
-        self.world.drive(|| self.look_until_empty(since_ns)).await?;
-        self.judge_log()
-    }
-
-    /// Responses that clients got whole, and all that were asked for.
-    pub fn counts(&self) -> (usize, usize) {
-        let asked = self.asked.lock();
-        let whole = asked.values();
-        let whole = whole.filter(|asked| matches!(asked.outcome, Some(Outcome::Whole(_))));
-        (whole.count(), asked.len())
     }
 
     /// A connection of a client to the server.
@@ -430,11 +396,56 @@ impl Arena {
     }
 }
 
+impl Living for Arc<Arena> {
+    async fn run(&self) -> Judged {
+        let (link, server) = (Arc::clone(&self.link), Arc::clone(&self.server));
+        tokio::spawn(async move { link.run().await });
+        tokio::spawn(async move { server.keep_limits().await });
+        for (index, plan) in self.scenario.clients.iter().cloned().enumerate() {
+            let arena = Arc::clone(self);
+            self.world.note(format_args!(
+                "client {index}: {:?}, {:?}",
+                plan.manner, plan.path
+            ));
+            tokio::spawn(async move {
+                client::live(Arc::clone(&arena), index, plan).await;
+                arena.living.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        self.schedule();
+        self.world.drive(|| self.look_while_served()).await?;
+        self.judge()?;
+        let since_ns = self.world.now_ns();
+        self.world.drive(|| self.look_until_empty(since_ns)).await?;
+        self.judge_log()
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        let asked = self.asked.lock();
+        let whole = asked.values();
+        let whole = whole.filter(|asked| matches!(asked.outcome, Some(Outcome::Whole(_))));
+        (whole.count(), asked.len())
+    }
+}
+
 /// Cuts a file short, a while after it was made.
 fn cut(path: &Path) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
     file.set_len(FILES[CUT_FILE] / 3)?;
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_S + 1))
+}
+
+/// The machine of a scenario.
+pub fn machine(world: &Arc<World>, scenario: &Scenario) -> Machine {
+    let serving = Arc::clone(world);
+    let serve = move |_, end| {
+        tokio::spawn(backend::serve(Arc::clone(&serving), end));
+    };
+    let peers = Peers {
+        serve: Box::new(serve),
+        refusals: Box::new(backend::refusals),
+    };
+    Machine::new(world, scenario.disk, scenario.backend_path, peers)
 }
 
 /// Writes a file that is as old as the world.

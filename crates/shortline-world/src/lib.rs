@@ -14,6 +14,7 @@
 //! | `client` | clients of HTTP/1.1 and HTTP/2, honest and not |
 //! | `backend` | application servers, sound and not |
 //! | `machine` | the disk and the rest of the machine, as the program asks for it |
+//! | `gate` | the gate instead of the web server: its relays, a database and its clients |
 //! | `many` | one seed after another, on several threads |
 //! | `arena` | all of them together, and what each saw |
 
@@ -21,6 +22,7 @@ mod arena;
 mod backend;
 mod client;
 mod content;
+mod gate;
 mod machine;
 mod many;
 pub mod network;
@@ -29,6 +31,7 @@ mod verdict;
 pub mod world;
 
 use std::fmt;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,6 +43,7 @@ use machine::Machine;
 use scenario::Scenario;
 use world::{Rest, World};
 
+pub use gate::simulate_gate;
 pub use many::simulate_many;
 pub use verdict::Fault;
 
@@ -92,12 +96,43 @@ impl fmt::Display for Run {
     }
 }
 
-/// Runs what `seed` draws.
+/// Runs what `seed` draws: the web server, its link and its proxy.
 ///
 /// # Panics
 /// If no runtime or no folder for files can be had.
 #[must_use]
 pub fn simulate(seed: u64, traced: bool) -> Run {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let scenario = Scenario::draw(&mut random);
+    live_in_world(seed, random.random(), traced, move |world| {
+        let described = scenario.to_string();
+        let machine = arena::machine(world, &scenario);
+        (machine, described, move |world: &Arc<World>| {
+            Arena::new(world, scenario)
+        })
+    })
+}
+
+/// Whether everything held.
+type Judged = Result<(), Fault>;
+
+/// All that lives in a world.
+trait Living: Send + 'static {
+    /// Lets everybody live until all have gone.
+    fn run(&self) -> impl Future<Output = Judged> + Send;
+
+    /// How many got what they asked for, and how many asked.
+    fn counts(&self) -> (usize, usize);
+}
+
+/// Lets what `begin` makes live in a world of its own: the machine, a description, and what makes the
+/// living in it.
+fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
+    seed: u64,
+    drawn: u64,
+    traced: bool,
+    begin: impl FnOnce(&Arc<World>) -> (Machine, String, B),
+) -> Run {
     let rest: Arc<Rest> = Arc::default();
     let parking = Arc::clone(&rest);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -106,39 +141,32 @@ pub fn simulate(seed: u64, traced: bool) -> Run {
         .on_thread_park(move || parking.reached())
         .build()
         .expect("a runtime of one thread needs nothing of the machine");
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let scenario = Scenario::draw(&mut random);
-    let world = runtime.block_on(async {
-        let random = ChaCha8Rng::seed_from_u64(random.random());
-        World::new(random, rest, traced)
-    });
-    let machine = Machine::new(&world, &scenario);
+    let random = ChaCha8Rng::seed_from_u64(drawn);
+    let world = runtime.block_on(async { World::new(random, rest, traced) });
+    let (machine, scenario, begin) = begin(&world);
     let life = shortline_base::world::enter(Rc::new(machine));
+    let live = async move {
+        let living = begin(&world);
+        let judged = living.run().await;
+        let (responses_whole, requests) = living.counts();
+        Run {
+            seed,
+            scenario,
+            fault: judged.err().map(|fault| (world.now_ns(), fault)),
+            events: world.fired(),
+            lasted_ns: world.now_ns(),
+            responses_whole,
+            requests,
+            digest: world.digest(),
+            trace: world.take_trace(),
+        }
+    };
     // As a task, for a task that is woken while the runtime parks needs no trip to the operating system.
-    let living = async { tokio::spawn(live(seed, scenario, world)).await };
     let run = runtime
-        .block_on(living)
+        .block_on(async { tokio::spawn(live).await })
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
     // What is left of the tasks still needs the world.
     drop(runtime);
     drop(life);
     run
-}
-
-async fn live(seed: u64, scenario: Scenario, world: Arc<World>) -> Run {
-    let described = scenario.to_string();
-    let arena = Arena::new(&world, scenario);
-    let judged = arena.run().await;
-    let (responses_whole, requests) = arena.counts();
-    Run {
-        seed,
-        scenario: described,
-        fault: judged.err().map(|fault| (world.now_ns(), fault)),
-        events: world.fired(),
-        lasted_ns: world.now_ns(),
-        responses_whole,
-        requests,
-        digest: world.digest(),
-        trace: world.take_trace(),
-    }
 }

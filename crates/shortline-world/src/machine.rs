@@ -9,9 +9,8 @@ use rand::Rng;
 use shortline_base::alarm::Alarm;
 use shortline_base::world::{Boxed, DiskRead, Stream};
 
-use crate::backend;
 use crate::network::{Connection, End, Path};
-use crate::scenario::{DiskPlan, Scenario};
+use crate::scenario::DiskPlan;
 use crate::world::World;
 
 /// Connections to backends are numbered from here.
@@ -21,17 +20,27 @@ const FIRST_NUMBER: u64 = 10_000;
 pub struct Machine {
     world: Arc<World>,
     disk: DiskPlan,
-    backend_path: Path,
+    path: Path,
+    peers: Arc<Peers>,
     connections: AtomicU64,
 }
 
+/// Those whom the program connects to, by their ports.
+pub struct Peers {
+    /// Begins to serve a connection, in a task of its own.
+    pub serve: Box<dyn Fn(u16, End) + Send + Sync>,
+    /// Share of connections that are refused.
+    pub refusals: Box<dyn Fn(u16) -> f64 + Send + Sync>,
+}
+
 impl Machine {
-    /// The machine of a scenario.
-    pub fn new(world: &Arc<World>, scenario: &Scenario) -> Self {
+    /// A machine with this disk, and a way like this to its peers.
+    pub fn new(world: &Arc<World>, disk: DiskPlan, path: Path, peers: Peers) -> Self {
         Self {
             world: Arc::clone(world),
-            disk: scenario.disk,
-            backend_path: scenario.backend_path,
+            disk,
+            path,
+            peers: Arc::new(peers),
             connections: AtomicU64::new(FIRST_NUMBER),
         }
     }
@@ -49,19 +58,16 @@ impl shortline_base::world::World for Machine {
     fn connect(&self, host: &str, port: u16) -> Boxed<io::Result<Box<dyn Stream>>> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let world = Arc::clone(&self.world);
-        let path = self.backend_path;
+        let (path, peers) = (self.path, Arc::clone(&self.peers));
         world.note(format_args!("c{number} is opened to {host}:{port}"));
-        let refuses = self.world.chance(backend::refusals(port));
+        let refuses = self.world.chance((self.peers.refusals)(port));
         Box::pin(async move {
             world.sleep(2 * path.delay_ns).await;
             if refuses {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             let connection = Connection::open(&world, number, path, None);
-            tokio::spawn(backend::serve(
-                Arc::clone(&world),
-                End::of_backend(&connection),
-            ));
+            (peers.serve)(port, End::of_backend(&connection));
             let ours: Box<dyn Stream> = Box::new(End::of_client(&connection));
             Ok(ours)
         })

@@ -6,11 +6,16 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use crate::{Run, simulate};
+use crate::Run;
 
-/// Runs the seeds from `first` on, on so many threads, and shows each run to `look`, in no order, until it says
+/// Runs `simulate` with the seeds from `first` on, on so many threads, and shows each run to `look`, in no order, until it says
 /// that it has seen enough.
-pub fn simulate_many(first: u64, threads: usize, look: impl FnMut(Run) -> ControlFlow<()> + Send) {
+pub fn simulate_many(
+    simulate: fn(u64, bool) -> Run,
+    first: u64,
+    threads: usize,
+    look: impl FnMut(Run) -> ControlFlow<()> + Send,
+) {
     let next = AtomicU64::new(first);
     let enough = AtomicBool::new(false);
     let look = Mutex::new(look);

@@ -56,6 +56,15 @@ pub struct DiskPlan {
     pub wait_ns_max: u64,
 }
 
+impl DiskPlan {
+    /// A disk that has everything in memory.
+    pub const SOUND: Self = Self {
+        misses: 0.0,
+        failures: 0.0,
+        wait_ns_max: MS,
+    };
+}
+
 /// One client.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {

@@ -1,10 +1,10 @@
-//! Seeds, each a server with its clients and its network. `SHORTLINE_SIMULATE_SEEDS` says how many;
+//! Seeds, each a server or a gate with its clients and its network. `SHORTLINE_SIMULATE_SEEDS` says how many;
 //! 1,500 if it does not.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use shortline_world::{Run, simulate, simulate_many};
+use shortline_world::{Run, simulate, simulate_gate, simulate_many};
 
 fn seeds() -> usize {
     std::env::var("SHORTLINE_SIMULATE_SEEDS").map_or(1_500, |number| {
@@ -14,11 +14,11 @@ fn seeds() -> usize {
     })
 }
 
-#[test]
-fn everything_holds_after_every_event() {
+/// Runs so many seeds; the first that fails is told.
+fn everything_holds(simulate: fn(u64, bool) -> Run, seeds: usize) {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let (mut left, mut failed) = (seeds(), None::<Run>);
-    simulate_many(0, threads, |run| {
+    let (mut left, mut failed) = (seeds, None::<Run>);
+    simulate_many(simulate, 0, threads, |run| {
         left -= 1;
         if run.fault.is_some() {
             failed = Some(run);
@@ -35,19 +35,33 @@ fn everything_holds_after_every_event() {
 }
 
 #[test]
+fn everything_holds_of_the_server_after_every_event() {
+    everything_holds(simulate, seeds());
+}
+
+#[test]
+fn everything_holds_of_the_gate_after_every_event() {
+    everything_holds(simulate_gate, seeds());
+}
+
+#[test]
 fn a_seed_goes_the_same_way_each_time() {
-    for seed in 0..20 {
-        let (one, other) = (simulate(seed, false), simulate(seed, true));
-        assert_eq!(one.digest, other.digest, "{one}");
-        assert_eq!(one.events, other.events);
+    for simulate in [simulate, simulate_gate] {
+        for seed in 0..20 {
+            let (one, other) = (simulate(seed, false), simulate(seed, true));
+            assert_eq!(one.digest, other.digest, "{one}");
+            assert_eq!(one.events, other.events);
+        }
     }
 }
 
 #[test]
 fn most_responses_are_whole_so_that_there_is_something_to_look_at() {
-    let runs: Vec<_> = (0..50).map(|seed| simulate(seed, false)).collect();
-    let (whole, asked) = runs.iter().fold((0, 0), |(whole, asked), run| {
-        (whole + run.responses_whole, asked + run.requests)
-    });
-    assert!(asked > 400 && whole > asked / 2, "{whole} of {asked}");
+    for simulate in [simulate, simulate_gate] {
+        let runs: Vec<_> = (0..50).map(|seed| simulate(seed, false)).collect();
+        let (whole, asked) = runs.iter().fold((0, 0), |(whole, asked), run| {
+            (whole + run.responses_whole, asked + run.requests)
+        });
+        assert!(asked > 400 && whole > asked / 2, "{whole} of {asked}");
+    }
 }

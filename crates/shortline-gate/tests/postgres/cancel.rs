@@ -79,7 +79,7 @@ async fn nor_does_one_with_tls_which_ends_with_a_word() {
     assert_eq!(socket.read_u8().await.unwrap(), b'S');
     let upstream_tls = UpstreamTls::require().unwrap();
     let connector = upstream_tls.connector(true).unwrap();
-    let mut client = connector.connect(socket, "localhost").await.unwrap();
+    let mut client = connector.connect(socket.into(), "localhost").await.unwrap();
     client.write_all(REQUEST).await.unwrap();
     client.flush().await.unwrap();
     let (backend, passed) = tokio::task::spawn_blocking(move || {

@@ -1,0 +1,42 @@
+//! The gate in a simulated world: PostgreSQL's and MySQL's relays, with clients, a database and a
+//! network from one seed.
+//!
+//! | module | is |
+//! |---|---|
+//! | `scenario` | what a seed draws |
+//! | `database` | the database behind it: who runs what, and who is to stop |
+//! | `postgres`, `mysql` | the protocols, from both ends |
+//! | `client` | what a client does, and what it must see |
+//! | `arena` | all of them together |
+
+mod arena;
+mod client;
+mod database;
+mod mysql;
+mod postgres;
+mod scenario;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{Run, live_in_world};
+use arena::Arena;
+use database::Database;
+use scenario::Scenario;
+
+/// Runs what `seed` draws.
+///
+/// # Panics
+/// If no runtime can be had.
+#[must_use]
+pub fn simulate_gate(seed: u64, traced: bool) -> Run {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let scenario = Scenario::draw(&mut random);
+    live_in_world(seed, random.random(), traced, move |world| {
+        let described = scenario.to_string();
+        let database = Database::new(world, scenario.kills);
+        let machine = arena::machine(world, &scenario, &database);
+        let begin = move |world: &_| Arena::new(world, scenario, database);
+        (machine, described, begin)
+    })
+}

@@ -2,7 +2,6 @@
 //! Everything here happens under the link's lock, with the time as an argument.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use shortline_sched::units::Rate;
@@ -341,7 +340,7 @@ impl Queue {
             let unwritten_bytes = job.take_unwritten();
             self.cancel_charge(&job.transport, unwritten_bytes);
         }
-        if job.transport.has_parked.load(Ordering::Acquire) {
+        if job.transport.readiness.is_awaited() {
             job.transport.parked.lock().retain(|parked| *parked != id);
         }
         self.scheduler.remove(id)
@@ -492,11 +491,8 @@ impl Queue {
             self.move_to_band(&map, &transport, band);
         }
         transport.parked.lock().push(id);
-        // In one order with `Transport::drained`, which looks at the mark without our lock.
-        transport.has_parked.store(true, Ordering::SeqCst);
-        // The connection may have drained between the look and the mark: then nobody else would
-        // come back for this job.
-        if transport.can_send() {
+        // The connection may have drained since the look: then nobody else would come back for this job.
+        if transport.readiness.wait() {
             self.transport_drained(&transport, now_ns);
         }
     }

@@ -12,11 +12,20 @@ use shortline_base::TcpInfo;
 use shortline_base::socket::SendHalf;
 use shortline_sched::{JobId, PathView};
 
+use readiness::Readiness;
+
 use crate::bands::JobsBands;
 use crate::discovery::Counted;
 use crate::link::Link;
 use crate::network;
 use crate::regulator::slots::Holder;
+
+mod readiness;
+
+/// What [`readiness`] is made of; its tests have others.
+mod sync {
+    pub use std::sync::atomic::{AtomicU8, Ordering};
+}
 
 /// Payload bytes of a full segment on Ethernet with TCP timestamps, until the socket says.
 pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
@@ -36,8 +45,7 @@ pub struct Transport {
     /// Asked of the socket when first needed; 0 until then.
     segment_bytes: AtomicU32,
     packet_overhead_bytes: u32,
-    /// Bytes were handed to the connection and are not all in the socket yet.
-    busy: AtomicBool,
+    pub(crate) readiness: Readiness,
     /// The socket took no more when it was last tried.
     full: AtomicBool,
     /// The unsent bytes before it counts as not writable. Changed under the link's lock only.
@@ -58,7 +66,6 @@ pub struct Transport {
     known: AtomicBool,
     /// Jobs passed over while the connection could not send. Changed under the link's lock only.
     pub(crate) parked: Mutex<Vec<JobId>>,
-    pub(crate) has_parked: AtomicBool,
 }
 
 /// What was charged for this connection, in wire bytes. Changed under the link's lock, but for
@@ -101,7 +108,7 @@ impl Transport {
             address,
             segment_bytes: AtomicU32::new(0),
             packet_overhead_bytes: per_packet,
-            busy: AtomicBool::new(false),
+            readiness: Readiness::new(),
             full: AtomicBool::new(false),
             band: AtomicUsize::new(BAND_OF_CONTROL),
             jobs_bands: Mutex::default(),
@@ -111,7 +118,6 @@ impl Transport {
             recent: AtomicBool::new(false),
             known: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
-            has_parked: AtomicBool::new(false),
         }
     }
 
@@ -160,7 +166,7 @@ impl Transport {
 
     /// Whether a grant would be used now: nothing handed over before still waits for the socket.
     pub fn can_send(&self) -> bool {
-        !self.busy.load(Ordering::SeqCst)
+        self.readiness.can_send()
     }
 
     /// Whether the socket took no more when it was last tried.
@@ -170,21 +176,23 @@ impl Transport {
 
     /// The connection has taken bytes that are not in the socket yet.
     pub(crate) fn set_busy(&self) {
-        self.busy.store(true, Ordering::Release);
+        self.readiness.begin();
     }
 
     /// Tells the link that everything handed over so far is in the socket. Cheap when the link
     /// does not wait for this.
     pub fn drained(self: &Arc<Self>) {
         self.full.store(false, Ordering::Release);
-        // In one order with the mark of `Queue::park`: one of the two sees the other.
-        if !self.busy.swap(false, Ordering::SeqCst) || !self.scheduled {
+        let Some(is_awaited) = self.readiness.end() else {
+            return;
+        };
+        if !self.scheduled {
             return;
         }
         let refunded = self.ledger.refunded.load(Ordering::Acquire);
         let pacer_waits = self.link.counts_segments() && (self.has_unwritten() || refunded > 0);
         let link_waits = pacer_waits || self.link.counts_writes();
-        if link_waits || self.has_parked.load(Ordering::SeqCst) {
+        if link_waits || is_awaited {
             self.link.transport_drained(self);
         } else {
             self.ledger.written();
@@ -195,7 +203,7 @@ impl Transport {
     /// full: HTTP/2 throws away what is left of a stream that is reset, and nothing would ever say
     /// that this has drained. Cheap when there is nothing.
     pub fn flushed(self: &Arc<Self>) {
-        if self.busy.load(Ordering::Acquire) && !self.full.load(Ordering::Acquire) {
+        if !self.readiness.can_send() && !self.full.load(Ordering::Acquire) {
             self.drained();
         }
     }

@@ -65,7 +65,7 @@ impl Queue {
             .charged
             .fetch_add(u64::from(unwritten + refunded), Ordering::AcqRel);
         transport.ledger.drains.fetch_add(1, Ordering::AcqRel);
-        transport.has_parked.store(false, Ordering::Release);
+        transport.readiness.told();
         for id in transport.parked.lock().drain(..) {
             self.scheduler.resume(id);
         }

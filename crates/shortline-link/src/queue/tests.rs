@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
 
 use shortline_base::socket::HangUp;
 use socket2::{SockFilter, SockRef};

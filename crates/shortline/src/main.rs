@@ -11,6 +11,8 @@ mod admin;
 mod daemon;
 mod file;
 mod gate;
+#[cfg(test)]
+mod generated;
 mod lab;
 mod load;
 mod model;

@@ -132,3 +132,96 @@ impl Connection {
         self.down.is_quiet()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::content::{Checked, piece};
+    use crate::world::Rest;
+
+    /// Runs what `live` makes in a world of its own.
+    fn in_world<F: Future<Output = ()> + Send + 'static>(
+        seed: u64,
+        live: impl FnOnce(Arc<World>) -> F,
+    ) {
+        let rest: Arc<Rest> = Arc::default();
+        let parking = Arc::clone(&rest);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .on_thread_park(move || parking.reached())
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let world = World::new(ChaCha8Rng::seed_from_u64(seed), rest, false);
+            let living = tokio::spawn(live(Arc::clone(&world)));
+            world.drive(|| living.is_finished().then_some(())).await;
+            living.await.expect("it does not panic");
+        });
+    }
+
+    fn path(random: &mut ChaCha8Rng) -> Path {
+        Path {
+            delay_ns: random.random_range(1..30_000_000),
+            jitter_ns: random.random_range(0..10_000_000),
+            loss: random.random_range(0.0..0.2),
+            window_bytes: random.random_range(1..40_000),
+            buffer_bytes: random.random_range(1..40_000),
+            short_writes: random.random_range(0.0..0.5),
+        }
+    }
+
+    #[test]
+    fn bytes_arrive_whole_in_order_and_once_whatever_the_way_is_like() {
+        for seed in 0..60 {
+            in_world(seed, |world| async move {
+                let bytes = world.draw(|random| random.random_range(0..60_000));
+                let way = world.draw(path);
+                let uplink = Uplink::new(5_000_000, 20_000);
+                let connection = Connection::open(&world, 0, way, Some(uplink));
+                let (mut server, mut client) =
+                    (End::of_backend(&connection), End::of_client(&connection));
+                tokio::spawn(async move {
+                    // Whoever reads sees what is wrong.
+                    let _ = server.write_all(&piece(seed, 0, bytes)).await;
+                });
+                let mut read = Vec::new();
+                let ended = client.read_to_end(&mut read).await;
+                let mut checked = Checked::new(seed, 0, bytes as u64);
+                assert!(ended.is_ok() && checked.take(&read).is_ok(), "seed {seed}");
+                assert_eq!(checked.missing(), 0, "seed {seed}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_reset_ends_what_is_read_and_what_is_written() {
+        in_world(1, |world| async move {
+            let way = world.draw(path);
+            let connection = Connection::open(&world, 0, way, None);
+            let (server, mut client) = (End::of_backend(&connection), End::of_client(&connection));
+            server.reset();
+            let read = client.read(&mut [0; 8]).await;
+            let error = read.expect_err("it was reset");
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        });
+    }
+
+    #[test]
+    fn an_uplink_passes_its_rate_and_drops_what_does_not_fit() {
+        let uplink = Uplink::new(8_000_000, 2_000);
+        // A byte a microsecond, headers included.
+        assert_eq!(uplink.depart(0, 934), Some(1_000_000));
+        assert_eq!(uplink.depart(0, 934), Some(2_000_000));
+        assert_eq!(uplink.depart(0, 934), Some(3_000_000));
+        assert_eq!(uplink.depart(0, 934), None, "3,000 bytes are before it");
+        assert_eq!(uplink.depart(10_000_000, 934), Some(11_000_000));
+        assert_eq!(uplink.sent_bytes(), 4_000);
+    }
+}

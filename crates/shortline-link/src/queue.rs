@@ -17,6 +17,7 @@ use crate::discovery::{Facts, Recent};
 use crate::regulator::{Pacing, Regulator};
 use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 
+mod banded;
 mod charges;
 mod newcomers;
 mod whole;
@@ -443,25 +444,6 @@ impl Queue {
     pub fn release_last_response(&mut self, transport: &Arc<Transport>) {
         if !transport.carries_jobs() {
             self.regulator.asked_again(transport);
-        }
-    }
-
-    /// Notes the band that a job has by now, in mode `bands`.
-    fn note_band(&self, id: JobId, now_ns: u64) {
-        if let Some(map) = self.regulator.bands()
-            && let Some(job) = self.scheduler.job(id)
-            && let Some(link_job) = &self.jobs[id.index()]
-        {
-            let response_ns = self.scheduler.response_ns(id, now_ns);
-            let band = map.band(job, response_ns, self.scheduler.cutoffs());
-            link_job.transport.jobs_bands.lock().set(id, band);
-        }
-    }
-
-    fn move_to_band(&mut self, map: &BandMap, transport: &Transport, band: Option<usize>) {
-        if let Some(band) = band {
-            let moved = transport.move_to_band(band, map.priority(band));
-            self.band_changes_total += u64::from(moved);
         }
     }
 

@@ -1,3 +1,5 @@
+//! The gate as its relays use it: who is admitted, who waits, what is given back.
+
 #![allow(clippy::unwrap_used)]
 use std::future::Future;
 use std::num::NonZeroU64;

@@ -1,3 +1,5 @@
+//! What an experiment is asked for, and what is refused.
+
 #![allow(clippy::unwrap_used)]
 use super::*;
 

@@ -183,30 +183,7 @@ impl Run<'_> {
 
     fn measure(&self, server: Server, version: &str) -> Result<Carried, LabError> {
         let setup = &self.point.setup;
-        let (mut meter, congestion_control) = if setup.loopback {
-            let default = Path::new("/proc/sys/net/ipv4/tcp_congestion_control");
-            (Meter::Admin(free_port()?), read_line(default)?)
-        } else {
-            let config = BedConfig {
-                rate: self.point.rate,
-                queue_packets: QUEUE_PACKETS,
-                setup: setup.environment.clone(),
-                seed: self.seed,
-                neighbour: setup.course.neighbour.is_some(),
-            };
-            let bed = NativeBed::make(self.lab, &config)?;
-            match server {
-                Server::Ours(OursMode::Kernel(_) | OursMode::KernelMixed(_)) => {
-                    bed.order_in_bands(self.lab, self.point.rate)?;
-                }
-                Server::NginxBehind(queue) => {
-                    bed.serve_flows_in_turn(queue, self.point.rate)?;
-                }
-                _ => {}
-            }
-            let name = bed.congestion_control()?;
-            (Meter::Bed(Box::new(bed)), name)
-        };
+        let (mut meter, congestion_control) = self.meter(server)?;
         let server_setup = self.server_setup(&meter, server)?;
         let mut running = Running::start(self.lab, server, &server_setup)?;
         let records = self.folder.join(format!("{server}.csv"));
@@ -260,6 +237,34 @@ impl Run<'_> {
             notes: meter.notes(),
             sampling: seen.map(|seen| seen.cost),
         })
+    }
+
+    /// What counts, on the bed or on loopback, and the congestion control there.
+    fn meter(&self, server: Server) -> Result<(Meter, String), LabError> {
+        let setup = &self.point.setup;
+        if setup.loopback {
+            let default = Path::new("/proc/sys/net/ipv4/tcp_congestion_control");
+            return Ok((Meter::Admin(free_port()?), read_line(default)?));
+        }
+        let config = BedConfig {
+            rate: self.point.rate,
+            queue_packets: QUEUE_PACKETS,
+            setup: setup.environment.clone(),
+            seed: self.seed,
+            neighbour: setup.course.neighbour.is_some(),
+        };
+        let bed = NativeBed::make(self.lab, &config)?;
+        match server {
+            Server::Ours(OursMode::Kernel(_) | OursMode::KernelMixed(_)) => {
+                bed.order_in_bands(self.lab, self.point.rate)?;
+            }
+            Server::NginxBehind(queue) => {
+                bed.serve_flows_in_turn(queue, self.point.rate)?;
+            }
+            _ => {}
+        }
+        let name = bed.congestion_control()?;
+        Ok((Meter::Bed(Box::new(bed)), name))
     }
 
     fn start_neighbour(

@@ -1,3 +1,5 @@
+//! The engine by examples and properties.
+
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 use shortline_sched::ProcessorSharing;

@@ -1,3 +1,5 @@
+//! Simulated means beside closed forms.
+
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::arrivals::{Gaps, Generated, LoadProfile};

@@ -1,3 +1,5 @@
+//! `sim`: its flags, and what it prints.
+
 #![allow(clippy::unwrap_used)]
 use std::io::Write;
 

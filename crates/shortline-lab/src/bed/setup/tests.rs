@@ -1,3 +1,5 @@
+//! Setups: their names, what each changes, what is refused.
+
 #![allow(clippy::unwrap_used)]
 use super::*;
 

@@ -1,3 +1,5 @@
+//! Admission by examples: who goes, who waits, what is learnt.
+
 #![allow(clippy::unwrap_used)]
 mod bounds;
 mod debts;

@@ -77,6 +77,56 @@ fn of_admission(options: &GateOptions) -> GateOptions {
 /// # Errors
 /// Names the place of a value that makes no sense, or contradicts another.
 pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
+    refuse_contradictions(given)?;
+    let (flags, merged) = (given.flags, given.merged);
+    let defaults = GateConfig::default();
+    let admission = defaults.admission;
+    Ok(GateConfig {
+        admission: AdmissionConfig {
+            order: match (merged.policy, merged.aging) {
+                (Some(PolicyName::Fifo), _) => Order::Fifo,
+                (Some(PolicyName::Sjf) | None, None) => Order::Sjf,
+                (Some(PolicyName::Sjf) | None, Some(aging)) => Order::SjfAging(aging),
+            },
+            oldest_share: merged.oldest_share.unwrap_or(admission.oldest_share),
+            capacity: merged.capacity.unwrap_or(Capacity::Auto),
+            estimator: merged.estimator.unwrap_or(admission.estimator),
+            queue_max: count(merged.queue_max, admission.queue_max),
+            types_max: count(merged.types_max, admission.types_max),
+            shed_wait_ns: merged
+                .shed
+                .map(|shed| given.time(flags.shed.is_some(), "shed", Some(shed), Duration::ZERO))
+                .transpose()?
+                .and_then(nanoseconds),
+            stall_ns: match merged.stall_max {
+                Some(stall) => nanoseconds(stall.duration()),
+                None => admission.stall_ns,
+            },
+            trial_ns: given
+                .time(
+                    flags.trial_time.is_some(),
+                    "trial-time",
+                    merged.trial_time,
+                    Duration::ZERO,
+                )
+                .map(nanoseconds)?
+                .unwrap_or(admission.trial_ns),
+            dry_run: merged.dry_run.unwrap_or(false),
+            estimates_fixed: merged.estimates_fixed == Some(true),
+            ..admission
+        },
+        wait_max: given.time(
+            flags.wait_max.is_some(),
+            "wait-max",
+            merged.wait_max,
+            defaults.wait_max,
+        )?,
+        slow_wait: merged.slow_wait.map(Span::duration),
+        watches_locks: merged.monitor.is_some(),
+    })
+}
+
+fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     if merged.aging.is_some() && merged.policy == Some(PolicyName::Fifo) {
         return Err(format!(
@@ -117,51 +167,7 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             given.at(fixed_by_flag, "estimates-fixed")
         ));
     }
-    let defaults = GateConfig::default();
-    let admission = defaults.admission;
-    Ok(GateConfig {
-        admission: AdmissionConfig {
-            order: match (merged.policy, merged.aging) {
-                (Some(PolicyName::Fifo), _) => Order::Fifo,
-                (Some(PolicyName::Sjf) | None, None) => Order::Sjf,
-                (Some(PolicyName::Sjf) | None, Some(aging)) => Order::SjfAging(aging),
-            },
-            oldest_share: merged.oldest_share.unwrap_or(admission.oldest_share),
-            capacity: merged.capacity.unwrap_or(Capacity::Auto),
-            estimator: merged.estimator.unwrap_or(admission.estimator),
-            queue_max: count(merged.queue_max, admission.queue_max),
-            types_max: count(merged.types_max, admission.types_max),
-            shed_wait_ns: merged
-                .shed
-                .map(|shed| given.time(flags.shed.is_some(), "shed", Some(shed), Duration::ZERO))
-                .transpose()?
-                .and_then(nanoseconds),
-            stall_ns: match merged.stall_max {
-                Some(stall) => nanoseconds(stall.duration()),
-                None => admission.stall_ns,
-            },
-            trial_ns: given
-                .time(
-                    flags.trial_time.is_some(),
-                    "trial-time",
-                    merged.trial_time,
-                    Duration::ZERO,
-                )
-                .map(nanoseconds)?
-                .unwrap_or(admission.trial_ns),
-            dry_run: merged.dry_run.unwrap_or(false),
-            estimates_fixed,
-            ..admission
-        },
-        wait_max: given.time(
-            flags.wait_max.is_some(),
-            "wait-max",
-            merged.wait_max,
-            defaults.wait_max,
-        )?,
-        slow_wait: merged.slow_wait.map(Span::duration),
-        watches_locks: merged.monitor.is_some(),
-    })
+    Ok(())
 }
 
 /// What tells the types of requests in `protocol`.

@@ -193,35 +193,29 @@ fn refuse_contradictions(
         )),
         LinkMode::Auto | LinkMode::Paced | LinkMode::Slots | LinkMode::Writers => Ok(()),
         LinkMode::Bands => ordering::refuse_without_bands(flags, merged, place),
-        LinkMode::Off => {
-            let before = [
-                (
-                    "uplink",
-                    "rate",
-                    flags.rate.is_some(),
-                    matches!(merged.rate, Some(Uplink::Rate(_))),
-                ),
-                (
-                    "policy",
-                    "policy",
-                    flags.policy.is_some(),
-                    merged.policy.is_some(),
-                ),
-            ];
-            let quantum = [(
-                "quantum",
-                "quantum",
-                flags.quantum.is_some(),
-                merged.quantum.is_some(),
-            )];
-            let order = ordering::about_order(flags, merged);
-            ordering::refuse_given(
-                &[&before[..], &order, &quantum].concat(),
-                "link mode off, which schedules nothing",
-                place,
-            )
-        }
+        LinkMode::Off => refuse_where_nothing_is_scheduled(flags, merged, place),
     }
+}
+
+fn refuse_where_nothing_is_scheduled(
+    flags: &UplinkOptions,
+    merged: &UplinkOptions,
+    place: &Place<'_>,
+) -> Result<(), String> {
+    let has_rate = matches!(merged.rate, Some(Uplink::Rate(_)));
+    let has_policy = merged.policy.is_some();
+    let before = [
+        ("uplink", "rate", flags.rate.is_some(), has_rate),
+        ("policy", "policy", flags.policy.is_some(), has_policy),
+    ];
+    let has_quantum = merged.quantum.is_some();
+    let quantum = [("quantum", "quantum", flags.quantum.is_some(), has_quantum)];
+    let order = ordering::about_order(flags, merged);
+    ordering::refuse_given(
+        &[&before[..], &order, &quantum].concat(),
+        "link mode off, which schedules nothing",
+        place,
+    )
 }
 
 fn quantum_bytes(

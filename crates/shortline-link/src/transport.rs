@@ -294,6 +294,14 @@ impl Transport {
             .map_or(true, |info| info.acked_bytes > HANDSHAKE_BYTES)
     }
 
+    /// What the client has acknowledged since it connected: one system call.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn acknowledged_bytes(&self) -> io::Result<u64> {
+        Ok(self.socket.info()?.acked_bytes)
+    }
+
     /// The path to the client now, for a response that has sent something or not yet: one system
     /// call. Unknown where the socket is gone.
     pub(crate) fn path(&self, has_sent: bool) -> PathView {

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`]. Then, once told to finish, `stall_time_max` |
 //! | head | the request is complete (or the TLS handshake is) | `header_time_max` |
-//! | response | the response is handed over | `stall_time_max` without a byte taken |
+//! | response | the response is handed over | `stall_time_max` in which the socket takes nothing, and the client hardly anything of what is in there |
 //! | tunnel | either side closes | the route's own, kept by the tunnel |
 //!
 //! The sweep also finds clients that have gone while bytes of a next request wait unread, which
@@ -36,6 +36,8 @@ use crate::site::KernelCopy;
 
 /// How often the connections are looked at; the precision of all limits of time.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
+/// A client takes something if it acknowledges so much in half of `stall_time_max`: a full segment.
+const TAKEN_BYTES_MIN: u64 = 1448;
 /// An idle connection gives its parser's memory back after so long.
 pub const PARK_AFTER: Duration = Duration::from_secs(1);
 
@@ -79,6 +81,8 @@ pub struct Watch {
     /// When a sweep first saw the connection without progress. Kept by the sweep alone, so that a request takes no look at the clock.
     since_ns: AtomicU64,
     progress_seen: AtomicU64,
+    /// What the client had acknowledged in the middle of the time in which a response may stand still.
+    acknowledged_bytes: Mutex<Option<u64>>,
     /// Responses that wait for the client's HTTP/2 window.
     windows_closed: AtomicU32,
     /// Counts reads and writes that moved bytes.
@@ -239,9 +243,29 @@ impl Watch {
             0 if since > limits.idle_time_max => Order::Drain,
             0 if since > PARK_AFTER && !self.parked.load(Ordering::Acquire) => Order::Park,
             1 if since > limits.header_time_max => Order::Close,
-            2 if since > limits.stall_time_max && self.is_stalled() => Order::Close,
+            2 if self.is_stalled() => self.due_of_stalled(since, limits.stall_time_max, now_ns),
             _ => Order::None,
         }
+    }
+
+    /// What is due of a response that has stood still for so long. A client may be so slow that its socket
+    /// takes nothing for that long, and still take what is in there.
+    fn due_of_stalled(&self, since: Duration, stall_time_max: Duration, now_ns: u64) -> Order {
+        if since <= stall_time_max / 2 {
+            return Order::None;
+        }
+        let bytes_now = self.transport.acknowledged_bytes().unwrap_or(0);
+        let mut before = self.acknowledged_bytes.lock();
+        let bytes_before = *before.get_or_insert(bytes_now);
+        if since <= stall_time_max {
+            return Order::None;
+        }
+        if bytes_now.saturating_sub(bytes_before) < TAKEN_BYTES_MIN {
+            return Order::Close;
+        }
+        *before = None;
+        self.since_ns.store(now_ns, Ordering::Relaxed);
+        Order::None
     }
 
     fn is_draining(&self) -> bool {
@@ -252,6 +276,7 @@ impl Watch {
         let progress = self.progress.load(Ordering::Relaxed);
         if self.progress_seen.swap(progress, Ordering::Relaxed) != progress {
             self.since_ns.store(now_ns, Ordering::Relaxed);
+            *self.acknowledged_bytes.lock() = None;
         }
         self.since_ns.load(Ordering::Relaxed)
     }
@@ -338,6 +363,7 @@ impl Registry {
             moves: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             progress_seen: AtomicU64::new(0),
+            acknowledged_bytes: Mutex::new(None),
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
             copy: Mutex::new(None),

@@ -182,15 +182,16 @@ fn a_closed_pipe_behind_a_run_is_no_error() {
 
 #[test]
 fn a_run_that_is_void_exits_3() {
-    // The second request starts when the first was given up.
+    // The second request starts when the first was given up. On a busy machine the first is late, too.
     let trace = Trace::new("0,/hang,5\n0,/a,5\n");
     let mut command = trace.command(server());
     let flags = ["--in-flight-max", "1", "--abort-after", "500ms"];
     let output = command.args(flags).output().unwrap();
-    let why = "void: 1 of 2 requests started more than 5 ms late";
+    let why = "of 2 requests started more than 5 ms late";
     assert_error(&output, 3, why);
     let summary = text(&output.stdout);
-    assert!(summary.contains("VOID           1 of 2"), "{summary}");
+    let is_void = |late: u8| summary.contains(&format!("VOID           {late} of 2"));
+    assert!(is_void(1) || is_void(2), "{summary}");
 }
 
 #[test]

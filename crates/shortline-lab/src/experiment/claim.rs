@@ -96,7 +96,6 @@ pub struct Check {
     pub paper: &'static str,
 }
 
-
 /// Whose requests are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {
@@ -369,8 +368,6 @@ impl Verdict {
         }
     }
 }
-
-
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,12 @@ impl Queue {
         }
     }
 
-    pub(super) fn move_to_band(&mut self, map: &BandMap, transport: &Transport, band: Option<usize>) {
+    pub(super) fn move_to_band(
+        &mut self,
+        map: &BandMap,
+        transport: &Transport,
+        band: Option<usize>,
+    ) {
         if let Some(band) = band {
             let moved = transport.move_to_band(band, map.priority(band));
             self.band_changes_total += u64::from(moved);

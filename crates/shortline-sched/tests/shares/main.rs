@@ -289,5 +289,3 @@ fn what_an_aborted_request_had_is_not_owed() {
     let id = scheduler.submit(spec(1, 5_000)).unwrap();
     assert_eq!(scheduler.peek(0), Some(id));
 }
-
-

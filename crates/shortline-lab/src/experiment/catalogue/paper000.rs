@@ -22,7 +22,7 @@ use crate::experiment::claim::Plot::{
 use crate::experiment::claim::{Check, Figure, Plot, Want};
 use crate::experiment::point::{Arrivals, Files, Point, Setup};
 
-use table_one::{of_table_one, table_one, table_one_realistic};
+use table_one::{table_one, table_one_realistic};
 
 const BOTH: [&str; 2] = ["srpt", "nginx"];
 /// With the paper's own way of ordering.

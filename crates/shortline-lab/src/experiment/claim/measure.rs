@@ -1,7 +1,5 @@
 //! What a claim is about: a number of one run, or of one against another.
 
-use serde::{Deserialize, Serialize};
-
 use crate::experiment::figures::RunFigures;
 
 /// A figure to compare.

@@ -8,6 +8,8 @@ mod steps;
 
 use std::num::NonZeroU64;
 
+use proptest::prelude::*;
+
 use super::*;
 
 const MS: u64 = 1_000_000;

@@ -1,7 +1,5 @@
 //! Whatever happens in whatever order, the books balance.
 
-use proptest::prelude::*;
-
 use super::*;
 
 /// What anybody may do to a gate.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Whole periods of each, about as long as two of W1.
-pub(super) const TABLE_ONE: [(&str, u64); 10] = [
+const TABLE_ONE: [(&str, u64); 10] = [
     ("w1", 100),
     ("w2", 80),
     ("w3", 100),
@@ -16,7 +16,7 @@ pub(super) const TABLE_ONE: [(&str, u64); 10] = [
     ("w10", 77),
 ];
 
-pub(super) fn of_table_one(left_out: &[&str]) -> Vec<Point> {
+fn of_table_one(left_out: &[&str]) -> Vec<Point> {
     let numbered = (1..).zip(TABLE_ONE);
     let kept = numbered.filter(|(_, (name, _))| !left_out.contains(name));
     kept.map(|(number, (name, seconds))| {
@@ -90,4 +90,3 @@ pub(super) fn table_one_realistic() -> Experiment {
         )],
     )
 }
-

@@ -31,13 +31,13 @@ use shortline_link::Transport;
 use slab::Slab;
 use tokio::sync::Notify;
 
+mod stall;
+
 use crate::limits::Limits;
 use crate::site::KernelCopy;
 
 /// How often the connections are looked at; the precision of all limits of time.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
-/// A client takes something if it acknowledges so much in half of `stall_time_max`: a full segment.
-const TAKEN_BYTES_MIN: u64 = 1448;
 /// An idle connection gives its parser's memory back after so long.
 pub const PARK_AFTER: Duration = Duration::from_secs(1);
 
@@ -161,12 +161,6 @@ impl Watch {
         self.moves.load(Ordering::Relaxed)
     }
 
-    /// A response cannot go on before the client opens its window: while the answer is held.
-    pub fn window_closed(&self) -> WindowClosed<'_> {
-        self.windows_closed.fetch_add(1, Ordering::Relaxed);
-        WindowClosed(self)
-    }
-
     /// A TLS handshake begins.
     pub fn handshake_begins(&self) {
         self.enter(Stage::Head);
@@ -248,26 +242,6 @@ impl Watch {
         }
     }
 
-    /// What is due of a response that has stood still for so long. A client may be so slow that its socket
-    /// takes nothing for that long, and still take what is in there.
-    fn due_of_stalled(&self, since: Duration, stall_time_max: Duration, now_ns: u64) -> Order {
-        if since <= stall_time_max / 2 {
-            return Order::None;
-        }
-        let bytes_now = self.transport.acknowledged_bytes().unwrap_or(0);
-        let mut before = self.acknowledged_bytes.lock();
-        let bytes_before = *before.get_or_insert(bytes_now);
-        if since <= stall_time_max {
-            return Order::None;
-        }
-        if bytes_now.saturating_sub(bytes_before) < TAKEN_BYTES_MIN {
-            return Order::Close;
-        }
-        *before = None;
-        self.since_ns.store(now_ns, Ordering::Relaxed);
-        Order::None
-    }
-
     fn is_draining(&self) -> bool {
         self.order.load(Ordering::Acquire) == Order::Drain as u8
     }
@@ -279,23 +253,6 @@ impl Watch {
             *self.acknowledged_bytes.lock() = None;
         }
         self.since_ns.load(Ordering::Relaxed)
-    }
-
-    /// Its responses stand still because of their client, not because others are before them.
-    fn is_stalled(&self) -> bool {
-        // Where no response waits for grants, only the socket tells.
-        let takes_nothing = !self.transport.can_send() || self.transport.is_full();
-        let windows_closed = self.windows_closed.load(Ordering::Relaxed);
-        takes_nothing || windows_closed >= self.responses.load(Ordering::Relaxed)
-    }
-}
-
-/// A response waits for the client's HTTP/2 window.
-pub struct WindowClosed<'a>(&'a Watch);
-
-impl Drop for WindowClosed<'_> {
-    fn drop(&mut self) {
-        self.0.windows_closed.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -106,14 +106,10 @@ pub async fn run_blocking<T: Send + 'static>(
             .map_err(io::Error::other);
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let mut work = Some(move || {
+    let work = move || {
         // Nobody may want it any more.
         let _ = sender.send(work());
-    });
-    here(|world| {
-        if let Some(work) = work.take() {
-            world.run_blocking(Box::new(work));
-        }
-    });
+    };
+    here(|world| world.run_blocking(Box::new(work)));
     receiver.await.map_err(io::Error::other)
 }

@@ -19,22 +19,17 @@ use shortline_web::site::{Site, SiteOptions};
 use shortline_web::{Clients, Limits};
 use tempfile::TempDir;
 
-use crate::client::{self, Outcome};
-
 use crate::backend;
+use crate::client::{self, Outcome};
 use crate::content::piece;
 use crate::machine::{Machine, Peers};
 use crate::network::{Connection, End, Uplink, server_halves};
 use crate::scenario::{Ask, CUT_FILE, ClientPlan, FILES, KEPT_BYTES_MAX, Manner, Scenario, What};
 use crate::verdict::Fault;
 use crate::world::World;
-use crate::{Judged, Living};
+use crate::{Judged, Living, held_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Whoever is not served by then is stuck.
-const SERVED_NS_MAX: u64 = 400 * SECOND_NS;
-/// Connections are gone so long after their clients.
-const GONE_NS_MAX: u64 = 400 * SECOND_NS;
 /// The server's own address: one of those for examples (RFC 5737), which no interface has.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -81,7 +76,6 @@ pub struct Arena {
 struct Asked {
     client: usize,
     ask: Ask,
-    status: Option<u16>,
     outcome: Option<Outcome>,
 }
 
@@ -147,19 +141,15 @@ impl Arena {
         let asked = Asked {
             client,
             ask: ask.clone(),
-            status: None,
             outcome: None,
         };
         self.asked.lock().insert(ask.number, asked);
     }
 
     /// A client has a response's head.
-    pub fn headed(&self, _: usize, ask: &Ask, status: u16) {
+    pub fn headed(&self, ask: &Ask, status: u16) {
         self.world
             .note(format_args!("request {} gets {status}", ask.number));
-        if let Some(asked) = self.asked.lock().get_mut(&ask.number) {
-            asked.status = Some(status);
-        }
     }
 
     /// A request's end, for its client.
@@ -214,17 +204,6 @@ impl Arena {
         });
     }
 
-    fn look(&self) -> Result<(), Fault> {
-        if let Some(fault) = self.world.fault() {
-            return Err(fault);
-        }
-        if self.buffered_bytes() > BUFFERS_BYTES_MAX {
-            let what = format!("{} bytes of backends", self.buffered_bytes());
-            return Err(Fault::Unbounded { what });
-        }
-        self.link.audit().map_err(Fault::Link)
-    }
-
     fn buffered_bytes(&self) -> usize {
         let upstreams = self.upstreams.lock();
         let each = upstreams.iter();
@@ -232,78 +211,7 @@ impl Arena {
             .sum()
     }
 
-    fn look_while_served(&self) -> Option<Result<(), Fault>> {
-        if let Err(fault) = self.look() {
-            return Some(Err(fault));
-        }
-        if self.living.load(Ordering::Relaxed) == 0 {
-            return Some(Ok(()));
-        }
-        if self.world.now_ns() > SERVED_NS_MAX {
-            let clients = self.waiting();
-            return Some(Err(Fault::Stuck { clients }));
-        }
-        None
-    }
-
-    /// Requests without an end.
-    fn waiting(&self) -> Vec<String> {
-        let asked = self.asked.lock();
-        let waits = asked.values().filter(|asked| asked.outcome.is_none());
-        let mut waits: Vec<_> = waits.collect();
-        waits.sort_by_key(|asked| asked.ask.number);
-        let named = waits.into_iter();
-        named
-            .map(|asked| format!("client {}, {:?}", asked.client, asked.ask.what))
-            .collect()
-    }
-
-    fn look_until_empty(&self, since_ns: u64) -> Option<Result<(), Fault>> {
-        if let Err(fault) = self.look() {
-            return Some(Err(fault));
-        }
-        let left = self.left();
-        if left.is_empty() {
-            return Some(self.link.audit_empty().map_err(Fault::Link));
-        }
-        let over = self.world.now_ns() - since_ns > GONE_NS_MAX;
-        over.then(|| {
-            let what = left.join(", ");
-            Err(Fault::Leaked { what })
-        })
-    }
-
-    /// What is held now.
-    fn left(&self) -> Vec<String> {
-        let server = self.server.snapshot();
-        let link = self.link.snapshot();
-        let busy = server.backends.iter().map(|backend| {
-            let used = backend.connections_open - backend.connections_idle;
-            used.max(backend.outstanding)
-        });
-        let held = [
-            ("connections", server.connections.open),
-            ("jobs of the link", link.jobs),
-            ("reads of the disk", server.disk_jobs),
-            ("places at backends", busy.sum()),
-            ("bytes of backends", self.buffered_bytes()),
-        ];
-        let held = held.into_iter().filter(|(_, count)| *count > 0);
-        held.map(|(what, count)| format!("{count} {what}"))
-            .collect()
-    }
-
-    /// Holds what clients saw against what they had to see.
-    fn judge(&self) -> Result<(), Fault> {
-        let asked = self.asked.lock();
-        let mut asked: Vec<_> = asked.values().collect();
-        asked.sort_by_key(|asked| asked.ask.number);
-        asked
-            .into_iter()
-            .try_for_each(|asked| self.judge_one(asked))
-    }
-
-    fn judge_one(&self, asked: &Asked) -> Result<(), Fault> {
+    fn judge_one(&self, asked: &Asked) -> Judged {
         let (plan, what) = (&self.scenario.clients[asked.client], asked.ask.what);
         let whose = || {
             let target = what.target(asked.ask.number);
@@ -375,7 +283,7 @@ impl Arena {
     }
 
     /// Holds the access log against what clients saw.
-    fn judge_log(&self) -> Result<(), Fault> {
+    fn judge_log(&self) -> Judged {
         let (log, asked) = (self.log.0.lock(), self.asked.lock());
         for (number, asked) in asked.iter() {
             let ended = log.get(number).map_or(&[][..], Vec::as_slice);
@@ -397,7 +305,10 @@ impl Arena {
 }
 
 impl Living for Arc<Arena> {
-    async fn run(&self) -> Judged {
+    const SERVED_NS_MAX: u64 = 400 * SECOND_NS;
+    const GONE_NS_MAX: u64 = 400 * SECOND_NS;
+
+    fn begin(&self) {
         let (link, server) = (Arc::clone(&self.link), Arc::clone(&self.server));
         tokio::spawn(async move { link.run().await });
         tokio::spawn(async move { server.keep_limits().await });
@@ -413,10 +324,61 @@ impl Living for Arc<Arena> {
             });
         }
         self.schedule();
-        self.world.drive(|| self.look_while_served()).await?;
-        self.judge()?;
-        let since_ns = self.world.now_ns();
-        self.world.drive(|| self.look_until_empty(since_ns)).await?;
+    }
+
+    fn look(&self) -> Judged {
+        if self.buffered_bytes() > BUFFERS_BYTES_MAX {
+            let what = format!("{} bytes of backends", self.buffered_bytes());
+            return Err(Fault::Unbounded { what });
+        }
+        self.link.audit().map_err(Fault::Link)
+    }
+
+    fn is_served(&self) -> bool {
+        self.living.load(Ordering::Relaxed) == 0
+    }
+
+    fn waiting(&self) -> Vec<String> {
+        let asked = self.asked.lock();
+        let waits = asked.values().filter(|asked| asked.outcome.is_none());
+        let mut waits: Vec<_> = waits.collect();
+        waits.sort_by_key(|asked| asked.ask.number);
+        let named = waits.into_iter();
+        named
+            .map(|asked| format!("client {}, {:?}", asked.client, asked.ask.what))
+            .collect()
+    }
+
+    fn left(&self) -> Vec<String> {
+        let server = self.server.snapshot();
+        let link = self.link.snapshot();
+        let busy = server.backends.iter().map(|backend| {
+            let used = backend.connections_open - backend.connections_idle;
+            used.max(backend.outstanding)
+        });
+        held_of([
+            ("connections", server.connections.open),
+            ("jobs of the link", link.jobs),
+            ("reads of the disk", server.disk_jobs),
+            ("places at backends", busy.sum()),
+            ("bytes of backends", self.buffered_bytes()),
+        ])
+    }
+
+    fn judge(&self) -> Judged {
+        let asked = self.asked.lock();
+        let mut asked: Vec<_> = asked.values().collect();
+        asked.sort_by_key(|asked| asked.ask.number);
+        asked
+            .into_iter()
+            .try_for_each(|asked| self.judge_one(asked))
+    }
+
+    fn judge_empty(&self) -> Judged {
+        let passed_bytes = self.uplink.sent_bytes();
+        self.world
+            .note(format_args!("the uplink has passed {passed_bytes} bytes"));
+        self.link.audit_empty().map_err(Fault::Link)?;
         self.judge_log()
     }
 

@@ -7,8 +7,8 @@
 //!
 //! | module | is |
 //! |---|---|
-//! | [`world`] | virtual time and what is to come |
-//! | [`network`] | connections, with loss, reordering, closed windows, resets |
+//! | `world` | virtual time and what is to come |
+//! | `network` | connections, with loss, reordering, closed windows, resets |
 //! | `scenario` | what a seed draws |
 //! | `content` | what every file and response consists of, so that no byte can be wrong unseen |
 //! | `client` | clients of HTTP/1.1 and HTTP/2, honest and not |
@@ -25,13 +25,12 @@ mod content;
 mod gate;
 mod machine;
 mod many;
-pub mod network;
+mod network;
 mod scenario;
 mod verdict;
-pub mod world;
+mod world;
 
 use std::fmt;
-use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -41,7 +40,7 @@ use rand_chacha::ChaCha8Rng;
 use arena::Arena;
 use machine::Machine;
 use scenario::Scenario;
-use world::{Rest, World};
+use world::World;
 
 pub use gate::simulate_gate;
 pub use many::simulate_many;
@@ -117,12 +116,80 @@ pub fn simulate(seed: u64, traced: bool) -> Run {
 type Judged = Result<(), Fault>;
 
 /// All that lives in a world.
-trait Living: Send + 'static {
-    /// Lets everybody live until all have gone.
-    fn run(&self) -> impl Future<Output = Judged> + Send;
+trait Living: Send + Sync + 'static {
+    /// Whoever is not served by then is stuck.
+    const SERVED_NS_MAX: u64;
+    /// Nothing is held so long after all clients have gone.
+    const GONE_NS_MAX: u64;
+
+    /// Lets everybody begin.
+    fn begin(&self);
+
+    /// Looks whether everything holds now, all tasks at rest.
+    fn look(&self) -> Judged;
+
+    /// Whether all clients have gone.
+    fn is_served(&self) -> bool;
+
+    /// What clients still wait for.
+    fn waiting(&self) -> Vec<String>;
+
+    /// What is held now for whoever has gone.
+    fn left(&self) -> Vec<String>;
+
+    /// Holds what clients saw against what they had to see.
+    fn judge(&self) -> Judged;
+
+    /// As [`Self::judge`], once nothing is held any more.
+    fn judge_empty(&self) -> Judged;
 
     /// How many got what they asked for, and how many asked.
     fn counts(&self) -> (usize, usize);
+}
+
+/// Of things and how many there are, those that there are.
+fn held_of<const N: usize>(things: [(&str, usize); N]) -> Vec<String> {
+    let held = things.into_iter().filter(|(_, count)| *count > 0);
+    held.map(|(what, count)| format!("{count} {what}"))
+        .collect()
+}
+
+/// Lets everybody live until all have gone, and nothing is held.
+async fn live<L: Living>(living: &L, world: &World) -> Judged {
+    living.begin();
+    let served = |now_ns| match living.is_served() {
+        true => Some(Ok(())),
+        false => (now_ns > L::SERVED_NS_MAX).then(|| {
+            let clients = living.waiting();
+            Err(Fault::Stuck { clients })
+        }),
+    };
+    drive(living, world, served).await?;
+    living.judge()?;
+    let since_ns = world.now_ns();
+    let empty = |now_ns| {
+        let left = living.left();
+        if left.is_empty() {
+            return Some(Ok(()));
+        }
+        let what = left.join(", ");
+        (now_ns - since_ns > L::GONE_NS_MAX).then_some(Err(Fault::Leaked { what }))
+    };
+    drive(living, world, empty).await?;
+    living.judge_empty()
+}
+
+/// Lets time pass until something does not hold, or `ends` says what came of it.
+async fn drive<L: Living>(
+    living: &L,
+    world: &World,
+    ends: impl Fn(u64) -> Option<Judged>,
+) -> Judged {
+    let look = || match world.fault().map_or_else(|| living.look(), Err) {
+        Err(fault) => Some(Err(fault)),
+        Ok(()) => ends(world.now_ns()),
+    };
+    world.drive(look).await
 }
 
 /// Lets what `begin` makes live in a world of its own: the machine, a description, and what makes the
@@ -133,21 +200,14 @@ fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
     traced: bool,
     begin: impl FnOnce(&Arc<World>) -> (Machine, String, B),
 ) -> Run {
-    let rest: Arc<Rest> = Arc::default();
-    let parking = Arc::clone(&rest);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .on_thread_park(move || parking.reached())
-        .build()
-        .expect("a runtime of one thread needs nothing of the machine");
+    let (runtime, rest) = world::runtime();
     let random = ChaCha8Rng::seed_from_u64(drawn);
     let world = runtime.block_on(async { World::new(random, rest, traced) });
     let (machine, scenario, begin) = begin(&world);
     let life = shortline_base::world::enter(Rc::new(machine));
-    let live = async move {
+    let living = async move {
         let living = begin(&world);
-        let judged = living.run().await;
+        let judged = crate::live(&living, &world).await;
         let (responses_whole, requests) = living.counts();
         Run {
             seed,
@@ -163,7 +223,7 @@ fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
     };
     // As a task, for a task that is woken while the runtime parks needs no trip to the operating system.
     let run = runtime
-        .block_on(async { tokio::spawn(live).await })
+        .block_on(async { tokio::spawn(living).await })
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
     // What is left of the tasks still needs the world.
     drop(runtime);

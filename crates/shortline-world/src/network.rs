@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::world::World;
 
 pub use halves::{End, server_halves};
-pub use pipe::{Ending, Pipe};
+use pipe::Pipe;
 
 /// Ethernet, IP and TCP headers of a packet.
 const PACKET_HEADER_BYTES: u64 = 66;
@@ -126,11 +126,6 @@ impl Connection {
         self.up.vanish();
         self.down.vanish();
     }
-
-    /// Whether bytes that the server wrote are neither delivered nor given up.
-    pub fn is_quiet(&self) -> bool {
-        self.down.is_quiet()
-    }
 }
 
 #[cfg(test)]
@@ -143,21 +138,14 @@ mod tests {
 
     use super::*;
     use crate::content::{Checked, piece};
-    use crate::world::Rest;
+    use crate::world::runtime;
 
     /// Runs what `live` makes in a world of its own.
     fn in_world<F: Future<Output = ()> + Send + 'static>(
         seed: u64,
         live: impl FnOnce(Arc<World>) -> F,
     ) {
-        let rest: Arc<Rest> = Arc::default();
-        let parking = Arc::clone(&rest);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .on_thread_park(move || parking.reached())
-            .build()
-            .expect("a runtime");
+        let (runtime, rest) = runtime();
         runtime.block_on(async {
             let world = World::new(ChaCha8Rng::seed_from_u64(seed), rest, false);
             let living = tokio::spawn(live(Arc::clone(&world)));

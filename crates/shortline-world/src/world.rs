@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use shortline_base::alarm::Alarm;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
 use crate::verdict::Fault;
@@ -68,7 +69,7 @@ pub struct Rest {
 
 impl Rest {
     /// The runtime is about to park.
-    pub fn reached(&self) {
+    fn reached(&self) {
         let mut state = self.state.lock();
         if let Some(waker) = state.0.take() {
             state.1 = true;
@@ -89,6 +90,19 @@ impl Rest {
         })
         .await;
     }
+}
+
+/// A runtime whose clock stands still while a task can run, and what hears of its parking.
+pub fn runtime() -> (Runtime, Arc<Rest>) {
+    let rest: Arc<Rest> = Arc::default();
+    let parking = Arc::clone(&rest);
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || parking.reached())
+        .build()
+        .expect("a runtime of one thread needs nothing of the machine");
+    (runtime, rest)
 }
 
 impl World {

@@ -106,7 +106,7 @@ impl Http1<'_> {
             let _ = self.send(ask).await;
         }
         let head = self.head().await?;
-        self.arena.headed(index, ask, head.status);
+        self.arena.headed(ask, head.status);
         let whose = whose(index, ask);
         let mut body = expected(ask, head.status);
         let has_body = method(ask) != "HEAD" && !matches!(head.status, 204 | 304);

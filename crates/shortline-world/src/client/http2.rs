@@ -98,7 +98,7 @@ async fn exchange(
     }
     let response = response.await?;
     let status = response.status().as_u16();
-    arena.headed(index, ask, status);
+    arena.headed(ask, status);
     let mut incoming = response.into_body();
     let mut expected = expected(ask, status);
     let (whose, mut taken) = (whose(index, ask), 0);

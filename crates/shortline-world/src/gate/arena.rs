@@ -22,13 +22,9 @@ use crate::network::{Connection, End, Path};
 use crate::scenario::DiskPlan;
 use crate::verdict::Fault;
 use crate::world::World;
-use crate::{Judged, Living};
+use crate::{Judged, Living, held_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Whoever is not served by then is stuck.
-const SERVED_NS_MAX: u64 = 300 * SECOND_NS;
-/// Connections are gone so long after their clients.
-const GONE_NS_MAX: u64 = 60 * SECOND_NS;
 /// Nobody waits for so long while the gate lets nobody run.
 const IDLE_NS_MAX: u64 = 12 * SECOND_NS;
 /// The database listens there.
@@ -186,83 +182,13 @@ impl Arena {
     pub fn is_last_word(&self, code: &str) -> bool {
         self.scenario.drain_ns.is_some() && matches!(code, "57P01" | "08S01")
     }
-
-    fn look(&self) -> Result<(), Fault> {
-        if let Some(fault) = self.world.fault() {
-            return Err(fault);
-        }
-        let gate = self.gate.snapshot();
-        let mut idle_since_ns = self.idle_since_ns.lock();
-        if gate.waiting == 0 || gate.active > 0 {
-            *idle_since_ns = None;
-            return Ok(());
-        }
-        let now_ns = self.world.now_ns();
-        let since_ns = *idle_since_ns.get_or_insert(now_ns);
-        if now_ns - since_ns > IDLE_NS_MAX {
-            return Err(Fault::Stuck {
-                clients: vec![format!("{} at the gate, where nobody runs", gate.waiting)],
-            });
-        }
-        Ok(())
-    }
-
-    fn look_while_served(&self) -> Option<Result<(), Fault>> {
-        if let Err(fault) = self.look() {
-            return Some(Err(fault));
-        }
-        if self.living.load(Ordering::Relaxed) == 0 {
-            return Some(Ok(()));
-        }
-        (self.world.now_ns() > SERVED_NS_MAX).then(|| {
-            let asked = self.asked.lock();
-            let waits = asked.iter().filter(|(_, answer)| answer.is_none());
-            let mut clients: Vec<_> = waits.map(|(number, _)| format!("{number}")).collect();
-            clients.sort();
-            Err(Fault::Stuck { clients })
-        })
-    }
-
-    fn look_until_empty(&self, since_ns: u64) -> Option<Result<(), Fault>> {
-        if let Err(fault) = self.look() {
-            return Some(Err(fault));
-        }
-        let gate = self.gate.snapshot();
-        let held = [
-            ("connections", self.registry.open()),
-            ("units that wait", gate.waiting),
-            ("units that run", gate.running),
-            ("statements of the database", self.database.busy()),
-        ];
-        let held: Vec<_> = held.into_iter().filter(|(_, count)| *count > 0).collect();
-        if held.is_empty() {
-            return Some(Ok(()));
-        }
-        (self.world.now_ns() - since_ns > GONE_NS_MAX).then(|| {
-            let held = held.iter().map(|(what, count)| format!("{count} {what}"));
-            let what = held.collect::<Vec<_>>().join(", ");
-            Err(Fault::Leaked { what })
-        })
-    }
-
-    /// Each statement was worked on once if it was answered, and never twice.
-    fn judge(&self) -> Result<(), Fault> {
-        for (number, answer) in self.asked.lock().iter() {
-            let times = self.database.executed(*number);
-            let answered = matches!(answer, Some(Answer::Done(_)));
-            if times > 1 || answered && times == 0 {
-                return Err(Fault::Counted {
-                    whose: format!("statement {number}"),
-                    times,
-                });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Living for Arc<Arena> {
-    async fn run(&self) -> Judged {
+    const SERVED_NS_MAX: u64 = 300 * SECOND_NS;
+    const GONE_NS_MAX: u64 = 60 * SECOND_NS;
+
+    fn begin(&self) {
         for (index, plan) in self.scenario.clients.iter().cloned().enumerate() {
             let arena = Arc::clone(self);
             self.world
@@ -280,10 +206,65 @@ impl Living for Arc<Arena> {
                 registry.give_all(Order::Drain);
             });
         }
-        self.world.drive(|| self.look_while_served()).await?;
-        let since_ns = self.world.now_ns();
-        self.world.drive(|| self.look_until_empty(since_ns)).await?;
-        self.judge()
+    }
+
+    fn look(&self) -> Judged {
+        let gate = self.gate.snapshot();
+        let mut idle_since_ns = self.idle_since_ns.lock();
+        if gate.waiting == 0 || gate.active > 0 {
+            *idle_since_ns = None;
+            return Ok(());
+        }
+        let now_ns = self.world.now_ns();
+        let since_ns = *idle_since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns > IDLE_NS_MAX {
+            return Err(Fault::Stuck {
+                clients: vec![format!("{} at the gate, where nobody runs", gate.waiting)],
+            });
+        }
+        Ok(())
+    }
+
+    fn is_served(&self) -> bool {
+        self.living.load(Ordering::Relaxed) == 0
+    }
+
+    fn waiting(&self) -> Vec<String> {
+        let asked = self.asked.lock();
+        let waits = asked.iter().filter(|(_, answer)| answer.is_none());
+        let mut waits: Vec<_> = waits.map(|(number, _)| number.to_string()).collect();
+        waits.sort();
+        waits
+    }
+
+    fn left(&self) -> Vec<String> {
+        let gate = self.gate.snapshot();
+        held_of([
+            ("connections", self.registry.open()),
+            ("units that wait", gate.waiting),
+            ("units that run", gate.running),
+            ("statements of the database", self.database.busy()),
+        ])
+    }
+
+    fn judge(&self) -> Judged {
+        // What the database did is known only once nothing of it is left.
+        Ok(())
+    }
+
+    // Each statement was worked on once if it was answered, and never twice.
+    fn judge_empty(&self) -> Judged {
+        for (number, answer) in self.asked.lock().iter() {
+            let times = self.database.executed(*number);
+            let answered = matches!(answer, Some(Answer::Done(_)));
+            if times > 1 || answered && times == 0 {
+                return Err(Fault::Counted {
+                    whose: format!("statement {number}"),
+                    times,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn counts(&self) -> (usize, usize) {

@@ -25,7 +25,7 @@ const WRITE_BYTES_MAX: usize = 64 << 10;
 
 /// How a stream ended for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+enum Ending {
     /// The sender said that nothing follows.
     Finished,
     /// It was reset.
@@ -239,11 +239,6 @@ impl Pipe {
     pub(super) fn unacknowledged_bytes(&self) -> u32 {
         let state = self.state.lock();
         (state.unsent.len() as u64 + state.in_flight()) as u32
-    }
-
-    pub(super) fn is_quiet(&self) -> bool {
-        let state = self.state.lock();
-        state.broken || state.vanished || state.unsent.is_empty() && state.in_flight() == 0
     }
 
     /// What the kernel would say of the connection whose sending direction this is.

@@ -70,6 +70,30 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         self.heap.first()
     }
 
+    /// Some of the items with small keys, the smallest first and the others in no order: those of the first
+    /// levels.
+    pub(crate) fn some_of_the_first(&self) -> impl Iterator<Item = &K> {
+        const LEVELS: usize = 1 + CHILDREN + CHILDREN * CHILDREN;
+        self.heap.0.iter().take(LEVELS).map(|entry| &entry.key)
+    }
+
+    /// The items by ascending key, `most` of them at most; each is compared with some for each before it.
+    pub(crate) fn ascending(&self, most: usize) -> impl Iterator<Item = (K, u32)> {
+        let entries = &self.heap.0;
+        // Those whose parents were told and who were not.
+        let mut next: Vec<usize> = Vec::with_capacity(CHILDREN * most);
+        next.extend((!entries.is_empty()).then_some(0));
+        let smallest = move || {
+            let by_key = |&(_, &position): &(usize, &usize)| entries[position].key;
+            let (place, _) = next.iter().enumerate().min_by_key(by_key)?;
+            let position = next.swap_remove(place);
+            let first_child = position * CHILDREN + 1;
+            next.extend(first_child..(first_child + CHILDREN).min(entries.len()));
+            Some((entries[position].key, entries[position].item))
+        };
+        std::iter::from_fn(smallest).take(most)
+    }
+
     /// Adds an item, or moves it to where its new key belongs.
     pub(crate) fn insert(&mut self, item: u32, key: K) {
         self.heap.insert(&mut self.positions, item, key);
@@ -259,6 +283,10 @@ mod tests {
                 prop_assert_eq!(heap.first(), smallest);
                 prop_assert_eq!(heap.len(), model.len());
                 check_order(&heap);
+                let mut sorted: Vec<_> = model.iter().map(|(&item, &key)| (key, item)).collect();
+                sorted.sort_unstable();
+                sorted.truncate(20);
+                prop_assert_eq!(heap.ascending(20).collect::<Vec<_>>(), sorted);
             }
             for item in 0..200 {
                 prop_assert_eq!(heap.contains(item), model.contains_key(&item));

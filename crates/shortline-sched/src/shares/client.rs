@@ -20,6 +20,15 @@ const LINES_MAX: usize = 4;
 /// Remaining work, then the order of submission.
 pub(super) type InnerKey = (u64, u64);
 
+/// When a client is served next, by its rank, and then by the order of submission of what is served then;
+/// and how much work it has in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    pub(super) rank: Position,
+    pub(super) sequence: u64,
+    pub(super) work: u64,
+}
+
 /// A client with requests, or ahead of its share.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
@@ -44,8 +53,8 @@ pub(super) struct Client {
     got: Position,
     /// Where a request begins that comes now, if that is beyond its newest line.
     further: Position,
-    /// The places that it has by its first request and by the end of its work, as they were told last.
-    pub(super) ranked: Option<(Position, u64)>,
+    /// The places that it has by its turn and by the end of its work, as they were told last.
+    pub(super) ranked: Option<Turn>,
     pub(super) ends: Position,
 }
 
@@ -199,18 +208,49 @@ impl Client {
         self.lines[index].waiting.remove(positions, item);
     }
 
-    /// Its turn: the smallest rank of its requests that wait. Then which of them is served in it, by its
-    /// place in the order of submission and its item: the shortest on that line and on newer ones.
-    pub(super) fn first(&self) -> Option<(Position, u64, u32)> {
+    /// Its turn: the smallest rank of its requests that wait. Then which of them is served in it, as an
+    /// item: the shortest on that line and on newer ones.
+    pub(super) fn first(&self) -> Option<(Turn, u32)> {
+        let (rank, index) = self.due()?;
+        let shortest = |line: &Line| line.waiting.first();
+        let ((_, sequence), item) = self.lines[index..].iter().filter_map(shortest).min()?;
+        let turn = Turn {
+            rank,
+            sequence,
+            work: self.work,
+        };
+        Some((turn, item))
+    }
+
+    /// The smallest rank, and the index of its line.
+    fn due(&self) -> Option<(Position, usize)> {
         let ranked = |(index, line): (usize, &Line)| {
             let ((remaining, _), _) = line.waiting.first()?;
             let rank = line.position + distance(remaining, u64::from(self.weight));
             Some((rank, index))
         };
-        let (rank, index) = self.lines.iter().enumerate().filter_map(ranked).min()?;
-        let shortest = |line: &Line| line.waiting.first();
-        let ((_, sequence), item) = self.lines[index..].iter().filter_map(shortest).min()?;
-        Some((rank, sequence, item))
+        self.lines.iter().enumerate().filter_map(ranked).min()
+    }
+
+    /// Whether it stands back with what it would be served next, V being at `now`.
+    pub(super) fn stands_back(&self, now: Position) -> bool {
+        let usual = now.max(self.lines[0].position);
+        let line = self.due().map_or(0, |(_, index)| index);
+        self.further > usual || self.lines[line].position > usual
+    }
+
+    /// So much work it is owed by fair sharing, in 2^-32 units.
+    pub(super) fn owed(&self, now: Position) -> u128 {
+        let behind = now.saturating_sub(self.lines[0].position);
+        behind.saturating_mul(u128::from(self.weight))
+    }
+
+    /// Where it may claim more from: where it has come to, or without a request where its work ends.
+    pub(super) fn claims_from(&self) -> Position {
+        match self.held {
+            0 => self.end(),
+            _ => self.lines[0].position,
+        }
     }
 
     /// Where its work ends under fair sharing.

@@ -49,6 +49,7 @@
 //! Each operation costs O(log n). Clients that hold no request are remembered until V has come to where they
 //! stand, [`Shares::new`]'s `clients_max` of them at most: beyond, those nearest are forgotten.
 
+mod ahead;
 mod client;
 mod fluid;
 
@@ -56,8 +57,12 @@ use std::collections::HashMap;
 
 use crate::heap::{IndexedHeap, Positions};
 use crate::job::Client as Asks;
-use client::Client;
+use ahead::Ahead;
+use client::{Client, Turn};
 use fluid::{Fluid, Position};
+
+/// So many turns are looked at, the first among them, for a request that goes early.
+const TURNS_MAX: usize = 16;
 
 /// Requests in order; see the module's text. A request is named by its slot.
 #[derive(Clone, Debug)]
@@ -66,8 +71,10 @@ pub(crate) struct Shares {
     clients: Vec<Client>,
     free: Vec<u32>,
     by_name: HashMap<u128, u32>,
-    /// Clients that have requests waiting, by the smallest rank.
-    first: IndexedHeap<(Position, u64)>,
+    /// Clients that have requests waiting, by their turns.
+    turns: IndexedHeap<Turn>,
+    /// How much those can wait that are ahead of their share.
+    ahead: Ahead,
     /// Clients without a request, by where V is when they are forgotten.
     away: IndexedHeap<(Position, u32)>,
     clients_max: usize,
@@ -101,7 +108,8 @@ impl Shares {
             clients: Vec::new(),
             free: Vec::new(),
             by_name: HashMap::new(),
-            first: IndexedHeap::new(),
+            turns: IndexedHeap::new(),
+            ahead: Ahead::default(),
             away: IndexedHeap::new(),
             clients_max,
             burst,
@@ -243,13 +251,49 @@ impl Shares {
             self.forget(index);
         }
         self.fluid = Fluid::default();
+        self.ahead = Ahead::default();
     }
 
-    /// The request that is next.
+    /// The request that is next: of the first turn, or of a client that may go early.
     pub(crate) fn first(&self) -> Option<u32> {
-        let (_, client) = self.first.first()?;
-        let (_, _, slot) = self.clients[client as usize].first()?;
+        let (_, client) = self.turns.first()?;
+        let (_, slot) = self.clients[client as usize].first()?;
+        let Some(early) = self.early(self.requests[slot as usize].remaining) else {
+            return Some(slot);
+        };
+        let (_, slot) = self.clients[early as usize].first()?;
         Some(slot)
+    }
+
+    /// The client of a later turn that goes before the first, whose request has so much remaining: that with the
+    /// least work of those who have less, and could be done with all of it before anybody is late for it.
+    fn early(&self, remaining: u64) -> Option<u32> {
+        if self.burst == 0 {
+            return None;
+        }
+        let possible = self.turns.some_of_the_first().map(|turn| turn.work).min()?;
+        if possible >= remaining {
+            return None;
+        }
+        let now = self.fluid.now();
+        let mut early = None;
+        let mut least = remaining;
+        let mut owed: u128 = 0;
+        let mut spare = u128::MAX;
+        for (turn, index) in self.turns.ascending(TURNS_MAX) {
+            let client = &self.clients[index as usize];
+            let fits = fluid::distance(turn.work, 1) <= spare;
+            if turn.work < least && fits && !client.stands_back(now) {
+                early = Some(index);
+                least = turn.work;
+            }
+            owed = owed.saturating_add(client.owed(now));
+            spare = spare.min(self.ahead.until(turn.rank, now).saturating_sub(owed));
+            if least <= possible || spare < fluid::distance(possible, 1) {
+                break;
+            }
+        }
+        early
     }
 
     /// Whether a request waits.
@@ -294,6 +338,8 @@ impl Shares {
             None => client.end(),
         };
         self.away.insert(index, (forgotten, index));
+        let now = self.fluid.now();
+        self.ahead.set(index, client.weight, client.claims_from(), now);
         self.forget_who_is_reached();
         if self.away.len() > self.clients_max
             && let Some((_, nearest)) = self.away.first()
@@ -307,6 +353,7 @@ impl Shares {
         self.away.remove(index);
         let Client { name, weight, .. } = self.clients[index as usize];
         self.fluid.set_end(index, weight, 0);
+        self.ahead.remove(index);
         if let Some(name) = name {
             self.by_name.remove(&name);
         }
@@ -316,16 +363,18 @@ impl Shares {
     /// Puts a client in its places, as it has changed.
     fn settle(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
-        let ranked = client.first().map(|(rank, sequence, _)| (rank, sequence));
+        let ranked = client.first().map(|(turn, _)| turn);
         if ranked != client.ranked {
             client.ranked = ranked;
             match ranked {
-                Some(key) => self.first.insert(index, key),
+                Some(turn) => self.turns.insert(index, turn),
                 None => {
-                    self.first.remove(index);
+                    self.turns.remove(index);
                 }
             }
         }
+        let now = self.fluid.now();
+        self.ahead.set(index, client.weight, client.claims_from(), now);
         let ends = client.end();
         if ends != client.ends {
             client.ends = ends;

@@ -253,8 +253,11 @@ fn compared(figure: &Figure, ran: &Ran) -> Vec<KeptCheck> {
 
 /// Keeps in the pass's folder what became of the claims behind each of its experiments.
 fn keep(folder: &Path, pass: &[Ran]) -> Result<(), LabError> {
+    // A study of a person's own is behind no paper's claim, and its file may be gone later.
+    let is_known = |ran: &&Ran| all().iter().any(|known| known.id == ran.experiment.id);
     let kept: KeptPass = pass
         .iter()
+        .filter(is_known)
         .map(|ran| {
             let figures = ran.experiment.figures.iter();
             let of_papers = figures.filter(|figure| !figure.name.is_empty());

@@ -29,7 +29,6 @@ use toml::Spanned;
 
 use self::error::Source;
 pub use self::error::StudyError;
-use self::figures::Checks;
 use self::keys::{KindName, StudyKeys};
 use super::catalogue::{self, Design, Experiment, Kind};
 
@@ -96,51 +95,46 @@ pub fn parse(
     let source = Source { path, text };
     let keys: StudyKeys = toml::from_str(text).map_err(|error| source.syntax(&error))?;
     keys.refuse_of_other_kinds(source)?;
-    let uplink = |design: Design| {
-        let figures = figures::figures(id, &keys, |checks| {
-            let read = |check| figures::check(source, &design, check);
-            let checks = checks.iter().map(read).collect::<Result<_, _>>()?;
-            Ok(Checks::Uplink(checks))
-        })?;
-        Ok((figures, Kind::Uplink(design)))
-    };
-    let without_points = |kind| {
-        let figures = figures::figures(id, &keys, |checks| match checks.first() {
-            None => Ok(Checks::Uplink(Vec::new())),
-            Some(check) => {
-                let want = "checks in a study over an uplink or of a bookstore";
-                Err(source.wrong(check, "has no points to check", want))
-            }
-        })?;
-        Ok((figures, kind))
-    };
     let (figures, kind) = match keys.kind {
-        KindName::Uplink => uplink(Design {
-            axis: keys.axis.as_ref().map_or("", |axis| axis.get_ref()).into(),
-            points: points::points(source, id, &keys, traces)?,
-            servers: servers(source, &keys)?,
-        }),
-        KindName::Adversary => without_points(Kind::Adversary(
-            keys.surface
-                .as_ref()
-                .map(|surface| *surface.get_ref())
-                .unwrap_or_default(),
-        )),
-        KindName::Throughput => without_points(Kind::Throughput),
-        KindName::Memory => without_points(Kind::Memory),
+        KindName::Uplink => {
+            let design = Design {
+                axis: keys.axis.as_ref().map_or("", |axis| axis.get_ref()).into(),
+                points: points::points(source, id, &keys, traces)?,
+                servers: servers(source, &keys)?,
+            };
+            let figures = figures::figures(id, &keys, |figure, check| {
+                figure.checks.push(figures::check(source, &design, check)?);
+                Ok(())
+            });
+            (figures, Kind::Uplink(design))
+        }
         KindName::Bookstore => {
             let design = shop::design(source, &keys)?;
-            let figures = figures::figures(id, &keys, |checks| {
-                let read = |check| shop::check(source, &design, check);
-                let checks = checks.iter().map(read).collect::<Result<_, _>>()?;
-                Ok(Checks::Bookstore(checks))
-            })?;
-            Ok((figures, Kind::Bookstore(design)))
+            let figures = figures::figures(id, &keys, |figure, check| {
+                figure
+                    .shop_checks
+                    .push(shop::check(source, &design, check)?);
+                Ok(())
+            });
+            (figures, Kind::Bookstore(design))
         }
-    }?;
+        KindName::Adversary | KindName::Throughput | KindName::Memory => {
+            let figures = figures::figures(id, &keys, |_, check| {
+                let want = "checks in a study over an uplink or of a bookstore";
+                Err(source.wrong(check, "has no points to check", want))
+            });
+            let surface = keys.surface.as_ref().map(|surface| *surface.get_ref());
+            let kind = match keys.kind {
+                KindName::Throughput => Kind::Throughput,
+                KindName::Memory => Kind::Memory,
+                _ => Kind::Adversary(surface.unwrap_or_default()),
+            };
+            (figures, kind)
+        }
+    };
     Ok(Experiment {
         id: id.into(),
-        figures,
+        figures: figures?,
         kind,
     })
 }

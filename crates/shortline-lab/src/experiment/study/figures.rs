@@ -5,8 +5,7 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 use toml::Spanned;
 
 use super::error::{Source, StudyError};
-use super::keys::{CheckKeys, FigureKeys, StudyKeys};
-use crate::experiment::bookstore;
+use super::keys::{CheckKeys, KindName, StudyKeys};
 use crate::experiment::catalogue::Design;
 use crate::experiment::claim::{Across, Check, Clients, Figure, OWN_AIM, Plot, Want};
 
@@ -20,50 +19,39 @@ const SHOWS: [Plot; 6] = [
     Plot::Connections,
 ];
 
-/// The checks of a figure, as its kind of study understands them.
-pub enum Checks {
-    /// Over an uplink.
-    Uplink(Vec<Check>),
-    /// With the bookstore, which draws what it always draws.
-    Bookstore(Vec<bookstore::Check>),
-}
-
-/// All figures; `read` understands the checks of one. A study that says nothing of any has one.
+/// All figures, each with what `add` makes of its checks. A study that says nothing of any has one.
 ///
 /// # Errors
 /// The first key that is wrong.
 pub fn figures(
     id: &str,
     keys: &StudyKeys,
-    read: impl Fn(&[Spanned<CheckKeys>]) -> Result<Checks, StudyError>,
+    add: impl Fn(&mut Figure, &Spanned<CheckKeys>) -> Result<(), StudyError>,
 ) -> Result<Vec<Figure>, StudyError> {
-    if keys.figure.is_empty() {
-        let nothing = FigureKeys {
-            name: String::new(),
-            claim: format!("the study {id}"),
-            shows: None,
-            check: Vec::new(),
-        };
-        return Ok(vec![figure(&nothing, read(&[])?)]);
-    }
-    let figures = keys.figure.iter().map(Spanned::get_ref);
-    figures
-        .map(|keys| Ok(figure(keys, read(&keys.check)?)))
-        .collect()
-}
-
-fn figure(keys: &FigureKeys, checks: Checks) -> Figure {
-    let (checks, shop_checks, shows) = match checks {
-        Checks::Uplink(checks) => (checks, Vec::new(), &SHOWS[..]),
-        Checks::Bookstore(checks) => (Vec::new(), checks, &[][..]),
+    // A bookstore's page draws what it always draws.
+    let usual = match keys.kind {
+        KindName::Bookstore => &[],
+        _ => &SHOWS[..],
     };
-    Figure {
-        name: keys.name.clone(),
-        claim: keys.claim.clone(),
-        checks,
-        shop_checks,
-        shows: keys.shows.clone().unwrap_or_else(|| shows.to_vec()),
+    let figure = |name: &str, claim: &str, shows: Option<&Vec<Plot>>| Figure {
+        name: name.into(),
+        claim: claim.into(),
+        checks: Vec::new(),
+        shop_checks: Vec::new(),
+        shows: shows.map_or(usual, Vec::as_slice).to_vec(),
+    };
+    if keys.figure.is_empty() {
+        return Ok(vec![figure("", &format!("the study {id}"), None)]);
     }
+    let mut figures = Vec::new();
+    for keys in keys.figure.iter().map(Spanned::get_ref) {
+        let mut read = figure(&keys.name, &keys.claim, keys.shows.as_ref());
+        for check in &keys.check {
+            add(&mut read, check)?;
+        }
+        figures.push(read);
+    }
+    Ok(figures)
 }
 
 /// A check of points and servers that the design has.

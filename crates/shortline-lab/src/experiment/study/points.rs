@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shortline_sched::units::Span;
@@ -169,11 +169,7 @@ impl PointReader<'_> {
     }
 
     /// The trace's full path.
-    fn found(
-        &self,
-        trace: &Spanned<std::path::PathBuf>,
-        folder: &Path,
-    ) -> Result<std::path::PathBuf, StudyError> {
+    fn found(&self, trace: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, StudyError> {
         let path = folder.join(trace.get_ref());
         std::fs::canonicalize(&path).map_err(|error| {
             let problem = format!("{}: {error}", path.display());

@@ -12,13 +12,15 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::interaction::{Access, Interaction, Used};
 use crate::store::Kind;
 
 /// Who keeps conflicting interactions apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Locking {
     /// Mutexes of the application.
     #[default]

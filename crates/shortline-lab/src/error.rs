@@ -6,17 +6,29 @@ use std::path::{Path, PathBuf};
 use shortline_plot::PlotError;
 use thiserror::Error;
 
+use crate::experiment::StudyError;
+
 /// Why an experiment could not be run or reported.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// No experiment of that name.
-    #[error("unknown experiment `{0}`: `shortline lab list` names them all")]
+    #[error(
+        "unknown experiment `{0}`: `shortline lab list` names them all; a study of your own is named by its file, such as mine.toml"
+    )]
     UnknownExperiment(String),
     /// No server of that name.
     #[error(
         "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
+    /// The file of a study is wrong.
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    /// No load of that name comes to the bookstore.
+    #[error(
+        "unknown load `{0}`: want alone, N-browsers, N-browsers-slowed, N-browsers-other-mix, N-browsers-short-sessions, alternating or alternating-clicks"
+    )]
+    UnknownLoad(String),
     /// Nothing of that name is before the bookstore's database.
     #[error(
         "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms"
@@ -48,13 +60,13 @@ pub enum LabError {
     #[error("experiment `{experiment}` needs {needs}: want --bed virtual or --bed uml")]
     Needs {
         /// The experiment asked for.
-        experiment: &'static str,
+        experiment: String,
         /// What is missing.
         needs: &'static str,
     },
     /// The folder holds results that these would not go with.
     #[error(
-        "{path} holds results of another plan (of `{1}`: points, lengths or rates differ): want another --out, or the same flags to go on",
+        "{path} holds results of another plan (of `{1}`: points, lengths, rates or traces differ): want another --out, or the same flags to go on",
         path = .0.display()
     )]
     OtherPlan(PathBuf, String),
@@ -62,7 +74,7 @@ pub enum LabError {
     #[error("experiment `{experiment}` cannot run `{server}`: it takes {allowed}")]
     ServerNotInExperiment {
         /// The experiment asked for.
-        experiment: &'static str,
+        experiment: String,
         /// The server it has no use for.
         server: String,
         /// The servers it takes.
@@ -82,16 +94,16 @@ pub enum LabError {
     },
     /// A rate whose phases the generator could not fill.
     #[error("experiment `{0}` has no uplink of a rate to choose: --rate does not apply")]
-    NoRate(&'static str),
+    NoRate(String),
     /// A bed for what needs none.
     #[error("experiment `{0}` has no uplink: --bed does not apply")]
-    NoBed(&'static str),
+    NoBed(String),
     /// A queue that the kernel does not have.
     #[error("this kernel has no queue {0}: --bed uml has")]
     NoQueue(&'static str),
     /// Namespaces need root.
     #[error("experiment `{0}` makes network namespaces: run it as root (the demo needs none)")]
-    NotRoot(&'static str),
+    NotRoot(String),
     /// A program that the experiment needs is not there.
     #[error("`{program}` is not installed: apt-get install {package}")]
     ToolMissing {
@@ -185,6 +197,8 @@ impl LabError {
             self,
             Self::UnknownExperiment(_)
                 | Self::UnknownServer(..)
+                | Self::UnknownLoad(_)
+                | Self::Study(_)
                 | Self::UnknownQueue(_)
                 | Self::UnknownDoor(_)
                 | Self::UnknownBed(_)

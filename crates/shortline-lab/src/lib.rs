@@ -32,11 +32,12 @@ mod server;
 mod stats;
 mod table;
 mod tls;
+mod toml_text;
 pub mod wan;
 
 pub use bed::BedKind;
 pub use error::LabError;
-pub use experiment::{Report, RunOptions, list, report, run};
+pub use experiment::{Report, RunOptions, list, report, run, show};
 pub use guest::kernel::build as build_kernel;
 pub use lab::Lab;
 pub use server::{OursMode, Server};

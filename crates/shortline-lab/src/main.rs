@@ -21,6 +21,8 @@ Examples:
   shortline lab run demo --out demo
   sudo shortline lab run w1 --seeds 5 --out w1
   sudo shortline lab run w1 --servers srpt,nginx --seconds 50
+  shortline lab show w1 > mine.toml
+  sudo shortline lab run mine.toml
   shortline lab report w1
   shortline lab report lab-results";
 
@@ -42,6 +44,12 @@ struct Cli {
 enum Command {
     /// Name every experiment: its figures, what they claim, and how long it takes
     List,
+    /// Print the file of a study, to copy and change: `lab show w1 > mine.toml`, then
+    /// `lab run mine.toml`
+    Show {
+        /// Which experiment: `lab list` names them
+        experiment: String,
+    },
     /// Run an experiment, as far as it is not kept yet, and report on it; exit code 3 if one of its
     /// runs is void
     Run(Run),
@@ -100,7 +108,7 @@ enum KernelCommand {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// Which experiment: `lab list` names them
+    /// Which experiment: `lab list` names them; or the file of a study of your own, FILE.toml
     experiment: String,
     /// Where to keep results and report; what is kept there is not run again [default: lab-results/EXPERIMENT]
     #[arg(long, value_name = "DIR")]
@@ -152,6 +160,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), CommandError> {
     match command {
         Command::List => print(&shortline_lab::list()),
+        Command::Show { experiment } => print(shortline_lab::show(&experiment).map_err(told)?),
         Command::Run(asked) => run_and_tell(&asked.into()),
         Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
         Command::Simulate(asked) => simulate(&asked),

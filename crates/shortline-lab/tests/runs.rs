@@ -147,6 +147,91 @@ fn start_late(records: &Path) {
     fs::write(records, lines.join("\n")).unwrap();
 }
 
+/// A study of a person's own: a file, with an access log beside it.
+fn own_study(folder: &Path) -> PathBuf {
+    let line = |second: u32| {
+        let request = ["/", "/?page=2", "/../large"][second as usize % 3];
+        let bytes = 3_000 * (second + 1);
+        format!(
+            "10.0.0.1 - - [01/Jan/2026:12:00:0{second} +0000] \"GET {request} HTTP/1.1\" 200 {bytes}\n"
+        )
+    };
+    fs::write(
+        folder.join("access.log"),
+        (0..3).map(line).collect::<String>(),
+    )
+    .unwrap();
+    let file = folder.join("own.toml");
+    let text = "servers = [\"fair\", \"srpt\"]\n\n[setup]\ntrace = \"access.log\"\ntime = \"9s\"\n\
+                rate = \"5mbit\"\nloopback = true\n\n[[figure]]\nname = \"own\"\nclaim = \"none\"\n\
+                check = [{ measure = \"bytes-ratio\", of = \"srpt\", over = \"fair\", at-least = 0.5 }]\n";
+    fs::write(&file, text).unwrap();
+    file
+}
+
+#[test]
+fn a_study_of_ones_own_runs_with_its_trace_and_is_told_without_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = own_study(folder.path());
+    let name = file.to_str().unwrap();
+    let out = folder.path().join("results/own");
+    run(name, &[], &out);
+    let trace = fs::read_to_string(out.join("own/seed-1/trace.csv")).unwrap();
+    assert!(trace.contains("/trace/000/000000.bin,3000"), "{trace}");
+    let again = run(name, &[], &out);
+    assert_eq!(again.matches("kept already").count(), 2, "{again}");
+
+    fs::write(folder.path().join("access.log"), "0,/other,1\n").unwrap();
+    let other = lab(&["run", name, "--seconds", "1"], &out);
+    let told = String::from_utf8_lossy(&other.stderr);
+    assert!(
+        other.status.code() == Some(2) && told.contains("another plan"),
+        "{told}"
+    );
+
+    fs::remove_file(&file).unwrap();
+    let mut report = Command::new(env!("CARGO_BIN_EXE_shortline-lab"));
+    let told = report.arg("report").arg(&out).output().unwrap().stdout;
+    let told = String::from_utf8(told).unwrap();
+    assert!(
+        told.contains("own: none\n  holds: bytes carried, ratio"),
+        "{told}"
+    );
+    let mut report = Command::new(env!("CARGO_BIN_EXE_shortline-lab"));
+    let pass = report.arg("report").arg(folder.path().join("results"));
+    assert!(pass.output().unwrap().status.success());
+    let kept = fs::read_to_string(folder.path().join("results/claims.json")).unwrap();
+    assert!(!kept.contains("own"), "{kept}");
+}
+
+#[test]
+fn a_study_that_is_shown_can_be_copied_and_one_that_is_wrong_is_refused_at_its_line() {
+    let show = |id: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shortline-lab"));
+        command.args(["show", id]).output().unwrap()
+    };
+    let demo = String::from_utf8(show("demo").stdout).unwrap();
+    assert_eq!(show("demos").status.code(), Some(2));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    fs::write(&file, &demo).unwrap();
+    let out = folder.path().join("out");
+    run(file.to_str().unwrap(), &["--servers", "srpt"], &out);
+    fs::write(&file, demo.replace("loopback = true", "loopbacks = true")).unwrap();
+    let refused = lab(&["run", file.to_str().unwrap()], &out);
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let line = 1 + demo
+        .lines()
+        .position(|line| line.starts_with("loopback"))
+        .unwrap();
+    let place = format!("mine.toml:{line}: setup.loopbacks: unknown field");
+    assert!(
+        told.contains(&place) && told.contains("`loopback`"),
+        "{told}"
+    );
+}
+
 #[test]
 fn every_kind_of_experiment_runs() {
     let installed = [

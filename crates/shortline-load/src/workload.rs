@@ -5,7 +5,7 @@
 //! |---|---|
 //! | sites | [`world_cup_like`] and [`nasa_like`], the twins of paper 000's logs (2.1 and appendix); [`SurgePreset::site`], SURGE's files as 001, 003 and 004 had them |
 //! | load over time | [`LoadSchedule`]: Table I of 000 ([`Schedule`]), any other alternating or intermittent overload, or a persistent one |
-//! | open loop | [`arrivals`] of a site's requests at a load; a trace scaled to a load with [`reschedule`] |
+//! | open loop | [`arrivals`] of a site's requests at a load; a trace scaled to a load with [`reschedule`]; a trace and the files it asks for with [`replay`] |
 //! | closed loop | [`UserModel`]: SURGE's user equivalents |
 //! | a load, measured | [`critical_rate`] (003, 4.2.3) |
 //!
@@ -17,6 +17,7 @@ mod critical;
 mod hybrid;
 mod named;
 mod profile;
+mod replay;
 mod schedule;
 mod site;
 mod sizes;
@@ -26,6 +27,7 @@ pub use arrivals::{arrivals, arrivals_at, reschedule, stream_arrivals};
 pub use critical::{CriticalRateError, critical_rate};
 pub use named::{SiteName, UnknownSite, Workload, WorkloadError};
 pub use profile::{LOAD_MAX, LoadPhase, LoadSchedule, PHASES_MAX, ScheduleError};
+pub use replay::{ReplayError, SITE_BYTES_MAX, replay};
 pub use schedule::{Schedule, UnknownSchedule};
 pub use site::{SiteError, SiteFile, SiteFiles};
 pub use sizes::{

@@ -29,6 +29,8 @@ use crate::wan::path::{PathError, Way};
 const PACKET_BYTES: u32 = 1500;
 /// The least that IPv4 hosts must take (RFC 791).
 const PACKET_BYTES_MIN: u32 = 576 - 40;
+/// What follows a name where the system is today's.
+const TODAY: &str = "-today";
 /// More groups than an experiment has; each has a network of 254 addresses in the bed.
 pub const GROUPS_MAX: usize = 200;
 
@@ -141,7 +143,7 @@ impl CongestionControl {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetupError {
     /// No setup has that name.
-    #[error("setup `{0}`: want one of {names}", names = Setup::NAMES.join(", "))]
+    #[error("setup `{0}`: want one of {names}, or one of these with -today behind it", names = Setup::NAMES.join(", "))]
     Unknown(String),
     /// One of its paths is wrong.
     #[error("group `{group}`: {problem}")]
@@ -272,7 +274,7 @@ impl Setup {
     pub fn as_today(mut self) -> Self {
         self.system = System::today();
         if self.name != "today" {
-            self.name += "-today";
+            self.name += TODAY;
         }
         self
     }
@@ -339,8 +341,16 @@ impl Setup {
 impl FromStr for Setup {
     type Err = SetupError;
 
-    /// The setup of that name.
+    /// The setup of that name; with `-today` behind it, that with today's system.
     fn from_str(name: &str) -> Result<Self, SetupError> {
+        if let Some(then) = name.strip_suffix(TODAY) {
+            let unknown = || SetupError::Unknown(name.into());
+            let then = Some(then).filter(|then| !then.ends_with(TODAY));
+            let then: Self = then
+                .and_then(|then| then.parse().ok())
+                .ok_or_else(unknown)?;
+            return Ok(then.as_today());
+        }
         let base = Self::baseline(name);
         let abort = |after_s: u64, retries: u32| {
             Some(Abort {

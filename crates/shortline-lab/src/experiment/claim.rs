@@ -24,20 +24,21 @@ pub(crate) const OWN_AIM: &str = "our own aim";
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Which: paper and number.
-    pub name: &'static str,
+    pub name: String,
     /// What it claims, with its figures.
-    pub claim: &'static str,
+    pub claim: String,
     /// The claim in numbers.
     pub checks: Vec<Check>,
     /// The same of experiments with the bookstore.
     pub shop_checks: Vec<bookstore::Check>,
     /// What it draws.
-    pub shows: &'static [Plot],
+    pub shows: Vec<Plot>,
 }
 
 /// What a figure draws. The first five have a point of the experiment for each point of their
 /// lines, the sixth a group of clients; the others are drawn for each point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Plot {
     /// Mean response time.
     Mean,
@@ -81,11 +82,11 @@ pub struct Check {
     /// What is compared.
     pub measure: Measure,
     /// Of whom; nothing is whoever stands for SRPT.
-    pub of: Option<&'static str>,
+    pub of: Option<String>,
     /// With whom; nothing is whoever stands for FAIR.
-    pub over: Option<&'static str>,
+    pub over: Option<String>,
     /// At which points: those whose label begins so.
-    pub at: &'static str,
+    pub at: String,
     /// Of whose requests.
     pub clients: Clients,
     /// How the points are put together.
@@ -93,22 +94,23 @@ pub struct Check {
     /// What it should be.
     pub want: Want,
     /// What the paper found, in its words.
-    pub paper: &'static str,
+    pub paper: String,
 }
 
 /// Whose requests are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clients {
     /// All clients'.
     All,
     /// Those of a group of clients.
-    Group(&'static str),
+    Group(String),
     /// Those of a group, over the same of another group.
-    GroupOver(&'static str, &'static str),
+    GroupOver(String, String),
 }
 
 /// How the figures of several points are held against a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Across {
     /// One by one.
     Each,
@@ -155,62 +157,15 @@ pub struct Compared {
 }
 
 impl Check {
-    /// A check of SRPT against FAIR at every point.
-    pub const fn new(measure: Measure, want: Want, paper: &'static str) -> Self {
-        Self {
-            measure,
-            of: None,
-            over: None,
-            at: "",
-            clients: Clients::All,
-            across: Across::Each,
-            want,
-            paper,
-        }
-    }
-
-    /// What we want and no paper says, of SRPT against FAIR at every point.
-    pub const fn own_aim(measure: Measure, want: Want) -> Self {
-        Self::new(measure, want, OWN_AIM)
-    }
-
     /// Whether a paper says it.
     pub fn is_papers(&self) -> bool {
         self.paper != OWN_AIM
     }
 
-    /// The same at the points whose label begins so.
-    #[must_use]
-    pub const fn at(self, at: &'static str) -> Self {
-        Self { at, ..self }
-    }
-
-    /// The same of certain clients' requests.
-    #[must_use]
-    pub const fn seen_by(self, clients: Clients) -> Self {
-        Self { clients, ..self }
-    }
-
-    /// The same of the points together.
-    #[must_use]
-    pub const fn across(self, across: Across) -> Self {
-        Self { across, ..self }
-    }
-
-    /// The same of one server over another.
-    #[must_use]
-    pub const fn of(self, of: &'static str, over: &'static str) -> Self {
-        Self {
-            of: Some(of),
-            over: Some(over),
-            ..self
-        }
-    }
-
     /// The claim beside what was measured.
     pub fn compare(&self, figures: &Figures) -> Compared {
         let points = figures.points.iter();
-        let points = points.filter(|point| point.label.starts_with(self.at));
+        let points = points.filter(|point| point.label.starts_with(&self.at));
         let mut names = None;
         let mut ours = Vec::new();
         for point in points {
@@ -238,7 +193,7 @@ impl Check {
 
     fn value(&self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
         let in_group = |group| self.measure.value_in(group, of, over);
-        match self.clients {
+        match &self.clients {
             Clients::All => self.measure.value(of, over),
             Clients::Group(group) => in_group(group),
             Clients::GroupOver(group, other) => Some(in_group(group)? / in_group(other)?),
@@ -248,13 +203,14 @@ impl Check {
     fn about(&self, names: Option<(String, String)>) -> String {
         let (of, over) = names.unwrap_or_else(|| {
             let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
-            (name(self.of, "SRPT"), name(self.over, "FAIR"))
+            let (of, over) = (self.of.as_deref(), self.over.as_deref());
+            (name(of, "SRPT"), name(over, "FAIR"))
         });
-        let at = match self.at {
+        let at = match self.at.as_str() {
             "" => String::new(),
             at => format!(", at {at}"),
         };
-        let clients = match self.clients {
+        let clients = match &self.clients {
             Clients::All => String::new(),
             Clients::Group(group) => format!(", {group}"),
             Clients::GroupOver(group, other) => format!(", {group} over {other}"),
@@ -273,8 +229,8 @@ impl Check {
     }
 
     fn pair<'a>(&self, seed: &'a SeedFigures) -> Option<(&'a RunFigures, &'a RunFigures)> {
-        let of = run(seed, self.of.as_slice(), &OURS)?;
-        let over = run(seed, self.over.as_slice(), &FAIR)?;
+        let of = run(seed, self.of.as_deref(), &OURS)?;
+        let over = run(seed, self.over.as_deref(), &FAIR)?;
         (of.server != over.server).then_some((of, over))
     }
 }
@@ -294,8 +250,8 @@ fn first_of<'a>(names: &[&str], servers: impl Iterator<Item = &'a str> + Clone) 
     names.iter().find_map(ran)
 }
 
-fn run<'a>(seed: &'a SeedFigures, named: &[&str], usual: &[&str]) -> Option<&'a RunFigures> {
-    let names = if named.is_empty() { usual } else { named };
+fn run<'a>(seed: &'a SeedFigures, named: Option<&str>, usual: &[&str]) -> Option<&'a RunFigures> {
+    let names = named.as_ref().map_or(usual, std::slice::from_ref);
     let find = |name: &&str| seed.runs.iter().find(|run| run.server == *name);
     names.iter().find_map(find)
 }

@@ -144,7 +144,7 @@ impl<'a> Kept<'a> {
         };
         let runs = whole.map(run).collect::<Result<Vec<_>, LabError>>()?;
         let trace = folder.join("trace.csv");
-        let requests = if runs.is_empty() || point.arrivals.schedule().is_none() {
+        let requests = if runs.is_empty() || point.arrivals.is_closed() {
             Vec::new()
         } else {
             read_trace(&trace, &TraceOptions::default()).map_err(LabError::workload)?

@@ -16,6 +16,8 @@ pub(crate) mod pass;
 pub(crate) mod plan;
 pub(crate) mod point;
 mod results;
+mod site;
+mod study;
 mod throughput;
 mod uplink;
 mod uplink_table;
@@ -34,6 +36,7 @@ pub(crate) use self::headline::headline;
 use self::plan::Plan;
 use self::point::Point;
 pub use self::results::report;
+pub use self::study::StudyError;
 pub(crate) use self::uplink_table::{about, cut_short, ours};
 use crate::bed::BedKind;
 use crate::guest;
@@ -53,7 +56,7 @@ const SETTABLE_RTO: &str =
 /// What to run, as the command line says it.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Which experiment.
+    /// Which experiment: its id, or a file.
     pub id: String,
     /// Where the results go; `lab-results/ID` if not said.
     pub out: Option<PathBuf>,
@@ -80,8 +83,9 @@ pub struct Report {
 
 impl Experiment {
     fn by_id(id: &str) -> Result<Self, LabError> {
-        let found = all().into_iter().find(|experiment| experiment.id == id);
-        found.ok_or_else(|| LabError::UnknownExperiment(id.into()))
+        let found = all().iter().find(|experiment| experiment.id == id);
+        let found = found.ok_or_else(|| LabError::UnknownExperiment(id.into()));
+        found.cloned()
     }
 
     /// What it needs that not every bed has.
@@ -151,10 +155,9 @@ impl Design {
     }
 
     /// The plan of what the command line changes.
-    fn plan(&self, id: &'static str, options: &Checked) -> Result<Plan, LabError> {
-        let usual = || self.servers.iter().map(ToString::to_string).collect();
+    fn plan(&self, id: &str, options: &Checked) -> Result<Plan, LabError> {
         let servers: Vec<String> = match &options.servers[..] {
-            [] => usual(),
+            [] => self.servers.clone(),
             named => named.iter().map(ToString::to_string).collect(),
         };
         for server in &servers {
@@ -172,7 +175,7 @@ impl Design {
         })
     }
 
-    fn check_server(&self, experiment: &'static str, server: Server) -> Result<(), LabError> {
+    fn check_server(&self, experiment: &str, server: Server) -> Result<(), LabError> {
         let ours = matches!(
             server,
             Server::Ours(OursMode::Paced(_) | OursMode::PacedAging(..))
@@ -180,7 +183,7 @@ impl Design {
         if self.on_loopback() && !ours {
             let policies: Vec<String> = Policy::ALL.iter().map(ToString::to_string).collect();
             return Err(LabError::ServerNotInExperiment {
-                experiment,
+                experiment: experiment.into(),
                 server: server.to_string(),
                 allowed: format!("ours by policy: {}", policies.join(", ")),
             });
@@ -201,10 +204,10 @@ pub fn list() -> String {
         .iter()
         .flat_map(|experiment| {
             let length = experiment.length();
-            let line = move |figure: &claim::Figure| {
+            let line = move |figure: &'static claim::Figure| {
                 (
-                    experiment.id,
-                    figure.name,
+                    &*experiment.id,
+                    &*figure.name,
                     format!("{} ({length})", figure.claim),
                 )
             };
@@ -226,18 +229,18 @@ pub fn list() -> String {
 /// # Errors
 /// A wrong option, a missing tool or privilege, a server or generator that fails.
 pub fn run(options: &RunOptions) -> Result<Report, LabError> {
-    let experiment = Experiment::by_id(&options.id)?;
+    let (experiment, own) = named(&options.id)?;
     let prepared = prepare(&experiment, options)?;
-    let default_out = || Path::new("lab-results").join(experiment.id);
+    let id = experiment.id;
+    let default_out = || Path::new("lab-results").join(&id);
     let out = options.out.clone().unwrap_or_else(default_out);
     if prepared.needs_root && !rustix::process::geteuid().is_root() {
-        return Err(LabError::NotRoot(experiment.id));
+        return Err(LabError::NotRoot(id));
     }
     let lab = Lab::open(&out)?;
     let janitor = Arc::clone(lab.janitor());
-    let id = experiment.id;
     let result = until_signal(move || {
-        results::write_name(lab.out(), id)?;
+        results::write_name(lab.out(), &id, own.as_deref())?;
         (prepared.job)(&lab)
     });
     janitor.clean_up();
@@ -247,6 +250,23 @@ pub fn run(options: &RunOptions) -> Result<Report, LabError> {
         text: told.text,
         void_runs: told.void_runs,
     })
+}
+
+/// The text of a study's file in the catalogue, which a person copies to make one's own of it.
+///
+/// # Errors
+/// If no study has that name.
+pub fn show(id: &str) -> Result<&'static str, LabError> {
+    catalogue::text_of(id).ok_or_else(|| LabError::UnknownExperiment(id.into()))
+}
+
+/// An experiment of the catalogue, or that of a file with the file's text.
+fn named(name: &str) -> Result<(Experiment, Option<String>), LabError> {
+    if !study::is_file(name) {
+        return Ok((Experiment::by_id(name)?, None));
+    }
+    let (experiment, text) = study::read(Path::new(name))?;
+    Ok((experiment, Some(text)))
 }
 
 /// The error, and what is kept in spite of it.
@@ -286,13 +306,13 @@ type Job = Box<dyn FnOnce(&Lab) -> Result<(), LabError> + Send>;
 
 /// Checks all options before anything is made.
 fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
-    let id = experiment.id;
+    let id = &experiment.id;
     let checked = check(experiment, options)?;
     if !matches!(experiment.kind, Kind::Uplink(_)) && options.rate.is_some() {
-        return Err(LabError::NoRate(id));
+        return Err(LabError::NoRate(id.clone()));
     }
     if !experiment.has_bed() && options.bed != BedKind::Native {
-        return Err(LabError::NoBed(id));
+        return Err(LabError::NoBed(id.clone()));
     }
     let without_root = |job| Prepared {
         needs_root: false,
@@ -305,7 +325,7 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
                 && !options.bed.sets_initial_rto()?
             {
                 return Err(LabError::Needs {
-                    experiment: id,
+                    experiment: id.clone(),
                     needs,
                 });
             }
@@ -357,11 +377,11 @@ fn in_guest(time: guest::Time, options: &RunOptions) -> Job {
     let options = options.clone();
     Box::new(move |lab| {
         results::write_bed(lab.out(), options.bed)?;
-        guest::run(lab, time, &guest_words(lab, &options))
+        guest::run(lab, time, &guest_words(lab, &options)?)
     })
 }
 
-fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
+fn guest_words(lab: &Lab, options: &RunOptions) -> Result<Vec<String>, LabError> {
     let list = |values: &[String]| Some(values.join(",")).filter(|list| !list.is_empty());
     let flags = [
         ("--out", Some(lab.out().display().to_string())),
@@ -371,11 +391,21 @@ fn guest_words(lab: &Lab, options: &RunOptions) -> Vec<String> {
         ("--servers", list(&options.servers)),
     ];
     let program = lab.program().display().to_string();
-    let command = [program, "lab".into(), "run".into(), options.id.clone()];
+    let id = match study::is_file(&options.id) {
+        // The guest has this machine's files, but not its folder.
+        true => std::path::absolute(&options.id).map_err(LabError::file(Path::new(&options.id)))?,
+        false => PathBuf::from(&options.id),
+    };
+    let command = [
+        program,
+        "lab".into(),
+        "run".into(),
+        id.display().to_string(),
+    ];
     let given = flags
         .into_iter()
         .filter_map(|(name, value)| Some([name.to_owned(), value?]));
-    command.into_iter().chain(given.flatten()).collect()
+    Ok(command.into_iter().chain(given.flatten()).collect())
 }
 
 fn check(experiment: &Experiment, options: &RunOptions) -> Result<Checked, LabError> {

@@ -3,10 +3,11 @@
 //! Points are data, kept in `plan.json` with the results, so that a later run knows whether
 //! it would repeat what is kept.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shortline_load::workload::{Schedule, SiteFiles, SiteName};
+use shortline_load::workload::{LoadPhase, Schedule, SiteFiles, SiteName};
 use shortline_sched::units::Rate;
 
 use super::course::Course;
@@ -41,15 +42,18 @@ pub enum Files {
     /// Sizes as in paper 000's appendix.
     Nasa,
     /// SURGE as in paper 001.
+    #[serde(rename(deserialize = "surge-001"), alias = "surge001")]
     Surge001,
     /// SURGE as in the appendix of paper 003.
+    #[serde(rename(deserialize = "surge-003"), alias = "surge003")]
     Surge003,
     /// SURGE as in paper 004.
+    #[serde(rename(deserialize = "surge-004"), alias = "surge004")]
     Surge004,
 }
 
 /// When requests are made.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// Open loop: phases of low load and of overload in turn, the low one first.
@@ -65,6 +69,8 @@ pub enum Arrivals {
     },
     /// Closed loop: so many user equivalents.
     Users(u32),
+    /// Open loop: the requests of a trace, at its times; what it asks for is served.
+    Trace(PathBuf),
 }
 
 /// Protocol, clients, network and system of a point.
@@ -105,6 +111,11 @@ impl Files {
         }
     }
 
+    /// Whether they are SURGE's, which has a model of users.
+    pub fn is_surge(self) -> bool {
+        !matches!(self, Self::WorldCup | Self::Nasa)
+    }
+
     /// The files themselves.
     pub fn site(self) -> SiteFiles {
         let name: SiteName = self.name().parse().expect("invariant: a site's name");
@@ -117,7 +128,7 @@ impl Setup {
     pub fn plain() -> Self {
         Self {
             environment: Environment::today(),
-            per_request_bytes: 460,
+            per_request_bytes: Speech::default().per_request_bytes(),
             speech: Speech::default(),
             loopback: false,
             writers: None,
@@ -159,7 +170,26 @@ impl Arrivals {
         }
     }
 
-    /// The phases for the generator of arrivals; nothing in a closed loop.
+    /// One or two phases of load; nothing if there are more.
+    pub fn of_phases(phases: &[LoadPhase]) -> Option<Self> {
+        match phases {
+            [always] => Some(Self::steady(always.load)),
+            [low, high] => Some(Self::Phases {
+                low_s: low.length_s,
+                high_s: high.length_s,
+                low_load: low.load,
+                high_load: high.load,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether requests depend on how the server does.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Users(_))
+    }
+
+    /// The phases for the generator of arrivals; nothing without any.
     pub fn schedule(&self) -> Option<Schedule> {
         match *self {
             Self::Phases {
@@ -174,7 +204,7 @@ impl Arrivals {
                 low_load,
                 high_load,
             }),
-            Self::Users(_) => None,
+            Self::Users(_) | Self::Trace(_) => None,
         }
     }
 }
@@ -191,12 +221,6 @@ impl Point {
             rate: Rate::from_bps(10_000_000),
             setup: Setup::plain(),
         }
-    }
-
-    /// The same at a place on the axis.
-    #[must_use]
-    pub fn at(self, x: f64) -> Self {
-        Self { x: Some(x), ..self }
     }
 
     /// The same over an uplink of another rate; links that the clients are behind stay the same
@@ -218,12 +242,6 @@ impl Point {
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
         change(&mut self.setup);
         self
-    }
-
-    /// The same with other files.
-    #[must_use]
-    pub fn of(self, files: Files) -> Self {
-        Self { files, ..self }
     }
 
     /// How long arrivals last.

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::catalogue::{Design, Experiment, Kind};
 use super::figures::Figures;
 use super::plan::{Plan, write_json};
+use super::study::{self, Traces};
 use super::{adversary, bookstore, kept, memory, pass, throughput, uplink_table};
 use crate::bed::BedKind;
 use crate::report::{self as page, claims};
@@ -14,6 +15,8 @@ use crate::{LabError, plot};
 
 /// The file that tells which experiment wrote a folder.
 const NAME_FILE: &str = "experiment.txt";
+/// The study itself, where it is none of the catalogue's.
+const STUDY_FILE: &str = "study.toml";
 /// The file that tells in which guest kernels it ran, a line each; in this one if it is not
 /// there.
 const BED_FILE: &str = "bed.txt";
@@ -109,6 +112,16 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
 pub fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
     let name_file = folder.join(NAME_FILE);
     let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
+    let study_file = folder.join(STUDY_FILE);
+    if study_file.is_file() {
+        let text = fs::read_to_string(&study_file).map_err(LabError::file(&study_file))?;
+        return Ok(study::parse(
+            &study_file,
+            id.trim(),
+            &text,
+            Traces::AsWritten,
+        )?);
+    }
     Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))
 }
 
@@ -132,7 +145,7 @@ fn tell_uplink(
     let path = page::write(&page::Results {
         folder,
         experiment,
-        axis: design.axis,
+        axis: &design.axis,
         plan: &plan,
         figures: &figures,
         whole,
@@ -142,17 +155,24 @@ fn tell_uplink(
     Ok((text, plan, figures))
 }
 
-/// Marks a folder as this experiment's; one with results of another stays as it is.
+/// Marks a folder as this experiment's, whose own file may be no part of the catalogue; one with
+/// results of another stays as it is.
 ///
 /// # Errors
 /// If it is another's, or cannot be written.
-pub fn write_name(folder: &Path, id: &str) -> Result<(), LabError> {
+pub fn write_name(folder: &Path, id: &str, own: Option<&str>) -> Result<(), LabError> {
     let path = folder.join(NAME_FILE);
     match fs::read_to_string(&path) {
         Ok(other) if other.trim() != id => {
             Err(LabError::OtherPlan(folder.into(), other.trim().into()))
         }
-        _ => fs::write(&path, id).map_err(LabError::file(&path)),
+        _ => {
+            if let Some(text) = own {
+                let study_file = folder.join(STUDY_FILE);
+                fs::write(&study_file, text).map_err(LabError::file(&study_file))?;
+            }
+            fs::write(&path, id).map_err(LabError::file(&path))
+        }
     }
 }
 

@@ -65,9 +65,9 @@ fn what_the_bed_does_not_have_is_refused_in_a_line() {
         "{told}"
     );
     let needing = all()
-        .into_iter()
+        .iter()
         .filter(|experiment| experiment.needs().is_some());
-    let needing: Vec<&str> = needing.map(|experiment| experiment.id).collect();
+    let needing: Vec<&str> = needing.map(|experiment| &*experiment.id).collect();
     assert_eq!(needing, ["000-rto", "000-nasa-rto"]);
     if !crate::bed::parameters::sets_initial_rto() {
         let told = error_of(RunOptions {

@@ -101,7 +101,7 @@ impl Setup {
     ) -> Result<Self, LabError> {
         if let Some(server) = servers.first() {
             return Err(LabError::ServerNotInExperiment {
-                experiment: "throughput",
+                experiment: "throughput".into(),
                 server: server.to_string(),
                 allowed: "no --servers: ours and nginx, and ours with and without scheduling"
                     .into(),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use shortline_load::trace::{Request, write_csv};
+use shortline_load::trace::{Request, TraceOptions, read_trace, write_csv};
 use shortline_load::workload::{self, Schedule, SiteFiles};
 
 use super::course::Neighbour;
@@ -22,7 +22,8 @@ use super::figures::with_per_request;
 use super::kept::{Carried, samples_file, seed_folder, whole_file};
 use super::neighbour::{self, Beside};
 use super::plan::{Plan, write_json};
-use super::point::{Arrivals, Files, Point};
+use super::point::{Arrivals, Point};
+use super::site::{Site, Sites};
 use crate::LabError;
 use crate::bed::native::SERVER_ADDRESS;
 use crate::bed::setup::Abort;
@@ -67,44 +68,23 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
     }
     let mut sites = Sites::default();
     for point in &plan.points {
-        let (root, site) = sites.of(lab, point.files)?;
         for seed in &plan.seeds {
+            let site = sites.of(lab, point, *seed)?;
             let folder = seed_folder(lab.out(), point, *seed);
             let run = Run {
                 lab,
                 point,
                 seed: *seed,
                 folder: &folder,
-                root,
+                root: &site.root,
             };
-            let asked = run.prepare(site)?;
+            let asked = run.prepare(plan, &site)?;
             for (server, version) in &compared {
                 run.unless_kept(plan, *server, version, &asked)?;
             }
         }
     }
     Ok(())
-}
-
-/// The sites that were written for the servers, and where.
-#[derive(Default)]
-struct Sites(Vec<(Files, PathBuf, SiteFiles)>);
-
-impl Sites {
-    fn of(&mut self, lab: &Lab, files: Files) -> Result<(&Path, &SiteFiles), LabError> {
-        let place = match self.0.iter().position(|(kept, ..)| *kept == files) {
-            Some(place) => place,
-            None => {
-                let root = lab.scratch().join(files.name());
-                let site = files.site();
-                site.write_site(&root).map_err(LabError::workload)?;
-                self.0.push((files, root, site));
-                self.0.len() - 1
-            }
-        };
-        let (_, root, site) = &self.0[place];
-        Ok((root, site))
-    }
 }
 
 /// A point's runs under a seed.
@@ -118,21 +98,36 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Writes the arrivals, if they do not depend on the server, and says what will be asked.
-    fn prepare(&self, site: &SiteFiles) -> Result<String, LabError> {
+    fn prepare(&self, plan: &Plan, site: &Site) -> Result<String, LabError> {
         fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
-        match (self.point.arrivals, self.point.arrivals.schedule()) {
-            (Arrivals::Users(users), _) => Ok(format!("{users} users")),
-            (_, Some(schedule)) => {
-                let requests = arrivals(self.point, &schedule, self.seed, site);
-                write_csv(&self.trace(), &requests).map_err(LabError::workload)?;
-                self.prepare_neighbour(&schedule, site)?;
-                Ok(format!("{} requests", requests.len()))
+        let trace = self.trace();
+        if let Arrivals::Users(users) = self.point.arrivals {
+            return Ok(format!("{users} users"));
+        }
+        let requests = self.requests(self.seed, site);
+        // What is kept was asked for with the trace as it was then.
+        if site.requests.is_some() && trace.exists() {
+            let kept = read_trace(&trace, &TraceOptions::default());
+            if kept.map_err(LabError::workload)? != requests {
+                let experiment = plan.experiment.clone();
+                return Err(LabError::OtherPlan(self.lab.out().into(), experiment));
             }
-            (Arrivals::Phases { .. }, None) => unreachable!("invariant: phases are a schedule"),
+        }
+        write_csv(&trace, &requests).map_err(LabError::workload)?;
+        self.prepare_neighbour(site)?;
+        Ok(format!("{} requests", requests.len()))
+    }
+
+    /// The requests under a seed; none in a closed loop.
+    fn requests(&self, seed: u64, site: &Site) -> Vec<Request> {
+        match (&site.requests, self.point.arrivals.schedule()) {
+            (Some(requests), _) => requests.clone(),
+            (None, Some(schedule)) => arrivals(self.point, &schedule, seed, &site.files),
+            (None, None) => Vec::new(),
         }
     }
 
-    fn prepare_neighbour(&self, schedule: &Schedule, site: &SiteFiles) -> Result<(), LabError> {
+    fn prepare_neighbour(&self, site: &Site) -> Result<(), LabError> {
         match self.point.setup.course.neighbour {
             None => Ok(()),
             Some(Neighbour::Downloads { number, from, .. }) => {
@@ -140,7 +135,7 @@ impl Run<'_> {
             }
             Some(Neighbour::Twin) => {
                 let seed = neighbour::seed_of_twin(self.seed);
-                let requests = arrivals(self.point, schedule, seed, site);
+                let requests = self.requests(seed, site);
                 let path = neighbour::trace_file(self.folder);
                 write_csv(&path, &requests).map_err(LabError::workload)
             }
@@ -149,7 +144,7 @@ impl Run<'_> {
 
     fn work<'b>(&self, trace: &'b Path) -> Work<'b> {
         match self.point.arrivals {
-            Arrivals::Phases { .. } => Work::Trace(trace),
+            Arrivals::Phases { .. } | Arrivals::Trace(_) => Work::Trace(trace),
             Arrivals::Users(users) => Work::Users {
                 surge: self.point.files.name(),
                 users,

@@ -79,7 +79,7 @@ pub fn about(point: &Point, figures: &PointFigures) -> String {
         Some(requests) => format!("{requests} requests per connection"),
         None => "6 connections for all".to_owned(),
     };
-    let arrivals = match point.arrivals {
+    let arrivals = match &point.arrivals {
         Arrivals::Phases {
             low_load,
             high_load,
@@ -92,6 +92,7 @@ pub fn about(point: &Point, figures: &PointFigures) -> String {
             high_load,
         } => format!("load {low_load} for {low_s} s, {high_load} for {high_s} s"),
         Arrivals::Users(users) => format!("{users} user equivalents"),
+        Arrivals::Trace(path) => format!("the requests of {}", path.display()),
     };
     let patience = environment.abort.map_or(String::new(), |abort| {
         format!(
@@ -285,12 +286,12 @@ fn claims(experiment: &Experiment, figures: &Figures) -> String {
         let name = if figure.name.is_empty() {
             "aim"
         } else {
-            figure.name
+            &figure.name
         };
         writeln!(text, "{name}: {}", figure.claim).ok();
         for check in &figure.checks {
             let compared = check.compare(figures);
-            let paper = check.paper;
+            let paper = &check.paper;
             writeln!(
                 text,
                 "  {}: {}: paper {paper}; ours {}",

@@ -45,7 +45,7 @@ fn dark_drawings() -> String {
 }
 
 /// What a figure claims, and its comparisons: each with what the paper has.
-pub fn claim(figure: &Figure, checks: &[(&str, Compared)]) -> Markup {
+pub fn claim(figure: &Figure, checks: &[(String, Compared)]) -> Markup {
     html! {
         article.claim {
             p {

@@ -189,7 +189,7 @@ pub fn across(results: &Results<'_>) -> Vec<Drawing> {
 pub(super) fn shows(results: &Results<'_>, plot: Plot) -> bool {
     let figures = results.experiment.figures.iter();
     figures
-        .flat_map(|figure| figure.shows)
+        .flat_map(|figure| &figure.shows)
         .any(|shown| *shown == plot)
 }
 

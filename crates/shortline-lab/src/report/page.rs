@@ -56,13 +56,13 @@ pub fn render(
         @for section in &sections { (section) }
         (footnotes(machine))
     };
-    let page = document(results.experiment.id, cut_short.as_deref(), &main);
+    let page = document(&results.experiment.id, cut_short.as_deref(), &main);
     Ok(page.into_string())
 }
 
 fn claims(results: &Results<'_>) -> Markup {
     let compared = |figure: &Figure| -> Vec<_> {
-        let compare = |check: &Check| (check.paper, check.compare(results.figures));
+        let compare = |check: &Check| (check.paper.clone(), check.compare(results.figures));
         figure.checks.iter().map(compare).collect()
     };
     html! {

@@ -231,8 +231,10 @@ fn the_page_says_the_congestion_control_that_was_used() {
 
 #[test]
 fn several_points_have_lines_across_them() {
-    let point =
-        |load: f64| Point::new(format!("load-{load:.2}"), Arrivals::steady(load), 30).at(load);
+    let point = |load: f64| Point {
+        x: Some(load),
+        ..Point::new(format!("load-{load:.2}"), Arrivals::steady(load), 30)
+    };
     let folder = kept("003-load", vec![point(0.8), point(0.9)]);
     let text = report(folder.path()).unwrap();
     assert!(

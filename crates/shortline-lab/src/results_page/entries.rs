@@ -10,6 +10,7 @@ use toml::Spanned;
 
 use super::error::ResultsError;
 use super::outcome::Outcome;
+use crate::toml_text;
 
 /// All entries, checked.
 #[derive(Debug)]
@@ -220,7 +221,7 @@ impl Source {
         problem: String,
         want: &'static str,
     ) -> ResultsError {
-        let begin = self.line(entry.span().start);
+        let begin = toml_text::line(&self.text, entry.span().start);
         let lines = self.text.lines().enumerate().skip(begin - 1);
         let mut own = lines.take_while(|(at, line)| at + 1 == begin || !line.starts_with("[["));
         let is_key = |line: &str| {
@@ -242,19 +243,9 @@ impl Source {
     fn syntax(&self, error: &toml::de::Error) -> ResultsError {
         ResultsError::Syntax {
             path: self.path.clone(),
-            line: self.line(error.span().map_or(0, |span| span.start)),
+            line: toml_text::line(&self.text, error.span().map_or(0, |span| span.start)),
             problem: error.message().to_owned(),
         }
-    }
-
-    /// The line, from 1, of the byte at `offset`.
-    fn line(&self, offset: usize) -> usize {
-        1 + self
-            .text
-            .bytes()
-            .take(offset)
-            .filter(|byte| *byte == b'\n')
-            .count()
     }
 }
 

@@ -72,6 +72,11 @@ fn todays_system_changes_nothing_else() {
     let j = setup("j").as_today();
     assert_eq!((j.name.as_str(), j.system), ("j-today", System::today()));
     assert_eq!(j.groups, setup("j").groups);
+    assert_eq!(setup("j-today"), j);
+    for wrong in ["-today", "k-today", "a-today-today"] {
+        let error = wrong.parse::<Setup>().unwrap_err();
+        assert_eq!(error, SetupError::Unknown(wrong.into()));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What 002 claims in a figure or table, as something that can be compared with our own runs: a figure
 //! of two doors in a scene, and what it should at least or at most be. Each database is a point.
 
+use serde::Deserialize;
 use shortline_bookstore::{Interaction, Kind};
 
 use super::figures::{self, Figures};
@@ -21,11 +22,12 @@ pub struct Check {
     database: Option<Kind>,
     want: Want,
     /// What the paper found, in its words.
-    pub paper: &'static str,
+    pub paper: String,
 }
 
 /// A figure to compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Throughput at twice the browsers of the first door's peak, over its peak.
     HeldAtTwice,
@@ -76,7 +78,7 @@ enum Scene {
 
 impl Check {
     /// A check with both doors `sjf`, with the most browsers, on each database.
-    pub const fn new(measure: Measure, want: Want, paper: &'static str) -> Self {
+    pub fn new(measure: Measure, want: Want, paper: &str) -> Self {
         Self {
             measure,
             of: Door::SJF,
@@ -84,12 +86,12 @@ impl Check {
             scene: Scene::Most,
             database: None,
             want,
-            paper,
+            paper: paper.to_owned(),
         }
     }
 
     /// What we want and no paper says.
-    pub const fn own_aim(measure: Measure, want: Want) -> Self {
+    pub fn own_aim(measure: Measure, want: Want) -> Self {
         Self::new(measure, want, OWN_AIM)
     }
 
@@ -100,13 +102,13 @@ impl Check {
 
     /// The same of one door over another.
     #[must_use]
-    pub const fn of(self, of: Door, over: Door) -> Self {
+    pub fn of(self, of: Door, over: Door) -> Self {
         Self { of, over, ..self }
     }
 
     /// The same in another scene.
     #[must_use]
-    pub const fn at(self, load: Load) -> Self {
+    pub fn at(self, load: Load) -> Self {
         Self {
             scene: Scene::Load(load),
             ..self
@@ -115,7 +117,7 @@ impl Check {
 
     /// The same on one database only.
     #[must_use]
-    pub const fn on(self, database: Kind) -> Self {
+    pub fn on(self, database: Kind) -> Self {
         Self {
             database: Some(database),
             ..self
@@ -150,7 +152,6 @@ impl Check {
     }
 
     /// What of it is not run by these steps, if anything is not.
-    #[cfg(test)]
     pub fn not_run(&self, steps: &[super::Step]) -> Option<String> {
         let runs = |door: Door| {
             steps.iter().any(|step| {
@@ -361,7 +362,7 @@ fn divided(a: f64, b: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Capacity;
+    use super::super::door::Capacity;
     use super::super::outcome::made_up::run;
     use super::*;
     use Want::{AtLeast, AtMost};

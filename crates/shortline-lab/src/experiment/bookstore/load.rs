@@ -20,6 +20,7 @@
 //! PostgreSQL a process and the plans of all statements before it is as fast as in the long run.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,8 @@ const OPEN_CROWD: Duration = Duration::from_secs(35);
 const OPEN_WARM_UP_SHARES: [f64; 2] = [0.3, 1.3];
 /// In what is left nobody is to wait any more.
 const OPEN_LAST: f64 = 0.6;
+/// More browsers than a step may have: each is a task and a connection.
+const BROWSERS_MAX: usize = 10_000;
 /// More sessions at once than this are not begun, and counted.
 const SESSIONS_MAX: usize = 5_000;
 /// How long the last may take.
@@ -296,6 +299,31 @@ impl fmt::Display for Load {
     }
 }
 
+impl FromStr for Load {
+    type Err = LabError;
+
+    fn from_str(name: &str) -> Result<Self, LabError> {
+        let of_browsers = || {
+            let (browsers, rest) = name.split_once("-browsers")?;
+            let browsers = browsers.parse().ok();
+            let browsers = browsers.filter(|browsers| (1..=BROWSERS_MAX).contains(browsers))?;
+            Some(match rest {
+                "" => Self::Browsers(browsers),
+                "-slowed" => Self::SlowsDown(browsers),
+                "-other-mix" => Self::ChangesMix(browsers),
+                "-short-sessions" => Self::ShortSessions(browsers),
+                _ => return None,
+            })
+        };
+        match name {
+            "alone" => Ok(Self::Alone),
+            "alternating" => Ok(Self::Alternating),
+            "alternating-clicks" => Ok(Self::AlternatingClicks),
+            _ => of_browsers().ok_or_else(|| LabError::UnknownLoad(name.into())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -359,6 +387,34 @@ mod tests {
             assert!(shares.iter().any(|(share, _)| *share > 1.0));
             let (share, lasts) = shares[shares.len() - 1];
             assert!(share < 1.0 && lasts > Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn loads_are_read_as_they_are_written() {
+        for load in [
+            Load::Alone,
+            Load::Browsers(90),
+            Load::SlowsDown(9),
+            Load::ChangesMix(9),
+            Load::ShortSessions(9),
+            Load::Alternating,
+            Load::AlternatingClicks,
+        ] {
+            assert_eq!(load.to_string().parse::<Load>().unwrap(), load);
+        }
+        for wrong in [
+            "0-browsers",
+            "9-browser",
+            "9-browsers-slow",
+            "-browsers",
+            "all",
+        ] {
+            let error = wrong.parse::<Load>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("unknown load `{wrong}`: want")),
+                "{error}"
+            );
         }
     }
 

@@ -37,7 +37,7 @@ use crate::LabError;
 use crate::lab::Lab;
 
 pub use check::{Check, Measure};
-pub use door::{Capacity, Door};
+pub use door::Door;
 pub use load::{Load, Pace};
 pub use outcome::Outcome;
 

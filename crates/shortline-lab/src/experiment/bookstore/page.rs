@@ -50,7 +50,7 @@ pub fn write(folder: &Path, experiment: &Experiment, all: &[Outcome]) -> Result<
         p.note { (HOW_IT_WAS_RUN) }
         p.data { "data of all runs: " code { "report/runs.csv" } }
     };
-    let page = document(experiment.id, None, &main).into_string();
+    let page = document(&experiment.id, None, &main).into_string();
     fs::write(&path, page).map_err(LabError::file(&path))?;
     Ok(path)
 }
@@ -59,7 +59,7 @@ fn claims(experiment: &Experiment, all: &[Outcome]) -> Markup {
     let compared = |figure: &Figure| -> Vec<_> {
         let checks = figure.shop_checks.iter();
         checks
-            .map(|check| (check.paper, check.compare(all)))
+            .map(|check| (check.paper.clone(), check.compare(all)))
             .collect()
     };
     html! {
@@ -176,7 +176,7 @@ mod tests {
     fn the_page_has_claims_plots_and_tables_and_links_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let experiment = crate::experiment::all()
-            .into_iter()
+            .iter()
             .find(|experiment| experiment.id == "002-application")
             .unwrap();
         let mut all = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
                 all.push(run(door, Load::Browsers(browsers), 1, 50, 0.01));
             }
         }
-        let path = write(folder.path(), &experiment, &all).unwrap();
+        let path = write(folder.path(), experiment, &all).unwrap();
         let page = fs::read_to_string(path).unwrap();
         for said in [
             "002 Fig. 5",

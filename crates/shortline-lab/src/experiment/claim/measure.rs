@@ -1,9 +1,12 @@
 //! What a claim is about: a number of one run, or of one against another.
 
+use serde::Deserialize;
+
 use crate::experiment::figures::RunFigures;
 
 /// A figure to compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// How many times shorter the mean response time is, what failed counting with the time
     /// until it did (003, appendix).

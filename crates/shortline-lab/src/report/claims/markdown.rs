@@ -58,7 +58,7 @@ fn claim(claimed: &Claimed) -> String {
     let folders: Vec<String> = claimed.folders.iter().map(results).collect();
     let mut text = row([
         format!("**{}**", figure.name),
-        figure.claim.into(),
+        figure.claim.clone(),
         format!("**{}**", claimed.verdict.word()),
         String::new(),
         String::new(),
@@ -96,7 +96,7 @@ fn experiments(pass: &[Ran]) -> String {
         let conditions = &ran.conditions;
         text += &row([
             results(&Place::of(ran)).as_str(),
-            ran.experiment.id,
+            &ran.experiment.id,
             &conditions.bed,
             &conditions.kernel,
             &conditions.seconds,

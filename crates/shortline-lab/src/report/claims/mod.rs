@@ -92,8 +92,8 @@ struct Checked {
 
 /// A figure or table that nothing was run for.
 struct Absent {
-    name: &'static str,
-    experiment: &'static str,
+    name: String,
+    experiment: String,
     /// What the lab lacks for it.
     needs: Option<&'static str>,
 }
@@ -134,13 +134,13 @@ impl Paper {
                 .collect();
             if ran.is_empty() {
                 absent.push(Absent {
-                    name: figure.name,
-                    experiment: experiment.id,
+                    name: figure.name.clone(),
+                    experiment: experiment.id.clone(),
                     needs: experiment.needs(),
                 });
             } else {
-                let why = why.of(figure.name).to_vec();
-                figures.push(Claimed::of(figure, &ran, why));
+                let why = why.of(&figure.name).to_vec();
+                figures.push(Claimed::of(figure.clone(), &ran, why));
             }
         }
         Self {
@@ -185,14 +185,14 @@ fn plural(verdict: Verdict) -> &'static str {
 }
 
 /// A paper's figures and tables in its order, each with the experiment behind it.
-fn claims_of(paper: &str) -> Vec<(Experiment, Figure)> {
-    let mut claims: Vec<(Experiment, Figure)> = Vec::new();
+fn claims_of(paper: &str) -> Vec<(&'static Experiment, &'static Figure)> {
+    let mut claims = Vec::new();
     for experiment in all() {
         let figures = experiment.figures.iter();
         let of_paper = figures.filter(|figure| figure.name.starts_with(paper));
-        claims.extend(of_paper.map(|figure| (experiment.clone(), figure.clone())));
+        claims.extend(of_paper.map(|figure| (experiment, figure)));
     }
-    claims.sort_by_cached_key(|(_, figure)| order::key(figure.name));
+    claims.sort_by_cached_key(|(_, figure)| order::key(&figure.name));
     claims
 }
 
@@ -237,24 +237,27 @@ fn compared(figure: &Figure, ran: &Ran) -> Vec<KeptCheck> {
     };
     if let Some(figures) = &ran.figures {
         for check in &figure.checks {
-            add(check.paper, check.is_papers(), check.compare(figures));
+            add(&check.paper, check.is_papers(), check.compare(figures));
         }
     }
     if let Some(runs) = &ran.shop {
         for check in &figure.shop_checks {
-            add(check.paper, check.is_papers(), check.compare(runs));
+            add(&check.paper, check.is_papers(), check.compare(runs));
         }
     }
     if let Some(kept) = &ran.kept {
-        all.extend(kept.figures.get(figure.name).cloned().unwrap_or_default());
+        all.extend(kept.figures.get(&figure.name).cloned().unwrap_or_default());
     }
     all
 }
 
 /// Keeps in the pass's folder what became of the claims behind each of its experiments.
 fn keep(folder: &Path, pass: &[Ran]) -> Result<(), LabError> {
+    // A study of a person's own is behind no paper's claim, and its file may be gone later.
+    let is_known = |ran: &&Ran| all().iter().any(|known| known.id == ran.experiment.id);
     let kept: KeptPass = pass
         .iter()
+        .filter(is_known)
         .map(|ran| {
             let figures = ran.experiment.figures.iter();
             let of_papers = figures.filter(|figure| !figure.name.is_empty());

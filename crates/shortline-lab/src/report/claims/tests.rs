@@ -22,8 +22,10 @@ fn pass() -> TempDir {
     };
     let w1 = Point::new("w1", Arrivals::table_one("w1"), 30);
     keep(&inside("w1 seed"), "w1", vec![w1]);
-    let load =
-        |load: f64| Point::new(format!("load-{load:.2}"), Arrivals::steady(load), 20).at(load);
+    let load = |load: f64| Point {
+        x: Some(load),
+        ..Point::new(format!("load-{load:.2}"), Arrivals::steady(load), 20)
+    };
     let loads = inside("003-load");
     keep(&loads, "003-load", vec![load(0.5), load(0.8)]);
     fs::write(loads.join("bed.txt"), "virtual\n").unwrap();

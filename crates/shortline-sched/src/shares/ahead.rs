@@ -143,7 +143,9 @@ impl Ahead {
                     false => (bin.beyond >> (bits - 20)) * (r.saturating_sub(low) >> 20),
                 };
                 let distance = low.min(r).saturating_sub(now);
-                sum = sum.saturating_add(bin.weight.saturating_mul(distance)).saturating_add(beyond);
+                sum = sum
+                    .saturating_add(bin.weight.saturating_mul(distance))
+                    .saturating_add(beyond);
             }
         }
         sum

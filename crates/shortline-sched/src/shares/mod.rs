@@ -14,27 +14,46 @@
 //! V    = the position of all clients under fair sharing ([`fluid`])
 //! ```
 //!
-//! The client with the request of the smallest rank has its turn, and that request is served, or a shorter
-//! one of its own that came later. What is served keeps its rank, and the others of its client are moved
-//! back by what it gets. So who splits a download into pieces moves each further piece back by the last one,
-//! and gains nothing; and whoever is below its share goes first.
+//! The client with the request of the smallest rank has its turn: that request is served, or a shorter one of
+//! its own that came later. A client with less to do may *go early*, before that turn; see below. What is served
+//! keeps its rank, and the others of its client are moved back by what it gets. So who splits a download into
+//! pieces moves each further piece back by the last one, and gains nothing; and whoever is below its share
+//! goes first.
 //!
 //! **Theorem.** Let the server not idle while a request waits, let lengths be as told, and let a request that
 //! comes during a quantum count as coming at its end. Then the request of a client that has no other ends
 //! no later than under fair sharing among clients in proportion to their weights, and of a client that has
 //! several all have ended when fair sharing has ended all: whatever the others do, how many requests they
-//! have, split or join. *Proof* for the first.
-//! Let a request of client k have rank r, so that fair sharing ends it when V is r, and say that it is not
-//! done by then. Let t be the last time before at which work was done in a turn of a greater rank, or none. The
-//! request came after t. What waits at t has a rank above r; ranks never fall, so it is not served after t (nor
-//! in the turn of a request that came later, which is not on an older line). Take
-//! another client c. Its requests that came after t are ranked by lines that began at V(t) or later, and
-//! every unit of work in the turn of one moves its line on; in turns of a rank of r at most, they get no more
-//! than V goes from t until it is r, times c's weight. Fair sharing gives c as much, if it has so much work:
-//! what came after t is all in both. So all others got no more than under fair sharing since t, and the
-//! server did as much work as the fluid; then k got as much as there, and its request is done. (A client with
-//! several at once has them in the order of their ranks; a short one that comes after a long one was served ahead
-//! of its share can end later than under fair sharing, and the long one earlier. `tests/shares.rs` holds all of it.)
+//! have, split or join. (A client with several at once has them in the order of their ranks; a short one that
+//! comes after a long one was served ahead of its share can end later than under fair sharing, and the long
+//! one earlier.)
+//!
+//! *Proof.* A client is *due by* r if its turn is of rank r or less. Let w be its weight and p its position; if it
+//! is due by r, p is that of its oldest line with a rank of r or less. Let
+//!
+//! ```text
+//! S(r) = sum over the clients ahead, p > V, of w * (min(r, p) - V)
+//!      - sum over those behind, p < V, that are due by r, of w * (V - p)
+//! ```
+//!
+//! S(r) is the work that fair sharing does until V is r, less what those due by r still need by then, and less
+//! what all others may yet ask for by then: a client ahead can ask for nothing until V has come to it, and one
+//! that is behind and not due begins a new line at V. If S(r) >= 0 at each turn r until V comes to it, each
+//! is in time: nobody is ahead before r then, so nobody due by r is behind, and who has come to its rank
+//! is done. S(r) does stay at 0 or above. Work in the turn of rank k moves V by the work over the weight of all, so that
+//! the terms of S(r) lose no more than the work; if k <= r, the served client's term gains as much. So S(r) falls
+//! for no r from k on, and before the first turn there is none. A new request is ranked by a line that begins at
+//! V or later, so that S at its turn is what it is at the turn before, or more. Ranks never fall, and a client that
+//! leaves or is moved back is due by less. `tests/shares` holds all of it.
+//!
+//! **Going early.** Work in a later turn k takes at most itself from S(r) at each turn r before k. So a client can
+//! have all its work done ahead of the first turn, and nobody is late for it, if S(r) is as much at each turn
+//! before its own. Of the first [`TURNS_MAX`] turns the client with the least work goes early, if it has less than remains of
+//! the request that is first. (S is taken for a bit less than it is: [`ahead`].) This is where fair sojourn
+//! protocols lose most to SRPT: a long request that is nearly done waits for a shorter one that has more left.
+//! A client goes early with all its work or not at all, so that a piece does not where the whole would not; and one that
+//! stands back never does. Without a burst nobody stands back and nobody goes early: a whole gives way to more
+//! than its pieces do, which only standing back makes up for.
 //!
 //! **Standing back.** Fair sharing gives a client that asks for piece after piece half the server beside
 //! anybody who comes, for each piece is due soon; so does this order, where one that asked for the whole at
@@ -339,7 +358,8 @@ impl Shares {
         };
         self.away.insert(index, (forgotten, index));
         let now = self.fluid.now();
-        self.ahead.set(index, client.weight, client.claims_from(), now);
+        self.ahead
+            .set(index, client.weight, client.claims_from(), now);
         self.forget_who_is_reached();
         if self.away.len() > self.clients_max
             && let Some((_, nearest)) = self.away.first()
@@ -374,7 +394,8 @@ impl Shares {
             }
         }
         let now = self.fluid.now();
-        self.ahead.set(index, client.weight, client.claims_from(), now);
+        self.ahead
+            .set(index, client.weight, client.claims_from(), now);
         let ends = client.end();
         if ends != client.ends {
             client.ends = ends;

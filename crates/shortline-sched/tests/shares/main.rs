@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod early;
 mod standing_back;
 
 use std::num::NonZeroU32;

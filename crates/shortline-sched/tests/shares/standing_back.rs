@@ -17,7 +17,7 @@ enum Beside {
 
 /// Requests whose lengths are Bounded Pareto, with the time until the next of each: Poisson arrivals
 /// at a load of the server.
-fn requests(load: f64, number: usize, seed: u64) -> Vec<(u64, u64)> {
+pub(super) fn requests(load: f64, number: usize, seed: u64) -> Vec<(u64, u64)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut share = || random.random_range(f64::MIN_POSITIVE..1.0);
     let (low, high, a) = (300.0_f64, 1e6_f64, 1.1);

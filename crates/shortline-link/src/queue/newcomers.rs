@@ -4,8 +4,9 @@
 //! What a newcomer gets is a wager. A client that opens a thousand connections at once has a first window of data on each
 //! of them in some queue before any of them has slowed down. To one that never acknowledges our kernel sends
 //! that again and again, ahead of everybody: no order reaches what was granted. So further connections of the client
-//! wait until one of its newcomers has acknowledged something, has gone, or has been one for [`NEW_NS_MAX`]: a client some of
-//! whose users have vanished is slowed down, not stopped.
+//! wait until one of its newcomers has acknowledged something, has gone, or has been one for [`NEW_NS_MIN`]: a client some of
+//! whose users have vanished is slowed down, not stopped. Where all of them vanish, those that follow are newcomers
+//! for twice as long, up to [`NEW_NS_MAX`], until one acknowledges.
 //!
 //! Whether a connection has acknowledged is asked only where it matters, when there is no room, and of so many at a time
 //! that a crowd of such clients costs the others nothing: each of them waits longer then. With the handshake of TLS
@@ -21,7 +22,9 @@ use crate::transport::Transport;
 /// Newcomers of one client.
 const OF_A_CLIENT_MAX: usize = 32;
 /// A connection is one for so long.
-const NEW_NS_MAX: u64 = 3_000_000_000;
+const NEW_NS_MIN: u64 = 3_000_000_000;
+/// After others of its client that acknowledged nothing, for so long at most.
+const NEW_NS_MAX: u64 = 16 * NEW_NS_MIN;
 /// They are looked at so often at most, and as often while somebody waits.
 pub(super) const LOOK_NS: u64 = 250_000;
 /// Connections that are asked at a look, or some more: a tenth of a millisecond.
@@ -45,9 +48,10 @@ pub(super) struct Newcomers {
     looked_ns: Option<u64>,
 }
 
-#[derive(Default)]
 struct OfClient {
     new: Vec<Newcomer>,
+    /// The next is one for so long.
+    new_ns: u64,
     /// In the order that they came.
     held: BTreeMap<u64, JobId>,
     /// Whether it is among those that wait.
@@ -57,6 +61,7 @@ struct OfClient {
 struct Newcomer {
     transport: Weak<Transport>,
     since_ns: u64,
+    new_ns: u64,
 }
 
 impl Newcomers {
@@ -82,11 +87,12 @@ impl Newcomers {
         if !transport.become_known() {
             return;
         }
-        let newcomer = Newcomer {
+        let of_client = self.by_client.entry(client).or_default();
+        of_client.new.push(Newcomer {
             transport: Arc::downgrade(transport),
             since_ns: now_ns,
-        };
-        self.by_client.entry(client).or_default().new.push(newcomer);
+            new_ns: of_client.new_ns,
+        });
         self.new += 1;
         if self.new >= self.sweep_at.max(SWEEP_FROM) {
             self.sweep(now_ns);
@@ -169,19 +175,43 @@ impl Newcomers {
     }
 }
 
+impl Default for OfClient {
+    fn default() -> Self {
+        Self {
+            new: Vec::new(),
+            new_ns: NEW_NS_MIN,
+            held: BTreeMap::new(),
+            waits: false,
+        }
+    }
+}
+
 impl OfClient {
     /// Lets those go that are newcomers no more. How many.
     fn look(&mut self, now_ns: u64) -> usize {
         let before = self.new.len();
-        self.new
-            .retain(|newcomer| newcomer.is_young(now_ns) && !newcomer.has_acknowledged());
+        let mut new_ns = self.new_ns;
+        let mut any_acknowledged = false;
+        self.new.retain(|newcomer| {
+            let acknowledged = newcomer.has_acknowledged();
+            let is_new = !acknowledged && newcomer.is_young(now_ns);
+            any_acknowledged |= acknowledged;
+            if !is_new && !acknowledged {
+                new_ns = new_ns.max(NEW_NS_MAX.min(2 * newcomer.new_ns));
+            }
+            is_new
+        });
+        self.new_ns = match any_acknowledged {
+            true => NEW_NS_MIN,
+            false => new_ns,
+        };
         before - self.new.len()
     }
 }
 
 impl Newcomer {
     fn is_young(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.since_ns) < NEW_NS_MAX
+        now_ns.saturating_sub(self.since_ns) < self.new_ns
     }
 
     fn is_there(&self) -> bool {

@@ -420,6 +420,20 @@ async fn few_connections_of_a_client_are_new_at_a_time() {
     assert_eq!(queue.dispatch(5 * SECOND), None);
 }
 
+#[tokio::test]
+async fn where_nobody_ever_acknowledges_the_next_are_new_for_twice_as_long() {
+    let (mut queue, known, _client) = queue_and_connection(LinkMode::Auto).await;
+    let deaf = deaf_connections(known.link(), 80).await;
+    for (transport, _) in &deaf {
+        submitted(&mut queue, transport, 1, SECOND);
+    }
+    let held = [4, 7, 9, 10, 15].map(|second| {
+        queue.dispatch(second * SECOND + 1);
+        queue.newcomers.held()
+    });
+    assert_eq!(held, [16, 16, 16, 0, 0]);
+}
+
 /// More than are asked at a look.
 #[tokio::test]
 async fn clients_whose_connections_wait_are_looked_at_in_turn() {

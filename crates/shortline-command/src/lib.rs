@@ -8,6 +8,7 @@
 mod error;
 pub mod output;
 mod parse;
+pub mod toml_text;
 
 pub use error::CommandError;
 pub use parse::{Ended, exit_code, in_one_line, parse};

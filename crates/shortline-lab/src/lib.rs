@@ -32,7 +32,6 @@ mod server;
 mod stats;
 mod table;
 mod tls;
-mod toml_text;
 pub mod wan;
 
 pub use bed::BedKind;

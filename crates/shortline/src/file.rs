@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use shortline_command::toml_text;
 use toml::de::{DeTable, DeValue};
 
 use super::gate::options::GateOptions;
@@ -162,49 +163,26 @@ impl Source {
             };
             table.get_key_value(key).map(|(key, _)| key.span())
         });
-        let line = span.map_or_else(String::new, |span| format!(":{}", self.line(span.start)));
+        let line = span.map_or_else(String::new, |span| {
+            format!(":{}", toml_text::line(&self.text, span.start))
+        });
         format!("{}{line}: {table}.{key}", self.path.display())
     }
 
     fn content_error(&self, error: &toml::de::Error) -> FileError {
         let offset = error.span().map_or(0, |span| span.start);
-        let key = DeTable::parse(&self.text)
-            .ok()
-            .and_then(|document| key_at(document.get_ref(), offset))
-            .map_or_else(String::new, |key| format!(" {key}:"));
+        let key = toml_text::key(&self.text, offset);
+        let key = key.map_or_else(String::new, |key| format!(" {key}:"));
         FileError::Content {
-            place: format!("{}:{}", self.path.display(), self.line(offset)),
+            place: format!(
+                "{}:{}",
+                self.path.display(),
+                toml_text::line(&self.text, offset)
+            ),
             problem: format!("{key} {}", error.message().replace('\n', "; "))
                 .trim_start()
                 .to_owned(),
         }
-    }
-
-    fn line(&self, offset: usize) -> usize {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        before.iter().filter(|&&byte| byte == b'\n').count() + 1
-    }
-}
-
-/// The dotted name of the key that stands, or whose value stands, at `offset`.
-fn key_at(table: &DeTable<'_>, offset: usize) -> Option<String> {
-    table.iter().find_map(|(key, value)| {
-        let name = key.get_ref().as_ref();
-        if let Some(inner) = key_in(value.get_ref(), offset) {
-            return Some(format!("{name}.{inner}"));
-        }
-        let here = key.span().contains(&offset) || value.span().contains(&offset);
-        here.then(|| name.to_owned())
-    })
-}
-
-fn key_in(value: &DeValue<'_>, offset: usize) -> Option<String> {
-    match value {
-        DeValue::Table(table) => key_at(table, offset),
-        DeValue::Array(values) => values
-            .iter()
-            .find_map(|value| key_in(value.get_ref(), offset)),
-        _ => None,
     }
 }
 

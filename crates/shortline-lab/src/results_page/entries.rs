@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use shortline_command::toml_text;
 use toml::Spanned;
 
 use super::error::ResultsError;
 use super::outcome::Outcome;
-use crate::toml_text;
 
 /// All entries, checked.
 #[derive(Debug)]

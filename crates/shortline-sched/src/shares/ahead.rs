@@ -188,8 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a list of all clients: never more than the sum, and of whom V has not come near
-        /// never less than half.
+        /// Beside a list of all clients.
         #[test]
         fn never_more_than_they_can_wait(
             steps in prop::collection::vec(step(), 1..200),

@@ -357,9 +357,7 @@ impl Shares {
             None => client.end(),
         };
         self.away.insert(index, (forgotten, index));
-        let now = self.fluid.now();
-        self.ahead
-            .set(index, client.weight, client.claims_from(), now);
+        self.settle(index);
         self.forget_who_is_reached();
         if self.away.len() > self.clients_max
             && let Some((_, nearest)) = self.away.first()

@@ -5,10 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use shortline_command::toml_text;
 use thiserror::Error;
 use toml::Spanned;
-
-use crate::toml_text;
 
 /// Why a file is no study.
 #[derive(Debug, Error)]

@@ -6,9 +6,9 @@ use std::error::Error;
 use std::sync::Arc;
 
 use shortline_gate::classify::{Classifier, ClassifierConfig, Classify, Client, Dialect, Protocol};
-use shortline_gate::mysql::{self, MysqlConfig};
+use shortline_gate::mysql;
 use shortline_gate::postgres::{self, PostgresConfig};
-use shortline_gate::relay::Limits;
+use shortline_gate::relay::{Limits, RelayConfig};
 use shortline_gate::{Gate, GateConfig};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -43,12 +43,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let _ = tokio::io::stdin().read_u8().await;
     };
     if is_mysql {
-        let mut config = MysqlConfig::new(upstream, classify);
+        let mut config = RelayConfig::new(upstream, classify);
         config.limits = limits;
         mysql::run(listener, config, gate, end_of_input).await?;
     } else {
         let mut config = PostgresConfig::new(upstream, classify);
-        config.limits = limits;
+        config.relay.limits = limits;
         postgres::run(listener, config, gate, end_of_input).await?;
     }
     Ok(())

@@ -21,9 +21,11 @@
 
 use super::packet::packet;
 use crate::Refused;
+use crate::relay::Denied;
 
 /// An error with its code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Complaint {
     /// MySQL's number of the error.
     pub code: u16,
@@ -91,11 +93,6 @@ impl Complaint {
         Self::new(1153, "08S01", message)
     }
 
-    /// The statement was killed while it waited.
-    pub fn interrupted() -> Self {
-        Self::new(1317, "70100", "Query execution was interrupted")
-    }
-
     /// As a packet with this sequence number.
     pub fn packet(&self, sequence: u8) -> Vec<u8> {
         let mut payload = vec![0xff];
@@ -115,13 +112,15 @@ impl Complaint {
     }
 }
 
-impl From<&Refused> for Complaint {
-    fn from(refused: &Refused) -> Self {
-        let (code, sqlstate) = match refused {
-            Refused::WaitedTooLong { .. } => (1205, "HY000"),
-            _ => (1226, "42000"),
-        };
-        Self::new(code, sqlstate, refused.to_string())
+impl From<&Denied> for Complaint {
+    fn from(denied: &Denied) -> Self {
+        match denied {
+            Denied::Cancelled => Self::new(1317, "70100", "Query execution was interrupted"),
+            Denied::Refused(refused @ Refused::WaitedTooLong { .. }) => {
+                Self::new(1205, "HY000", refused.to_string())
+            }
+            Denied::Refused(refused) => Self::new(1226, "42000", refused.to_string()),
+        }
     }
 }
 
@@ -134,7 +133,8 @@ mod tests {
         let complaint = Complaint::new(1040, "08004", "no");
         assert_eq!(complaint.packet(3), b"\x0b\0\0\x03\xff\x10\x04#08004no");
         assert_eq!(complaint.first_packet(), b"\x05\0\0\0\xff\x10\x04no");
-        let refused = Complaint::from(&Refused::WaitedTooLong { wait_ms: 5 });
+        let late = Denied::Refused(Refused::WaitedTooLong { wait_ms: 5 });
+        let refused = Complaint::from(&late);
         assert_eq!(refused.code, 1205);
     }
 }

@@ -1,10 +1,10 @@
 //! A client that compresses: what is said to it goes into frames, and what it says comes in such
 //! ([`super::compress`]).
 
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 
 use super::compress::{CompressionError, Decoder, Sequence, encode};
-use crate::relay::{Side, with_scratch};
+use crate::relay::{Exchange, with_scratch};
 
 /// What is known of the frames between a client and the gate.
 #[derive(Debug, Default)]
@@ -19,11 +19,16 @@ impl Frames {
         self.decoder.take(bytes);
     }
 
-    /// Sends `bytes` to the client, or has it keep what it does not take now.
-    pub fn send(&mut self, client: &mut Side, context: &mut Context<'_>, bytes: &[u8]) {
-        if !client.is_broken && !bytes.is_empty() {
-            client.send(context, &encode(bytes, &mut self.sequence));
+    /// Sends the client these bytes.
+    pub fn send(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
+        if !exchange.client.is_broken && !bytes.is_empty() {
+            exchange.to_client(&self.encode(bytes));
         }
+    }
+
+    /// These bytes, in frames.
+    pub fn encode(&mut self, bytes: &[u8]) -> Vec<u8> {
+        encode(bytes, &mut self.sequence)
     }
 
     /// What is said next is the answer to a command that has not come.
@@ -38,8 +43,7 @@ impl Frames {
     /// [`CompressionError`]
     pub fn poll_decode(
         &mut self,
-        client: &mut Side,
-        context: &mut Context<'_>,
+        exchange: &mut Exchange<'_, '_>,
         plain: &mut Vec<u8>,
         plain_bytes_max: usize,
     ) -> Poll<Result<(), CompressionError>> {
@@ -47,12 +51,13 @@ impl Frames {
         if decoder.decode(plain, plain_bytes_max, sequence)? {
             return Poll::Ready(Ok(()));
         }
-        if client.is_ended {
+        if exchange.client.is_ended {
             return Poll::Pending;
         }
         ready!(with_scratch(|scratch| {
-            client
-                .poll_read(context, scratch)
+            exchange
+                .client
+                .poll_read(exchange.context, scratch)
                 .map(|read| decoder.take(&scratch[..read]))
         }));
         Poll::Ready(Ok(()))

@@ -15,7 +15,6 @@ use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::MysqlConfig;
 use super::capability::{COMPRESS, Capabilities, SSL};
 use super::complaint::Complaint;
 use super::greeting::{self, Answer, Greeting};
@@ -23,7 +22,7 @@ use super::packet::{HEADER_BYTES, Header, packet};
 use super::reply::{Status, status_of_ok};
 use crate::classify::ClientNames;
 use crate::relay::tls::UpstreamTls;
-use crate::relay::{Handle, LINGER_TIME_MAX, Order, Socket, Stream, hear_out};
+use crate::relay::{Handle, LINGER_TIME_MAX, Order, RelayConfig, Socket, Stream, lingering_close};
 
 /// The longest packet before the end of authentication, in bytes. Connection attributes have up to
 /// 64 KiB, tickets of Kerberos too.
@@ -54,7 +53,7 @@ pub struct Authenticated {
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
     /// The client was told so.
-    #[error("{}", .0.message)]
+    #[error(transparent)]
     Refused(Complaint),
     /// The backend said no, and the client got its words.
     #[error("the backend refused the client")]
@@ -80,7 +79,7 @@ struct Link {
 /// [`HandshakeError`]
 pub async fn authenticate(
     client: Socket,
-    config: &MysqlConfig,
+    config: &RelayConfig,
     handle: &Handle,
 ) -> Result<Authenticated, HandshakeError> {
     let mut client = Link::of_client(client);
@@ -126,7 +125,7 @@ enum Greeted {
 /// connect: when more connect at once than its accept queue takes, a server's kernel may forget a
 /// connection that was acknowledged with a SYN cookie. The server speaks first, so that both would
 /// wait for each other. (Linux 6.18 before MariaDB 10.11, 300 connections at once.)
-async fn greeted_in_time(config: &MysqlConfig) -> Result<Greeted, HandshakeError> {
+async fn greeted_in_time(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let limit = config.limits.connect_time_max;
     match tokio::time::timeout(limit, greeted(config)).await {
         Ok(greeted) => greeted,
@@ -134,7 +133,7 @@ async fn greeted_in_time(config: &MysqlConfig) -> Result<Greeted, HandshakeError
     }
 }
 
-async fn greeted(config: &MysqlConfig) -> Result<Greeted, HandshakeError> {
+async fn greeted(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let connecting = config.upstream.connect(config.limits.connect_time_max);
     let mut server = match connecting.await {
         Ok(server) => Link::of_server(server),
@@ -155,7 +154,7 @@ async fn answered(
     mut client: Link,
     mut server: Link,
     mut greeting: Greeting,
-    config: &MysqlConfig,
+    config: &RelayConfig,
     handle: &Handle,
 ) -> Result<Authenticated, HandshakeError> {
     let of_server = greeting.capabilities();
@@ -223,7 +222,7 @@ fn wants_tls(tls: &UpstreamTls, client_has_tls: bool, of_server: Capabilities) -
     }
 }
 
-async fn secured(mut server: Link, answer: &Answer, config: &MysqlConfig) -> io::Result<Link> {
+async fn secured(mut server: Link, answer: &Answer, config: &RelayConfig) -> io::Result<Link> {
     let (Some(connector), Stream::Plain(_)) = (config.upstream_tls.connector(true), &server.stream)
     else {
         return Ok(server);
@@ -367,6 +366,6 @@ impl Link {
     /// Ends the connection so that what was said arrives.
     async fn linger(&mut self) {
         // It is over either way.
-        let _ = tokio::time::timeout(LINGER_TIME_MAX, hear_out(&mut self.stream)).await;
+        let _ = tokio::time::timeout(LINGER_TIME_MAX, lingering_close(&mut self.stream)).await;
     }
 }

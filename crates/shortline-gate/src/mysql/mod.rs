@@ -6,10 +6,9 @@
 //! | part | what it does |
 //! |---|---|
 //! | `handshake` | greeting, TLS on both sides, authentication of any kind passed on |
-//! | `session` | commands and responses in turn; holds a command that begins a unit of work |
+//! | `protocol` | commands and responses in turn; holds a command that begins a unit of work |
 //! | `command`, `control` | what a command asks for; which statements are no work |
 //! | `reply` | where a response ends and whether a transaction is open then |
-//! | `unit` | the transaction that waits or runs |
 //! | `compress`, `frames` | the compressed protocol, which ends here |
 //! | `statements` | what prepared statements are |
 //! | `complaint` | errors of the gate's own |
@@ -24,6 +23,7 @@
 //! - With one, clients that check the server's certificate see the gate's. MariaDB's connectors since
 //!   3.4 check a certificate nobody vouches for against the password, which fails unless the gate
 //!   shows the backend's own.
+//! - [`UpstreamTls::Prefer`](crate::relay::tls::UpstreamTls::Prefer) goes by the client, as `follow` does: TLS on both sides or on neither.
 //! - Compression is with zlib only, and ends at the gate (`capability`).
 
 mod capability;
@@ -35,14 +35,12 @@ mod frames;
 pub mod greeting;
 mod handshake;
 pub mod packet;
+mod protocol;
 pub mod reply;
-mod session;
 mod statements;
-mod unit;
 mod value;
 
-use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,62 +48,17 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::Gate;
-use crate::classify::{Classify, Client};
-use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Order, Registration, Registry, Socket, Upstream, Waits};
+use crate::classify::Client;
+use crate::relay::{self, Handle, Registration, RelayConfig, Session, Socket, Waits, Work};
 
 use complaint::Complaint;
-use handshake::HandshakeError;
-use session::{End, Session};
-
-/// How the relay works.
-#[derive(Clone)]
-pub struct MysqlConfig {
-    /// The backend.
-    pub upstream: Upstream,
-    /// TLS towards it. [`UpstreamTls::Prefer`] goes by the client, as [`UpstreamTls::Follow`] does: TLS
-    /// on both sides or on neither.
-    pub upstream_tls: UpstreamTls,
-    /// TLS towards clients; without it they are offered none.
-    pub client_tls: Option<ClientTls>,
-    /// What clients may do.
-    pub limits: Limits,
-    /// The types of statements.
-    pub classify: Classify,
-    /// The open connections; a clone sees them from outside.
-    pub registry: Arc<Registry>,
-}
-
-impl MysqlConfig {
-    /// A relay to `upstream` with all defaults.
-    pub fn new(upstream: Upstream, classify: Classify) -> Self {
-        Self {
-            upstream,
-            upstream_tls: UpstreamTls::Disable,
-            client_tls: None,
-            limits: Limits::default(),
-            classify,
-            registry: Arc::default(),
-        }
-    }
-}
-
-impl fmt::Debug for MysqlConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("MysqlConfig")
-            .field("upstream", &self.upstream)
-            .field("upstream_tls", &self.upstream_tls)
-            .field("client_tls", &self.client_tls)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
+use handshake::Authenticated;
+use protocol::Mysql;
 
 /// What all sessions share.
 #[derive(Debug)]
 struct Shared {
-    config: MysqlConfig,
+    config: RelayConfig,
     gate: Gate,
     /// The type of prepared statements that are not known.
     unknown: Arc<str>,
@@ -114,13 +67,13 @@ struct Shared {
 }
 
 /// Relays each connection to `listener` until `shutdown` is ready; then lets transactions end
-/// within [`Limits::drain_time_max`] and closes what is left.
+/// within [`relay::Limits::drain_time_max`] and closes what is left.
 ///
 /// # Errors
 /// When a thread cannot be started or the listener not be put on its poller.
 pub async fn run(
     listener: TcpListener,
-    config: MysqlConfig,
+    config: RelayConfig,
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -138,7 +91,7 @@ pub struct MysqlRelay(Arc<Shared>);
 
 impl MysqlRelay {
     /// A relay with these settings.
-    pub fn new(config: MysqlConfig, gate: Gate) -> Self {
+    pub fn new(config: RelayConfig, gate: Gate) -> Self {
         Self(Arc::new(Shared {
             unknown: "unknown".into(),
             config,
@@ -163,40 +116,43 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
         handshake::refuse_connection(socket, Complaint::too_many_connections(limit)).await;
         return;
     }
-    let limit = shared.config.limits.authentication_time_max;
-    // Boxed, so that what it needs is given back before the session, which may be long.
     let handle = &registration.handle;
-    let opening = Box::pin(handshake::authenticate(socket, &shared.config, handle));
-    let opened = tokio::select! {
-        opened = tokio::time::timeout(limit, opening) => opened,
-        () = handle.ordered(Order::Close) => return,
-    };
-    let mut authenticated = match opened {
-        Ok(Ok(authenticated)) => authenticated,
-        Ok(Err(error)) => return registry.count_failure(&error),
-        Err(_) => {
-            let late = HandshakeError::Io(io::ErrorKind::TimedOut.into());
-            return registry.count_failure(&late);
-        }
+    let opening = handshake::authenticate(socket, &shared.config, handle);
+    let opened = relay::open_in_time(opening, &registration, &shared.config).await;
+    let Some(mut authenticated) = opened else {
+        return;
     };
     authenticated.names.address = Some(peer.ip());
-    let _entry = shared
-        .waits
-        .register(authenticated.thread_id, &registration.handle);
-    let mut session = Session::new(&shared, &registration.handle, authenticated);
-    let end = poll_fn(|context| session.poll(context)).await;
-    match end {
-        End::Refused(complaint) => registry.count_failure(&HandshakeError::Refused(complaint)),
-        End::ServerLeft => registry.count_failure(&ServerLeft),
-        End::ClientLeft | End::Drained | End::Closed => {}
-    }
-    session.close().await;
+    let thread_id = authenticated.thread_id;
+    let entry = shared.waits.register(thread_id, handle);
+    let mut session = session(&shared, handle, authenticated);
+    let end = session.relay(Vec::new()).await;
+    drop(entry);
+    session.close(end, registry).await;
 }
 
-/// The backend has closed a connection.
-#[derive(Debug, thiserror::Error)]
-#[error("the backend closed the connection")]
-struct ServerLeft;
+/// The session of a client that the backend has taken.
+fn session(
+    shared: &Arc<Shared>,
+    handle: &Arc<Handle>,
+    authenticated: Authenticated,
+) -> Session<Mysql> {
+    let Authenticated {
+        client,
+        server,
+        capabilities,
+        status,
+        thread_id,
+        names,
+        ahead,
+    } = authenticated;
+    let user = names.user.as_deref().unwrap_or_default();
+    let account = shared.gate.client(user, Some(thread_id));
+    let work = Work::new(&shared.gate, handle, Some(account));
+    let mut protocol = Mysql::new(shared, names, capabilities, status);
+    let ahead = protocol.decode_ahead(ahead);
+    Session::new(protocol, handle, work, client, server, ahead)
+}
 
 impl Shared {
     fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {

@@ -34,10 +34,10 @@ pub async fn connect(
     config: &PostgresConfig,
     client_is_secure: bool,
 ) -> Result<Stream, BackendError> {
-    let limit = config.limits.connect_time_max;
-    let connector = config.upstream_tls.connector(client_is_secure);
-    let is_optional = config.upstream_tls.is_optional();
-    connect_with(&config.upstream, connector, is_optional, limit).await
+    let limit = config.relay.limits.connect_time_max;
+    let connector = config.relay.upstream_tls.connector(client_is_secure);
+    let is_optional = config.relay.upstream_tls.is_optional();
+    connect_with(&config.relay.upstream, connector, is_optional, limit).await
 }
 
 /// A connection of the gate's own, to whatever backend: with TLS wherever `tls` allows it.

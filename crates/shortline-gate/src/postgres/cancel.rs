@@ -45,7 +45,7 @@ async fn pass_on(
     client_is_secure: bool,
 ) -> Result<(), BackendError> {
     let mut server = connect(&shared.config, client_is_secure).await?;
-    let limit: Duration = shared.config.limits.connect_time_max;
+    let limit: Duration = shared.config.relay.limits.connect_time_max;
     let passing = async {
         server.write_all(packet).await?;
         server.flush().await?;

@@ -1,26 +1,18 @@
 //! One connection of a client from its acceptance to its end.
 
-use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
 use super::backend::{BackendError, connect};
 use super::cancel;
+use super::protocol::Postgres;
 use super::reply::Complaint;
-use super::session::{End, Session};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{Entry, Order, Registration, Socket, Stream};
-
-/// How long a client is given to take the last that it is told.
-const LAST_WORD_TIME_MAX: Duration = Duration::from_secs(5);
+use crate::relay::{self, Entry, Order, Registration, Session, Side, Socket, Stream, Work};
 
 /// Why a connection ended before its session began.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +33,9 @@ enum Began<'a> {
 
 /// A session that may begin.
 struct Opened {
-    session: Box<Session>,
-    authenticated: Authenticated,
+    session: Box<Session<Postgres>>,
+    /// What the backend has said already.
+    ahead: Vec<u8>,
     entry: Option<Entry<Box<[u8]>>>,
 }
 
@@ -53,73 +46,32 @@ pub async fn serve(
     peer: SocketAddr,
     registration: Registration,
 ) {
-    let authentication_time_max = shared.config.limits.authentication_time_max;
-    // Each stage is boxed and gives its memory back before the next begins.
-    let opening = Box::pin(open(&shared, socket, peer, &registration));
-    let opened = tokio::select! {
-        opened = tokio::time::timeout(authentication_time_max, opening) => opened,
-        () = registration.handle.ordered(Order::Close) => return,
-    };
-    match opened {
-        Ok(Ok(Some(Began::Session(opened)))) => Box::pin(run(&shared, opened)).await,
-        Ok(Ok(Some(Began::Admin(client, database)))) => {
+    let config = &shared.config.relay;
+    let opening = open(&shared, socket, peer, &registration);
+    let opened = relay::open_in_time(opening, &registration, config).await;
+    match opened.flatten() {
+        Some(Began::Session(opened)) => Box::pin(run(&shared, opened)).await,
+        Some(Began::Admin(client, database)) => {
             let serving = Box::pin(admin::serve(client, database, &registration.handle));
             if let Err(error) = serving.await {
-                shared.config.registry.count_failure(&error);
+                config.registry.count_failure(&error);
             }
         }
-        Ok(Ok(None)) => {}
-        Ok(Err(error)) => {
-            tracing::debug!(%peer, "{error}");
-            shared.config.registry.count_failure(&error);
-        }
-        Err(elapsed) => shared.config.registry.count_failure(&elapsed),
+        None => {}
     }
     drop(registration);
 }
 
-/// Relays the session and tells the client of an end that it does not know of.
+/// Relays the session to its end.
 async fn run(shared: &Shared, opened: Opened) {
     let Opened {
         mut session,
-        authenticated,
+        ahead,
         entry,
     } = opened;
-    let end = relay(&mut session, authenticated).await;
+    let end = session.relay(ahead).await;
     drop(entry);
-    let complaint = match end {
-        End::ClientLeft | End::ServerLeft { was_told: true } => return,
-        End::ServerLeft { was_told: false } => Complaint::new(
-            "08006",
-            "the backend closed the connection; if a transaction was being committed, its outcome is unknown",
-        ),
-        End::Refused(complaint) => complaint,
-        End::Drained | End::Closed => Complaint::shutting_down(),
-    };
-    if !matches!(complaint.sqlstate, "57P01") {
-        shared.config.registry.count_failure(&complaint);
-    }
-    // The backend and the unit of work are let go of first.
-    if let Some(client) = session.into_client() {
-        say_last(client, &complaint).await;
-    }
-}
-
-async fn relay(session: &mut Session, authenticated: Authenticated) -> End {
-    let Authenticated {
-        ahead_client,
-        ahead_server,
-        ..
-    } = authenticated;
-    let early = poll_fn(|context| {
-        std::task::Poll::Ready(session.begin(context, &ahead_client, &ahead_server))
-    })
-    .await;
-    drop((ahead_client, ahead_server));
-    match early {
-        Some(end) => end,
-        None => poll_fn(|context| session.poll(context)).await,
-    }
+    session.close(end, &shared.config.relay.registry).await;
 }
 
 /// Everything up to the first ReadyForQuery. None if the client wanted no session.
@@ -133,7 +85,7 @@ async fn open<'a>(
     let local = socket.local_addr();
     let begun = tokio::select! {
         biased;
-        begun = startup::begin(socket, config.client_tls.as_ref()) => begun,
+        begun = startup::begin(socket, config.relay.client_tls.as_ref()) => begun,
         // A client that has said nothing is not waited for.
         () = registration.handle.ordered(Order::Drain) => return Ok(None),
     };
@@ -151,7 +103,7 @@ async fn open<'a>(
         Err(error) => return Err(error.into()),
     };
     if registration.is_too_many {
-        let limit = config.limits.connections_max;
+        let limit = config.relay.limits.connections_max;
         let message = format!("sorry, too many clients already: the gate takes {limit}");
         say_last(client, &Complaint::new("53300", message)).await;
         return Ok(None);
@@ -203,12 +155,12 @@ async fn authenticate(
     startup: &Startup,
 ) -> Result<Authenticated, AuthenticationError> {
     let is_bindable = |certificate| {
-        let tls = shared.config.client_tls.as_ref();
+        let tls = shared.config.relay.client_tls.as_ref();
         client.is_secure() && tls.is_some_and(|tls| tls.shows(certificate))
     };
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
     authentication::send(server, &startup.packet).await?;
-    let message_bytes_max = shared.config.limits.message_bytes_max;
+    let message_bytes_max = shared.config.relay.limits.message_bytes_max;
     authentication::relay(client, server, strikes_plus, message_bytes_max).await
 }
 
@@ -234,20 +186,20 @@ fn opened(
         database: name("database").or_else(|| user.clone()),
         user,
     };
-    let session = Session::new(
-        shared,
-        handle,
-        names,
-        authenticated.key.as_deref().and_then(process_of),
-        !startup.is_replication(),
-        client,
-        server,
-    );
+    let is_gated = !startup.is_replication();
     let key = authenticated.key.as_deref();
+    let account = is_gated.then(|| {
+        let user = names.user.as_deref().unwrap_or_default();
+        shared.gate.client(user, key.and_then(process_of))
+    });
+    let work = Work::new(&shared.gate, handle, account);
+    let protocol = Postgres::new(shared, names, is_gated);
+    let ahead = authenticated.ahead_client.into();
+    let session = Session::new(protocol, handle, work, client, server, ahead);
     Opened {
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
-        authenticated,
+        ahead: authenticated.ahead_server.into(),
     }
 }
 
@@ -257,15 +209,6 @@ fn process_of(key: &[u8]) -> Option<u32> {
 }
 
 /// Tells the client why it is left.
-pub(super) async fn say_last(mut client: Stream, complaint: &Complaint) {
-    let saying = async {
-        client.write_all(&complaint.fatal()).await?;
-        client.shutdown().await?;
-        // What it has sent meanwhile must be read, or the kernel's reset overtakes the message.
-        let mut rest = [0; 1024];
-        while client.read(&mut rest).await? > 0 {}
-        io::Result::Ok(())
-    };
-    // A client that does not listen is left without a word.
-    let _ = tokio::time::timeout(LAST_WORD_TIME_MAX, saying).await;
+pub(super) async fn say_last(client: Stream, complaint: &Complaint) {
+    Side::new(client).close(&complaint.fatal()).await;
 }

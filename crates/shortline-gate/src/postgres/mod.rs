@@ -10,11 +10,10 @@
 //! | `startup` | TLS, cancel requests and the StartupMessage |
 //! | `backend` | the connection to it, with TLS or without |
 //! | `authentication` | up to the first ReadyForQuery |
-//! | `session` | both directions after it |
+//! | `protocol` | both directions after it |
 //! | `frame`, `messages` | finds messages in a stream, and fields in messages |
 //! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
-//! | `unit` | where the transaction stands: waiting, running, refused |
 //! | `cancel` | cancel requests: ends what still waits here, passes the others on |
 //! | `reply` | the gate's own words |
 //! | `admin`, `asker` | SHOW commands, and who may ask |
@@ -41,13 +40,11 @@ pub mod conversation;
 pub mod frame;
 pub mod messages;
 pub mod opening;
+mod protocol;
 pub mod reply;
-mod session;
 pub mod startup;
 pub mod statements;
-mod unit;
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -58,8 +55,7 @@ use tokio::net::TcpListener;
 
 use crate::Gate;
 use crate::classify::{Classify, Client};
-use crate::relay::tls::{ClientTls, UpstreamTls};
-use crate::relay::{self, Limits, Registry, Socket, Upstream, Waits};
+use crate::relay::{self, RelayConfig, Socket, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
@@ -74,58 +70,29 @@ const PREPARATION: &str = "prepare";
 const UNKNOWN: &str = "unknown";
 
 /// How the relay works.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct PostgresConfig {
-    /// The backend.
-    pub upstream: Upstream,
-    /// TLS towards it.
-    pub upstream_tls: UpstreamTls,
-    /// TLS towards clients; without it they are told that there is none.
-    pub client_tls: Option<ClientTls>,
-    /// What clients may do.
-    pub limits: Limits,
-    /// The types of statements.
-    pub classify: Classify,
+    /// What every relay is told.
+    pub relay: RelayConfig,
     /// A client whose transaction waited for so long gets a notice.
     pub notice_after: Option<Duration>,
     /// A database that has no backend, but answers of the gate itself.
     pub admin: Option<AdminDatabase>,
-    /// The open connections; a clone sees them from outside.
-    pub registry: Arc<Registry>,
 }
 
 impl PostgresConfig {
     /// A relay to `upstream` with all defaults.
     pub fn new(upstream: Upstream, classify: Classify) -> Self {
         Self {
-            upstream,
-            upstream_tls: UpstreamTls::Disable,
-            client_tls: None,
-            limits: Limits::default(),
-            classify,
+            relay: RelayConfig::new(upstream, classify),
             notice_after: None,
             admin: None,
-            registry: Arc::default(),
         }
     }
 }
 
-impl fmt::Debug for PostgresConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("PostgresConfig")
-            .field("upstream", &self.upstream)
-            .field("upstream_tls", &self.upstream_tls)
-            .field("client_tls", &self.client_tls)
-            .field("limits", &self.limits)
-            .field("notice_after", &self.notice_after)
-            .field("admin", &self.admin)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Relays the connections to `listener` until `shutdown` is ready and transactions under way have
-/// ended, or [`Limits::drain_time_max`] has.
+/// ended, or [`relay::Limits::drain_time_max`] has.
 ///
 /// # Errors
 /// When a thread cannot be started or the listener not be put on its poller.
@@ -135,7 +102,9 @@ pub async fn run(
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let (limits, registry) = (config.limits.clone(), Arc::clone(&config.registry));
+    let RelayConfig {
+        limits, registry, ..
+    } = config.relay.clone();
     let relay = PostgresRelay::new(config, gate);
     let serve = move |socket, peer, registration| {
         connection::serve(Arc::clone(&relay.0), socket, peer, registration)
@@ -160,7 +129,7 @@ impl PostgresRelay {
 
     /// Serves a connection until it ends.
     pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
-        let config = &self.0.config;
+        let config = &self.0.config.relay;
         let registration = config.registry.register(config.limits.connections_max);
         connection::serve(Arc::clone(&self.0), socket, peer, registration).await;
     }
@@ -177,7 +146,7 @@ struct Shared {
 
 impl Shared {
     fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
-        (self.config.classify)(statement, client)
+        (self.config.relay.classify)(statement, client)
     }
 
     fn prepared(&self, statement: &[u8], client: &Client<'_>) -> Prepared {

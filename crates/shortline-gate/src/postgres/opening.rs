@@ -22,12 +22,12 @@ pub enum Opening<'a> {
     /// cost the backend nothing.
     Passes(usize),
     /// Needs admission.
-    Work(Work<'a>),
+    Work(Named<'a>),
 }
 
-/// The work that a client asks for.
+/// What names the type of the work that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work<'a> {
+pub enum Named<'a> {
     /// A statement, or as much of it as has come.
     Statement(&'a [u8]),
     /// A statement that was prepared before, by the name of its type.
@@ -91,7 +91,7 @@ impl Reader<'_> {
                 Ok(Opening::Passes(header.message_bytes()))
             }
             b'Q' => Ok(self.read_query(header, bytes)),
-            b'F' if self.is_there(header, bytes) => Ok(Opening::Work(Work::Unknown)),
+            b'F' if self.is_there(header, bytes) => Ok(Opening::Work(Named::Unknown)),
             b'F' => Ok(Opening::Incomplete),
             b'P' | b'B' | b'E' | b'D' | b'C' => self.read_segment(bytes),
             tag => Err(OpeningError::Tag(tag)),
@@ -115,7 +115,7 @@ impl Reader<'_> {
         if bytes.len() >= header.message_bytes() && is_transaction_control(text) {
             return Opening::Passes(header.message_bytes());
         }
-        Opening::Work(Work::Statement(text))
+        Opening::Work(Named::Statement(text))
     }
 
     /// Reads messages of the extended protocol up to a Sync or Flush.
@@ -159,7 +159,7 @@ struct Segment<'a> {
     /// Something is bound or executed.
     executes: bool,
     /// The first statement bound that does more than begin or end a transaction.
-    work: Option<Work<'a>>,
+    work: Option<Named<'a>>,
 }
 
 /// More statements than that in one segment are not told apart.
@@ -187,14 +187,14 @@ impl<'a> Segment<'a> {
     }
 
     /// The work of binding the statement `name`; none if it only begins or ends a transaction.
-    fn bound(&self, name: &[u8], statements: &Statements) -> Option<Work<'a>> {
+    fn bound(&self, name: &[u8], statements: &Statements) -> Option<Named<'a>> {
         let here = self.parsed.iter().rev().find(|(known, _)| *known == name);
         match (here, statements.get(name)) {
             (Some((_, text)), _) if is_transaction_control(text) => None,
-            (Some((_, text)), _) => Some(Work::Statement(text)),
+            (Some((_, text)), _) => Some(Named::Statement(text)),
             (None, Some(Prepared::Control)) => None,
-            (None, Some(Prepared::Work(name))) => Some(Work::Prepared(name)),
-            (None, None) => Some(Work::Unknown),
+            (None, Some(Prepared::Work(name))) => Some(Named::Prepared(name)),
+            (None, None) => Some(Named::Unknown),
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> Segment<'a> {
             None if self.executes || self.prepares && (is_open || header.tag == b'H') => {
                 Opening::Work(self.work_so_far())
             }
-            None if self.prepares => Opening::Work(Work::Preparation),
+            None if self.prepares => Opening::Work(Named::Preparation),
             None => Opening::Passes(at + own),
         }
     }
@@ -229,16 +229,16 @@ impl<'a> Segment<'a> {
     }
 
     /// The work, when no more is waited for.
-    fn work_so_far(&self) -> Work<'a> {
+    fn work_so_far(&self) -> Named<'a> {
         let parsed = || self.parsed.iter().map(|(_, text)| *text);
         self.work
             .clone()
             .or_else(|| {
                 parsed()
                     .find(|text| !is_transaction_control(text))
-                    .map(Work::Statement)
+                    .map(Named::Statement)
             })
-            .unwrap_or(Work::Unknown)
+            .unwrap_or(Named::Unknown)
     }
 }
 
@@ -295,12 +295,12 @@ mod tests {
         for end in 0..bytes.len() {
             assert_eq!(read(&bytes[..end]), Opening::Incomplete);
         }
-        assert_eq!(read(&bytes), Opening::Work(Work::Statement(b"select 1")));
+        assert_eq!(read(&bytes), Opening::Work(Named::Statement(b"select 1")));
         let long = query(&"x".repeat(9000));
         assert_eq!(read(&long[..4000]), Opening::Incomplete);
         assert_eq!(
             read(&long[..4096]),
-            Opening::Work(Work::Statement(&long[5..4096]))
+            Opening::Work(Named::Statement(&long[5..4096]))
         );
     }
 
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(read(&bytes[..100]), Opening::Passes(passing.len()));
         assert_eq!(
             read(&bytes[passing.len()..]),
-            Opening::Work(Work::Statement(b"select 1"))
+            Opening::Work(Named::Statement(b"select 1"))
         );
     }
 
@@ -322,17 +322,17 @@ mod tests {
         let second = [parse("", "select 2"), bind(""), execute()].concat();
         let bytes = [first.clone(), second.clone(), sync()].concat();
         assert_eq!(read(&bytes[..bytes.len() - 5]), Opening::Incomplete);
-        assert_eq!(read(&bytes), Opening::Work(Work::Statement(b"select 2")));
+        assert_eq!(read(&bytes), Opening::Work(Named::Statement(b"select 2")));
         let alone = [first, sync()].concat();
         assert_eq!(read(&alone), Opening::Passes(alone.len()));
         let prepared = [bind("begin"), execute(), sync()].concat();
         assert_eq!(read(&prepared), Opening::Passes(prepared.len()));
         let unknown = [bind("a"), execute(), sync()].concat();
-        assert_eq!(read(&unknown), Opening::Work(Work::Unknown));
+        assert_eq!(read(&unknown), Opening::Work(Named::Unknown));
         let preparation = [parse("a", "select 3"), sync()].concat();
-        assert_eq!(read(&preparation), Opening::Work(Work::Preparation));
+        assert_eq!(read(&preparation), Opening::Work(Named::Preparation));
         let flushed = [parse("a", "select 3"), message(b'H', &[])].concat();
-        assert_eq!(read(&flushed), Opening::Work(Work::Statement(b"select 3")));
+        assert_eq!(read(&flushed), Opening::Work(Named::Statement(b"select 3")));
         let closing = [close(), sync()].concat();
         assert_eq!(read(&closing), Opening::Passes(closing.len()));
     }
@@ -341,7 +341,7 @@ mod tests {
     fn a_segment_that_is_too_long_is_told_by_its_start() {
         let bytes = [parse("", &"y".repeat(9000)), bind(""), execute(), sync()].concat();
         let text = &bytes[6..5000];
-        assert_eq!(read(&bytes[..5000]), Opening::Work(Work::Statement(text)));
+        assert_eq!(read(&bytes[..5000]), Opening::Work(Named::Statement(text)));
     }
 
     #[test]

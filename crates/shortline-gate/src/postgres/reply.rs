@@ -3,6 +3,7 @@
 
 use super::conversation::Status;
 use crate::Refused;
+use crate::relay::Denied;
 
 /// An error with its code, of those in PostgreSQL's documentation, appendix A.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,16 +40,18 @@ impl Complaint {
     }
 }
 
-/// What the client is told of a refusal. 53300 (too many connections) is what poolers and the
-/// backend itself say when there is no room, and drivers know to try it again later; 57014 (query
-/// canceled) is what a statement's timeout gives.
-impl From<&Refused> for Complaint {
-    fn from(refused: &Refused) -> Self {
-        let sqlstate = match refused {
-            Refused::WaitedTooLong { .. } => "57014",
-            _ => "53300",
-        };
-        Self::new(sqlstate, refused.to_string())
+/// What the client is told of a unit that does not start. 53300 (too many connections) is what poolers
+/// and the backend itself say when there is no room, and drivers know to try it again later; 57014
+/// (query canceled) is what a statement's timeout gives, and a cancel request.
+impl From<&Denied> for Complaint {
+    fn from(denied: &Denied) -> Self {
+        match denied {
+            Denied::Cancelled => Self::new("57014", "canceling statement due to user request"),
+            Denied::Refused(refused @ Refused::WaitedTooLong { .. }) => {
+                Self::new("57014", refused.to_string())
+            }
+            Denied::Refused(refused) => Self::new("53300", refused.to_string()),
+        }
     }
 }
 

@@ -37,11 +37,6 @@ impl Side {
         }
     }
 
-    /// Its socket alone.
-    pub fn into_stream(self) -> Stream {
-        self.stream
-    }
-
     /// Whether it has taken everything, or never will.
     pub fn has_taken_all(&self) -> bool {
         self.outbox.is_empty()
@@ -80,15 +75,20 @@ impl Side {
             .map(|_| ())
     }
 
-    /// Ends the connection so that what was said last arrives: what the other has sent meanwhile
-    /// must be read, or the kernel's reset overtakes it.
-    pub async fn close(mut self) {
-        if self.is_ended || self.is_broken {
+    /// Ends the connection with `last_words`, which may be none, so that they arrive: what the other has
+    /// sent meanwhile must be read, or the kernel's reset overtakes them.
+    pub async fn close(mut self, last_words: &[u8]) {
+        if self.is_broken {
             return;
         }
         let closing = async {
+            poll_fn(|context| {
+                self.send(context, last_words);
+                Poll::Ready(())
+            })
+            .await;
             poll_fn(|context| self.poll_flush(context)).await;
-            hear_out(&mut self.stream).await
+            lingering_close(&mut self.stream).await
         };
         // It is over either way.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, closing).await;
@@ -104,7 +104,7 @@ impl Side {
 ///
 /// # Errors
 /// Those of the socket.
-pub async fn hear_out(stream: &mut Stream) -> io::Result<()> {
+pub async fn lingering_close(stream: &mut Stream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut rest = stream.take(LINGER_BYTES_MAX);
     tokio::io::copy(&mut rest, &mut tokio::io::sink())

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
 use shortline_gate::classify::Client;
-use shortline_gate::mysql::{self, MysqlConfig};
-use shortline_gate::relay::{Limits, Registry, Upstream};
+use shortline_gate::mysql;
+use shortline_gate::relay::{Limits, Registry, RelayConfig, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::{AdmissionConfig, Order};
 use tokio::net::TcpListener;
@@ -54,7 +54,7 @@ impl Gated {
     pub async fn with(
         upstream: SocketAddr,
         gate: GateConfig,
-        configure: impl FnOnce(&mut MysqlConfig),
+        configure: impl FnOnce(&mut RelayConfig),
     ) -> Self {
         let gate = Gate::new(gate);
         let mut config = config(upstream);
@@ -128,7 +128,7 @@ impl Gated {
 }
 
 /// A relay to `upstream`, on one thread.
-pub fn config(upstream: SocketAddr) -> MysqlConfig {
+pub fn config(upstream: SocketAddr) -> RelayConfig {
     // The type is the statement's first 60 bytes.
     let classify = Arc::new(move |statement: &[u8], _: &Client<'_>| {
         String::from_utf8_lossy(&statement[..statement.len().min(60)]).into()
@@ -137,7 +137,7 @@ pub fn config(upstream: SocketAddr) -> MysqlConfig {
         host: upstream.ip().to_string(),
         port: upstream.port(),
     };
-    let mut config = MysqlConfig::new(upstream, classify);
+    let mut config = RelayConfig::new(upstream, classify);
     config.limits = Limits {
         workers: 1,
         drain_time_max: Duration::from_secs(2),

@@ -21,10 +21,10 @@ fn before_a_backend(client_tls: Option<ClientTls>) -> (TcpListener, Relay) {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = backend.local_addr().unwrap().port();
     let relay = Relay::start(port, GateConfig::default(), |config| {
-        config.limits.workers = 1;
-        config.client_tls = client_tls;
+        config.relay.limits.workers = 1;
+        config.relay.client_tls = client_tls;
         // It is the backend's end that is waited for.
-        config.limits.connect_time_max = Duration::from_secs(300);
+        config.relay.limits.connect_time_max = Duration::from_secs(300);
     });
     (backend, relay)
 }
@@ -102,7 +102,7 @@ fn a_backend_that_never_closes_keeps_a_cancel_for_the_time_to_connect_only() {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = backend.local_addr().unwrap().port();
     let relay = Relay::start(port, GateConfig::default(), |config| {
-        config.limits.connect_time_max = Duration::from_millis(300);
+        config.relay.limits.connect_time_max = Duration::from_millis(300);
     });
     let mut client = raw::connect(relay.port);
     client.write_all(REQUEST).unwrap();

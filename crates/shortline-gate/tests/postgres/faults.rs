@@ -60,7 +60,7 @@ fn what_is_no_message_ends_that_session_alone() {
         return;
     };
     let relay = Relay::start(cluster.port, GateConfig::default(), |config| {
-        config.limits.message_bytes_max = 1 << 20;
+        config.relay.limits.message_bytes_max = 1 << 20;
     });
     let long = [b"Q".as_slice(), &((1_u32 << 20) + 5).to_be_bytes()].concat();
     let cases: [&[u8]; 5] = [
@@ -144,7 +144,7 @@ async fn one_connection_too_many_is_told() {
         return;
     };
     let relay = Relay::start(cluster.port, GateConfig::default(), |config| {
-        config.limits.connections_max = 2;
+        config.relay.limits.connections_max = 2;
     });
     let (first, _second) = (relay.client().await, relay.client().await);
     let refused = super::relay::connect(relay.port, "user=postgres")
@@ -159,7 +159,7 @@ async fn one_connection_too_many_is_told() {
 #[test]
 fn a_client_that_says_nothing_is_left() {
     let relay = Relay::start(free_port(), GateConfig::default(), |config| {
-        config.limits.authentication_time_max = Duration::from_millis(50);
+        config.relay.limits.authentication_time_max = Duration::from_millis(50);
     });
     let mut socket = raw::connect(relay.port);
     assert_eq!(raw::rest(&mut socket), b"");
@@ -294,7 +294,7 @@ fn whoever_is_left_when_the_time_is_over_is_told() {
         return;
     };
     let mut relay = Relay::start(cluster.port, GateConfig::default(), |config| {
-        config.limits.drain_time_max = Duration::from_millis(200);
+        config.relay.limits.drain_time_max = Duration::from_millis(200);
     });
     let mut idle = raw::session(relay.port);
     let mut open = raw::session(relay.port);
@@ -314,8 +314,8 @@ fn whoever_is_left_when_the_time_is_over_is_told() {
 #[test]
 fn a_client_that_has_said_nothing_does_not_keep_the_relay_from_ending() {
     let mut relay = Relay::start(free_port(), GateConfig::default(), |config| {
-        config.limits.authentication_time_max = Duration::from_secs(3600);
-        config.limits.drain_time_max = Duration::from_secs(3600);
+        config.relay.limits.authentication_time_max = Duration::from_secs(3600);
+        config.relay.limits.drain_time_max = Duration::from_secs(3600);
     });
     let mut silent = raw::connect(relay.port);
     while relay.registry.open() == 0 {
@@ -331,8 +331,8 @@ fn nor_does_one_whose_backend_says_nothing_once_the_time_is_over() {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = backend.local_addr().unwrap().port();
     let mut relay = Relay::start(port, GateConfig::default(), |config| {
-        config.limits.authentication_time_max = Duration::from_secs(3600);
-        config.limits.drain_time_max = Duration::from_millis(100);
+        config.relay.limits.authentication_time_max = Duration::from_secs(3600);
+        config.relay.limits.drain_time_max = Duration::from_millis(100);
     });
     let mut client = raw::connect(relay.port);
     client

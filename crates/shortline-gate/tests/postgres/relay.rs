@@ -45,7 +45,7 @@ pub fn config(port: u16) -> PostgresConfig {
             String::from_utf8_lossy(&text[..text.len().min(24)]).into()
         }),
     );
-    config.limits.drain_time_max = Duration::from_secs(5);
+    config.relay.limits.drain_time_max = Duration::from_secs(5);
     config
 }
 
@@ -64,7 +64,7 @@ impl Relay {
         let gate = Gate::new(gate);
         let mut config = config(upstream);
         change(&mut config);
-        let registry = Arc::clone(&config.registry);
+        let registry = Arc::clone(&config.relay.registry);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -38,8 +38,8 @@ fn pair() -> Pair {
 
 fn relay(cluster: &Cluster, upstream: UpstreamTls, client: Option<ClientTls>) -> Relay {
     Relay::start(cluster.port, GateConfig::default(), |config| {
-        config.upstream_tls = upstream;
-        config.client_tls = client;
+        config.relay.upstream_tls = upstream;
+        config.relay.client_tls = client;
     })
 }
 

@@ -95,7 +95,7 @@ async fn a_pipeline_is_answered_in_its_order() {
         return;
     };
     let relay = Relay::start(cluster.port, super::relay::one_at_a_time(), |config| {
-        config.limits.pipelined_max = 7;
+        config.relay.limits.pipelined_max = 7;
     });
     let client = relay.client().await;
     let statement = client.prepare("select 100 / $1::int4").await.unwrap();

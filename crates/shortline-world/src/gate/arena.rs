@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use shortline_base::world::Stream;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, ClassifierConfig, Classify, Dialect, Protocol};
-use shortline_gate::mysql::{MysqlConfig, MysqlRelay};
+use shortline_gate::mysql::MysqlRelay;
 use shortline_gate::postgres::{PostgresConfig, PostgresRelay};
-use shortline_gate::relay::{Order, Registry, Upstream};
+use shortline_gate::relay::{Order, Registry, RelayConfig, Upstream};
 
 use super::client::{self, Answer};
 use super::database::Database;
@@ -63,7 +63,7 @@ impl Arena {
         };
         let (relay, registry) = match scenario.is_mysql {
             true => {
-                let config = MysqlConfig::new(upstream, classify(Protocol::Sql(Dialect::MySql)));
+                let config = RelayConfig::new(upstream, classify(Protocol::Sql(Dialect::MySql)));
                 let registry = Arc::clone(&config.registry);
                 (
                     Relay::Mysql(MysqlRelay::new(config, gate.clone())),
@@ -73,7 +73,7 @@ impl Arena {
             false => {
                 let config =
                     PostgresConfig::new(upstream, classify(Protocol::Sql(Dialect::Postgres)));
-                let registry = Arc::clone(&config.registry);
+                let registry = Arc::clone(&config.relay.registry);
                 let relay = PostgresRelay::new(config, gate.clone());
                 (Relay::Postgres(relay), registry)
             }

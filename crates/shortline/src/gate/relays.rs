@@ -9,10 +9,10 @@ use rustls::sign::CertifiedKey;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::locks::MonitorConfig;
-use shortline_gate::mysql::{self, MysqlConfig};
+use shortline_gate::mysql;
 use shortline_gate::postgres::{self, AdminDatabase, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
-use shortline_gate::relay::{Registry, Upstream};
+use shortline_gate::relay::{Registry, RelayConfig, Upstream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -150,7 +150,7 @@ impl Starting<'_> {
                 })
             }
             Front::Mysql(relayed) => {
-                let config = self.mysql(relayed)?;
+                let config = self.relay_config(relayed)?;
                 self.spawn_each(sockets, relays, |listener, ending| {
                     mysql::run(listener, config.clone(), gate(), ending)
                 })
@@ -208,20 +208,15 @@ impl Starting<'_> {
     fn postgres(&self, relayed: &Relayed) -> Result<PostgresConfig, CommandError> {
         let settings = self.settings;
         Ok(PostgresConfig {
-            upstream: one_upstream(settings)?,
-            upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
-            client_tls: relayed.tls.clone(),
-            limits: settings.limits.clone(),
-            classify: self.classify(),
+            relay: self.relay_config(relayed)?,
             notice_after: settings.gate.slow_wait,
             admin: self.admin_database(),
-            registry: Arc::clone(&relayed.registry),
         })
     }
 
-    fn mysql(&self, relayed: &Relayed) -> Result<MysqlConfig, CommandError> {
+    fn relay_config(&self, relayed: &Relayed) -> Result<RelayConfig, CommandError> {
         let settings = self.settings;
-        Ok(MysqlConfig {
+        Ok(RelayConfig {
             upstream: one_upstream(settings)?,
             upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
             client_tls: relayed.tls.clone(),

@@ -1,30 +1,11 @@
 //! From the backend to the client: every message goes on as it is; where a response ends, and with it
 //! the unit, is noticed.
 
-use std::task::{Context, Poll};
+use super::{Afterwards, Mysql, Turn};
+use crate::relay::{Exchange, Work};
 
-use super::{Afterwards, Session, Turn};
-use crate::mysql::unit::Unit;
-use crate::relay::with_scratch;
-
-impl Session {
-    pub(super) fn relay_to_client(&mut self, context: &mut Context<'_>) -> bool {
-        if self.client.poll_flush(context).is_pending() || self.server.is_ended {
-            return false;
-        }
-        with_scratch(|scratch| match self.server.poll_read(context, scratch) {
-            Poll::Pending => false,
-            Poll::Ready(read) => {
-                self.pass_to_client(context, &scratch[..read]);
-                true
-            }
-        })
-    }
-
-    fn pass_to_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
-        if self.client.is_ended || self.client.is_broken {
-            self.unread_bytes += bytes.len();
-        }
+impl Mysql {
+    pub(super) fn pass_to_client(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
         if self.turn != Turn::Stream {
             self.reply.follow(bytes);
             if self.reply.take_file_wanted() && self.turn == Turn::Replying {
@@ -39,12 +20,12 @@ impl Session {
         }
         // Whoever hears that a statement was killed may be heard by its victim at once: a wait must
         // have ended before.
-        self.mind_reply();
-        self.send_to_client(context, bytes);
+        self.mind_reply(exchange.work);
+        self.send_to_client(exchange, bytes);
     }
 
     /// Minds that the response may have come whole.
-    pub(super) fn mind_reply(&mut self) {
+    pub(super) fn mind_reply(&mut self, work: &mut Work) {
         if !matches!(self.turn, Turn::Replying | Turn::Authentication) || !self.reply.is_done() {
             return;
         }
@@ -66,24 +47,20 @@ impl Session {
             // nothing. (A connection that it kills it closes, which ends a wait, too.)
             self.shared.waits.cancel(&thread_id);
         }
-        if let Unit::Running(running) = &mut self.unit {
-            if has_failed {
-                running.fail();
-            }
-            running.next_statement();
-            if !self.reply.status().is_in_transaction()
-                && let Unit::Running(running) = std::mem::take(&mut self.unit)
-            {
-                running.finish();
-            }
+        if has_failed {
+            work.fail();
+        }
+        work.next_statement();
+        if !self.reply.status().is_in_transaction() {
+            work.finish();
         }
     }
 
     /// Sends the client what it gets, in frames if it compresses.
-    pub(super) fn send_to_client(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+    pub(super) fn send_to_client(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
         match &mut self.frames {
-            Some(frames) => frames.send(&mut self.client, context, bytes),
-            None => self.client.send(context, bytes),
+            Some(frames) => frames.send(exchange, bytes),
+            None => exchange.to_client(bytes),
         }
     }
 }

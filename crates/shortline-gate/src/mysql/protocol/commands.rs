@@ -1,24 +1,22 @@
 //! Commands: what each asks for, and whether it goes to the server, waits or is refused.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use super::{Session, Turn};
+use super::{Mysql, Turn};
 use crate::mysql::command::{Command, wanted_bytes};
 use crate::mysql::complaint::Complaint;
 use crate::mysql::control::{self, Control};
 use crate::mysql::packet::{HEADER_BYTES, Header};
 use crate::mysql::reply::Shape;
 use crate::mysql::statements::Prepared;
-use crate::mysql::unit::Unit;
-use crate::relay::{Admission, Answer, Running};
+use crate::relay::{Denied, Exchange};
 
-impl Session {
+impl Mysql {
     /// Reads the command at the front of `bytes` and decides what becomes of it. Nothing, if it has
     /// not come as far as is needed for that.
     pub(super) fn begin(
         &mut self,
-        context: &mut Context<'_>,
+        exchange: &mut Exchange<'_, '_>,
         bytes: &[u8],
     ) -> Result<(), Complaint> {
         let Some(header) = Header::first_of(bytes) else {
@@ -43,19 +41,19 @@ impl Session {
             }
         };
         match Command::read(start, self.has_query_attributes) {
-            Command::Query(_) | Command::Execute(_) if self.unit.is_running() => {
+            Command::Query(_) | Command::Execute(_) if exchange.work.is_running() => {
                 self.go(Some(Shape::Results));
             }
             Command::Query(text) => {
                 let name = self.shared.name_of(text, &self.names.client());
-                self.work(context, &name);
+                self.begin_unit(exchange, &name);
             }
             Command::Execute(statement) => match self.statements.get(statement) {
                 Some(Prepared::Control) => self.go(Some(Shape::Results)),
-                Some(Prepared::Work(name)) => self.work(context, &name),
+                Some(Prepared::Work(name)) => self.begin_unit(exchange, &name),
                 None => {
                     let name = Arc::clone(&self.shared.unknown);
-                    self.work(context, &name);
+                    self.begin_unit(exchange, &name);
                 }
             },
             Command::Prepare(text) => {
@@ -86,7 +84,7 @@ impl Session {
     }
 
     /// The command goes to the server.
-    fn go(&mut self, shape: Option<Shape>) {
+    pub(super) fn go(&mut self, shape: Option<Shape>) {
         if let Some(shape) = shape {
             self.reply.expect(shape);
         }
@@ -97,43 +95,13 @@ impl Session {
     }
 
     /// The command is work, which goes to the server when it is admitted.
-    fn work(&mut self, context: &mut Context<'_>, type_name: &str) {
-        let request_type = self.shared.gate.type_of(type_name);
-        let account = Some(&self.account);
-        match Admission::ask(&self.shared.gate, request_type, account, context) {
-            Ok(Answer::Runs(running)) => {
-                self.unit = Unit::Running(running);
-                self.go(Some(Shape::Results));
+    fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>, type_name: &str) {
+        match exchange.work.ask(exchange.context, type_name) {
+            Ok(()) if exchange.work.is_running() => self.go(Some(Shape::Results)),
+            Ok(()) => self.turn = Turn::Waiting,
+            Err(refused) => {
+                self.turn = Turn::Dropping(Complaint::from(&Denied::Refused(refused)));
             }
-            Ok(Answer::Waits(admission)) => {
-                self.handle.begin_waiting();
-                self.unit = Unit::Waiting(admission);
-                self.turn = Turn::Waiting;
-            }
-            Err(refused) => self.turn = Turn::Dropping(Complaint::from(&refused)),
         }
-    }
-
-    /// Minds what the gate has decided. False if nothing has changed.
-    pub(super) fn advance_unit(&mut self, context: &mut Context<'_>) -> bool {
-        let Unit::Waiting(admission) = &mut self.unit else {
-            return false;
-        };
-        let is_cancelled = !self.handle.is_waiting();
-        let answer = match admission.poll(context) {
-            _ if is_cancelled => Err(Complaint::interrupted()),
-            Poll::Pending => return false,
-            Poll::Ready(_) if !self.handle.end_waiting() => Err(Complaint::interrupted()),
-            Poll::Ready(answer) => answer.map_err(|refused| Complaint::from(&refused)),
-        };
-        self.unit = Unit::None;
-        match answer {
-            Ok(admitted) => {
-                self.unit = Unit::Running(Running::new(admitted));
-                self.go(Some(Shape::Results));
-            }
-            Err(complaint) => self.turn = Turn::Dropping(complaint),
-        }
-        true
     }
 }

@@ -1,0 +1,122 @@
+//! What becomes of a unit of work that is not admitted, or that its client has cancelled.
+
+use std::time::Duration;
+
+use super::{Dropping, Fault, Postgres};
+use crate::postgres::conversation::Status;
+use crate::postgres::frame::{HEADER_BYTES, Header};
+use crate::postgres::reply::{Complaint, notice, query, ready_for_query};
+use crate::relay::Exchange;
+
+/// What a backend may send in answer to [`FAILING_STATEMENT`].
+const FAILING_BYTES_MAX: u32 = 64 * 1024;
+
+/// What fails a transaction and does nothing else. Its error is in the backend's log.
+const FAILING_STATEMENT: &str =
+    "ROLLBACK TO SAVEPOINT \"shortline refused a statement of this transaction\"";
+
+/// How far the client and the backend have been told of a refused unit.
+#[derive(Debug, Default)]
+pub enum Refusal {
+    /// None is refused.
+    #[default]
+    None,
+    /// The client is told as soon as its earlier requests are answered.
+    Due(Complaint),
+    /// It was refused inside a transaction, which the backend is told to fail too.
+    Failing(Failing),
+}
+
+/// A transaction that the backend is to fail, since its client will be told that it has failed.
+#[derive(Debug)]
+pub struct Failing {
+    /// What the client will be told.
+    complaint: Complaint,
+    /// Messages of the backend that have not come whole.
+    received: Vec<u8>,
+}
+
+impl Postgres {
+    /// Tells the client that it had to wait, if that is wanted and it waited for long.
+    pub(super) fn tell_wait(&mut self, exchange: &mut Exchange<'_, '_>, waited: Duration) {
+        let wanted = self.shared.config.notice_after;
+        let is_long = wanted.is_some_and(|notice_after| waited >= notice_after);
+        if is_long && self.from_server.is_between_messages() {
+            let text = format!("waited {} ms for admission", waited.as_millis());
+            exchange.to_client(&notice(&text));
+        }
+    }
+
+    /// Refuses what is to be refused, once the client has the answers to what it asked for before.
+    /// False if there is nothing to do.
+    pub(super) fn refuse_when_answered(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
+        let Refusal::Due(complaint) = &self.refusal else {
+            return false;
+        };
+        if !self.conversation.is_answered() || !self.from_server.is_between_messages() {
+            return false;
+        }
+        let complaint = complaint.clone();
+        if self.conversation.status() == Status::Open {
+            exchange.to_server(&query(FAILING_STATEMENT));
+            self.refusal = Refusal::Failing(Failing {
+                complaint,
+                received: Vec::new(),
+            });
+        } else {
+            self.say_refused(exchange, &complaint);
+        }
+        true
+    }
+
+    /// Ends the refused request as the backend ends one that failed.
+    fn say_refused(&mut self, exchange: &mut Exchange<'_, '_>, complaint: &Complaint) {
+        self.refusal = Refusal::None;
+        exchange.to_client(&complaint.error());
+        if self.is_extended {
+            self.dropping = Dropping::UntilSync;
+        } else {
+            self.dropping = Dropping::Message;
+            let ready = ready_for_query(self.conversation.status());
+            exchange.to_client(&ready);
+        }
+    }
+
+    /// Takes the answer to [`FAILING_STATEMENT`] from what the backend sends. Returns what is not
+    /// part of it and goes to the client.
+    pub(super) fn fail_transaction(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, Fault> {
+        let Refusal::Failing(failing) = &mut self.refusal else {
+            return Ok(Vec::new());
+        };
+        let mut received = std::mem::take(&mut failing.received);
+        received.extend_from_slice(bytes);
+        let mut others = Vec::new();
+        let mut at = 0;
+        while let Some(header) = Header::first_of(&received[at..], FAILING_BYTES_MAX)? {
+            let message = &received[at..];
+            if message.len() < header.message_bytes() {
+                break;
+            }
+            at += header.message_bytes();
+            match header.tag {
+                b'E' => {}
+                b'Z' => {
+                    let complaint = failing.complaint.clone();
+                    let status = message.get(HEADER_BYTES).copied().unwrap_or_default();
+                    self.conversation.received_ready(Status::parse(status));
+                    exchange.to_client(&others);
+                    others = received.split_off(at);
+                    self.say_refused(exchange, &complaint);
+                    return Ok(others);
+                }
+                _ => others.extend_from_slice(&message[..header.message_bytes()]),
+            }
+        }
+        failing.received = received.split_off(at);
+        Ok(others)
+    }
+}

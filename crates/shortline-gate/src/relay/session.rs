@@ -452,3 +452,6 @@ impl<P: Protocol> Session<P> {
         (&mut self.protocol, exchange)
     }
 }
+
+#[cfg(test)]
+mod tests;

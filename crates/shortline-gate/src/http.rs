@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use shortline_link::{Link, LinkConfig, LinkError};
 use shortline_sched::admission::Outcome;
-use shortline_web::proxy::TlsError;
+use shortline_tls::TlsError;
 use shortline_web::proxy::admission::{Admission, Admitting, Asked, Permit, Refusal};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::{Upstream, UpstreamOptions};

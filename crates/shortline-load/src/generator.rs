@@ -35,11 +35,11 @@ mod visit;
 use std::io;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use shortline_tls::TlsError;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -186,13 +186,8 @@ pub enum LoadError {
     )]
     Untrusted(Target),
     /// A certificate file that cannot be used.
-    #[error("{}: {problem}: want certificates in PEM", file.display())]
-    Certificates {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// An address that cannot reach the target.
     #[error("source {address}: want an address of the same kind as that of {target}")]
     Source {

@@ -405,7 +405,7 @@ async fn options_that_cannot_be_are_errors_that_say_what_can() {
     };
     let error = run(no_certificate).await.unwrap_err().to_string();
     assert!(
-        error.ends_with("holds no certificate: want certificates in PEM"),
+        error.ends_with("no PEM section `-----BEGIN CERTIFICATE-----` in it"),
         "{error}"
     );
 }

@@ -11,7 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod account;
-pub mod certificate;
 pub mod chunked;
 mod clients;
 mod connection;

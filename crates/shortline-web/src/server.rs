@@ -26,6 +26,9 @@ use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 pub use crate::context::Settings;
 pub use crate::log::{AccessLog, AccessRecord};
 
+/// The protocols of a [`Listener`] that speaks TLS, as ALPN names them.
+pub const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
+
 /// How long to wait where the machine or a limit lets no further connection in.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 

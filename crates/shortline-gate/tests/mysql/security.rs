@@ -48,7 +48,14 @@ async fn authentication_passes_untouched() {
 #[tokio::test]
 async fn tls_is_on_either_side_as_configured() {
     let Some(server) = shared() else { return };
-    let tls = || ClientTls::load(&server.cert, &server.key, &[], false).unwrap();
+    let tls = || {
+        ClientTls::new(
+            shortline_tls::load(&server.cert, &server.key).unwrap(),
+            &[],
+            false,
+        )
+        .unwrap()
+    };
     let authority = format!("--ssl-ca={}", server.authority.display());
     let verified = ["--ssl", authority.as_str(), "--ssl-verify-server-cert"];
     // None: a client that insists on it is told that there is none.
@@ -97,7 +104,14 @@ async fn tls_is_on_either_side_as_configured() {
 async fn a_client_without_tls_does_not_get_where_the_server_wants_tls() {
     let Some(server) = shared() else { return };
     let gated = Gated::with(server.address, narrow(), |config| {
-        config.client_tls = Some(ClientTls::load(&server.cert, &server.key, &[], false).unwrap());
+        config.client_tls = Some(
+            ClientTls::new(
+                shortline_tls::load(&server.cert, &server.key).unwrap(),
+                &[],
+                false,
+            )
+            .unwrap(),
+        );
         config.upstream_tls = UpstreamTls::follow().unwrap();
     })
     .await;
@@ -111,7 +125,14 @@ async fn a_client_without_tls_does_not_get_where_the_server_wants_tls() {
 async fn tls_that_must_be_and_is_not_is_told() {
     let Some(server) = shared() else { return };
     let gated = Gated::with(server.address, narrow(), |config| {
-        config.client_tls = Some(ClientTls::load(&server.cert, &server.key, &[], true).unwrap());
+        config.client_tls = Some(
+            ClientTls::new(
+                shortline_tls::load(&server.cert, &server.key).unwrap(),
+                &[],
+                true,
+            )
+            .unwrap(),
+        );
     })
     .await;
     let refused = run(&gated, "native", &["--skip-ssl"], CIPHER)

@@ -67,7 +67,7 @@ async fn nor_does_one_with_tls_which_ends_with_a_word() {
     let (cert, key) = (folder.path().join("a.crt"), folder.path().join("a.key"));
     std::fs::write(&cert, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let tls = ClientTls::load(&cert, &key, &[ALPN], false).unwrap();
+    let tls = ClientTls::new(shortline_tls::load(&cert, &key).unwrap(), &[ALPN], false).unwrap();
     let (backend, relay) = before_a_backend(Some(tls));
     let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", relay.port))
         .await

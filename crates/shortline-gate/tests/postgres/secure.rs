@@ -92,7 +92,12 @@ fn with_tls_to_the_client_alone_every_password_passes() {
         return;
     };
     let pair = pair();
-    let tls = ClientTls::load(&pair.cert, &pair.key, &[ALPN], true).unwrap();
+    let tls = ClientTls::new(
+        shortline_tls::load(&pair.cert, &pair.key).unwrap(),
+        &[ALPN],
+        true,
+    )
+    .unwrap();
     let relay = relay(cluster, UpstreamTls::Disable, Some(tls));
     for user in ["postgres", "scram", "md5"] {
         assert_eq!(
@@ -140,7 +145,12 @@ fn a_client_without_tls_does_not_get_where_the_backend_wants_tls() {
         return;
     };
     let pair = pair();
-    let tls = ClientTls::load(&pair.cert, &pair.key, &[ALPN], false).unwrap();
+    let tls = ClientTls::new(
+        shortline_tls::load(&pair.cert, &pair.key).unwrap(),
+        &[ALPN],
+        false,
+    )
+    .unwrap();
     for tls in [None, Some(tls)] {
         let is_offered = tls.is_some();
         let relay = relay(cluster, UpstreamTls::follow().unwrap(), tls);
@@ -194,7 +204,12 @@ fn with_tls_on_both_sides_scram_needs_one_certificate_or_no_binding() {
         return;
     };
     let pair = pair();
-    let tls = ClientTls::load(&pair.cert, &pair.key, &[ALPN], false).unwrap();
+    let tls = ClientTls::new(
+        shortline_tls::load(&pair.cert, &pair.key).unwrap(),
+        &[ALPN],
+        false,
+    )
+    .unwrap();
     let different = relay(cluster, UpstreamTls::require().unwrap(), Some(tls));
     for user in ["postgres", "md5"] {
         assert_eq!(
@@ -210,7 +225,7 @@ fn with_tls_on_both_sides_scram_needs_one_certificate_or_no_binding() {
     assert!(refused.contains("channel binding"), "{refused}");
     // The backend's own certificate: what the client binds to is what the backend has.
     let (cert, key) = cluster.certificate();
-    let tls = ClientTls::load(&cert, &key, &[ALPN], false).unwrap();
+    let tls = ClientTls::new(shortline_tls::load(&cert, &key).unwrap(), &[ALPN], false).unwrap();
     let same = relay(cluster, UpstreamTls::require().unwrap(), Some(tls));
     for binding in ["require", "prefer", "disable"] {
         assert_eq!(

@@ -4,17 +4,12 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::IpBindAddressNoPort;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
@@ -141,96 +136,16 @@ impl Tls {
             Protocol::Http1 => b"http/1.1",
             Protocol::Http2 => b"h2",
         };
-        let mut config = client_config(trust)?;
-        config.alpn_protocols = vec![protocol.to_vec()];
+        let trust = match trust {
+            Trust::Ca(file) => shortline_tls::Trust::File(file.clone()),
+            Trust::Anyone => shortline_tls::Trust::Anyone,
+        };
+        let mut config = shortline_tls::client_config(&trust, &[protocol])?;
         config.resumption = Resumption::disabled();
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             name,
             protocol,
         })
-    }
-}
-
-fn client_config(trust: &Trust) -> Result<ClientConfig, LoadError> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .expect("invariant: ring has cipher suites for TLS 1.2 and 1.3");
-    Ok(match trust {
-        Trust::Ca(file) => builder.with_root_certificates(roots(file)?),
-        Trust::Anyone => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(TrustAnyone(provider))),
-    }
-    .with_no_client_auth())
-}
-
-fn roots(file: &Path) -> Result<RootCertStore, LoadError> {
-    let wrong = |problem: String| LoadError::Certificates {
-        file: file.to_owned(),
-        problem,
-    };
-    let mut roots = RootCertStore::empty();
-    let certificates =
-        CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots
-            .add(certificate)
-            .map_err(|error| wrong(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(wrong("holds no certificate".into()));
-    }
-    Ok(roots)
-}
-
-/// Takes any certificate, but checks that the server holds its key.
-#[derive(Debug)]
-struct TrustAnyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TrustAnyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

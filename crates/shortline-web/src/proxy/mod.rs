@@ -46,7 +46,6 @@ use hyper::upgrade::Upgraded;
 
 pub use address::{AddressError, UpstreamAddress};
 pub use relay::Relayed;
-pub use tls::TlsError;
 pub use trail::Trail;
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};

@@ -18,10 +18,11 @@ use tokio::time::Instant;
 
 use super::address::UpstreamAddress;
 use super::pool::{Backend, Standing};
-use super::tls::{Connector, TlsError};
+use super::tls::Connector;
 use super::trail::with_sources;
 use super::upload::RequestBody;
 use crate::throttle::Throttle;
+use shortline_tls::TlsError;
 
 /// How often idle connections are looked through.
 const KEEP_EVERY: Duration = Duration::from_secs(1);

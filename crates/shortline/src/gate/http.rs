@@ -9,14 +9,15 @@ use shortline_gate::Gate;
 use shortline_gate::classify::Classifier;
 use shortline_gate::http::{HttpConfig, HttpError, HttpRelay};
 use shortline_link::LinkConfig;
+use shortline_tls::Certificate;
 use shortline_web::Limits;
 use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::upstream::UpstreamOptions;
+use shortline_web::server::ALPN;
 use tokio::net::TcpListener;
 
 use super::settings::Settings;
 use super::status::Connections;
-use crate::serve::tls::{self, Certificate};
 use shortline_command::CommandError;
 
 /// What takes the requests.
@@ -34,9 +35,10 @@ impl HttpFront {
         settings: &Settings,
         classifier: &Classifier,
         gate: &Gate,
+        certificate: Option<CertifiedKey>,
     ) -> Result<Self, CommandError> {
-        let certificate = load_certificate(settings)?.map(Certificate::new);
-        let tls = certificate.as_ref().map(Certificate::server_config);
+        let certificate = certificate.map(Certificate::new);
+        let tls = certificate.as_ref().map(|shown| shown.server_config(ALPN));
         let limits = &settings.limits;
         let config = HttpConfig {
             upstream: http_upstream(settings)?,
@@ -76,20 +78,9 @@ impl HttpFront {
         async move { relay.run(sockets, ending).await }
     }
 
-    /// Reads the certificate again, for a new handshake to get it once [`Self::exchange`] is told.
-    ///
-    /// # Errors
-    /// [`CommandError`]: what is wrong with it.
-    pub fn read_certificate(
-        &self,
-        settings: &Settings,
-    ) -> Result<Option<CertifiedKey>, CommandError> {
-        load_certificate(settings)
-    }
-
     /// New handshakes get `key` from now on.
-    pub fn exchange(&self, key: Option<CertifiedKey>) {
-        if let (Some(certificate), Some(key)) = (&self.certificate, key) {
+    pub fn exchange(&self, key: CertifiedKey) {
+        if let Some(certificate) = &self.certificate {
             certificate.replace(key);
         }
     }
@@ -107,10 +98,4 @@ fn http_upstream(settings: &Settings) -> Result<UpstreamOptions, CommandError> {
         connect_time_max: settings.limits.connect_time_max,
         ..UpstreamOptions::default()
     })
-}
-
-fn load_certificate(settings: &Settings) -> Result<Option<CertifiedKey>, CommandError> {
-    let files = settings.client_tls.as_ref();
-    let key = files.map(|files| tls::load(&files.cert, &files.key));
-    key.transpose().map_err(CommandError::failure)
 }

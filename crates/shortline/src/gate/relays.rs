@@ -11,8 +11,9 @@ use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
 use shortline_gate::postgres::{self, AdminDatabase, PostgresConfig};
-use shortline_gate::relay::tls::{ClientTls, TlsError, UpstreamTls};
+use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
 use shortline_gate::relay::{Registry, RelayConfig, Upstream};
+use shortline_tls::TlsError;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -45,12 +46,6 @@ pub struct Relayed {
     tls: Option<ClientTls>,
 }
 
-/// A certificate that was read again.
-pub enum Reread {
-    Relayed(Option<ClientTls>),
-    Http(Option<CertifiedKey>),
-}
-
 impl Front {
     /// Not listening yet. Call inside a runtime.
     ///
@@ -62,9 +57,12 @@ impl Front {
         gate: &Gate,
     ) -> Result<Self, CommandError> {
         Ok(match settings.kind {
-            Kind::Postgres => Self::Postgres(Relayed::new(settings)?),
-            Kind::Mysql => Self::Mysql(Relayed::new(settings)?),
-            Kind::Http => Self::Http(HttpFront::new(settings, classifier, gate)?),
+            Kind::Postgres => Self::Postgres(Relayed::new(settings, &[postgres::ALPN])?),
+            Kind::Mysql => Self::Mysql(Relayed::new(settings, &[])?),
+            Kind::Http => {
+                let certificate = read_certificate(settings)?;
+                Self::Http(HttpFront::new(settings, classifier, gate, certificate)?)
+            }
         })
     }
 
@@ -79,37 +77,36 @@ impl Front {
         }
     }
 
-    /// Reads the certificate again, for a new handshake to get it once [`Self::exchange`] is told.
-    ///
-    /// # Errors
-    /// [`CommandError`]: what is wrong with it.
-    pub fn read_certificate(&self, settings: &Settings) -> Result<Reread, CommandError> {
-        Ok(match self {
-            Self::Postgres(_) | Self::Mysql(_) => Reread::Relayed(client_tls(settings)?),
-            Self::Http(front) => Reread::Http(front.read_certificate(settings)?),
-        })
-    }
-
     /// New handshakes get this certificate from now on.
-    pub fn exchange(&self, certificate: Reread) {
-        match (self, certificate) {
-            (Self::Http(front), Reread::Http(key)) => front.exchange(key),
-            (Self::Postgres(relayed) | Self::Mysql(relayed), Reread::Relayed(Some(tls))) => {
-                if let Some(shown) = &relayed.tls {
-                    shown.replace(&tls);
+    pub fn exchange(&self, certificate: CertifiedKey) {
+        match self {
+            Self::Http(front) => front.exchange(certificate),
+            Self::Postgres(relayed) | Self::Mysql(relayed) => {
+                if let Some(tls) = &relayed.tls {
+                    tls.replace(certificate);
                 }
             }
-            // None was read: there is none, and a reload adds none.
-            _ => {}
         }
     }
 }
 
+/// Reads the certificate towards clients, if there is to be one.
+///
+/// # Errors
+/// [`CommandError`]: what is wrong with it.
+pub fn read_certificate(settings: &Settings) -> Result<Option<CertifiedKey>, CommandError> {
+    let files = settings.client_tls.as_ref();
+    let read = files.map(|files| shortline_tls::load(&files.cert, &files.key));
+    read.transpose().map_err(CommandError::failure)
+}
+
 impl Relayed {
-    fn new(settings: &Settings) -> Result<Self, CommandError> {
+    fn new(settings: &Settings, alpn: &[&[u8]]) -> Result<Self, CommandError> {
+        let tls = read_certificate(settings)?
+            .map(|certificate| ClientTls::new(certificate, alpn, settings.is_tls_required));
         Ok(Self {
             registry: Arc::default(),
-            tls: client_tls(settings)?,
+            tls: tls.transpose().map_err(CommandError::failure)?,
         })
     }
 }
@@ -332,17 +329,4 @@ fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
                 .expect("invariant: the settings refuse verify-full without authorities"),
         ),
     }
-}
-
-/// The certificate towards clients of a database, if there is one.
-fn client_tls(settings: &Settings) -> Result<Option<ClientTls>, CommandError> {
-    let alpn: &[&[u8]] = match settings.kind {
-        Kind::Postgres => &[postgres::ALPN],
-        Kind::Mysql | Kind::Http => &[],
-    };
-    let files = settings.client_tls.as_ref();
-    files
-        .map(|files| ClientTls::load(&files.cert, &files.key, alpn, settings.is_tls_required))
-        .transpose()
-        .map_err(CommandError::failure)
 }

@@ -125,11 +125,13 @@ impl Running {
     fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
-        let certificate = self.front.read_certificate(&settings)?;
+        let certificate = relays::read_certificate(&settings)?;
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
-        self.front.exchange(certificate);
+        if let Some(certificate) = certificate {
+            self.front.exchange(certificate);
+        }
         self.settings = settings;
         Ok(())
     }

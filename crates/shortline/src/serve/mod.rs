@@ -12,7 +12,6 @@ mod settings;
 mod sockets;
 mod start_line;
 mod status;
-pub mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

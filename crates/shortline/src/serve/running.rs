@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
-use shortline_web::server::{AccessLog, Listener, Server, Settings as WebSettings};
+use shortline_tls::Certificate;
+use shortline_web::server::{ALPN, AccessLog, Listener, Server, Settings as WebSettings};
 use shortline_web::site::Site;
 use tokio::task::JoinHandle;
 
@@ -27,7 +28,6 @@ use super::settings::{self, Settings};
 use super::sockets::{self, Bound};
 use super::start_line;
 use super::status::{Status, StatusPages};
-use super::tls::{self, Certificate};
 use crate::admin::{self, Hosts};
 use crate::daemon::{Signals, Told, notify, tell_reload};
 use crate::file::Listen;
@@ -266,7 +266,7 @@ impl Port {
         let certificate = load_key(&bound.listen)?.map(Certificate::new);
         let tls = certificate
             .as_ref()
-            .map(Certificate::server_config)
+            .map(|shown| shown.server_config(ALPN))
             .transpose()
             .map_err(CommandError::failure)?;
         let port = Self {
@@ -364,7 +364,7 @@ fn as_access_log(log: Option<&Arc<LogWriter>>) -> Option<Arc<dyn AccessLog>> {
 
 fn load_key(listen: &Listen) -> Result<Option<CertifiedKey>, CommandError> {
     match (&listen.tls_cert, &listen.tls_key) {
-        (Some(cert), Some(key)) => tls::load(cert, key)
+        (Some(cert), Some(key)) => shortline_tls::load(cert, key)
             .map(Some)
             .map_err(CommandError::failure),
         _ => Ok(None),

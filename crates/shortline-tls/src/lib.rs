@@ -1,0 +1,73 @@
+//! TLS as all of Shortline speaks it: 1.2 and 1.3 by rustls with ring.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | [`load`], [`Certificate`] | a server's certificate: read from PEM, checked before it is used, exchanged while the server runs |
+//! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins |
+//! | `fitness` | certificates that some programs take and others refuse: why, and what to do |
+//! | [`TlsError`] | what is wrong, with the file |
+
+mod client;
+mod fitness;
+mod pem;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+
+pub use client::{Trust, client_config, connect};
+pub use server::{Certificate, load};
+
+/// Certificates or keys that cannot be used; names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that cannot be read or holds no such thing.
+    #[error("{what} {}: {problem}", path.display())]
+    File {
+        /// What it should have been.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Each is sound, but they do not belong together.
+    #[error(
+        "key {} does not belong to certificate {}: give the key it was made with, and the server's certificate first in its chain",
+        key.display(), cert.display()
+    )]
+    Mismatch {
+        /// The certificate's file.
+        cert: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+    /// The machine knows no authority.
+    #[error(
+        "authorities of the system: {problem}; install them (Debian: ca-certificates), or give a \
+         file of your own"
+    )]
+    System {
+        /// What was found.
+        problem: String,
+    },
+    /// What rustls says of the parts together.
+    #[error("TLS cannot be set up: {0}")]
+    Setup(#[from] rustls::Error),
+}
+
+impl TlsError {
+    fn file(what: &'static str, path: &Path, problem: impl Into<String>) -> Self {
+        Self::File {
+            what,
+            path: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}

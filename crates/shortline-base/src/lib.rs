@@ -1,13 +1,17 @@
 //! What every room needs of the machine: the clock, an alarm, sockets, the disk, and threads that
 //! may block. Each has two makers: the kernel, and a simulated [`world`] that a thread may live in.
 //!
+//! Beside them what every room does alike: accepting connections, and keeping a log readable.
+//!
 //! This room knows no protocol and no order.
 
+pub mod accept;
 pub mod alarm;
 pub mod clock;
 pub mod disk;
 pub mod socket;
 mod sys;
+pub mod throttle;
 pub mod world;
 
 pub use sys::TcpInfo;

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, RequestId, TypeId};
-use shortline_web::throttle::Throttle;
 use tokio::time::{Instant, sleep_until};
 
 pub use client::GateClient;

@@ -18,8 +18,8 @@ use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::proxy::routes::Routes;
 use crate::site::Site;
-use crate::throttle::Throttle;
 use crate::watch::{Registry, Watch};
+use shortline_base::throttle::Throttle;
 
 /// What may change while the server runs; connections keep what they were accepted under.
 pub struct Settings {

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::site::OpenFile;
-use crate::throttle::Throttle;
+use shortline_base::throttle::Throttle;
 
 /// Reads that may wait; one more is refused and its response ends.
 const READS_WAITING_MAX: usize = 100_000;

@@ -30,7 +30,6 @@ pub mod server;
 mod session;
 pub mod site;
 mod socket;
-pub mod throttle;
 pub mod trailers;
 mod unwanted;
 mod watch;

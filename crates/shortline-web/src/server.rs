@@ -1,26 +1,23 @@
 //! The server: listeners, the limits on connections, settings that can be exchanged while it
 //! runs, and its end.
 
-use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 use std::time::Duration;
 
 use serde::Serialize;
+use shortline_base::accept;
 use shortline_base::socket::Halves;
 use shortline_link::LinkSnapshot;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
-use tokio::time::Instant;
 
 use crate::connection;
 use crate::context::{Connection, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
 use crate::proxy::upstream::BackendSnapshot;
-use crate::throttle::Throttle;
 use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 
 pub use crate::context::Settings;
@@ -28,9 +25,6 @@ pub use crate::log::{AccessLog, AccessRecord};
 
 /// The protocols of a [`Listener`] that speaks TLS, as ALPN names them.
 pub const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
-
-/// How long to wait where the machine or a limit lets no further connection in.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
 /// A socket that takes connections.
 pub struct Listener {
@@ -221,40 +215,16 @@ async fn accept(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
-    let mut failures = Throttle::default();
-    loop {
-        // Asked when a connection is there, not when the wait for it begins: meanwhile another worker
-        // may have taken the last place. (Two that ask in the same microsecond may take one too many.)
-        let accepted = poll_fn(|context| {
-            if shared.registry.open() >= shared.active().limits.connections_max {
-                return Poll::Ready(None);
-            }
-            listener.poll_accept(context).map(Some)
-        });
-        let Some(accepted) = accepted.await else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            continue;
-        };
-        match accepted {
-            Ok((socket, peer)) => {
-                // A socket without an address of its own has been reset already.
-                let Ok(local) = socket.local_addr() else {
-                    continue;
-                };
-                let ends = (peer.ip(), local.ip());
-                take(&shared, worker, socket.into(), ends, tls.clone());
-            }
-            // The client gave up while it waited in the backlog.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) => {
-                // No descriptors or no memory left: it passes when other connections end.
-                if let Some(untold) = failures.tell(Instant::now()) {
-                    tracing::warn!(untold, "cannot accept connections now: {error}");
-                }
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-            }
+    let has_room = || shared.registry.open() < shared.active().limits.connections_max;
+    let take = |socket: TcpStream, peer: SocketAddr| {
+        // A socket without an address of its own has been reset already.
+        if let Ok(local) = socket.local_addr() {
+            let ends = (peer.ip(), local.ip());
+            take(&shared, worker, socket.into(), ends, tls.clone());
         }
-    }
+    };
+    let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
+    accept::accept(&listener, has_room, take, warn).await;
 }
 
 fn take(

@@ -4,16 +4,14 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::net::TcpListener;
+use shortline_base::accept;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::stream::prepare;
 use super::{Limits, Order, Registration, Registry, Socket};
 
-/// How long to wait where the machine lets no further connection in.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 /// Connections above the limit that are heard out, so that they can be told of it (and so that a
 /// cancel request still gets through). Beyond these nobody is accepted.
 const REFUSED_AT_ONCE_MAX: usize = 100;
@@ -115,30 +113,16 @@ impl Worker {
         R: Fn(Socket, SocketAddr, Registration) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut warned = false;
-        loop {
-            while self.registry.open() >= self.connections_max + REFUSED_AT_ONCE_MAX {
-                tokio::time::sleep(ACCEPT_AGAIN).await;
+        let open_max = self.connections_max + REFUSED_AT_ONCE_MAX;
+        let registry = Arc::clone(&self.registry);
+        let take = |socket: TcpStream, peer| {
+            // A socket that cannot be prepared has been reset already.
+            if prepare(&socket).is_ok() {
+                let registration = self.registry.register(self.connections_max);
+                tokio::spawn(relay(socket.into(), peer, registration));
             }
-            match listener.accept().await {
-                Ok((socket, peer)) => {
-                    warned = false;
-                    // A socket that cannot be prepared has been reset already.
-                    if prepare(&socket).is_ok() {
-                        let registration = self.registry.register(self.connections_max);
-                        tokio::spawn(relay(socket.into(), peer, registration));
-                    }
-                }
-                // The client gave up while it waited in the backlog.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => {
-                    // No descriptors or no memory left: it passes when other connections end.
-                    if !std::mem::replace(&mut warned, true) {
-                        tracing::warn!("cannot accept connections now: {error}");
-                    }
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
-                }
-            }
-        }
+        };
+        let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
+        accept::accept(&listener, || registry.open() < open_max, take, warn).await;
     }
 }

@@ -21,7 +21,7 @@ use super::pool::{Backend, Standing};
 use super::tls::Connector;
 use super::trail::with_sources;
 use super::upload::RequestBody;
-use crate::throttle::Throttle;
+use shortline_base::throttle::Throttle;
 use shortline_tls::TlsError;
 
 /// How often idle connections are looked through.

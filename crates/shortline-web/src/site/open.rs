@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use tokio::time::Instant;
 
 use super::SiteError;
-use crate::throttle::Throttle;
+use shortline_base::throttle::Throttle;
 
 /// Times an open is tried again when the kernel reports a race with a rename or a lease.
 const TRIES_MAX: usize = 4;

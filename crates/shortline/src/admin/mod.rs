@@ -22,9 +22,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use shortline_web::throttle::Throttle;
+use shortline_base::accept;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 pub use hosts::{HostName, Hosts};
 
@@ -32,8 +31,6 @@ const CONNECTIONS_MAX_DEFAULT: usize = 64;
 /// Time for a request's head, and for all of a connection: scrapes are short.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(300);
-/// How long to wait where the machine lets no further connection in.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// What an endpoint has beside `/healthz`.
 pub trait Pages: Send + Sync + 'static {
@@ -118,24 +115,12 @@ async fn run(
     listener: tokio::net::TcpListener,
     connections_max: usize,
     served: Arc<(Hosts, impl Pages)>,
-) -> Infallible {
-    let mut failures = Throttle::default();
+) {
     let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
-    loop {
-        let permit = Arc::clone(&permits)
-            .acquire_owned()
-            .await
-            .expect("invariant: the semaphore is never closed");
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                if let Some(untold) = failures.tell(Instant::now()) {
-                    tracing::warn!(untold, "admin: cannot accept connections now: {error}");
-                }
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
+    let has_room = || permits.available_permits() > 0;
+    let take = |stream, _| {
+        let permit = Arc::clone(&permits).try_acquire_owned();
+        let permit = permit.expect("invariant: nobody else takes permits");
         let served = Arc::clone(&served);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
@@ -151,7 +136,10 @@ async fn run(
             let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
             drop(permit);
         });
-    }
+    };
+    let warn =
+        |error, untold| tracing::warn!(untold, "admin: cannot accept connections now: {error}");
+    accept::accept(&listener, has_room, take, warn).await;
 }
 
 fn answer<P: Pages>(

@@ -1,0 +1,93 @@
+//! Accepting connections: within a limit, for ever, and through what a machine runs short of.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+
+use crate::throttle::Throttle;
+
+/// How long to wait where the machine or a limit lets no further connection in.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
+
+/// Hands each connection to `listener` to `take` while `has_room`; the others wait in the backlog. Ends
+/// only when it is dropped. What fails goes to `warn`, ten a second at most, with how many it was not
+/// told of.
+pub async fn accept(
+    listener: &TcpListener,
+    has_room: impl Fn() -> bool,
+    mut take: impl FnMut(TcpStream, SocketAddr),
+    warn: impl Fn(io::Error, u64),
+) {
+    let mut failures = Throttle::default();
+    loop {
+        // Asked when a connection is there, not when the wait for it begins: meanwhile another worker
+        // may have taken the last place. (Two that ask in the same microsecond may take one too many.)
+        let accepted = poll_fn(|context| {
+            if !has_room() {
+                return Poll::Ready(None);
+            }
+            listener.poll_accept(context).map(Some)
+        });
+        match accepted.await {
+            Some(Ok((socket, peer))) => {
+                take(socket, peer);
+                continue;
+            }
+            // The client gave up while it waited in the backlog.
+            Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Some(Err(error)) => {
+                // No descriptors or no memory left: it passes when other connections end.
+                if let Some(untold) = failures.tell(Instant::now()) {
+                    warn(error, untold);
+                }
+            }
+            None => {}
+        }
+        tokio::time::sleep(ACCEPT_AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_finds_no_room_is_taken_when_there_is_some() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (room, taken) = (Cell::new(1), RefCell::new(Vec::new()));
+        let accepting = accept(
+            &listener,
+            || taken.borrow().len() < room.get(),
+            |socket, _| taken.borrow_mut().push(socket),
+            |error, _| panic!("{error}"),
+        );
+        let clients = async {
+            let first = TcpStream::connect(address).await.unwrap();
+            let second = TcpStream::connect(address).await.unwrap();
+            while taken.borrow().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            // Long enough to be asked again, and refused again.
+            tokio::time::sleep(3 * ACCEPT_AGAIN).await;
+            assert_eq!(taken.borrow().len(), 1);
+            room.set(2);
+            while taken.borrow().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            drop((first, second));
+        };
+        tokio::select! {
+            () = accepting => unreachable!("it accepts for ever"),
+            () = clients => {}
+        }
+    }
+}

@@ -23,7 +23,7 @@ use shortline_gate::{Gate, GateConfig};
 use shortline_link::{LinkConfig, LinkMode};
 use shortline_sched::admission::{AdmissionConfig, OldestShare};
 use shortline_web::Limits;
-use shortline_web::proxy::upstream::UpstreamOptions;
+use shortline_web::proxy::UpstreamOptions;
 use tokio::sync::oneshot;
 
 use backend::Backend;

@@ -17,7 +17,7 @@ use tokio::sync::watch as channel;
 use crate::connection;
 use crate::context::{Connection, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
-use crate::proxy::upstream::BackendSnapshot;
+use crate::proxy::BackendSnapshot;
 use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 
 pub use crate::context::Settings;

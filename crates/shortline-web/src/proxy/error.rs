@@ -1,5 +1,6 @@
 //! Why a proxied request has no response from a backend, and what the client is told.
 
+use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -8,7 +9,6 @@ use http::{Method, StatusCode};
 
 use super::admission::Refusal;
 use super::head::Ambiguous;
-use super::upload::UploadError;
 use crate::site::Plan;
 
 /// When a client may try again where nobody knows better.
@@ -90,4 +90,38 @@ impl ProxyError {
         }
         plan
     }
+}
+
+/// Why a request's body did not reach the backend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UploadError {
+    /// It is larger than the route allows.
+    #[error("the request's body has more than {bytes_max} bytes, the most allowed")]
+    TooLarge {
+        /// The most allowed.
+        bytes_max: u64,
+    },
+    /// The client sends nothing more.
+    #[error("the client stopped in the middle of the request's body")]
+    Stalled,
+    /// The response was over before it.
+    #[error("the response was over before the request's body")]
+    Abandoned,
+    /// What came from the client is no body.
+    #[error("the request's body is broken: {0}")]
+    Client(String),
+}
+
+/// An error with what is behind it, as far as it does not say that itself.
+pub(super) fn with_sources(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(behind) = source {
+        let said = behind.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = behind.source();
+    }
+    text
 }

@@ -17,9 +17,10 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::error::ProxyError;
+use super::error::UploadError;
 use super::pool::{Backend, Lease, Outstanding};
 use super::trail::Trail;
-use super::upload::{RequestBody, Upload, UploadError, Wait};
+use super::upload::{RequestBody, Upload, Wait};
 use super::upstream::Upstream;
 
 /// The head of a response, and what its end needs.

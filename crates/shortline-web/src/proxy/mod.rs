@@ -28,6 +28,7 @@ pub mod admission;
 mod error;
 mod exchange;
 pub mod head;
+mod options;
 mod places;
 mod pool;
 mod relay;
@@ -45,6 +46,8 @@ use http_body::Body;
 use hyper::upgrade::Upgraded;
 
 pub use address::{AddressError, UpstreamAddress};
+pub use options::UpstreamOptions;
+pub use pool::BackendSnapshot;
 pub use relay::Relayed;
 pub use trail::Trail;
 pub use tunnel::tunnel;

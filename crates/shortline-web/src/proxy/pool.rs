@@ -13,6 +13,7 @@ use std::time::Duration;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use serde::Serialize;
 use shortline_base::clock::now_ns;
 use shortline_base::world::{self, Stream};
 use tokio::net::{TcpStream, UnixStream};
@@ -20,13 +21,34 @@ use tokio_util::io::InspectReader;
 
 use super::address::UpstreamAddress;
 use super::error::ProxyError;
+use super::options::UpstreamOptions;
 use super::places::{Place, Places};
 use super::tls::Connector;
 use super::upload::RequestBody;
-use super::upstream::{BackendSnapshot, UpstreamOptions};
 
 /// How long a connection may take to become ready again after a response.
 const READY_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A backend at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct BackendSnapshot {
+    /// Where it is.
+    pub address: String,
+    /// Whether it seems to be up.
+    pub up: bool,
+    /// Requests under way.
+    pub outstanding: usize,
+    /// Open connections.
+    pub connections_open: usize,
+    /// Of these, without a request.
+    pub connections_idle: usize,
+    /// Connections opened since the start.
+    pub connections_total: u64,
+    /// Requests sent to it, tries included.
+    pub requests_total: u64,
+    /// Of these, that it failed.
+    pub failures_total: u64,
+}
 
 /// A backend; see the module's text.
 pub struct Backend {

@@ -24,8 +24,8 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::admission::{Held, Side};
+use super::error::with_sources;
 use super::exchange::Ending;
-use super::trail::with_sources;
 
 /// How often others may go first while a body's first bytes are on their way: they then leave with
 /// the head instead of in a packet of their own.

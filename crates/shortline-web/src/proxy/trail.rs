@@ -4,14 +4,13 @@
 //! admission, connecting, until the head of an answer, in all. Ten lines a second for each route's
 //! backends at most; the next one says how many were left out ([`crate::throttle`]).
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::error::ProxyError;
+use super::error::{ProxyError, with_sources};
 use super::pool::Backend;
 use super::routes::Route;
 
@@ -102,20 +101,6 @@ fn is_told(status: StatusCode) -> bool {
 
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An error with what is behind it, as far as it does not say that itself.
-pub(super) fn with_sources(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(behind) = source {
-        let said = behind.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = behind.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::admission::{Held, Side};
-use super::error::ProxyError;
-use super::upstream::UpstreamOptions;
+use super::error::{ProxyError, UploadError};
+use super::options::UpstreamOptions;
 use crate::trailers::Condemned;
 use progress::Phase;
 pub use progress::{Upload, Wait};
@@ -55,26 +55,6 @@ impl ContinueWanted {
     pub async fn wanted(&self) {
         self.0.notified().await;
     }
-}
-
-/// Why a request's body did not reach the backend.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UploadError {
-    /// It is larger than the route allows.
-    #[error("the request's body has more than {bytes_max} bytes, the most allowed")]
-    TooLarge {
-        /// The most allowed.
-        bytes_max: u64,
-    },
-    /// The client sends nothing more.
-    #[error("the client stopped in the middle of the request's body")]
-    Stalled,
-    /// The response was over before it.
-    #[error("the response was over before the request's body")]
-    Abandoned,
-    /// What came from the client is no body.
-    #[error("the request's body is broken: {0}")]
-    Client(String),
 }
 
 /// A request's body; see the module's text.

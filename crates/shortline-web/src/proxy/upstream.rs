@@ -4,7 +4,6 @@
 //! last requests failed is passed over for a while (passive check); one whose health check fails is
 //! not asked at all until it succeeds again (active check, if a path for it is given).
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,115 +12,19 @@ use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Request};
 use parking_lot::Mutex;
-use serde::Serialize;
 use tokio::time::Instant;
 
 use super::address::UpstreamAddress;
-use super::pool::{Backend, Standing};
+use super::error::with_sources;
+use super::options::UpstreamOptions;
+use super::pool::{Backend, BackendSnapshot, Standing};
 use super::tls::Connector;
-use super::trail::with_sources;
 use super::upload::RequestBody;
 use shortline_base::throttle::Throttle;
 use shortline_tls::TlsError;
 
 /// How often idle connections are looked through.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// Backends and the limits of exchanges with them, with sound defaults.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamOptions {
-    /// Where they are.
-    pub backends: Vec<UpstreamAddress>,
-    /// The authorities (PEM) that sign the certificates of backends with TLS; those of the system
-    /// where it is `None`. Default: none.
-    pub authorities: Option<PathBuf>,
-    /// Time for a connection, TLS included, and for a place among `connections_max`. Default 5 s.
-    pub connect_time_max: Duration,
-    /// Time from a request's last byte to the response's head. Default 60 s.
-    pub first_byte_time_max: Duration,
-    /// Time a backend may be silent in the middle of a response. Default 60 s.
-    pub idle_time_max: Duration,
-    /// Time a client may be silent in the middle of its request's body. Default 30 s.
-    pub upload_time_max: Duration,
-    /// Time a tunnel (after `101 Switching Protocols`) may be silent. Default 10 min.
-    pub tunnel_idle_time_max: Duration,
-    /// Open connections to one backend, but for its health check's. A client gets another while it
-    /// has no more than are free. Default 256.
-    pub connections_max: usize,
-    /// Of these, connections kept open without a request. Default 32.
-    pub idle_connections_max: usize,
-    /// Time a connection is kept open without a request. Default 30 s.
-    pub idle_connection_time_max: Duration,
-    /// Bytes of a request's body. Default 1 GiB: it is never held as a whole.
-    pub request_bytes_max: u64,
-    /// Bytes of a response's head; at least 8192. Default 64 KiB.
-    pub response_head_bytes_max: usize,
-    /// Header fields of a response. Default 100.
-    pub response_fields_max: usize,
-    /// Bytes of one response that wait for the client. Default 256 KiB.
-    pub buffer_bytes_max: usize,
-    /// The same of all responses together; beyond it each holds what was read at once.
-    /// Default 64 MiB.
-    pub buffers_bytes_max: usize,
-    /// So many failures in a row make a backend doubtful. Default 3.
-    pub failures_max: u32,
-    /// For so long. Default 10 s.
-    pub down_time: Duration,
-    /// Asked regularly, if given: any answer but 2xx or 3xx takes the backend out.
-    pub health_path: Option<PathAndQuery>,
-    /// How often. Default 5 s; an answer must come within this time.
-    pub health_every: Duration,
-    /// Whether what a request says in `Forwarded` and `X-Forwarded-*` is kept. Default: no.
-    pub trust_forwarded: bool,
-}
-
-impl Default for UpstreamOptions {
-    fn default() -> Self {
-        Self {
-            backends: Vec::new(),
-            authorities: None,
-            connect_time_max: Duration::from_secs(5),
-            first_byte_time_max: Duration::from_secs(60),
-            idle_time_max: Duration::from_secs(60),
-            upload_time_max: Duration::from_secs(30),
-            tunnel_idle_time_max: Duration::from_secs(600),
-            connections_max: 256,
-            idle_connections_max: 32,
-            idle_connection_time_max: Duration::from_secs(30),
-            request_bytes_max: 1 << 30,
-            response_head_bytes_max: 64 * 1024,
-            response_fields_max: 100,
-            buffer_bytes_max: 256 * 1024,
-            buffers_bytes_max: 64 * 1024 * 1024,
-            failures_max: 3,
-            down_time: Duration::from_secs(10),
-            health_path: None,
-            health_every: Duration::from_secs(5),
-            trust_forwarded: false,
-        }
-    }
-}
-
-/// A backend at one moment.
-#[derive(Clone, Debug, Serialize)]
-pub struct BackendSnapshot {
-    /// Where it is.
-    pub address: String,
-    /// Whether it seems to be up.
-    pub up: bool,
-    /// Requests under way.
-    pub outstanding: usize,
-    /// Open connections.
-    pub connections_open: usize,
-    /// Of these, without a request.
-    pub connections_idle: usize,
-    /// Connections opened since the start.
-    pub connections_total: u64,
-    /// Requests sent to it, tries included.
-    pub requests_total: u64,
-    /// Of these, that it failed.
-    pub failures_total: u64,
-}
 
 /// Several backends; see the module's text.
 pub struct Upstream {

@@ -12,7 +12,7 @@ use shortline_link::LinkConfig;
 use shortline_tls::Certificate;
 use shortline_web::Limits;
 use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::upstream::UpstreamOptions;
+use shortline_web::proxy::UpstreamOptions;
 use shortline_web::server::ALPN;
 use tokio::net::TcpListener;
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use shortline_link::{Discovered, LinkSnapshot};
-use shortline_web::proxy::upstream::BackendSnapshot;
+use shortline_web::proxy::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
 

@@ -8,7 +8,7 @@ pub mod keys;
 mod values;
 
 use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::upstream::UpstreamOptions;
+use shortline_web::proxy::UpstreamOptions;
 
 use crate::gate::settings::RouteGate;
 pub use gates::{GateStatus, OpenRoutes};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use shortline_base::clock::now_ns;
 
-use super::super::upstream::UpstreamOptions;
-use super::UploadError;
+use super::super::error::UploadError;
+use super::super::options::UpstreamOptions;
 
 /// How long a backend may leave `Expect: 100-continue` unanswered (curl waits as long).
 const CONTINUE_WAIT_MAX: Duration = Duration::from_secs(1);

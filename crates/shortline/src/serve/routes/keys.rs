@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use shortline_sched::units::Size;
 use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::upstream::UpstreamOptions;
+use shortline_web::proxy::UpstreamOptions;
 
 use super::super::super::gate::options::GateOptions;
 use super::values::{self, HeadSize, HealthPath, RoutePath, Time};

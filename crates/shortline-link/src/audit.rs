@@ -9,7 +9,7 @@ use shortline_base::clock::now_ns;
 use shortline_sched::{JobId, Policy};
 
 use crate::link::Link;
-use crate::queue::{LinkJob, Queue};
+use crate::queue::{LinkJob, Queue, Watched};
 use crate::transport::Transport;
 
 /// An alarm goes off no later than this after its time.
@@ -114,13 +114,6 @@ impl fmt::Display for Fault {
             ),
         }
     }
-}
-
-/// One grant: what its job had left, and the least that another had left which could have gone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched {
-    pub granted_bytes: u64,
-    pub least_waiting_bytes: Option<u64>,
 }
 
 impl Link {

@@ -1,13 +1,20 @@
-//! The link: one queue behind one lock, one pacer task, and the handles of the jobs.
+//! The link: one queue behind one lock, and one pacer task.
 //!
-//! The path of a response: [`Link::submit`] puts a job into the queue; [`JobHandle::poll_grant`]
-//! is ready when it may send a quantum; [`JobHandle::hand_over`] says how many bytes went to
-//! the connection, [`JobHandle::finish`] that they were the last; [`Transport::drained`] that they
-//! are in the socket. Dropping the handle ends the job, finished or not.
+//! The path of a response: [`TransportHandle::submit`] puts a job into the queue;
+//! [`JobHandle::poll_grant`] is ready when it may send a quantum; [`JobHandle::hand_over`] says how
+//! many bytes went to the connection, [`JobHandle::finish`] that they were the last;
+//! [`TransportHandle::drained`] that they are in the socket. Dropping the handle ends the job, finished
+//! or not.
 //!
 //! Where no grant has to wait, all this takes no system call but the clock's (which is none on
 //! Linux), and the lock once: the grant is made inside `submit`, and a response that it covers whole
 //! never enters the queue.
+//!
+//! [`TransportHandle::submit`]: crate::TransportHandle::submit
+//! [`TransportHandle::drained`]: crate::TransportHandle::drained
+//! [`JobHandle::poll_grant`]: crate::JobHandle::poll_grant
+//! [`JobHandle::hand_over`]: crate::JobHandle::hand_over
+//! [`JobHandle::finish`]: crate::JobHandle::finish
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -21,7 +28,7 @@ use parking_lot::{Mutex, MutexGuard};
 use shortline_base::alarm::{self, Alarm};
 use shortline_base::clock::now_ns;
 use shortline_base::socket::SendHalf;
-use shortline_sched::{Aging, Client, Growing, Needs, PathView, Policy, QueueFull};
+use shortline_sched::{Aging, Growing, Needs, PathView, Policy};
 use socket2::SockRef;
 use tokio::time::MissedTickBehavior;
 
@@ -29,9 +36,8 @@ use crate::bands::{BandMap, control_priority};
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::device::{Device, Reading};
 use crate::discovery::{Discovery, Facts, LOOK_NS};
-use crate::handle::JobHandle;
 use crate::qdisc::shaper_of;
-use crate::queue::{Length, Queue};
+use crate::queue::Queue;
 use crate::regulator::Pacing;
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 use crate::transport::Transport;
@@ -126,24 +132,18 @@ impl Link {
         socket.set_tcp_notsent_lowat(self.unsent_bytes_max)
     }
 
-    /// What a listening socket, and so every new connection, has as its mark of unsent bytes.
-    pub(crate) fn unsent_bytes_max(&self) -> u32 {
-        self.unsent_bytes_max
-    }
-
     /// The order of the responses.
     pub fn policy(&self) -> Policy {
         self.config.policy
     }
 
-    /// Takes part in the life of a new connection between `local` and `peer`, of which it gets
-    /// the half that sends.
-    pub fn transport(
-        self: &Arc<Self>,
+    /// What is known of a new connection between `local` and `peer`, of which it gets the half that sends.
+    pub(crate) fn new_transport(
+        &self,
         socket: Box<dyn SendHalf>,
         peer: IpAddr,
         local: IpAddr,
-    ) -> Arc<Transport> {
+    ) -> Transport {
         let loopback = peer.to_canonical().is_loopback();
         let scheduled =
             self.config.mode != LinkMode::Off && (!loopback || self.config.schedule_loopback);
@@ -154,10 +154,10 @@ impl Link {
         let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
         let transport = Transport::new(
             socket,
-            Arc::clone(self),
             scheduled,
             peer,
             packet_overhead_bytes,
+            self.unsent_bytes_max,
         );
         if let Some(bands) = &self.bands
             && scheduled
@@ -165,32 +165,7 @@ impl Link {
         {
             transport.set_priority(bands.control);
         }
-        Arc::new(transport)
-    }
-
-    /// A response of `length` (head, framing and body) wants to leave on `transport`, for `client`.
-    pub fn submit(
-        self: &Arc<Self>,
-        transport: &Arc<Transport>,
-        client: Client,
-        length: Length,
-    ) -> Result<JobHandle, QueueFull> {
-        if !transport.is_scheduled() {
-            return Ok(JobHandle::unscheduled());
-        }
-        let now_ns = now_ns();
-        let path = self.path(transport, false);
-        let mut queue = self.queue.lock();
-        queue.release_last_response(transport);
-        if let Some(whole) = queue.grant_whole(transport, client, length, now_ns) {
-            self.leave_queue(queue, now_ns, None);
-            return Ok(JobHandle::granted_whole(transport, whole));
-        }
-        let id = queue.submit(transport, client, length, path, now_ns)?;
-        let look_again_ns = queue.dispatch(now_ns);
-        let granted_bytes = queue.take_grant(id);
-        self.leave_queue(queue, now_ns, look_again_ns);
-        Ok(JobHandle::queued(transport, id, granted_bytes))
+        transport
     }
 
     /// The connection's path now, if the order goes by paths: no system call else.

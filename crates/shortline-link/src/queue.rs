@@ -10,7 +10,6 @@ use shortline_sched::{
     Client, Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig,
 };
 
-use crate::audit::Watched;
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
 use crate::discovery::{Facts, Recent};
@@ -20,10 +19,12 @@ use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 mod banded;
 mod charges;
 mod newcomers;
+mod watched;
 mod whole;
 
 use charges::Charge;
 use newcomers::Newcomers;
+pub(crate) use watched::Watched;
 pub(crate) use whole::Whole;
 
 /// Payload bytes of a quantum in mode `writers` (001 3.1).

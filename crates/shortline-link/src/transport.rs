@@ -4,7 +4,6 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -15,8 +14,7 @@ use shortline_sched::{JobId, PathView};
 use readiness::Readiness;
 
 use crate::bands::JobsBands;
-use crate::discovery::Counted;
-use crate::link::Link;
+use crate::discovery::counted::Counted;
 use crate::network;
 use crate::regulator::slots::Holder;
 
@@ -39,7 +37,6 @@ const BAND_OF_CONTROL: usize = usize::MAX;
 /// A connection that carries jobs.
 pub struct Transport {
     socket: Box<dyn SendHalf>,
-    link: Arc<Link>,
     scheduled: bool,
     address: IpAddr,
     /// Asked of the socket when first needed; 0 until then.
@@ -84,7 +81,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// What was charged and not yet in the socket is there now.
-    fn written(&self) {
+    pub(crate) fn written(&self) {
         let unwritten = self.unwritten.swap(0, Ordering::AcqRel);
         self.charged
             .fetch_add(u64::from(unwritten), Ordering::AcqRel);
@@ -95,15 +92,14 @@ impl Ledger {
 impl Transport {
     pub(crate) fn new(
         socket: Box<dyn SendHalf>,
-        link: Arc<Link>,
         scheduled: bool,
         address: IpAddr,
         per_packet: u32,
+        unsent_bytes_max: u32,
     ) -> Self {
         Self {
             socket,
-            unsent_bytes_max: AtomicU32::new(link.unsent_bytes_max()),
-            link,
+            unsent_bytes_max: AtomicU32::new(unsent_bytes_max),
             scheduled,
             address,
             segment_bytes: AtomicU32::new(0),
@@ -124,10 +120,6 @@ impl Transport {
     /// The socket below.
     pub fn socket(&self) -> &dyn SendHalf {
         &*self.socket
-    }
-
-    pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.link
     }
 
     /// Whether the jobs of this connection wait for grants at all.
@@ -179,53 +171,21 @@ impl Transport {
         self.readiness.begin();
     }
 
-    /// Tells the link that everything handed over so far is in the socket. Cheap when the link
-    /// does not wait for this.
-    pub fn drained(self: &Arc<Self>) {
+    /// Everything handed over so far is in the socket. Whether a job waits to hear of it; none if the
+    /// connection was not busy.
+    pub(crate) fn end_busy(&self) -> Option<bool> {
         self.full.store(false, Ordering::Release);
-        let Some(is_awaited) = self.readiness.end() else {
-            return;
-        };
-        if !self.scheduled {
-            return;
-        }
-        let refunded = self.ledger.refunded.load(Ordering::Acquire);
-        let pacer_waits = self.link.counts_segments() && (self.has_unwritten() || refunded > 0);
-        let link_waits = pacer_waits || self.link.counts_writes();
-        if link_waits || is_awaited {
-            self.link.transport_drained(self);
-        } else {
-            self.ledger.written();
-        }
+        self.readiness.end()
     }
 
-    /// The protocol has written all that it will of what was handed to it, unless the socket is
-    /// full: HTTP/2 throws away what is left of a stream that is reset, and nothing would ever say
-    /// that this has drained. Cheap when there is nothing.
-    pub fn flushed(self: &Arc<Self>) {
-        if !self.readiness.can_send() && !self.full.load(Ordering::Acquire) {
-            self.drained();
-        }
-    }
-
-    /// Tells the link that the socket takes no more for now. Cheap when told again.
-    pub fn blocked(self: &Arc<Self>) {
+    /// The socket takes no more for now.
+    pub(crate) fn set_full(&self) {
         self.full.store(true, Ordering::Release);
-        if self.scheduled && self.link.counts_segments() && self.has_unwritten() {
-            self.link.transport_blocked(self);
-        }
     }
 
-    /// The connection is about to end: what it was charged and will not send is given back, and what it
-    /// sent beside its responses is counted.
-    pub fn settle(self: &Arc<Self>) {
-        if !self.scheduled {
-            return;
-        }
-        if self.has_unwritten() || self.ledger.refunded.load(Ordering::Acquire) > 0 {
-            self.link.transport_ended(self);
-        }
-        self.link.correct_by_socket(self);
+    /// Whether the regulator has charged it, or given back, what it is to hear of.
+    pub(crate) fn is_charged(&self) -> bool {
+        self.has_unwritten() || self.ledger.refunded.load(Ordering::Acquire) > 0
     }
 
     /// Whether responses of this connection wait or are being sent.

@@ -106,7 +106,7 @@ async fn turn(connection: &Connection) {
     let client = connection.settings.clients.client(asks);
     let length = Length::Known(HANDSHAKE_BYTES);
     let transport = connection.watch.transport();
-    match connection.settings.link.submit(transport, client, length) {
+    match transport.submit(client, length) {
         Ok(mut job) => {
             poll_fn(|context| job.poll_grant(context)).await;
             job.finish(HANDSHAKE_BYTES as u32);

@@ -165,7 +165,7 @@ impl Asked {
             Length::Known(bytes + u64::from(framing.head_bytes))
         });
         let transport = connection.watch.transport();
-        let submitted = connection.settings.link.submit(transport, client, length);
+        let submitted = transport.submit(client, length);
         let job = submitted.unwrap_or_else(|full| {
             connection.server.tell_full(&full);
             // Better an answer at once than a wait without end.

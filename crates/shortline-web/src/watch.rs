@@ -27,7 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use shortline_base::clock::now_ns;
 use shortline_base::socket::HangUp;
-use shortline_link::Transport;
+use shortline_link::TransportHandle;
 use slab::Slab;
 use tokio::sync::Notify;
 
@@ -71,7 +71,7 @@ pub enum Order {
 
 /// One connection in the registry.
 pub struct Watch {
-    transport: Arc<Transport>,
+    transport: TransportHandle,
     stage: AtomicU8,
     parked: AtomicBool,
     /// HTTP/2: bytes that come in need not be part of a request.
@@ -98,7 +98,7 @@ pub struct Watch {
 
 impl Watch {
     /// The connection below.
-    pub fn transport(&self) -> &Arc<Transport> {
+    pub fn transport(&self) -> &TransportHandle {
         &self.transport
     }
 
@@ -299,7 +299,7 @@ impl Registry {
         self: &Arc<Self>,
         peer: IpAddr,
         per_address_max: usize,
-        transport: impl FnOnce() -> Arc<Transport>,
+        transport: impl FnOnce() -> TransportHandle,
     ) -> Option<Registration> {
         {
             let mut per_address = self.per_address.lock();

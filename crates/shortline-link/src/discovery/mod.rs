@@ -9,6 +9,7 @@
 //!
 //! Nothing is asked while nothing is sent, and never more than `sample` bounds.
 
+pub mod counted;
 mod paths;
 mod round_trip;
 mod sample;
@@ -24,7 +25,6 @@ use crate::device::Reading;
 use crate::qdisc::Shaper;
 use crate::regulator::Pacing;
 
-pub use sample::Counted;
 pub use sample::Recent;
 use sample::{Sampler, Seen};
 

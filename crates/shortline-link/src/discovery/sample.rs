@@ -11,11 +11,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::counted::Bytes;
 use super::paths::Paths;
-use super::round_trip::RoundTrips;
 use super::shared::Delays;
 use crate::transport::Transport;
-use shortline_base::TcpInfo;
 
 /// Connections asked at one look: 64 system calls of half a microsecond in 10 ms. With fewer a link of
 /// 100 Mbit/s has more responses in that time than are asked, and what is seen of them is late.
@@ -44,38 +43,6 @@ impl Recent {
     /// Takes the list, which begins anew.
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
-    }
-}
-
-/// The counters of a connection when it was asked last.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counted {
-    bytes: Bytes,
-    round_trips: RoundTrips,
-}
-
-/// Payload bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bytes {
-    sent: u64,
-    resent: u64,
-    acked: u64,
-}
-
-impl Counted {
-    /// What happened since; the counters are now what `info` says.
-    fn advance(&mut self, info: &TcpInfo) -> Bytes {
-        let now = Bytes {
-            sent: info.sent_bytes,
-            resent: info.resent_bytes,
-            acked: info.acked_bytes,
-        };
-        let before = std::mem::replace(&mut self.bytes, now);
-        Bytes {
-            sent: now.sent.saturating_sub(before.sent),
-            resent: now.resent.saturating_sub(before.resent),
-            acked: now.acked.saturating_sub(before.acked),
-        }
     }
 }
 
@@ -236,6 +203,9 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
+    use shortline_base::TcpInfo;
+
+    use super::super::counted::Counted;
     use super::*;
 
     #[test]

@@ -14,9 +14,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::Link;
 use crate::qdisc::{Band, DeviceBands, Kind, Traffic};
 use crate::regulator::{FEW_MAX, PACED_UNSENT_BYTES_MAX, UNSENT_BYTES_MAX};
+use crate::{Link, TransportHandle};
 
 const SECOND: u64 = 1_000_000_000;
 /// Payload bytes of a grant: one packet, on the loopback interface too.
@@ -25,7 +25,7 @@ const QUANTUM: u32 = 1448;
 const CHARGE: u64 = 1448 + 52 + 14;
 
 /// A queue in `mode`, a connection, and what keeps it open.
-async fn queue_and_connection(mode: LinkMode) -> (Queue, Arc<Transport>, TcpStream) {
+async fn queue_and_connection(mode: LinkMode) -> (Queue, TransportHandle, TcpStream) {
     let config = LinkConfig {
         mode,
         rate: (mode == LinkMode::Paced).then(|| Rate::from_bps(8_000_000)),
@@ -51,9 +51,15 @@ fn client() -> Client {
 }
 
 /// Submits a job and grants it a quantum.
-fn granted(queue: &mut Queue, transport: &Arc<Transport>, now_ns: u64) -> JobId {
+fn granted(queue: &mut Queue, transport: &TransportHandle, now_ns: u64) -> JobId {
     let id = queue
-        .submit(transport, client(), Length::Known(1_000_000), None, now_ns)
+        .submit(
+            transport.shared(),
+            client(),
+            Length::Known(1_000_000),
+            None,
+            now_ns,
+        )
         .unwrap();
     queue.dispatch(now_ns);
     assert_eq!(queue.take_grant(id), Some(QUANTUM));
@@ -101,7 +107,7 @@ async fn a_connection_that_breaks_after_its_response_was_handed_over_owes_nothin
     queue.complete(id);
     queue.remove(id);
     assert_eq!(unwritten(&transport), CHARGE, "the protocol has the bytes");
-    queue.transport_ended(&transport);
+    queue.transport_ended(transport.shared());
     assert_eq!((unwritten(&transport), queue.charged_total), (0, 0));
     assert_eq!(queue.regulator.unwritten_bytes(), 0);
 }
@@ -116,7 +122,7 @@ async fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
     queue.hand_over(other, QUANTUM);
     let waiting = queue
         .submit(
-            &transport,
+            transport.shared(),
             client(),
             Length::Known(2_000_000),
             None,
@@ -140,10 +146,10 @@ async fn an_abort_on_a_full_socket_leaves_the_refunds_of_others() {
     let other = granted(&mut queue, &transport, 2 * SECOND);
     queue.hand_over(aborted, QUANTUM);
     queue.hand_over(other, QUANTUM);
-    queue.transport_blocked(&transport);
+    queue.transport_blocked(transport.shared());
     assert_eq!(queue.charged_total, 0);
     queue.remove(aborted);
-    queue.transport_drained(&transport, SECOND);
+    queue.transport_drained(transport.shared(), SECOND);
     assert_eq!(queue.charged_total, CHARGE);
 }
 
@@ -163,7 +169,7 @@ async fn an_abort_frees_its_own_slot_only() {
 async fn an_abort_after_a_drain_leaves_later_charges() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let aborted = granted(&mut queue, &transport, SECOND);
-    queue.transport_drained(&transport, SECOND);
+    queue.transport_drained(transport.shared(), SECOND);
     let other = granted(&mut queue, &transport, 2 * SECOND);
     queue.hand_over(other, QUANTUM);
     queue.remove(aborted);
@@ -172,7 +178,7 @@ async fn an_abort_after_a_drain_leaves_later_charges() {
 
 /// A queue in mode `bands` on a device whose bands have the priorities 0 to 5, a connection, and
 /// what keeps it open.
-async fn banded_queue_and_connection() -> (Queue, Arc<Transport>, TcpStream) {
+async fn banded_queue_and_connection() -> (Queue, TransportHandle, TcpStream) {
     let (_, transport, client) = queue_and_connection(LinkMode::Slots).await;
     let band = |band: u32| Band {
         name: band.to_string(),
@@ -215,7 +221,7 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
     let (mut queue, transport, _client) = banded_queue_and_connection().await;
     assert_eq!(priority(&transport), 0, "before the first response");
     let id = queue
-        .submit(&transport, client(), Length::Known(60_000), None, 0)
+        .submit(transport.shared(), client(), Length::Known(60_000), None, 0)
         .unwrap();
     let mut seen = Vec::new();
     for _ in 0..8 {
@@ -236,18 +242,24 @@ async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
 async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     let (mut queue, transport, _client) = banded_queue_and_connection().await;
     let large = queue
-        .submit(&transport, client(), Length::Known(1_000_000), None, 0)
+        .submit(
+            transport.shared(),
+            client(),
+            Length::Known(1_000_000),
+            None,
+            0,
+        )
         .unwrap();
     queue.dispatch(0);
     assert_eq!(priority(&transport), 5);
     // What the large one sends stands before the small one, which makes it urgent.
     queue.hand_over(large, BANDS_QUANTUM_BYTES);
     let small = queue
-        .submit(&transport, client(), Length::Known(500), None, 0)
+        .submit(transport.shared(), client(), Length::Known(500), None, 0)
         .unwrap();
     queue.dispatch(0);
     assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
-    queue.transport_drained(&transport, SECOND);
+    queue.transport_drained(transport.shared(), SECOND);
     transport.drained();
     queue.want(large, None, 0);
     queue.dispatch(0);
@@ -271,11 +283,17 @@ async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
         granted(&mut queue, &transport, now_ns);
     }
     let waiting = queue
-        .submit(&transport, client(), Length::Known(1_000_000), None, 4)
+        .submit(
+            transport.shared(),
+            client(),
+            Length::Known(1_000_000),
+            None,
+            4,
+        )
         .unwrap();
     assert!(queue.dispatch(4).is_some(), "to be looked at again");
     assert_eq!(queue.take_grant(waiting), None);
-    queue.transport_drained(&transport, SECOND);
+    queue.transport_drained(transport.shared(), SECOND);
     assert_eq!(queue.dispatch(5), None);
     assert_eq!(queue.take_grant(waiting), Some(QUANTUM));
 }
@@ -286,12 +304,18 @@ async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
         let (mut queue, one, _client) = queue_and_connection(LinkMode::Paced).await;
         let (_, other, _other_client) = queue_and_connection(LinkMode::Paced).await;
         let unknown = queue
-            .submit(&one, client(), Length::Unknown, None, 0)
+            .submit(one.shared(), client(), Length::Unknown, None, 0)
             .unwrap();
         queue.hand_over(unknown, 50_000);
         one.drained();
         queue
-            .submit(&other, client(), Length::Known(known_bytes), None, 0)
+            .submit(
+                other.shared(),
+                client(),
+                Length::Known(known_bytes),
+                None,
+                0,
+            )
             .unwrap();
         let first = queue.scheduler.peek(0).unwrap();
         assert_eq!(
@@ -306,7 +330,7 @@ async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
 async fn a_response_of_unknown_length_ends_where_it_says() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let id = queue
-        .submit(&transport, client(), Length::Unknown, None, SECOND)
+        .submit(transport.shared(), client(), Length::Unknown, None, SECOND)
         .unwrap();
     queue.dispatch(SECOND);
     assert_eq!(queue.take_grant(id), Some(QUANTUM));
@@ -322,7 +346,13 @@ async fn a_response_of_unknown_length_ends_where_it_says() {
 async fn a_grant_is_for_what_is_at_hand() {
     let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
     let id = queue
-        .submit(&transport, client(), Length::Known(1_000_000), None, SECOND)
+        .submit(
+            transport.shared(),
+            client(),
+            Length::Known(1_000_000),
+            None,
+            SECOND,
+        )
         .unwrap();
     queue.offer(id, 100);
     queue.dispatch(SECOND);
@@ -350,7 +380,13 @@ async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
     queue.pace(Pacing::Rate(Rate::from_bps(8_000)), SECOND);
     for _ in 0..2 * FEW_MAX {
         queue
-            .submit(&transport, client(), Length::Known(1_000_000), None, SECOND)
+            .submit(
+                transport.shared(),
+                client(),
+                Length::Known(1_000_000),
+                None,
+                SECOND,
+            )
             .unwrap();
     }
     queue.dispatch(SECOND);
@@ -364,7 +400,7 @@ async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
 }
 
 /// Connections of one client whose kernel drops whatever comes: it acknowledges nothing.
-async fn deaf_connections(link: &Arc<Link>, number: usize) -> Vec<(Arc<Transport>, TcpStream)> {
+async fn deaf_connections(link: &Arc<Link>, number: usize) -> Vec<(TransportHandle, TcpStream)> {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let listener = TcpListener::bind((here, 0)).await.unwrap();
     let mut connections = Vec::new();
@@ -380,13 +416,13 @@ async fn deaf_connections(link: &Arc<Link>, number: usize) -> Vec<(Arc<Transport
     connections
 }
 
-fn submitted(queue: &mut Queue, transport: &Arc<Transport>, client: u128, now_ns: u64) -> JobId {
+fn submitted(queue: &mut Queue, transport: &TransportHandle, client: u128, now_ns: u64) -> JobId {
     let client = Client {
         name: client,
         ..self::client()
     };
     let length = Length::Known(100_000);
-    let id = queue.submit(transport, client, length, None, now_ns);
+    let id = queue.submit(transport.shared(), client, length, None, now_ns);
     queue.dispatch(now_ns);
     id.unwrap()
 }
@@ -487,7 +523,7 @@ async fn who_acknowledges_makes_room_at_once() {
 #[tokio::test]
 async fn the_end_of_a_connection_is_told_though_somebody_still_watches_it() {
     let (_queue, transport, mut client) = queue_and_connection(LinkMode::Auto).await;
-    let watched = Arc::clone(&transport);
+    let watched = Arc::clone(transport.shared());
     transport.end();
     drop(transport);
     assert_eq!(client.read(&mut [0]).await.unwrap(), 0);

@@ -110,7 +110,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::{JobHandle, Link, LinkConfig, LinkMode, client_at};
+    use crate::{JobHandle, Link, LinkConfig, LinkMode, TransportHandle, client_at};
 
     const QUANTUM: u32 = 1448;
     /// What 500 payload bytes cost on the wire.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     /// A link of one slot, a connection on it, and what keeps that open.
-    async fn link_and_connection(jobs_max: usize) -> (Arc<Link>, Arc<Transport>, TcpStream) {
+    async fn link_and_connection(jobs_max: usize) -> (Arc<Link>, TransportHandle, TcpStream) {
         let link = Link::new(LinkConfig {
             mode: LinkMode::Slots,
             slots_max: 1,
@@ -131,17 +131,21 @@ mod tests {
             ..LinkConfig::default()
         });
         let link = link.unwrap();
+        let (transport, client) = connection(&link).await;
+        (link, transport, client)
+    }
+
+    async fn connection(link: &Arc<Link>) -> (TransportHandle, TcpStream) {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listener = TcpListener::bind((here, 0)).await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await;
         let (_, socket) = listener.accept().await.unwrap().0.into_split();
         let transport = link.transport(Box::new(socket), here, here);
-        (link, transport, client.unwrap())
+        (transport, client.unwrap())
     }
 
-    fn submit(link: &Arc<Link>, transport: &Arc<Transport>, bytes: u64) -> JobHandle {
-        link.submit(transport, client(), Length::Known(bytes))
-            .unwrap()
+    fn submit(transport: &TransportHandle, bytes: u64) -> JobHandle {
+        transport.submit(client(), Length::Known(bytes)).unwrap()
     }
 
     fn granted(job: &mut JobHandle) -> Option<u32> {
@@ -160,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn a_response_of_one_grant_needs_no_place_where_nobody_waits() {
         let (link, transport, _client) = link_and_connection(1).await;
-        let mut job = submit(&link, &transport, 500);
+        let mut job = submit(&transport, 500);
         assert!(transport.carries_jobs());
         assert_eq!(granted(&mut job), Some(QUANTUM));
         assert_eq!(held_and_charged(&link), (0, CHARGE));
@@ -175,23 +179,24 @@ mod tests {
     #[tokio::test]
     async fn one_that_would_have_to_wait_or_needs_more_grants_queues() {
         let (link, transport, _client) = link_and_connection(4).await;
-        let (_, other, _other_client) = link_and_connection(4).await;
-        let _large = submit(&link, &transport, 100_000);
+        let (other, _other_client) = connection(&link).await;
+        let _large = submit(&transport, 100_000);
         assert_eq!(held_and_charged(&link).0, 1, "more than a quantum");
-        let _small = submit(&link, &other, 500);
+        let _small = submit(&other, 500);
         assert_eq!(held_and_charged(&link).0, 2, "the slot is taken");
         let (link, transport, _client) = link_and_connection(4).await;
-        submit(&link, &transport, 500).finish(500);
-        let _next = submit(&link, &transport, 500);
+        submit(&transport, 500).finish(500);
+        let _next = submit(&transport, 500);
         assert_eq!(held_and_charged(&link).0, 1, "its connection is busy");
-        let _unknown = link.submit(&other, client(), Length::Unknown).unwrap();
+        let (other, _other_client) = connection(&link).await;
+        let _unknown = other.submit(client(), Length::Unknown).unwrap();
         assert_eq!(held_and_charged(&link).0, 2);
     }
 
     #[tokio::test]
     async fn an_aborted_one_is_not_charged() {
         let (link, transport, _client) = link_and_connection(1).await;
-        drop(submit(&link, &transport, 500));
+        drop(submit(&transport, 500));
         assert_eq!(held_and_charged(&link), (0, 0));
         assert!(!transport.carries_jobs());
     }
@@ -199,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn a_declined_one_waits_its_turn_in_the_queue() {
         let (link, transport, _client) = link_and_connection(1).await;
-        let mut job = submit(&link, &transport, 500);
+        let mut job = submit(&transport, 500);
         assert_eq!(granted(&mut job), Some(QUANTUM));
         job.decline();
         assert_eq!(held_and_charged(&link), (0, 0));
@@ -213,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn one_that_sends_more_than_it_said_goes_on_in_the_queue() {
         let (link, transport, _client) = link_and_connection(1).await;
-        let mut job = submit(&link, &transport, 500);
+        let mut job = submit(&transport, 500);
         assert_eq!(granted(&mut job), Some(QUANTUM));
         job.hand_over(600);
         transport.drained();
@@ -227,9 +232,9 @@ mod tests {
     #[tokio::test]
     async fn one_that_finds_the_queue_full_later_goes_on_without() {
         let (link, transport, _client) = link_and_connection(1).await;
-        let mut job = submit(&link, &transport, 500);
+        let mut job = submit(&transport, 500);
         job.decline();
-        let _large = submit(&link, &transport, 100_000);
+        let _large = submit(&transport, 100_000);
         assert!(granted(&mut job).is_some());
         job.finish(500);
         assert_eq!(held_and_charged(&link).0, 1);

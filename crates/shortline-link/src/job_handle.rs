@@ -3,13 +3,12 @@
 //! A response that was granted whole as it came ([`Whole`]) takes the queue's lock no more unless
 //! it goes astray: is declined, sends more than it said, or is aborted.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use shortline_sched::{JobId, QueueFull};
+use shortline_sched::{Client, JobId, QueueFull};
 
-use crate::queue::{Queue, Whole};
-use crate::transport::Transport;
+use crate::queue::{Length, Queue, Whole};
+use crate::transport_handle::TransportHandle;
 use shortline_base::clock::now_ns;
 
 /// Leave to hand over up to so many payload bytes, framing and head included.
@@ -26,7 +25,7 @@ const UNSCHEDULED: Grant = Grant { bytes: 64 * 1024 };
 pub struct JobHandle(Option<Scheduled>);
 
 struct Scheduled {
-    transport: Arc<Transport>,
+    transport: TransportHandle,
     place: Place,
     /// Granted as the job was submitted, and not yet taken.
     granted_bytes: Option<u32>,
@@ -39,34 +38,47 @@ enum Place {
     Whole(Whole),
 }
 
-impl JobHandle {
-    /// A response that waits for nobody, such as the one that says the queue is full.
-    pub fn unscheduled() -> Self {
-        Self(None)
+impl TransportHandle {
+    /// A response of `length` (head, framing and body) wants to leave on this connection, for `client`.
+    ///
+    /// # Errors
+    /// [`QueueFull`]: as many wait as may.
+    pub fn submit(&self, client: Client, length: Length) -> Result<JobHandle, QueueFull> {
+        if !self.is_scheduled() {
+            return Ok(JobHandle::unscheduled());
+        }
+        let (link, transport) = (self.link(), self.shared());
+        let now_ns = now_ns();
+        let path = link.path(transport, false);
+        let mut queue = link.queue.lock();
+        queue.release_last_response(transport);
+        if let Some(whole) = queue.grant_whole(transport, client, length, now_ns) {
+            link.leave_queue(queue, now_ns, None);
+            let granted_bytes = Some(whole.granted_bytes());
+            return Ok(self.job(Place::Whole(whole), granted_bytes));
+        }
+        let id = queue.submit(transport, client, length, path, now_ns)?;
+        let look_again_ns = queue.dispatch(now_ns);
+        let granted_bytes = queue.take_grant(id);
+        link.leave_queue(queue, now_ns, look_again_ns);
+        Ok(self.job(Place::Queued(id), granted_bytes))
     }
 
-    /// A job of the queue, with the grant that it was given at once, if it was.
-    pub(crate) fn queued(
-        transport: &Arc<Transport>,
-        id: JobId,
-        granted_bytes: Option<u32>,
-    ) -> Self {
-        Self(Some(Scheduled {
-            transport: Arc::clone(transport),
-            place: Place::Queued(id),
+    /// A job with the grant that it was given at once, if it was.
+    fn job(&self, place: Place, granted_bytes: Option<u32>) -> JobHandle {
+        JobHandle(Some(Scheduled {
+            transport: self.clone(),
+            place,
             granted_bytes,
             asks: true,
         }))
     }
+}
 
-    /// A job that needs no place in the queue.
-    pub(crate) fn granted_whole(transport: &Arc<Transport>, whole: Whole) -> Self {
-        Self(Some(Scheduled {
-            transport: Arc::clone(transport),
-            granted_bytes: Some(whole.granted_bytes()),
-            place: Place::Whole(whole),
-            asks: true,
-        }))
+impl JobHandle {
+    /// A response that waits for nobody, such as the one that says the queue is full.
+    pub fn unscheduled() -> Self {
+        Self(None)
     }
 
     /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
@@ -112,7 +124,7 @@ impl JobHandle {
                 let mut queue = job.transport.link().queue.lock();
                 queue.hand_over(*id, payload_bytes);
             }
-            Place::Whole(whole) => whole.hand_over(&job.transport, payload_bytes),
+            Place::Whole(whole) => whole.hand_over(job.transport.shared(), payload_bytes),
         }
     }
 
@@ -132,7 +144,7 @@ impl JobHandle {
                 queue.remove(id);
             }),
             Place::Whole(mut whole) => {
-                whole.hand_over(&transport, payload_bytes);
+                whole.hand_over(transport.shared(), payload_bytes);
                 transport.job_ended();
             }
         }
@@ -149,7 +161,7 @@ impl JobHandle {
             } = job;
             change_queue(transport, |queue| match place {
                 Place::Queued(id) => queue.decline(*id),
-                Place::Whole(whole) => queue.cancel_whole(transport, whole),
+                Place::Whole(whole) => queue.cancel_whole(transport.shared(), whole),
             });
         }
     }
@@ -168,7 +180,7 @@ impl Drop for JobHandle {
                 queue.remove(id);
             }
             Place::Whole(mut whole) => {
-                queue.cancel_whole(&transport, &mut whole);
+                queue.cancel_whole(transport.shared(), &mut whole);
                 transport.job_ended();
             }
         });
@@ -212,7 +224,7 @@ impl Scheduled {
                 let path = link.path(&self.transport, true);
                 link.queue
                     .lock()
-                    .submit_whole(&self.transport, whole, path)?
+                    .submit_whole(self.transport.shared(), whole, path)?
             }
         };
         self.place = Place::Queued(id);
@@ -221,6 +233,6 @@ impl Scheduled {
 }
 
 /// Changes the queue, then makes the grants that became due.
-fn change_queue(transport: &Transport, change: impl FnOnce(&mut Queue)) {
+fn change_queue(transport: &TransportHandle, change: impl FnOnce(&mut Queue)) {
     transport.link().with_queue(now_ns(), change);
 }

@@ -21,12 +21,13 @@ use shortline_web::{Clients, Limits};
 use tempfile::TempDir;
 
 use crate::backend;
-use crate::client::{self, Outcome};
+use crate::client;
 use crate::content::piece;
 use crate::machine::{Machine, Peers};
 use crate::network::{Connection, End, Uplink, server_halves};
-use crate::scenario::{Ask, CUT_FILE, ClientPlan, FILES, KEPT_BYTES_MAX, Manner, Scenario, What};
-use crate::verdict::Fault;
+use crate::requests::{Asked, Requests};
+use crate::scenario::{CUT_FILE, ClientPlan, FILES, KEPT_BYTES_MAX, Manner, Scenario, What};
+use crate::verdict::{Fault, Outcome};
 use crate::world::World;
 use crate::{Judged, Living, held_of};
 
@@ -68,16 +69,10 @@ pub struct Arena {
     log: Arc<Log>,
     folder: TempDir,
     upstreams: Mutex<Vec<Arc<Upstream>>>,
-    asked: Mutex<HashMap<u64, Asked>>,
+    /// What clients asked for, and got.
+    pub requests: Requests,
     /// Clients that are not done.
     living: AtomicUsize,
-}
-
-/// One request, as its client sees it.
-struct Asked {
-    client: usize,
-    ask: Ask,
-    outcome: Option<Outcome>,
 }
 
 /// The access log: how often each request ended, and how.
@@ -119,7 +114,7 @@ impl Arena {
             log,
             folder,
             upstreams: Mutex::new(vec![upstream]),
-            asked: Mutex::default(),
+            requests: Requests::new(world),
         })
     }
 
@@ -133,35 +128,6 @@ impl Arena {
         self.server.take(server_halves(&connection), peer, SERVER);
         self.world.sleep(plan.path.delay_ns).await;
         End::of_client(&connection)
-    }
-
-    /// A client asks.
-    pub fn asks(&self, client: usize, ask: &Ask) {
-        self.world
-            .note(format_args!("client {client} asks {:?}", ask.what));
-        let asked = Asked {
-            client,
-            ask: ask.clone(),
-            outcome: None,
-        };
-        self.asked.lock().insert(ask.number, asked);
-    }
-
-    /// A client has a response's head.
-    pub fn headed(&self, ask: &Ask, status: u16) {
-        self.world
-            .note(format_args!("request {} gets {status}", ask.number));
-    }
-
-    /// A request's end, for its client.
-    pub fn ended(&self, client: usize, ask: &Ask, outcome: Outcome) {
-        self.world.note(format_args!(
-            "request {} of client {client} ends: {outcome:?}",
-            ask.number
-        ));
-        if let Some(asked) = self.asked.lock().get_mut(&ask.number) {
-            asked.outcome = Some(outcome);
-        }
     }
 
     /// What happens to all at once.
@@ -285,7 +251,7 @@ impl Arena {
 
     /// Holds the access log against what clients saw.
     fn judge_log(&self) -> Judged {
-        let (log, asked) = (self.log.0.lock(), self.asked.lock());
+        let (log, asked) = (self.log.0.lock(), self.requests.lock());
         for (number, asked) in asked.iter() {
             let ended = log.get(number).map_or(&[][..], Vec::as_slice);
             let whole = matches!(asked.outcome, Some(Outcome::Whole(_)));
@@ -340,7 +306,7 @@ impl Living for Arc<Arena> {
     }
 
     fn waiting(&self) -> Vec<String> {
-        let asked = self.asked.lock();
+        let asked = self.requests.lock();
         let waits = asked.values().filter(|asked| asked.outcome.is_none());
         let mut waits: Vec<_> = waits.collect();
         waits.sort_by_key(|asked| asked.ask.number);
@@ -367,7 +333,7 @@ impl Living for Arc<Arena> {
     }
 
     fn judge(&self) -> Judged {
-        let asked = self.asked.lock();
+        let asked = self.requests.lock();
         let mut asked: Vec<_> = asked.values().collect();
         asked.sort_by_key(|asked| asked.ask.number);
         asked
@@ -384,7 +350,7 @@ impl Living for Arc<Arena> {
     }
 
     fn counts(&self) -> (usize, usize) {
-        let asked = self.asked.lock();
+        let asked = self.requests.lock();
         let whole = asked.values();
         let whole = whole.filter(|asked| matches!(asked.outcome, Some(Outcome::Whole(_))));
         (whole.count(), asked.len())

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::arena::Arena;
 use crate::content::Checked;
 use crate::network::End;
+use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, FILES, Manner, What};
 use crate::verdict::Fault;
 use crate::{backend, content};
@@ -16,26 +17,15 @@ use crate::{backend, content};
 /// So long a client stays that takes nothing, or whose network is gone, in nanoseconds.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// What became of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A response, to its end.
-    Whole(u16),
-    /// Its client gave up.
-    GivenUp,
-    /// It broke off, or nothing came: how.
-    Broken(String),
-}
-
 /// One client's life.
 pub async fn live(arena: Arc<Arena>, index: usize, plan: ClientPlan) {
     arena.world.sleep(plan.begins_ns).await;
     let end = arena.connect(index, &plan).await;
     let asking = async {
         if plan.http2 {
-            http2::ask(&arena, index, &plan, end).await;
+            http2::ask(&arena.requests, index, &plan, end).await;
         } else {
-            http1::ask(&arena, index, &plan, end).await;
+            http1::ask(&arena.requests, index, &plan, end).await;
         }
     };
     if matches!(plan.manner, Manner::Honest | Manner::Slow { .. }) {
@@ -93,12 +83,12 @@ fn range(ask: &Ask) -> Option<String> {
 }
 
 /// Looks at bytes of a body; what is wrong with them is told.
-fn look(arena: &Arena, whose: &str, body: Option<&mut Checked>, bytes: &[u8]) -> Option<()> {
+fn look(requests: &Requests, whose: &str, body: Option<&mut Checked>, bytes: &[u8]) -> Option<()> {
     let Some(body) = body else {
         return Some(());
     };
     if let Err(what) = body.take(bytes) {
-        arena.world.report(Fault::Wrong {
+        requests.world.report(Fault::Wrong {
             whose: whose.to_owned(),
             what,
         });

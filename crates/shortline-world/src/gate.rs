@@ -9,6 +9,7 @@
 //! | `client` | what a client does, and what it must see |
 //! | `arena` | all of them together |
 
+mod answer;
 mod arena;
 mod client;
 mod database;

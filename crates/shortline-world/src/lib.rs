@@ -26,6 +26,7 @@ mod gate;
 mod machine;
 mod many;
 mod network;
+mod requests;
 mod scenario;
 mod verdict;
 mod world;

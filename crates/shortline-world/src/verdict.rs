@@ -1,6 +1,17 @@
-//! What can be found not to hold.
+//! What becomes of a request, and what can be found not to hold.
 
 use std::fmt;
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A response, to its end.
+    Whole(u16),
+    /// Its client gave up.
+    GivenUp,
+    /// It broke off, or nothing came: how.
+    Broken(String),
+}
 
 /// What does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,7 +47,7 @@ use slab::Slab;
 use super::aging::Expected;
 use super::config::Order;
 use super::estimate::SERVICE_NS_MAX;
-use super::requests::{RequestId, Stage};
+use super::requests::{ClientId, RequestId, Stage};
 use super::{Admission, aging::Moment};
 
 /// A unit may use so many times its estimate and leaves no debt.
@@ -61,14 +61,6 @@ const SHARE_PARTS: usize = 16;
 
 /// Accounts without a client that are remembered at most; of more the least debt is forgotten.
 const ACCOUNTS_MAX: usize = 1000;
-
-/// Names a client, from [`Admission::enter`] to [`Admission::leave`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientId {
-    slot: usize,
-    /// Tells the client from others that had its slot.
-    sequence: u64,
-}
 
 #[derive(Debug)]
 struct Client {

@@ -67,10 +67,9 @@ pub use capacity::{
     CapacityState, Trial,
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
-pub use debts::ClientId;
 pub use estimate::{Estimator, EstimatorError};
 pub use oldest::{OldestShare, OldestShareError};
-pub use requests::RequestId;
+pub use requests::{ClientId, RequestId};
 pub use types::{KeptEstimate, TypeId};
 pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
 

@@ -2,7 +2,6 @@
 
 use slab::Slab;
 
-use super::debts::ClientId;
 use super::next::{Next, Turn};
 
 /// Names a request from its arrival until it finished or was withdrawn.
@@ -11,6 +10,15 @@ pub struct RequestId {
     /// Counts arrivals: tells the request from others that had its slot, and orders by arrival.
     pub(super) sequence: u64,
     pub(super) slot: usize,
+}
+
+/// Names a client, from [`Admission::enter`](super::Admission::enter) to
+/// [`Admission::leave`](super::Admission::leave).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientId {
+    pub(super) slot: usize,
+    /// Tells the client from others that had its slot.
+    pub(super) sequence: u64,
 }
 
 /// A request that waits or runs.

@@ -4,11 +4,12 @@ use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Outcome, Taken, expected, look, method, range, upload, whose};
-use crate::arena::Arena;
+use super::{Taken, expected, look, method, range, upload, whose};
 use crate::content::Checked;
 use crate::network::End;
+use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
+use crate::verdict::Outcome;
 
 /// What is no request.
 const BABBLE: &[&[u8]] = &[
@@ -20,10 +21,10 @@ const BABBLE: &[&[u8]] = &[
 ];
 
 /// Asks all that is planned.
-pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
+pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End) {
     let mut client = Http1 {
-        arena,
-        stream: Taken::new(&arena.world, end, plan.manner),
+        requests,
+        stream: Taken::new(&requests.world, end, plan.manner),
         read: Vec::new(),
     };
     if plan.manner == Manner::Babbles {
@@ -42,9 +43,9 @@ pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
     }
     for ask in &plan.asks {
         if !plan.pipelines {
-            arena.world.sleep(ask.think_ns).await;
+            requests.world.sleep(ask.think_ns).await;
         }
-        arena.asks(index, ask);
+        requests.asks(index, ask);
         let outcome = client.exchange(index, ask, !plan.pipelines).await;
         let (outcome, goes_on) = match outcome {
             Ok(outcome) => outcome,
@@ -53,7 +54,7 @@ pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
             }
             Err(error) => (Outcome::Broken(error.to_string()), false),
         };
-        arena.ended(index, ask, outcome);
+        requests.ended(index, ask, outcome);
         if !goes_on {
             return;
         }
@@ -61,7 +62,7 @@ pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
 }
 
 struct Http1<'a> {
-    arena: &'a Arena,
+    requests: &'a Requests,
     stream: Taken,
     /// Read and not yet looked at.
     read: Vec<u8>,
@@ -106,7 +107,7 @@ impl Http1<'_> {
             let _ = self.send(ask).await;
         }
         let head = self.head().await?;
-        self.arena.headed(ask, head.status);
+        self.requests.headed(ask, head.status);
         let whose = whose(index, ask);
         let mut body = expected(ask, head.status);
         let has_body = method(ask) != "HEAD" && !matches!(head.status, 204 | 304);
@@ -188,7 +189,7 @@ impl Http1<'_> {
             }
             let here = (self.read.len() as u64).min(left) as usize;
             let bytes: Vec<u8> = self.read.drain(..here).collect();
-            look(self.arena, whose, body.as_deref_mut(), &bytes)
+            look(self.requests, whose, body.as_deref_mut(), &bytes)
                 .ok_or(io::ErrorKind::InvalidData)?;
             left -= here as u64;
         }

@@ -6,17 +6,18 @@ use h2::{Reason, RecvStream};
 use http::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Outcome, Taken, expected, look, method, range, upload, whose};
-use crate::arena::Arena;
+use super::{Taken, expected, look, method, range, upload, whose};
 use crate::network::End;
+use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
+use crate::verdict::Outcome;
 
 /// What is no HTTP/2.
 const BABBLE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff";
 
 /// Asks all that is planned.
-pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
-    let mut stream = Taken::new(&arena.world, end, of_connection(plan.manner));
+pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End) {
+    let mut stream = Taken::new(&requests.world, end, of_connection(plan.manner));
     if plan.manner == Manner::Babbles {
         let _ = stream.write_all(BABBLE).await;
         let mut answer = Vec::new();
@@ -36,9 +37,9 @@ pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
         let _ = connection.await;
     });
     let asks = plan.asks.iter().map(|ask| async {
-        arena.world.sleep(ask.think_ns).await;
-        arena.asks(index, ask);
-        let outcome = exchange(arena, index, plan, ask, sender.clone()).await;
+        requests.world.sleep(ask.think_ns).await;
+        requests.asks(index, ask);
+        let outcome = exchange(requests, index, plan, ask, sender.clone()).await;
         let outcome = outcome.unwrap_or_else(|error| {
             let gave_up = error
                 .get_io()
@@ -48,7 +49,7 @@ pub async fn ask(arena: &Arena, index: usize, plan: &ClientPlan, end: End) {
                 false => Outcome::Broken(error.to_string()),
             }
         });
-        arena.ended(index, ask, outcome);
+        requests.ended(index, ask, outcome);
     });
     futures(asks).await;
     drop(sender);
@@ -76,7 +77,7 @@ async fn futures(asks: impl Iterator<Item = impl Future<Output = ()>>) {
 }
 
 async fn exchange(
-    arena: &Arena,
+    requests: &Requests,
     index: usize,
     plan: &ClientPlan,
     ask: &Ask,
@@ -98,7 +99,7 @@ async fn exchange(
     }
     let response = response.await?;
     let status = response.status().as_u16();
-    arena.headed(ask, status);
+    requests.headed(ask, status);
     let mut incoming = response.into_body();
     let mut expected = expected(ask, status);
     let (whose, mut taken) = (whose(index, ask), 0);
@@ -106,7 +107,7 @@ async fn exchange(
         let data = data?;
         taken += data.len() as u64;
         let _ = incoming.flow_control().release_capacity(data.len());
-        if look(arena, &whose, expected.as_mut(), &data).is_none() {
+        if look(requests, &whose, expected.as_mut(), &data).is_none() {
             return Ok(Outcome::GivenUp);
         }
         if matches!(plan.manner, Manner::Resets(after) if taken >= after) {

@@ -13,7 +13,8 @@ use shortline_gate::mysql::MysqlRelay;
 use shortline_gate::postgres::{PostgresConfig, PostgresRelay};
 use shortline_gate::relay::{Order, Registry, RelayConfig, Upstream};
 
-use super::client::{self, Answer};
+use super::answer::Answer;
+use super::client;
 use super::database::Database;
 use super::scenario::{Scenario, Statement, Unit};
 use super::{mysql, postgres};

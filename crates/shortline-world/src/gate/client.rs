@@ -3,26 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use super::answer::Answer;
 use super::arena::Arena;
 use super::scenario::{ClientPlan, Statement, Unit};
 use super::{mysql, postgres};
 use crate::content::Checked;
 use crate::network::End;
 use crate::verdict::Fault;
-
-/// What a client is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It was done; the rows.
-    Done(Vec<u8>),
-    /// An error.
-    Error {
-        /// Its SQLSTATE.
-        code: String,
-        /// Its text.
-        text: String,
-    },
-}
 
 /// Why a client's life ends.
 enum Over {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::client::Answer;
+use super::answer::Answer;
 use super::database::{Control, Database, Done};
 use crate::content;
 use crate::network::End;

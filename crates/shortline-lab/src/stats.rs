@@ -29,6 +29,12 @@ impl Spread {
     }
 }
 
+/// The mean; none of nothing.
+pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0u64, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / count as f64)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -10,45 +10,9 @@ mod tests;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::claim::Figure;
-use super::point::Point;
+use super::design::Experiment;
 use super::study::{self, StudyError, Traces};
-use super::{adversary, bookstore};
-
-/// An experiment.
-#[derive(Clone, Debug)]
-pub struct Experiment {
-    /// Its name on the command line.
-    pub id: String,
-    /// What it shows: the figures and tables that its runs are behind.
-    pub figures: Vec<Figure>,
-    pub(super) kind: Kind,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Kind {
-    /// Response times over a saturated uplink.
-    Uplink(Design),
-    /// One client that attacks beside honest users.
-    Adversary(adversary::Surface),
-    /// Work per second of the server's processor time, without a bottleneck.
-    Throughput,
-    /// Resident memory with idle connections.
-    Memory,
-    /// The bookstore before a database, with and without a gate between.
-    Bookstore(bookstore::Design),
-}
-
-/// What an experiment over an uplink runs.
-#[derive(Clone, Debug)]
-pub(super) struct Design {
-    /// What its points differ in, with the unit; nothing if that is no number.
-    pub axis: String,
-    /// Its points.
-    pub points: Vec<Point>,
-    /// The names of the servers, in turn.
-    pub servers: Vec<String>,
-}
+use crate::LabError;
 
 /// The file of a study.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +76,18 @@ pub fn all() -> &'static [Experiment] {
 pub fn text_of(id: &str) -> Option<&'static str> {
     let file = FILES.iter().find(|file| file.id == id);
     file.map(|file| file.text)
+}
+
+impl Experiment {
+    /// The experiment of the catalogue that is called so.
+    ///
+    /// # Errors
+    /// [`LabError::UnknownExperiment`]
+    pub(super) fn by_id(id: &str) -> Result<Self, LabError> {
+        let found = all().iter().find(|experiment| experiment.id == id);
+        let found = found.ok_or_else(|| LabError::UnknownExperiment(id.into()));
+        found.cloned()
+    }
 }
 
 impl File {

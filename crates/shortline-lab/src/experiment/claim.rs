@@ -1,24 +1,19 @@
 //! What a paper claims in a figure or table, as something that can be compared with figures
 //! of our own: a ratio of two servers at a point, and what it should at least or at most be.
 //!
-//! FAIR is nginx, as long as it was run; else what comes nearest to it.
+//! Who stands for SRPT and for FAIR where a claim names nobody, `standing` says.
 
 mod measure;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::bookstore;
+use super::bookstore::check::Check as ShopCheck;
 use super::figures::{Figures, RunFigures, SeedFigures};
+use super::standing::{FAIR, OURS};
+use super::verdict::{Compared, OWN_AIM, Verdict, Want};
 use crate::stats::Spread;
 
 pub use measure::Measure;
-
-/// Who stands for FAIR, the first of these that was run.
-const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
-/// Who stands for SRPT.
-const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
-/// What stands for the paper's words where no paper says it.
-pub(crate) const OWN_AIM: &str = "our own aim";
 
 /// A figure or table of a paper.
 #[derive(Clone, Debug)]
@@ -30,7 +25,7 @@ pub struct Figure {
     /// The claim in numbers.
     pub checks: Vec<Check>,
     /// The same of experiments with the bookstore.
-    pub shop_checks: Vec<bookstore::Check>,
+    pub shop_checks: Vec<ShopCheck>,
     /// What it draws.
     pub shows: Vec<Plot>,
 }
@@ -122,40 +117,6 @@ pub enum Across {
     HighestOverLowest,
 }
 
-/// What a figure should be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Want {
-    /// No smaller.
-    AtLeast(f64),
-    /// No larger.
-    AtMost(f64),
-}
-
-/// What became of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// At every point.
-    Holds,
-    /// At some points.
-    Partly,
-    /// At none.
-    DoesNot,
-    /// It could not be compared: what it takes was not run or not measured.
-    Open,
-}
-
-/// A claim beside our own figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
-    /// What is compared, in words.
-    pub what: String,
-    /// Ours at each point: its label, the median over the seeds.
-    pub ours: Vec<(String, f64)>,
-    /// What became of it.
-    pub verdict: Verdict,
-}
-
 impl Check {
     /// Whether a paper says it.
     pub fn is_papers(&self) -> bool {
@@ -235,21 +196,6 @@ impl Check {
     }
 }
 
-/// Who stands for FAIR among the servers that were run.
-pub fn fair_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    first_of(&FAIR, servers)
-}
-
-/// Who stands for SRPT among them.
-pub fn ours_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    first_of(&OURS, servers)
-}
-
-fn first_of<'a>(names: &[&str], servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let ran = |wanted: &&str| servers.clone().find(|name| name == wanted);
-    names.iter().find_map(ran)
-}
-
 fn run<'a>(seed: &'a SeedFigures, named: Option<&str>, usual: &[&str]) -> Option<&'a RunFigures> {
     let names = named.as_ref().map_or(usual, std::slice::from_ref);
     let find = |name: &&str| seed.runs.iter().find(|run| run.server == *name);
@@ -274,57 +220,6 @@ impl Across {
     }
 }
 
-impl Want {
-    /// Whether a figure is what it should be.
-    pub fn is_met(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(least) => value >= least,
-            Self::AtMost(most) => value <= most,
-        }
-    }
-}
-
-impl Verdict {
-    /// Every verdict, best first.
-    pub const ALL: [Self; 4] = [Self::Holds, Self::Partly, Self::DoesNot, Self::Open];
-
-    /// Of a claim that is met at so many of all points.
-    pub fn of(good: usize, all: usize) -> Self {
-        match (good, all) {
-            (_, 0) => Self::Open,
-            (good, all) if good == all => Self::Holds,
-            (0, _) => Self::DoesNot,
-            _ => Self::Partly,
-        }
-    }
-
-    /// What became of several claims together: all must hold for them to hold, so that what
-    /// could not be compared keeps them from it; if none was compared, nothing is known.
-    pub fn together(verdicts: &[Self]) -> Self {
-        let all = |of: Self| verdicts.iter().all(|verdict| *verdict == of);
-        let fails = |verdict: &Self| matches!(verdict, Self::DoesNot | Self::Open);
-        if all(Self::Open) {
-            Self::Open
-        } else if all(Self::Holds) {
-            Self::Holds
-        } else if verdicts.iter().all(fails) {
-            Self::DoesNot
-        } else {
-            Self::Partly
-        }
-    }
-
-    /// In words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Partly => "holds partly",
-            Self::DoesNot => "does not hold",
-            Self::Open => "not measured",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,26 +236,5 @@ mod tests {
         assert_eq!(values(Across::Highest), [3.0]);
         assert_eq!(values(Across::HighestOverLowest), [3.0]);
         assert_eq!(Across::Highest.together(Vec::new()), []);
-    }
-
-    #[test]
-    fn claims_hold_together_if_all_hold() {
-        use Verdict::{DoesNot, Holds, Open, Partly};
-        let together = Verdict::together;
-        assert_eq!(together(&[Holds, Holds]), Holds);
-        assert_eq!(together(&[Holds, DoesNot]), Partly);
-        assert_eq!(together(&[Holds, Open]), Partly);
-        assert_eq!(together(&[Partly, DoesNot]), Partly);
-        assert_eq!(together(&[DoesNot, Open]), DoesNot);
-        assert_eq!(together(&[Open, Open]), Open);
-        assert_eq!(together(&[]), Open);
-    }
-
-    #[test]
-    fn nginx_stands_for_fair_and_our_own_ps_last() {
-        let of = |names: &[&'static str]| fair_of(names.iter().copied());
-        assert_eq!(of(&["srpt", "fair", "off", "nginx"]), Some("nginx"));
-        assert_eq!(of(&["srpt", "fair"]), Some("fair"));
-        assert_eq!(of(&["srpt"]), None);
     }
 }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use shortline_load::RequestRecord;
 
 use super::course::Neighbour;
-use super::figures::mean;
 use super::point::Point;
 use crate::instruments::sample::Samples;
+use crate::stats::mean;
 
 /// A wait before the link that is longer than this, in seconds, is a queue; but for one of few bytes.
 const SHORT_S: f64 = 0.010;

@@ -11,13 +11,14 @@ use shortline_load::summary::{KnownLink, Summary};
 use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
 
-use super::claim::{fair_of, ours_of};
 use super::course_figures::{self, CourseFigures};
 use super::groups::{self, GroupFigures};
 use super::kept::{Kept, KeptRun};
 use super::plan::Plan;
 use super::point::Point;
+use super::standing::{fair_of, ours_of};
 use crate::instruments::sample::Samples;
+use crate::stats::mean;
 use crate::table::time;
 use crate::{LabError, points};
 
@@ -394,11 +395,6 @@ fn mean_in_time_s(records: &[RequestRecord]) -> Option<f64> {
             .filter(in_time)
             .map(|record| record.response_time_s),
     )
-}
-
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0u64, 0.0), |(count, sum), value| (count + 1, sum + value));
-    (count > 0).then(|| sum / count as f64)
 }
 
 fn connections_max(records: &[RequestRecord]) -> usize {

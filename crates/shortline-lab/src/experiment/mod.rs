@@ -4,23 +4,28 @@ mod adversary;
 pub(crate) mod bookstore;
 mod catalogue;
 pub(crate) mod claim;
+mod conditions;
 pub(crate) mod course;
 mod course_figures;
+pub(crate) mod design;
 pub(crate) mod figures;
 pub(crate) mod groups;
-mod headline;
+pub(crate) mod headline;
 pub(crate) mod kept;
 mod memory;
 mod neighbour;
 pub(crate) mod pass;
 pub(crate) mod plan;
 pub(crate) mod point;
+pub(crate) mod ran;
 mod results;
 mod site;
+pub(crate) mod standing;
 mod study;
 mod throughput;
 mod uplink;
-mod uplink_table;
+pub(crate) mod uplink_table;
+pub(crate) mod verdict;
 pub(crate) mod verdicts;
 
 use std::path::{Path, PathBuf};
@@ -30,22 +35,19 @@ use shortline_sched::Policy;
 use shortline_sched::units::Rate;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::catalogue::{Design, Kind};
-pub use self::catalogue::{Experiment, all};
-pub(crate) use self::headline::headline;
+pub use self::catalogue::all;
+pub use self::design::Experiment;
+use self::design::{Design, Kind};
+pub use self::pass::report;
 use self::plan::Plan;
-use self::point::Point;
-pub use self::results::report;
+use self::point::{Point, SECONDS_MAX};
 pub use self::study::StudyError;
-pub(crate) use self::uplink_table::{about, cut_short, ours};
 use crate::bed::BedKind;
 use crate::guest;
 use crate::lab::Lab;
 use crate::server::{OursMode, Server};
 use crate::{LabError, command};
 
-/// The longest arrivals last, in seconds.
-const SECONDS_MAX: u64 = 3600;
 /// The most seeds or rounds.
 const SEEDS_MAX: u64 = 100;
 
@@ -82,12 +84,6 @@ pub struct Report {
 }
 
 impl Experiment {
-    fn by_id(id: &str) -> Result<Self, LabError> {
-        let found = all().iter().find(|experiment| experiment.id == id);
-        let found = found.ok_or_else(|| LabError::UnknownExperiment(id.into()));
-        found.cloned()
-    }
-
     /// What it needs that not every bed has.
     pub(crate) fn needs(&self) -> Option<&'static str> {
         match &self.kind {
@@ -265,7 +261,7 @@ fn named(name: &str) -> Result<(Experiment, Option<String>), LabError> {
     if !study::is_file(name) {
         return Ok((Experiment::by_id(name)?, None));
     }
-    let (experiment, text) = study::read(Path::new(name))?;
+    let (experiment, text) = study::read(Path::new(name), |id| catalogue::text_of(id).is_some())?;
     Ok((experiment, Some(text)))
 }
 

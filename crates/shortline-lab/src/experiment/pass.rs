@@ -1,50 +1,28 @@
 //! A pass: several experiments' results, a folder each in one folder, as `scripts/bench` and
 //! `lab run ID --out PASS/ID` leave them.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use super::bookstore;
-use super::catalogue::Experiment;
-use super::figures::Figures;
-use super::plan::Plan;
+use super::conditions::Conditions;
+use super::design::Experiment;
+use super::ran::Ran;
 use super::results::{Told, beds, has_results, is_of_experiment, tell};
 use super::verdicts::{self, KeptClaims};
-use super::{cut_short, kept};
 use crate::LabError;
+use crate::report::claims;
 
-/// An experiment of a pass.
-pub struct Ran {
-    /// Its folder's name in the pass.
-    pub folder: String,
-    /// Which experiment.
-    pub experiment: Experiment,
-    /// What came out; nothing without an uplink.
-    pub figures: Option<Figures>,
-    /// What came out of runs with the bookstore.
-    pub shop: Option<Vec<bookstore::Outcome>>,
-    /// What the pass keeps of an experiment whose runs are elsewhere.
-    pub kept: Option<KeptClaims>,
-    /// How it was run.
-    pub conditions: Conditions,
-}
-
-/// How an experiment was run, in words; nothing where that does not apply.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Conditions {
-    /// Which kernel had the bed: native, uml, virtual.
-    pub bed: String,
-    /// That kernel's version, and congestion control at both ends.
-    pub kernel: String,
-    /// How long requests arrived at each point, in seconds.
-    pub seconds: String,
-    /// The seeds of the arrivals.
-    pub seeds: String,
-    /// What is missing, if anything is.
-    pub cut_short: Option<String>,
+/// Says again what the results in `folder` say: as text, which is returned, and as a page
+/// with its data beside it. Of a folder without results of its own the same for each folder in
+/// it that has some, and then, beside these, what became of the papers' claims.
+///
+/// # Errors
+/// If neither holds what `lab run` keeps.
+pub fn report(folder: &Path) -> Result<String, LabError> {
+    if is_of_experiment(folder) {
+        return Ok(tell(folder)?.text);
+    }
+    claims::write(folder, &read(folder)?)
 }
 
 /// The pass in `folder`, sorted by the folders' names; the report of each is written again. Of an
@@ -103,7 +81,7 @@ impl Ran {
             ..
         } = tell(folder)?;
         let conditions = match (&uplink, &shop) {
-            (Some((plan, _)), _) => Conditions::of(folder, plan)?,
+            (Some((plan, _)), _) => Conditions::of(folder, plan, beds(folder)?)?,
             (None, Some(runs)) => Conditions::of_shop(runs),
             (None, None) => Conditions::default(),
         };
@@ -118,46 +96,7 @@ impl Ran {
     }
 }
 
-impl Conditions {
-    fn of(folder: &Path, plan: &Plan) -> Result<Self, LabError> {
-        let carried = kept::carried(folder, plan)?;
-        let kernel =
-            |run: &kept::Carried| format!("Linux {}, {}", run.kernel, run.congestion_control);
-        let kernels: BTreeSet<String> = carried.iter().map(kernel).collect();
-        let seconds: BTreeSet<u64> = plan.points.iter().map(|point| point.seconds).collect();
-        Ok(Self {
-            bed: beds(folder)?,
-            kernel: joined(kernels, "; "),
-            seconds: joined(seconds, ", "),
-            seeds: joined(&plan.seeds, ", "),
-            cut_short: cut_short(plan, carried.len()),
-        })
-    }
-}
-
-impl Conditions {
-    fn of_shop(runs: &[bookstore::Outcome]) -> Self {
-        let seconds: BTreeSet<u64> = runs.iter().map(|one| one.run.seconds).collect();
-        let seeds: BTreeSet<u64> = runs.iter().map(|one| one.run.seed).collect();
-        let databases: BTreeSet<String> = runs
-            .iter()
-            .map(|one| one.run.database.to_string())
-            .collect();
-        Self {
-            bed: joined(databases, ", "),
-            seconds: joined(seconds, ", "),
-            seeds: joined(seeds, ", "),
-            ..Self::default()
-        }
-    }
-}
-
 fn name_of(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-fn joined<T: ToString>(values: impl IntoIterator<Item = T>, between: &str) -> String {
-    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
-    values.join(between)
 }

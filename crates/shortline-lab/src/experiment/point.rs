@@ -14,6 +14,9 @@ use super::course::Course;
 use crate::bed::Setup as Environment;
 use crate::server::Speech;
 
+/// The longest arrivals last, in seconds.
+pub const SECONDS_MAX: u64 = 3600;
+
 /// One point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {

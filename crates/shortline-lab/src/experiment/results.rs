@@ -1,16 +1,16 @@
 //! A folder of results: which experiment wrote it and in which bed, and what it says, told
-//! again. A folder of such folders is a pass, and told as the page of claims.
+//! again.
 
 use std::fs;
 use std::path::Path;
 
-use super::catalogue::{Design, Experiment, Kind};
+use super::design::{Design, Experiment, Kind};
 use super::figures::Figures;
 use super::plan::{Plan, write_json};
 use super::study::{self, Traces};
-use super::{adversary, bookstore, kept, memory, pass, throughput, uplink_table};
+use super::{adversary, bookstore, kept, memory, throughput, uplink_table};
 use crate::bed::BedKind;
-use crate::report::{self as page, claims};
+use crate::report as page;
 use crate::{LabError, plot};
 
 /// The file that tells which experiment wrote a folder.
@@ -37,19 +37,6 @@ pub struct Told {
     pub shop: Option<Vec<bookstore::Outcome>>,
 }
 
-/// Says again what the results in `folder` say: as text, which is returned, and as a page
-/// with its data beside it. Of a folder without results of its own the same for each folder in
-/// it that has some, and then, beside these, what became of the papers' claims.
-///
-/// # Errors
-/// If neither holds what `lab run` keeps.
-pub fn report(folder: &Path) -> Result<String, LabError> {
-    if is_of_experiment(folder) {
-        return Ok(tell(folder)?.text);
-    }
-    claims::write(folder, &pass::read(folder)?)
-}
-
 /// Whether an experiment wrote the folder.
 pub fn is_of_experiment(folder: &Path) -> bool {
     folder.join(NAME_FILE).is_file()
@@ -70,7 +57,8 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
     })
 }
 
-/// The same as [`report`] of one experiment's folder.
+/// Says again what the results in the folder of an experiment say: as text, and as a page with its data
+/// beside it.
 ///
 /// # Errors
 /// If the folder does not hold what `lab run` keeps.

@@ -16,6 +16,7 @@
 mod error;
 mod figures;
 mod keys;
+mod names;
 mod points;
 mod shop;
 #[cfg(test)]
@@ -30,30 +31,26 @@ use toml::Spanned;
 use self::error::Source;
 pub use self::error::StudyError;
 use self::keys::{KindName, StudyKeys};
-use super::catalogue::{self, Design, Experiment, Kind};
+pub use self::names::Traces;
+use self::names::is_name;
+use super::design::{Design, Experiment, Kind};
 
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// Where the traces of a study are looked for.
-#[derive(Clone, Copy, Debug)]
-pub enum Traces<'a> {
-    /// By their paths from this folder; they must be there.
-    Beside(&'a Path),
-    /// Not at all: nothing is to be run.
-    AsWritten,
-}
 
 /// Whether what the command line names is a file, and no study of the catalogue.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
 }
 
-/// Reads a study that is to be run, and its text.
+/// Reads a study that is to be run, and its text. Its name may not be one that is taken.
 ///
 /// # Errors
 /// If there is no such file, or it is no study.
-pub fn read(path: &Path) -> Result<(Experiment, String), StudyError> {
+pub fn read(
+    path: &Path,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<(Experiment, String), StudyError> {
     let unreadable = |source| StudyError::File {
         path: path.into(),
         source,
@@ -71,7 +68,7 @@ pub fn read(path: &Path) -> Result<(Experiment, String), StudyError> {
     let Some(id) = stem.filter(|stem| is_name(stem)) else {
         return Err(StudyError::Name { path: path.into() });
     };
-    if catalogue::text_of(id).is_some() {
+    if is_taken(id) {
         return Err(StudyError::Taken {
             path: path.into(),
             id: id.into(),
@@ -137,13 +134,6 @@ pub fn parse(
         figures: figures?,
         kind,
     })
-}
-
-/// Whether a study or a point may be called so: its results are in a folder of that name.
-fn is_name(name: &str) -> bool {
-    let good =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
-    !name.starts_with('.') && !name.is_empty() && name.len() <= 100 && name.bytes().all(good)
 }
 
 fn servers(source: Source<'_>, keys: &StudyKeys) -> Result<Vec<String>, StudyError> {

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::catalogue::Experiment;
-use super::claim::Compared;
 use super::course_figures::CourseFigures;
+use super::design::Experiment;
 use super::figures::{BoundFigures, Figures, PointFigures, RunFigures, SeedFigures};
 use super::headline::headline;
 use super::plan::Plan;
 use super::point::{Arrivals, Point};
+use super::verdict::Compared;
 use crate::stats::Spread;
 use crate::table::{Table, bytes, three_digits, time};
 

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::Compared;
-use super::pass::Conditions;
+use super::conditions::Conditions;
 use super::plan::read_json;
+use super::verdict::Compared;
 use crate::LabError;
 
 /// The file in a pass's folder.
@@ -86,7 +86,7 @@ fn text_of(pass: &KeptPass) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::claim::Verdict;
+    use super::super::verdict::Verdict;
     use super::*;
 
     #[test]

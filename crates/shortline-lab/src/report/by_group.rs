@@ -6,11 +6,12 @@
 
 use shortline_plot::Line;
 
-use super::Results;
 use super::drawings::{Drawing, line_across, shows};
+use super::results::Results;
 use super::series;
-use crate::experiment::claim::{Plot, fair_of};
+use crate::experiment::claim::Plot;
 use crate::experiment::figures::{PointFigures, SeedFigures};
+use crate::experiment::standing::fair_of;
 use crate::stats::Spread;
 
 /// Those that the experiment's figures show; none where no records say whose they are.

@@ -5,8 +5,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::ShapeStyle;
 use shortline_plot as drawing;
 
-use crate::experiment::claim::{Compared, Figure, Verdict};
-use crate::experiment::ours;
+use crate::experiment::claim::Figure;
+use crate::experiment::uplink_table::ours;
+use crate::experiment::verdict::{Compared, Verdict};
 
 const STYLE: &str = include_str!("style.css");
 

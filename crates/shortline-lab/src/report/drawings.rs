@@ -3,13 +3,15 @@
 use shortline_load::record::RequestRecord;
 use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
 
+use super::by_group;
+use super::results::Results;
 use super::series::{self, FLUID_PS, OPTIMUM, Series};
-use super::{Results, by_group};
 use shortline_sched::units::Rate;
 
-use crate::experiment::claim::{Plot, fair_of};
+use crate::experiment::claim::Plot;
 use crate::experiment::figures::{PointFigures, RunFigures};
 use crate::experiment::point::Point;
+use crate::experiment::standing::fair_of;
 use crate::points;
 use crate::stats::Spread;
 use crate::table::{bytes, time_on_axis};

@@ -12,35 +12,19 @@ mod data;
 pub(crate) mod document;
 mod drawings;
 mod page;
+mod results;
 pub(crate) mod series;
 #[cfg(test)]
 mod tests;
 
 use shortline_plot::PlotError;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::LabError;
-use crate::experiment::Experiment;
-use crate::experiment::figures::Figures;
 use crate::experiment::kept::Kept;
-use crate::experiment::plan::Plan;
 
-/// What is reported on.
-pub struct Results<'a> {
-    /// Where it is kept.
-    pub folder: &'a Path,
-    /// Of which experiment.
-    pub experiment: &'a Experiment,
-    /// What the points differ in, with the unit; nothing if that is no number.
-    pub axis: &'a str,
-    /// What was asked for.
-    pub plan: &'a Plan,
-    /// What came out.
-    pub figures: &'a Figures,
-    /// How many runs of the plan are kept.
-    pub whole: usize,
-}
+pub use results::Results;
 
 /// Writes the page and its data, and returns where the page is.
 ///

@@ -4,14 +4,15 @@
 use maud::{Markup, PreEscaped, html};
 use shortline_plot as drawing;
 
-use super::Results;
 use super::document::{claim, document, swatch};
 use super::drawings::{Drawing, name};
+use super::results::Results;
 use super::series::{self, FLUID_PS, OPTIMUM};
 use crate::experiment::claim::{Check, Figure};
 use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
+use crate::experiment::headline::headline;
 use crate::experiment::point::Point;
-use crate::experiment::{about, cut_short, headline};
+use crate::experiment::uplink_table::{about, cut_short};
 use crate::stats::Spread;
 use crate::table::{bytes, three_digits, time};
 

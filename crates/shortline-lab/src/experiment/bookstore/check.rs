@@ -6,7 +6,7 @@ use shortline_bookstore::{Interaction, Kind};
 
 use super::figures::{self, Figures};
 use super::{Door, Load, Outcome};
-use crate::experiment::claim::{Compared, OWN_AIM, Verdict, Want};
+use crate::experiment::verdict::{Compared, OWN_AIM, Verdict, Want};
 
 /// So many seconds 002's estimates had to converge.
 const CONVERGED_S: f64 = 50.0;

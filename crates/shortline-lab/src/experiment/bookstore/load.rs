@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use shortline_bookstore::Locking;
 use shortline_bookstore::browser::{Arrival, Arrivals, Crowd, CutExponential, Mix, Phase, Times};
 
-use super::visit::failed;
+use super::failed::failed;
 use crate::LabError;
 
 /// How long a visitor of the closed loop waits for a page; 002 has a limit and does not say which.

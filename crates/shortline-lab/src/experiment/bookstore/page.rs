@@ -10,8 +10,8 @@ use super::drawings::{self, Drawing};
 use super::figures::Figures;
 use super::{Outcome, tables};
 use crate::LabError;
-use crate::experiment::Experiment;
 use crate::experiment::claim::Figure;
+use crate::experiment::design::Experiment;
 use crate::report::document::{claim, document, swatch};
 
 const HOW_IT_WAS_RUN: &str = "Browsers, bookstore and gate share one processor, the database has the \

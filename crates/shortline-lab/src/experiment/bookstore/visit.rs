@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::Run;
 use super::counters::{Counters, Reading};
+use super::failed::failed;
 use super::load::{Load, Pace, SLOWED};
 use super::outcome::{ExecutionTimes, Outcome, seconds_of};
 use super::watch::{self, GateSeen, Look};
@@ -263,14 +264,6 @@ pub fn share_processors() -> Option<u32> {
     first.set(0);
     sched_setaffinity(None, &first).ok()?;
     Some(1)
-}
-
-/// What failed, and why.
-pub fn failed(what: &str, problem: &dyn std::fmt::Display) -> LabError {
-    LabError::Command {
-        command: what.to_owned(),
-        problem: problem.to_string(),
-    }
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::visit::failed;
+use super::failed::failed;
 use crate::LabError;
 
 /// Between two looks.

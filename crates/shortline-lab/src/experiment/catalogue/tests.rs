@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use shortline_sched::units::Rate;
 
 use super::*;
-use crate::experiment::claim::Want;
+use crate::experiment::bookstore;
+use crate::experiment::design::{Design, Kind};
+use crate::experiment::verdict::Want;
 
 fn designs() -> Vec<(&'static str, &'static Design)> {
     let design = |experiment: &'static Experiment| match &experiment.kind {

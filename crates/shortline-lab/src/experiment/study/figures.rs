@@ -6,8 +6,9 @@ use toml::Spanned;
 
 use super::error::{Source, StudyError};
 use super::keys::{CheckKeys, KindName, StudyKeys};
-use crate::experiment::catalogue::Design;
-use crate::experiment::claim::{Across, Check, Clients, Figure, OWN_AIM, Plot, Want};
+use crate::experiment::claim::{Across, Check, Clients, Figure, Plot};
+use crate::experiment::design::Design;
+use crate::experiment::verdict::{OWN_AIM, Want};
 
 /// What a figure draws that does not say it.
 const SHOWS: [Plot; 6] = [

@@ -13,12 +13,11 @@ use toml::Spanned;
 
 use super::error::{Source, StudyError};
 use super::keys::{DownloadsKeys, GroupKeys, PointKeys, StudyKeys};
-use super::{Traces, is_name};
+use super::names::{Traces, is_name};
 use crate::bed::Setup as Environment;
 use crate::bed::setup::{Abort, ClientGroup, SetupError};
-use crate::experiment::SECONDS_MAX;
 use crate::experiment::course::{Course, Neighbour, Step};
-use crate::experiment::point::{Arrivals, Files, Point, Setup};
+use crate::experiment::point::{Arrivals, Files, Point, SECONDS_MAX, Setup};
 use crate::server::Speech;
 use crate::wan::path::Way;
 

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use shortline_sched::units::Rate;
 
 use super::*;
-use crate::experiment::catalogue::FILES;
-use crate::experiment::claim::{Clients, Want};
+use crate::experiment::catalogue::{FILES, text_of};
+use crate::experiment::claim::Clients;
 use crate::experiment::course::Neighbour;
 use crate::experiment::point::{Arrivals, Files, Point};
+use crate::experiment::verdict::Want;
 
 /// A study that is right, for others to be made of.
 const GOOD: &str = "servers = [\"srpt\", \"nginx\"]\n[setup]\nschedule = \"w1\"\ntime = \"10s\"\n";
@@ -127,13 +128,15 @@ fn a_trace_is_found_from_the_folder_of_the_study() {
     let file = folder.join("mine.toml");
     let text = "servers = [\"srpt\"]\n\n[setup]\ntrace = \"a.log\"\ntime = \"10s\"\n";
     fs::write(&file, text).unwrap();
-    let error = read(&file).unwrap_err().to_string();
+    let error = read(&file, |id| text_of(id).is_some())
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("mine.toml:4: setup.trace: ") && error.contains("a.log"),
         "{error}"
     );
     fs::write(folder.join("a.log"), "0,/a,1\n").unwrap();
-    let (experiment, kept) = read(&file).unwrap();
+    let (experiment, kept) = read(&file, |id| text_of(id).is_some()).unwrap();
     assert_eq!((experiment.id.as_str(), kept.as_str()), ("mine", text));
     let Kind::Uplink(design) = experiment.kind else {
         panic!("{:?}", experiment.kind);
@@ -150,7 +153,9 @@ fn a_file_that_cannot_be_a_study_is_refused() {
         if let Some(text) = text {
             fs::write(&file, text).unwrap();
         }
-        read(&file).unwrap_err().to_string()
+        read(&file, |id| text_of(id).is_some())
+            .unwrap_err()
+            .to_string()
     };
     let error = refused("none.toml", None);
     assert!(

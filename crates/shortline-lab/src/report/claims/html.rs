@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
-use crate::experiment::claim::Verdict;
-use crate::experiment::ours;
-use crate::experiment::pass::Ran;
+use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
+use crate::experiment::ran::Ran;
+use crate::experiment::uplink_table::ours;
+use crate::experiment::verdict::Verdict;
 use crate::report::document::{badge, document};
 
 /// The whole page.

@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
-use crate::experiment::claim::Verdict;
-use crate::experiment::ours;
-use crate::experiment::pass::Ran;
+use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
+use crate::experiment::ran::Ran;
+use crate::experiment::uplink_table::ours;
+use crate::experiment::verdict::Verdict;
 
 /// The whole text.
 pub fn render(papers: &[Paper], pass: &[Ran]) -> String {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::link;
+use super::claimed::link;
 use crate::experiment::point::{Arrivals, Point};
 use crate::report;
 use crate::report::tests::keep;

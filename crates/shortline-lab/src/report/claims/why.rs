@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::{PAPERS, claims_of};
+use super::papers::{PAPERS, claims_of};
 use crate::LabError;
 
 /// The file's name.

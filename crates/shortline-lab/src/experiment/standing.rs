@@ -1,0 +1,35 @@
+//! Who stands for the papers' servers: FAIR is nginx, as long as it was run; else what comes nearest to
+//! it.
+
+/// Who stands for FAIR, the first of these that was run.
+pub const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
+/// Who stands for SRPT.
+pub const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
+
+/// Who stands for FAIR among the servers that were run.
+pub fn fair_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    first_of(&FAIR, servers)
+}
+
+/// Who stands for SRPT among them.
+pub fn ours_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    first_of(&OURS, servers)
+}
+
+fn first_of<'a>(names: &[&str], servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let ran = |wanted: &&str| servers.clone().find(|name| name == wanted);
+    names.iter().find_map(ran)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nginx_stands_for_fair_and_our_own_ps_last() {
+        let of = |names: &[&'static str]| fair_of(names.iter().copied());
+        assert_eq!(of(&["srpt", "fair", "off", "nginx"]), Some("nginx"));
+        assert_eq!(of(&["srpt", "fair"]), Some("fair"));
+        assert_eq!(of(&["srpt"]), None);
+    }
+}

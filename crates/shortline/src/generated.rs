@@ -1,18 +1,21 @@
-//! Man pages and shell completions, made of the definition of the flags; a test holds them against the files in
-//! `packaging`, and `SHORTLINE_WRITE=1 cargo test -p shortline generated` writes these anew.
+//! Man pages, shell completions and the page of all flags, made of the definition of the flags; a test holds them
+//! against the files in `packaging` and `docs`, and `SHORTLINE_WRITE=1 cargo test -p shortline generated` writes these anew.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
+use clap::{Arg, Command, CommandFactory};
 use clap_complete::{Shell, generate};
 
 use crate::Cli;
 
 /// Where they are, from this crate's folder.
 const PACKAGING: &str = "../../packaging";
+/// The page of all flags, from there.
+const FLAGS_PAGE: &str = "../docs/flags.md";
 
 /// Everything that is generated, by its path below `packaging`.
 fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
@@ -29,7 +32,90 @@ fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
     }
     command.build();
     man_pages(&command, "shortline", &mut files);
+    files.insert(FLAGS_PAGE.into(), flags_page(&command).into_bytes());
     files
+}
+
+/// Every flag of every command, as Markdown.
+fn flags_page(command: &Command) -> String {
+    let mut page = String::from(
+        "# Every flag\n\n\
+         <!-- Made from the program: SHORTLINE_WRITE=1 cargo test -p shortline generated -->\n\n\
+         Which key of the configuration file a flag of `serve` or `gate` is, and what it is good for, tell\n\
+         [configuration.md](configuration.md) and [gate.md](gate.md).\n",
+    );
+    flags_of(command, "shortline", &mut page);
+    page
+}
+
+fn flags_of(command: &Command, name: &str, page: &mut String) {
+    let shown: Vec<&Arg> = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version"))
+        .collect();
+    if !shown.is_empty() {
+        let about = command.get_about().map(ToString::to_string);
+        let _ = write!(page, "\n## `{name}`\n\n{}\n", about.unwrap_or_default());
+    }
+    let mut headings: Vec<&str> = Vec::new();
+    for arg in &shown {
+        let heading = arg.get_help_heading().unwrap_or_default();
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    for heading in headings {
+        let title = if heading.is_empty() { "Flags" } else { heading };
+        let _ = write!(page, "\n| {title} | default | meaning |\n|---|---|---|\n");
+        let of_heading = |arg: &&&Arg| arg.get_help_heading().unwrap_or_default() == heading;
+        for arg in shown.iter().filter(of_heading) {
+            let (meaning, default) = meaning_and_default(arg);
+            let flag = cell(&flag_of(arg));
+            let _ = writeln!(
+                page,
+                "| `{flag}` | {} | {} |",
+                cell(&default),
+                cell(&meaning)
+            );
+        }
+    }
+    let commands = command.get_subcommands();
+    for inner in commands.filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
+        flags_of(inner, &format!("{name} {}", inner.get_name()), page);
+    }
+}
+
+/// As it is typed, with the name of its value.
+fn flag_of(arg: &Arg) -> String {
+    let takes_value = arg.get_num_args().is_none_or(|count| count.takes_values());
+    let value = arg.get_value_names().and_then(|names| names.first());
+    match (arg.get_long(), value) {
+        (Some(long), Some(value)) if takes_value => format!("--{long} {value}"),
+        (Some(long), _) => format!("--{long}"),
+        (None, Some(value)) => value.to_string(),
+        (None, None) => arg.get_id().to_string(),
+    }
+}
+
+/// The first sentence of its help, and its default, which some helps have in their text.
+fn meaning_and_default(arg: &Arg) -> (String, String) {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let values: Vec<String> = arg
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
+    match help.split_once("[default: ") {
+        Some((meaning, default)) => (
+            meaning.trim().to_owned(),
+            default.trim_end().trim_end_matches(']').to_owned(),
+        ),
+        None => (help.trim().to_owned(), values.join(", ")),
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
 }
 
 /// The page of a command and those of its commands, which are named as git's are.

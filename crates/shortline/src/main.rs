@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn the_documentation_names_every_option() {
         let configuration = include_str!("../../../docs/configuration.md");
-        let simulation = include_str!("../../../docs/simulation.md");
-        let workloads = include_str!("../../../docs/workloads.md");
+        let simulation = include_str!("../../../docs/lab/simulate.md");
+        let workloads = include_str!("../../../docs/lab/workloads.md");
         let gate = include_str!("../../../docs/gate.md");
         let cli = Cli::command();
         for (name, page) in [

@@ -36,7 +36,7 @@
 //!   their popularity. With decimal ones the median is 32 and 1.2 % are beyond 2,000.
 //! - Mean request sizes of 001 and 003 (11,108 B) are of the law up to 10^10 bytes; no site of
 //!   theirs has such a file. What comes out with each paper's largest file stands in
-//!   `docs/workloads.md`.
+//!   `docs/lab/workloads.md`.
 //!
 //! Each preset has its paper's number of files, smallest and largest file, exactly.
 

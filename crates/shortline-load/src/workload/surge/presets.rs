@@ -10,7 +10,7 @@ use super::super::hybrid::Hybrid;
 
 /// A paper's configuration of SURGE (Barford and Crovella 1998): 001, 4.2; 003, appendix; 004,
 /// 5.1. The laws that all three share, and where the papers print them wrongly, are listed in
-/// `docs/workloads.md`.
+/// `docs/lab/workloads.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurgePreset {
     /// Its name, `surge-` and the paper's number.

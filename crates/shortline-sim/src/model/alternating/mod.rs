@@ -6,7 +6,7 @@
 //! the system follows a fluid model that is also right where the load stays low.
 //!
 //! Checked against the simulator on the schedules W1 to W10 of paper 000, Table I, and
-//! Bounded Pareto sizes (`docs/simulation.md` has the table).
+//! Bounded Pareto sizes (`docs/lab/simulate.md` has the table).
 
 mod brownian;
 mod fair;

@@ -53,7 +53,7 @@ fn simulated(row: &str, policies: Vec<Policy>) -> Vec<PolicyResult> {
     simulation.run(NonZeroU32::MIN, jobs).unwrap()
 }
 
-/// How far it is off for all ten schedules is in `docs/simulation.md`; these four are the shortest
+/// How far it is off for all ten schedules is in `docs/lab/simulate.md`; these four are the shortest
 /// periods, where it is worst.
 #[test]
 fn the_simulator_finds_about_the_same() {

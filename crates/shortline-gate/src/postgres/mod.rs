@@ -61,7 +61,7 @@ pub(crate) use backend::connect_to;
 use control::is_transaction_control;
 use statements::Prepared;
 
-/// The protocol's name in TLS (ALPN), for [`ClientTls::load`].
+/// The protocol's name in TLS (ALPN), for [`ClientTls::new`](crate::relay::tls::ClientTls::new).
 pub const ALPN: &[u8] = b"postgresql";
 
 /// The type of preparing without executing.

@@ -20,7 +20,7 @@ record. The command measures it again, and the results below it that have none; 
 | native | network namespaces of a virtual machine with 2 cores (Linux 6.18, Debian 12, nginx 1.22), cubic, HTB with a \
 FIFO of 100 packets; server, generator and bottleneck share the cores |
 | virtual | the same in a user-mode kernel (Linux 6.1) whose clock stands still while anything computes \
-([beds](../beds.md)) |
+([beds](../lab/beds.md)) |
 | loopback | the loopback interface of the same machine |
 | database | PostgreSQL 15 or MariaDB 10.11 on one core, all else on the other |
 | simulated | `shortline sim` and the models of the tests, no network |

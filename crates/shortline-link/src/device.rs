@@ -1,8 +1,8 @@
 //! What the uplink's own device has sent and holds back: the truth that corrects the pacer.
 //!
 //! Two sources, tried in this order:
-//! - the device's root qdisc over netlink (rtnetlink(7), `RTM_GETQDISC`, `TCA_STATS2`): bytes
-//!   sent and the backlog that waits. Reading needs no privilege.
+//! - the device's root qdisc over netlink ([`RootQdisc`]): bytes sent and the backlog that waits.
+//!   Reading needs no privilege.
 //! - `/sys/class/net/DEVICE/statistics/tx_bytes`, for devices without a qdisc: no backlog.
 //!
 //! Both count the packet with its 14 bytes of Ethernet header, as a RATE of ours does.
@@ -12,15 +12,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::unix::fs::FileExt;
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_ECHO, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::ifaddrs::getifaddrs;
+use shortline_base::netlink::RootQdisc;
 use thiserror::Error;
-
-/// Replies of one request fit easily; more is not a reply to us.
-const REPLY_BYTES_MAX: usize = 32 * 1024;
 
 /// What the device said at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +48,7 @@ pub struct Device {
 }
 
 enum Counters {
-    Qdisc(QdiscCounters),
+    Qdisc(RootQdisc),
     Statistics(File),
 }
 
@@ -67,8 +61,8 @@ impl Device {
             name: name.to_owned(),
             source,
         };
-        if let Ok(mut qdisc) = QdiscCounters::open(index)
-            && qdisc.read().is_ok()
+        if let Ok(mut qdisc) = RootQdisc::open(index)
+            && read_qdisc(&mut qdisc).is_ok()
         {
             return Ok(Self {
                 name: name.to_owned(),
@@ -105,10 +99,20 @@ impl Device {
     /// The counters now: one or two system calls.
     pub fn read(&mut self) -> io::Result<Reading> {
         match &mut self.counters {
-            Counters::Qdisc(qdisc) => qdisc.read(),
+            Counters::Qdisc(qdisc) => read_qdisc(qdisc),
             Counters::Statistics(file) => read_statistics(file),
         }
     }
+}
+
+fn read_qdisc(qdisc: &mut RootQdisc) -> io::Result<Reading> {
+    let counters = qdisc.read()?;
+    let counters =
+        counters.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no qdisc that counts"))?;
+    Ok(Reading {
+        enqueued_bytes: counters.sent_bytes + counters.backlog_bytes,
+        backlog_bytes: counters.backlog_bytes,
+    })
 }
 
 fn read_statistics(file: &File) -> io::Result<Reading> {
@@ -121,90 +125,6 @@ fn read_statistics(file: &File) -> io::Result<Reading> {
     Ok(Reading {
         enqueued_bytes,
         backlog_bytes: 0,
-    })
-}
-
-struct QdiscCounters {
-    socket: Socket,
-    request: Vec<u8>,
-    reply: Vec<u8>,
-}
-
-impl QdiscCounters {
-    fn open(interface_index: u32) -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        socket.set_non_blocking(true)?;
-        let mut message = TcMessage::with_index(interface_index as i32);
-        message.header.parent = TcHandle::ROOT;
-        let mut packet = NetlinkMessage::from(RouteNetlinkMessage::GetQueueDiscipline(message));
-        // The acknowledgement makes sure that there is an answer even for a device without a
-        // qdisc; older kernels answer only to the one who asks for an echo.
-        packet.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO;
-        packet.finalize();
-        let mut request = vec![0; packet.buffer_len()];
-        packet.serialize(&mut request);
-        Ok(Self {
-            socket,
-            request,
-            reply: vec![0; REPLY_BYTES_MAX],
-        })
-    }
-
-    /// rtnetlink handles a request inside `send`, so that its answer waits when that returns.
-    fn read(&mut self) -> io::Result<Reading> {
-        self.socket.send(&self.request, 0)?;
-        let mut reading = None;
-        loop {
-            let length = match self.socket.recv(&mut &mut self.reply[..], 0) {
-                Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            };
-            reading = reading.or(parse_reply(&self.reply[..length]));
-        }
-        reading.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no qdisc"))
-    }
-}
-
-fn parse_reply(mut bytes: &[u8]) -> Option<Reading> {
-    while let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) {
-        let length = message.header.length as usize;
-        if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(qdisc)) =
-            message.payload
-        {
-            return reading_of(&qdisc.attributes);
-        }
-        if length == 0 || length >= bytes.len() {
-            return None;
-        }
-        bytes = &bytes[length..];
-    }
-    None
-}
-
-fn reading_of(attributes: &[TcAttribute]) -> Option<Reading> {
-    let counts_nothing =
-        |attribute: &TcAttribute| matches!(attribute, TcAttribute::Kind(kind) if kind == "noqueue");
-    if attributes.iter().any(counts_nothing) {
-        return None;
-    }
-    let stats = attributes.iter().find_map(|attribute| match attribute {
-        TcAttribute::Stats2(stats) => Some(stats),
-        _ => None,
-    })?;
-    let sent_bytes = stats.iter().find_map(|stat| match stat {
-        TcStats2::Basic(basic) => Some(basic.bytes),
-        _ => None,
-    })?;
-    let backlog_bytes = stats.iter().find_map(|stat| match stat {
-        TcStats2::Queue(queue) => Some(u64::from(queue.backlog)),
-        _ => None,
-    })?;
-    Some(Reading {
-        enqueued_bytes: sent_bytes + backlog_bytes,
-        backlog_bytes,
     })
 }
 

@@ -17,13 +17,13 @@ mod speed;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use shortline_base::port::free_port;
 use thiserror::Error;
 
 use crate::store::{Connection, Database, Kind, StoreError};
@@ -237,12 +237,6 @@ fn descendants(root: u32) -> Vec<u32> {
         next += 1;
     }
     found
-}
-
-/// A port that nobody listens at now.
-fn free_port() -> std::io::Result<u16> {
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    Ok(listener.local_addr()?.port())
 }
 
 fn read_pid(supervisor: &mut Child) -> Option<u32> {

@@ -4,7 +4,6 @@
 //! server and removes its folder.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -186,13 +185,9 @@ impl Cluster {
     }
 }
 
-/// A port that nobody uses now.
+/// A port at which nobody listens.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    shortline_base::port::free_port().unwrap()
 }
 
 /// Debian's newest.

@@ -9,11 +9,11 @@
 //! computed from these, by [`super::figures`].
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use shortline_base::port;
 use shortline_load::trace::{Request, TraceOptions, read_trace, write_csv};
 use shortline_load::workload::{self, Schedule, SiteFiles};
 
@@ -327,15 +327,12 @@ fn read_line(path: &Path) -> Result<String, LabError> {
     Ok(text.trim().to_owned())
 }
 
-/// A port of 127.0.0.1 that was free a moment ago.
+/// A port of 127.0.0.1 at which nobody listens.
 ///
 /// # Errors
 /// If there is none.
 pub fn free_port() -> Result<u16, LabError> {
-    let port = || TcpListener::bind("127.0.0.1:0")?.local_addr();
-    port()
-        .map(|address| address.port())
-        .map_err(LabError::file(Path::new("127.0.0.1")))
+    port::free_port().map_err(LabError::file(Path::new("127.0.0.1")))
 }
 
 /// What counts the bytes on the wire.

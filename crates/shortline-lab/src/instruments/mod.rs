@@ -9,16 +9,14 @@
 //!
 //! | part | reads |
 //! |---|---|
+//! | `shortline_base::netlink` | backlog and drops of the uplink's qdisc |
 //! | [`sockets`] | TCP sockets by state and the listener's queue (`sock_diag`) |
 //! | [`counters`] | drops and retransmissions (`/proc/net/netstat`, `/proc/net/snmp`) |
-//! | [`queue`] | backlog and drops of the uplink's qdisc (rtnetlink) |
 //! | [`status`] | what our own server takes its uplink for, where it finds that out |
 //! | [`usage`] | processor time and memory (`/proc/PID`), once a second |
 //! | [`sample`] | one look, as a line of CSV, and the file read back |
 
 pub mod counters;
-mod query;
-pub mod queue;
 pub mod sample;
 pub mod sockets;
 pub mod status;
@@ -36,9 +34,9 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use shortline_base::netlink::RootQdisc;
 
 use crate::LabError;
-use queue::Queue;
 use sample::Sample;
 use sockets::Sockets;
 use status::Discovered;
@@ -118,7 +116,7 @@ impl Instruments {
             let network = Some(LinkNameSpaceType::Network);
             move_into_link_name_space(queue_namespace.as_fd(), network)?;
             // It goes on asking there, wherever the thread is.
-            let queue = Queue::open(&subject.device)?;
+            let queue = queue_of(&subject.device)?;
             move_into_link_name_space(namespace.as_fd(), network)?;
             look_until(&told, &subject, queue)
         });
@@ -155,7 +153,12 @@ impl Drop for Instruments {
     }
 }
 
-fn look_until(ended: &AtomicBool, subject: &Subject, mut queue: Queue) -> io::Result<Seen> {
+/// The uplink's queue: the root qdisc of `device` in this thread's namespace.
+fn queue_of(device: &str) -> io::Result<RootQdisc> {
+    RootQdisc::open(nix::net::if_::if_nametoindex(device)?)
+}
+
+fn look_until(ended: &AtomicBool, subject: &Subject, mut queue: RootQdisc) -> io::Result<Seen> {
     let mut sockets = Sockets::open()?;
     let mut server = Watched::new(subject.server_pid);
     let generators = subject.generator_pids.iter().copied();
@@ -169,7 +172,8 @@ fn look_until(ended: &AtomicBool, subject: &Subject, mut queue: Queue) -> io::Re
             at_s: at.as_secs_f64(),
             sockets: sockets.count()?,
             counters: counters::read()?,
-            queue: queue.read()?,
+            // A device without a qdisc has no queue.
+            queue: queue.read()?.unwrap_or_default(),
             rate_bps: subject.rate_bps.load(Ordering::Relaxed),
             discovered: Discovered::read(subject.admin_port),
             server: server.usage(at),
@@ -244,7 +248,7 @@ mod tests {
             generator_pids: vec![own],
         };
         let seen = std::thread::scope(|scope| {
-            let looking = scope.spawn(|| look_until(&ended, &subject, Queue::open("lo")?));
+            let looking = scope.spawn(|| look_until(&ended, &subject, queue_of("lo")?));
             std::thread::sleep(3 * INTERVAL);
             ended.store(true, Ordering::Relaxed);
             looking.join().unwrap().unwrap()

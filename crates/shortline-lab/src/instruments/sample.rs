@@ -5,8 +5,9 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use shortline_base::netlink::QdiscCounters;
+
 use super::counters::TcpCounters;
-use super::queue::QueueState;
 use super::sockets::SocketCounts;
 use super::status::Discovered;
 use super::usage::Usage;
@@ -22,7 +23,7 @@ pub struct Sample {
     /// Its TCP counters.
     pub counters: TcpCounters,
     /// The uplink's queue.
-    pub queue: QueueState,
+    pub queue: QdiscCounters,
     /// The rate of the uplink's link, in bits per second.
     pub rate_bps: u64,
     /// What our own server takes its uplink for.
@@ -67,8 +68,8 @@ impl Sample {
             ("syn_cookies", counters.syn_cookies as f64),
             ("retransmitted", counters.retransmitted as f64),
             ("timeouts", counters.timeouts as f64),
-            ("queue_packets", queue.packets as f64),
-            ("queue_bytes", queue.bytes as f64),
+            ("queue_packets", queue.backlog_packets as f64),
+            ("queue_bytes", queue.backlog_bytes as f64),
             ("queue_drops", queue.drops as f64),
             ("queue_sent_bytes", queue.sent_bytes as f64),
             ("link_rate_bps", *rate_bps as f64),

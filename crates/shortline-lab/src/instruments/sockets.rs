@@ -8,9 +8,6 @@
 use std::fs;
 use std::io;
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{
     AF_INET, IPPROTO_TCP, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_ESTABLISHED, TCP_FIN_WAIT1,
@@ -18,8 +15,7 @@ use netlink_packet_sock_diag::constants::{
 };
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
-
-use super::query::Query;
+use shortline_base::netlink::{Channel, Want};
 
 /// How many there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +78,7 @@ impl SocketCounts {
 }
 
 /// The kernel's door, in the namespace of the thread that opened it.
-pub struct Sockets(Query);
+pub struct Sockets(Channel);
 
 impl Sockets {
     /// Opens it.
@@ -90,21 +86,7 @@ impl Sockets {
     /// # Errors
     /// If the kernel has no `inet_diag`.
     pub fn open() -> io::Result<Self> {
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        let request = InetRequest {
-            family: AF_INET,
-            protocol: IPPROTO_TCP,
-            extensions: ExtensionFlags::empty(),
-            states: StateFlags::all().difference(StateFlags::TIME_WAIT | StateFlags::CLOSE),
-            socket_id: SocketId::new_v4(),
-        };
-        let request = SockDiagMessage::InetRequest(request);
-        Query::open(
-            NETLINK_SOCK_DIAG,
-            NetlinkMessage::new(header, request.into()),
-        )
-        .map(Self)
+        Channel::open(NETLINK_SOCK_DIAG).map(Self)
     }
 
     /// All IPv4 TCP sockets of the namespace.
@@ -112,29 +94,26 @@ impl Sockets {
     /// # Errors
     /// What the kernel says.
     pub fn count(&mut self) -> io::Result<SocketCounts> {
+        let question = SockDiagMessage::InetRequest(InetRequest {
+            family: AF_INET,
+            protocol: IPPROTO_TCP,
+            extensions: ExtensionFlags::empty(),
+            states: StateFlags::all().difference(StateFlags::TIME_WAIT | StateFlags::CLOSE),
+            socket_id: SocketId::new_v4(),
+        });
         let mut counts = SocketCounts::default();
-        self.0.ask(|message| count_message(message, &mut counts))?;
+        self.0.ask(question, Want::All, |told| {
+            let told = told.map_err(|error| io::Error::other(error.to_string()))?;
+            if let SockDiagMessage::InetResponse(response) = told {
+                let header = &response.header;
+                counts.add(header.state, header.recv_queue, header.send_queue);
+            }
+            Ok(())
+        })?;
         let sockstat = fs::read_to_string("/proc/thread-self/net/sockstat")?;
         counts.time_wait = parse_time_wait(&sockstat).unwrap_or(0);
         Ok(counts)
     }
-}
-
-/// Whether that was the end of the answer.
-fn count_message(
-    message: &NetlinkMessage<SockDiagMessage>,
-    counts: &mut SocketCounts,
-) -> io::Result<bool> {
-    match &message.payload {
-        NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
-            let header = &response.header;
-            counts.add(header.state, header.recv_queue, header.send_queue);
-        }
-        NetlinkPayload::Done(_) => return Ok(true),
-        NetlinkPayload::Error(error) => return Err(error.to_io()),
-        _ => {}
-    }
-    Ok(false)
 }
 
 fn parse_time_wait(sockstat: &str) -> Option<u64> {

@@ -14,7 +14,6 @@ use std::io;
 
 use nix::ifaddrs::getifaddrs;
 
-use super::netlink::Channel;
 use super::options::{self, PriorityMap};
 use super::tree::{Node, Tree};
 use super::{Kind, QdiscError};
@@ -137,7 +136,7 @@ impl DeviceBands {
 /// The tree of the interface called `device`.
 pub(crate) fn read_tree(device: &str) -> Result<Tree, QdiscError> {
     let index = index_of(device)?;
-    let read = || Tree::read(&mut Channel::open()?, index);
+    let read = || Tree::read(&mut super::tree::channel()?, index);
     read().map_err(|source| QdiscError::kernel(format!("device '{device}'"), source))
 }
 

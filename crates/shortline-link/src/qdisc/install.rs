@@ -16,10 +16,10 @@ use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcMessage};
 use serde::{Deserialize, Serialize};
+use shortline_base::netlink::{Channel, Want};
 use shortline_sched::units::Rate;
 
 use super::bands::{DeviceBands, index_of, read_tree};
-use super::netlink::Channel;
 use super::options::{self, PriorityMap, TCA_OPTIONS};
 use super::remembered::{Before, Remembered};
 use super::tree::{ROOT, Tree};
@@ -175,7 +175,8 @@ pub fn remove(device: &str) -> Result<String, QdiscError> {
 }
 
 fn open(device: &str) -> Result<Channel, QdiscError> {
-    Channel::open().map_err(|source| QdiscError::kernel(format!("device '{device}'"), source))
+    super::tree::channel()
+        .map_err(|source| QdiscError::kernel(format!("device '{device}'"), source))
 }
 
 fn check_bands(kind: Kind, asked: usize) -> Result<(), QdiscError> {
@@ -283,7 +284,11 @@ fn htb_plan(rate: Rate, bands: usize) -> Vec<Step> {
 
 fn make(channel: &mut Channel, index: u32, steps: &[Step]) -> io::Result<()> {
     for step in steps {
-        channel.change(step.message(index), NLM_F_CREATE | NLM_F_EXCL)?;
+        channel.ask(
+            step.message(index),
+            Want::Change(NLM_F_CREATE | NLM_F_EXCL),
+            |_| Ok(()),
+        )?;
     }
     Ok(())
 }
@@ -306,7 +311,8 @@ fn restore(
 fn clear(channel: &mut Channel, device: &str, index: u32) -> Result<(), QdiscError> {
     let mut root = TcMessage::with_index(index as i32);
     root.header.parent = ROOT.into();
-    match channel.change(RouteNetlinkMessage::DelQueueDiscipline(root), 0) {
+    let message = RouteNetlinkMessage::DelQueueDiscipline(root);
+    match channel.ask(message, Want::Change(0), |_| Ok(())) {
         Ok(()) => Ok(()),
         // A default cannot be removed, and need not be.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => Ok(()),

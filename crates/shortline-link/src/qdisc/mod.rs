@@ -15,11 +15,10 @@
 //! | [`install()`], [`remove()`] | put a qdisc with bands at a device's root, and what was there back |
 //! | [`shaper_of`] | the rate that the kernel states for a device |
 //! | `options` | the kernel's structures, as bytes |
-//! | `tree`, `netlink` | all qdiscs and classes of a device, and the messages that carry them |
+//! | `tree` | all qdiscs and classes of a device |
 
 pub mod bands;
 mod install;
-mod netlink;
 mod options;
 mod remembered;
 mod shaper;

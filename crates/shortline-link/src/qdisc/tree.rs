@@ -5,15 +5,21 @@ use std::io;
 use netlink_packet_core::{DefaultNla, Emitable, Nla};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcMessage, TcOption, TcStats2, TcXstats};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use shortline_base::netlink::{Channel, Want};
 
 use super::bands::Traffic;
-use super::netlink::Channel;
 use super::options::TCA_OPTIONS;
 
 /// The parent of what is at the root.
 pub const ROOT: u32 = u32::MAX;
 /// The part of a handle that names the qdisc.
 pub const MAJOR: u32 = 0xffff_0000;
+
+/// A connection to the kernel's traffic control.
+pub fn channel() -> io::Result<Channel> {
+    Channel::open(NETLINK_ROUTE)
+}
 
 /// A qdisc or class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,15 +49,36 @@ pub struct Tree {
     pub filters: usize,
 }
 
+/// Everything of a kind. What the library cannot read, options of a qdisc that it does not know, is
+/// left out.
+fn dump(channel: &mut Channel, question: RouteNetlinkMessage) -> io::Result<Vec<TcMessage>> {
+    let mut told = Vec::new();
+    channel.ask(question, Want::All, |message| {
+        if let Ok(
+            RouteNetlinkMessage::NewQueueDiscipline(message)
+            | RouteNetlinkMessage::NewTrafficClass(message)
+            | RouteNetlinkMessage::NewTrafficFilter(message),
+        ) = message
+        {
+            told.push(message);
+        }
+        Ok(())
+    })?;
+    Ok(told)
+}
+
 impl Tree {
     /// Reads the tree of the interface with `index`.
     pub fn read(channel: &mut Channel, index: u32) -> io::Result<Self> {
         // An interface's index is a positive int to the kernel.
         let index = index as i32;
         let of_device = || TcMessage::with_index(index);
-        let qdiscs = channel.dump(RouteNetlinkMessage::GetQueueDiscipline(of_device()))?;
-        let classes = channel.dump(RouteNetlinkMessage::GetTrafficClass(of_device()))?;
-        let filters = channel.dump(RouteNetlinkMessage::GetTrafficFilter(of_device()))?;
+        let qdiscs = dump(
+            channel,
+            RouteNetlinkMessage::GetQueueDiscipline(of_device()),
+        )?;
+        let classes = dump(channel, RouteNetlinkMessage::GetTrafficClass(of_device()))?;
+        let filters = dump(channel, RouteNetlinkMessage::GetTrafficFilter(of_device()))?;
         let nodes = |messages: Vec<TcMessage>| {
             let ours = messages
                 .into_iter()

@@ -42,7 +42,7 @@ pub async fn accept(
             Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Some(Err(error)) => {
                 // No descriptors or no memory left: it passes when other connections end.
-                if let Some(untold) = failures.tell(Instant::now()) {
+                if let Some(untold) = failures.allow(Instant::now()) {
                     warn(error, untold);
                 }
             }

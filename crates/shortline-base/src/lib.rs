@@ -1,7 +1,7 @@
 //! What every room needs of the machine: the clock, an alarm, sockets, the disk, and threads that
 //! may block. Each has two makers: the kernel, and a simulated [`world`] that a thread may live in.
 //!
-//! Beside them what every room does alike: accepting connections, asking the kernel, and keeping a log readable.
+//! Beside them what every room does alike: accepting connections and knowing those that are open, asking the kernel, and keeping a log readable.
 //!
 //! This room knows no protocol and no order.
 
@@ -11,6 +11,7 @@ pub mod clock;
 pub mod disk;
 pub mod netlink;
 pub mod port;
+pub mod roster;
 pub mod socket;
 mod sys;
 pub mod throttle;

@@ -20,7 +20,7 @@ pub struct Throttle {
 
 impl Throttle {
     /// Whether a line may be written now; if so, how many were left out since the last one.
-    pub fn tell(&mut self, now: Instant) -> Option<u64> {
+    pub fn allow(&mut self, now: Instant) -> Option<u64> {
         let is_new = self
             .begun
             .is_none_or(|begun| now.saturating_duration_since(begun) >= WINDOW);
@@ -46,11 +46,11 @@ mod tests {
         let mut throttle = Throttle::default();
         let begun = Instant::now();
         for _ in 0..LINES_MAX {
-            assert_eq!(throttle.tell(begun), Some(0));
+            assert_eq!(throttle.allow(begun), Some(0));
         }
-        assert_eq!(throttle.tell(begun), None);
-        assert_eq!(throttle.tell(begun + WINDOW / 2), None);
-        assert_eq!(throttle.tell(begun + WINDOW), Some(2));
-        assert_eq!(throttle.tell(begun + WINDOW), Some(0));
+        assert_eq!(throttle.allow(begun), None);
+        assert_eq!(throttle.allow(begun + WINDOW / 2), None);
+        assert_eq!(throttle.allow(begun + WINDOW), Some(2));
+        assert_eq!(throttle.allow(begun + WINDOW), Some(0));
     }
 }

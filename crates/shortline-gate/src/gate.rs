@@ -21,11 +21,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_base::throttle::Throttle;
-use shortline_sched::admission::{Admission, AdmissionView, Kept, Outcome, RequestId, TypeId};
+use shortline_sched::admission::{
+    Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, TypeId,
+};
 use tokio::time::{Instant, sleep_until};
 
 pub use client::GateClient;
-pub use config::{GateConfig, GateSnapshot, Refused};
+pub use config::{GateConfig, GateSnapshot};
 use locks::{Locks, Slot};
 use waiting::{Waiters, Waiting};
 
@@ -56,7 +58,7 @@ struct State {
 }
 
 /// What a gate says to a request.
-pub enum Asked {
+pub enum Decision {
     /// It may run.
     Admitted(Admitted),
     /// It waits until this is ready.
@@ -65,7 +67,7 @@ pub enum Asked {
 
 /// A request that waits, until it is admitted or has waited for too long. Dropping it leaves the
 /// queue.
-pub type Wait = Pin<Box<dyn Future<Output = Result<Admitted, Refused>> + Send>>;
+pub type Wait = Pin<Box<dyn Future<Output = Result<Admitted, Refusal>> + Send>>;
 
 /// A request that may run, or runs. Dropping it gives its load back as [`Outcome::Failed`].
 #[derive(Debug)]
@@ -111,11 +113,11 @@ impl Gate {
     /// Waits until a request of that type may run. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// [`Refused`] if it may not wait, or has waited for as long as it may.
-    pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refused> {
+    /// [`Refusal`] if it may not wait, or has waited for as long as it may.
+    pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refusal> {
         match self.ask(request_type, None)? {
-            Asked::Admitted(admitted) => Ok(admitted),
-            Asked::Waits(wait) => wait.await,
+            Decision::Admitted(admitted) => Ok(admitted),
+            Decision::Waits(wait) => wait.await,
         }
     }
 
@@ -124,14 +126,18 @@ impl Gate {
     /// uses beyond what was expected its client pays with its next ones.
     ///
     /// # Errors
-    /// [`Refused`] if it may not even wait.
-    pub fn ask(&self, request_type: TypeId, client: Option<&GateClient>) -> Result<Asked, Refused> {
+    /// [`Refusal`] if it may not even wait.
+    pub fn ask(
+        &self,
+        request_type: TypeId,
+        client: Option<&GateClient>,
+    ) -> Result<Decision, Refusal> {
         let arrival = Instant::now();
         Ok(match self.arrive(arrival, request_type, client)? {
-            Arrival::Admitted(admitted) => Asked::Admitted(admitted),
+            Arrival::Admitted(admitted) => Decision::Admitted(admitted),
             Arrival::Waits(waiting) => {
                 let gate = self.clone();
-                Asked::Waits(Box::pin(async move {
+                Decision::Waits(Box::pin(async move {
                     let answer = waiting.admitted_within(gate.0.wait_max).await;
                     let waited = arrival.elapsed();
                     if gate.0.slow_wait.is_some_and(|slow| waited >= slow) {
@@ -145,7 +151,7 @@ impl Gate {
 
     /// Logs a long wait, unless too many are logged already.
     fn tell_slow_wait(&self, request_type: TypeId, waited: Duration, is_admitted: bool) {
-        let Some(untold) = self.0.slow_waits.lock().tell(Instant::now()) else {
+        let Some(untold) = self.0.slow_waits.lock().allow(Instant::now()) else {
             return;
         };
         let (name, waiting) = {
@@ -211,13 +217,13 @@ impl Gate {
         arrival: Instant,
         request_type: TypeId,
         client: Option<&GateClient>,
-    ) -> Result<Arrival, Refused> {
+    ) -> Result<Arrival, Refusal> {
         let now_ns = self.ns(arrival);
         let slot = client.and_then(GateClient::slot);
         let client = client.map(GateClient::id);
         let mut state = self.0.state.lock();
         let id = state.admission.arrive_as(now_ns, request_type, client)?;
-        let woken = state.let_in(now_ns);
+        let woken = state.admit_waiting(now_ns);
         let told = state
             .admission
             .is_waiting(id)
@@ -260,7 +266,7 @@ impl Gate {
         let now_ns = self.ns(Instant::now());
         let mut state = self.0.state.lock();
         let answer = change(&mut state.admission, now_ns);
-        let woken = state.let_in(now_ns);
+        let woken = state.admit_waiting(now_ns);
         drop(state);
         woken.wake();
         answer
@@ -361,7 +367,7 @@ enum Arrival {
 
 impl State {
     /// Admits all that may run.
-    fn let_in(&mut self, now_ns: u64) -> waiting::Woken {
+    fn admit_waiting(&mut self, now_ns: u64) -> waiting::Woken {
         let mut woken = waiting::Woken::default();
         while let Some(id) = self.admission.admit_next(now_ns) {
             woken.add(self.waiters.leave(id));

@@ -14,7 +14,7 @@ use shortline_link::{Link, LinkConfig, LinkError};
 use shortline_sched::admission::Outcome;
 use shortline_tls::TlsError;
 use shortline_web::proxy::UpstreamOptions;
-use shortline_web::proxy::admission::{Admission, Admitting, Asked, Permit, Refusal};
+use shortline_web::proxy::admission::{Admission, Admitting, Applicant, Permit};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::server::{AccessLog, Listener, Server, ServerSnapshot, Settings};
@@ -22,10 +22,7 @@ use shortline_web::{Clients, Limits};
 use tokio::net::TcpListener;
 
 use crate::classify::Classifier;
-use crate::gate::{Admitted, Gate, Refused};
-
-/// When a client that was refused may try again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+use crate::gate::{Admitted, Gate};
 
 /// What a gate in front of a web application is told.
 #[derive(Clone)]
@@ -148,11 +145,13 @@ impl GateAdmission {
 }
 
 impl Admission for GateAdmission {
-    fn admit<'a>(&'a self, asked: &'a Asked<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, applicant: &'a Applicant<'a>) -> Admitting<'a> {
         Box::pin(async move {
-            let name = self
-                .classifier
-                .request(asked.method.as_str(), asked.host, asked.target);
+            let name = self.classifier.request(
+                applicant.method.as_str(),
+                applicant.host,
+                applicant.target,
+            );
             let admitted = self.gate.admit(self.gate.type_of(&name)).await?;
             Ok(Box::new(Permitted(admitted)) as Box<dyn Permit>)
         })
@@ -176,14 +175,5 @@ impl Permit for Permitted {
         } else {
             Outcome::Failed
         });
-    }
-}
-
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
-        Self {
-            reason: refused.to_string(),
-            retry_after: RETRY_AFTER,
-        }
     }
 }

@@ -13,5 +13,5 @@ pub mod mysql;
 pub mod postgres;
 pub mod relay;
 
-pub use gate::{Admitted, Asked, Gate, GateClient, GateConfig, GateSnapshot, Refused, Wait};
+pub use gate::{Admitted, Decision, Gate, GateClient, GateConfig, GateSnapshot, Wait};
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

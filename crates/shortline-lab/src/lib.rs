@@ -30,7 +30,6 @@ mod report;
 pub mod results_page;
 mod server;
 mod stats;
-mod table;
 mod tls;
 pub mod wan;
 

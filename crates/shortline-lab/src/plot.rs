@@ -13,7 +13,7 @@ use crate::experiment::plan::Plan;
 use crate::experiment::point::Point;
 use crate::points;
 use crate::report::series::{self, OPTIMUM, Series};
-use crate::table::{three_digits, time, time_on_axis};
+use shortline_table::{three_digits, time, time_on_axis};
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 960;

@@ -19,11 +19,10 @@
 mod slowdown;
 mod table;
 
-pub(crate) use table::seconds as format_seconds;
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use shortline_table::bytes;
 
 use crate::record::RequestRecord;
 pub use slowdown::KnownLink;
@@ -229,7 +228,7 @@ fn largest(
     members.sort_by_key(|index| std::cmp::Reverse(records[*index].size));
     members.truncate(records.len().div_ceil(100));
     let least = records[*members.last()?].size;
-    let name = format!("largest 1 % (from {})", table::bytes(least));
+    let name = format!("largest 1 % (from {})", bytes(least as f64));
     class(name, records, &members, slowdowns)
 }
 

@@ -140,7 +140,7 @@ impl Shared {
 
     /// A response was answered with 503, as too many wait already.
     pub fn tell_full(&self, full: &QueueFull) {
-        if let Some(untold) = self.full.lock().tell(Instant::now()) {
+        if let Some(untold) = self.full.lock().allow(Instant::now()) {
             tracing::warn!(status = 503, untold, "{full}");
         }
     }

@@ -68,12 +68,12 @@ impl Disk {
         client: Client,
     ) -> io::Result<Bytes> {
         let bytes = self.read_in_turn(file, offset, length, remaining_bytes, client);
-        bytes.await.inspect_err(|error| self.tell(error))
+        bytes.await.inspect_err(|error| self.log(error))
     }
 
     /// Logs that a response was reset, as its file was cut short or its disk failed.
-    pub fn tell(&self, error: &io::Error) {
-        if let Some(untold) = self.failures.lock().tell(Instant::now()) {
+    pub fn log(&self, error: &io::Error) {
+        if let Some(untold) = self.failures.lock().allow(Instant::now()) {
             let reason = error.to_string();
             tracing::warn!(reason, untold, "a file cannot be read to its end");
         }

@@ -232,7 +232,7 @@ impl Outgoing {
         let length = (*len).min(READ_BYTES.max(bytes_max as usize) as u64) as usize;
         let read = file.read_now(*offset, length);
         let disk = &self.account.connection().settings.disk;
-        match read.inspect_err(|error| disk.tell(error))? {
+        match read.inspect_err(|error| disk.log(error))? {
             Some(bytes) => {
                 self.ahead = bytes;
                 Ok(true)

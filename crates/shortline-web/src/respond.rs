@@ -65,7 +65,7 @@ struct Decided {
 }
 
 /// A request whose response is not decided yet.
-struct Asked {
+struct Undecided {
     version: Version,
     method: Method,
     closes: bool,
@@ -76,7 +76,7 @@ struct Asked {
 /// own then.
 pub struct Responding {
     /// What has to be waited for, and for which request.
-    deciding: Option<Box<(Deciding, Asked)>>,
+    deciding: Option<Box<(Deciding, Undecided)>>,
     /// What is decided, and waits for its turn.
     started: Option<Started>,
     /// What there is of the request's body: to drop it before the answer is ready would close the
@@ -98,7 +98,7 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
         },
     );
     let decided = decide_now(connection, &head, &body, account.begun_ns());
-    let asked = Asked {
+    let asked = Undecided {
         version: head.version,
         method: head.method.clone(),
         closes: asks_to_close(head.version, &head.headers),
@@ -142,7 +142,7 @@ impl Future for Responding {
     }
 }
 
-impl Asked {
+impl Undecided {
     /// Submits the response to the link.
     fn begin(self, mut decided: Decided) -> Started {
         let Self {

@@ -245,7 +245,7 @@ fn take(
     };
     let connection = Arc::new(Connection {
         server: Arc::clone(shared),
-        watch: Arc::clone(&registration.watch),
+        watch: Arc::clone(registration.watch.member()),
         settings,
         peer,
         secure: tls.is_some(),

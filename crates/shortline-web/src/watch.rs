@@ -26,10 +26,9 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use shortline_base::clock::now_ns;
+use shortline_base::roster::{Place, Roster};
 use shortline_base::socket::HangUp;
 use shortline_link::TransportHandle;
-use slab::Slab;
-use tokio::sync::Notify;
 
 mod stall;
 
@@ -274,24 +273,22 @@ pub struct ConnectionCounts {
 /// All connections.
 #[derive(Default)]
 pub struct Registry {
-    watches: Mutex<Slab<Arc<Watch>>>,
+    roster: Arc<Roster<Watch>>,
     per_address: Mutex<HashMap<IpAddr, usize>>,
-    emptied: Notify,
 }
 
 /// A connection's place in the registry, given back when dropped.
 pub struct Registration {
     registry: Arc<Registry>,
-    key: usize,
     peer: IpAddr,
     /// The connection's watch.
-    pub watch: Arc<Watch>,
+    pub watch: Place<Watch>,
 }
 
 impl Registry {
     /// Connections open now.
     pub fn open(&self) -> usize {
-        self.watches.lock().len()
+        self.roster.open()
     }
 
     /// Takes a connection from `peer` in, unless that address has its share already.
@@ -309,7 +306,7 @@ impl Registry {
             }
             *count += 1;
         }
-        let watch = Arc::new(Watch {
+        let (watch, _) = self.roster.enter(Watch {
             transport: transport(),
             stage: AtomicU8::new(Stage::Idle as u8),
             parked: AtomicBool::new(true),
@@ -325,10 +322,8 @@ impl Registry {
             waker: Mutex::new(None),
             copy: Mutex::new(None),
         });
-        let key = self.watches.lock().insert(Arc::clone(&watch));
         Some(Registration {
             registry: Arc::clone(self),
-            key,
             peer,
             watch,
         })
@@ -340,20 +335,15 @@ impl Registry {
         let now_ns = now_ns();
         let mut expired = 0;
         let mut responding = Vec::new();
-        let orders: Vec<(Arc<Watch>, Order)> = {
-            let watches = self.watches.lock();
-            let mut orders = Vec::new();
-            for (_, watch) in watches.iter() {
-                match watch.due(limits, now_ns) {
-                    Order::None if watch.stage.load(Ordering::Acquire) == Stage::Response as u8 => {
-                        responding.push(Arc::clone(watch));
-                    }
-                    Order::None => {}
-                    order => orders.push((Arc::clone(watch), order)),
+        let mut orders: Vec<(Arc<Watch>, Order)> = Vec::new();
+        self.roster
+            .for_each(|watch| match watch.due(limits, now_ns) {
+                Order::None if watch.stage.load(Ordering::Acquire) == Stage::Response as u8 => {
+                    responding.push(Arc::clone(watch));
                 }
-            }
-            orders
-        };
+                Order::None => {}
+                order => orders.push((Arc::clone(watch), order)),
+            });
         for (watch, order) in orders {
             expired += u64::from(order != Order::Park);
             if order == Order::Close {
@@ -368,33 +358,23 @@ impl Registry {
 
     /// Tells every connection to finish and close.
     pub fn drain(&self) {
-        for (_, watch) in self.watches.lock().iter() {
-            watch.give(Order::Drain);
-        }
+        self.roster.for_each(|watch| watch.give(Order::Drain));
     }
 
     /// Ends every connection at once.
     pub fn close(&self) {
-        for (_, watch) in self.watches.lock().iter() {
-            watch.give(Order::Close);
-        }
+        self.roster.for_each(|watch| watch.give(Order::Close));
     }
 
     /// Waits until no connection is left.
     pub async fn empty(&self) {
-        loop {
-            let emptied = self.emptied.notified();
-            if self.open() == 0 {
-                return;
-            }
-            emptied.await;
-        }
+        self.roster.empty().await;
     }
 
     /// Connections by stage now.
     pub fn counts(&self) -> ConnectionCounts {
         let mut counts = ConnectionCounts::default();
-        for (_, watch) in self.watches.lock().iter() {
+        self.roster.for_each(|watch| {
             counts.open += 1;
             match watch.stage.load(Ordering::Acquire) {
                 0 => counts.idle += 1,
@@ -402,7 +382,7 @@ impl Registry {
                 2 => counts.response += 1,
                 _ => counts.tunnel += 1,
             }
-        }
+        });
         counts
     }
 }
@@ -410,22 +390,12 @@ impl Registry {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.watch.transport.settle();
-        {
-            let mut per_address = self.registry.per_address.lock();
-            if let Some(count) = per_address.get_mut(&self.peer) {
-                *count -= 1;
-                if *count == 0 {
-                    per_address.remove(&self.peer);
-                }
+        let mut per_address = self.registry.per_address.lock();
+        if let Some(count) = per_address.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                per_address.remove(&self.peer);
             }
-        }
-        let left = {
-            let mut watches = self.registry.watches.lock();
-            watches.remove(self.key);
-            watches.len()
-        };
-        if left == 0 {
-            self.registry.emptied.notify_waiters();
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::client;
 use crate::content::piece;
 use crate::machine::{Machine, Peers};
 use crate::network::{Connection, End, Uplink, server_halves};
-use crate::requests::{Asked, Requests};
+use crate::requests::{RequestState, Requests};
 use crate::scenario::{CUT_FILE, ClientPlan, FILES, KEPT_BYTES_MAX, Manner, Scenario, What};
 use crate::verdict::{Fault, Outcome};
 use crate::world::World;
@@ -178,7 +178,7 @@ impl Arena {
             .sum()
     }
 
-    fn judge_one(&self, asked: &Asked) -> Judged {
+    fn judge_one(&self, asked: &RequestState) -> Judged {
         let (plan, what) = (&self.scenario.clients[asked.client], asked.ask.what);
         let whose = || {
             let target = what.target(asked.ask.number);

@@ -32,7 +32,7 @@ pub fn refusals(port: u16) -> f64 {
 }
 
 /// What the target asks for.
-struct Asked {
+struct Wanted {
     target: String,
     number: u64,
     bytes: u64,
@@ -64,7 +64,7 @@ pub async fn serve(world: Arc<World>, end: End) {
     }
 }
 
-fn check_upload(asked: &Asked, body: &[u8]) -> Result<(), String> {
+fn check_upload(asked: &Wanted, body: &[u8]) -> Result<(), String> {
     if !asked.has_body {
         return Ok(());
     }
@@ -138,7 +138,7 @@ impl Backend {
     }
 
     /// Whether the connection can bring another request.
-    async fn answer(&mut self, asked: &Asked) -> bool {
+    async fn answer(&mut self, asked: &Wanted) -> bool {
         let bytes = asked.bytes;
         let body = content::piece(RELAYED_KEY + bytes, 0, bytes as usize);
         let world = Arc::clone(&self.world);
@@ -186,7 +186,7 @@ impl Backend {
         !world.chance(0.1)
     }
 
-    fn give_up(&mut self, asked: &Asked) {
+    fn give_up(&mut self, asked: &Wanted) {
         if let Some(end) = self.end.take()
             && asked.answer.starts_with("resets")
         {
@@ -246,13 +246,13 @@ fn field<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
     })
 }
 
-fn asked(head: &[String]) -> Asked {
+fn asked(head: &[String]) -> Wanted {
     let request = head.first().map_or("", String::as_str);
     let target = request.split(' ').nth(1).unwrap_or("").to_owned();
     let (path, number) = target.split_once('?').unwrap_or((&target, "0"));
     let mut parts = path.trim_start_matches("/app/").split('/');
     let bytes = parts.next().and_then(|bytes| bytes.parse().ok());
-    Asked {
+    Wanted {
         number: number.parse().unwrap_or(0),
         bytes: bytes.unwrap_or(0),
         answer: parts.next().unwrap_or("").to_owned(),

@@ -10,7 +10,7 @@ use crate::verdict::Outcome;
 use crate::world::World;
 
 /// One request, as its client sees it.
-pub struct Asked {
+pub struct RequestState {
     /// Whose it is.
     pub client: usize,
     /// What it is for.
@@ -23,7 +23,7 @@ pub struct Asked {
 pub struct Requests {
     /// Time.
     pub world: Arc<World>,
-    asked: Mutex<HashMap<u64, Asked>>,
+    asked: Mutex<HashMap<u64, RequestState>>,
 }
 
 impl Requests {
@@ -36,7 +36,7 @@ impl Requests {
     }
 
     /// All that were asked.
-    pub fn lock(&self) -> MutexGuard<'_, HashMap<u64, Asked>> {
+    pub fn lock(&self) -> MutexGuard<'_, HashMap<u64, RequestState>> {
         self.asked.lock()
     }
 
@@ -44,7 +44,7 @@ impl Requests {
     pub fn asks(&self, client: usize, ask: &Ask) {
         self.world
             .note(format_args!("client {client} asks {:?}", ask.what));
-        let asked = Asked {
+        let asked = RequestState {
             client,
             ask: ask.clone(),
             outcome: None,

@@ -40,7 +40,7 @@ pub fn run(
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Instruction {
     /// SIGHUP: read the configuration again.
     Reload,
     /// SIGTERM or SIGINT.
@@ -72,17 +72,17 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) -> Told {
+    pub async fn next(&mut self) -> Instruction {
         tokio::select! {
-            _ = self.hangup.recv() => Told::Reload,
-            _ = self.terminate.recv() => Told::End,
-            _ = self.interrupt.recv() => Told::End,
+            _ = self.hangup.recv() => Instruction::Reload,
+            _ = self.terminate.recv() => Instruction::End,
+            _ = self.interrupt.recv() => Instruction::End,
         }
     }
 
     /// Waits for one that asks for the end.
     pub async fn end(&mut self) {
-        while self.next().await != Told::End {}
+        while self.next().await != Instruction::End {}
     }
 }
 
@@ -93,7 +93,7 @@ pub fn notify(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Says in the log what has come of [`Told::Reload`].
+/// Says in the log what has come of [`Instruction::Reload`].
 pub fn tell_reload(result: Result<(), CommandError>) {
     match result {
         Ok(()) => tracing::info!("reloaded"),

@@ -13,6 +13,7 @@ mod file;
 mod gate;
 #[cfg(test)]
 mod generated;
+mod given;
 mod lab;
 mod load;
 mod model;

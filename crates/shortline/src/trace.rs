@@ -20,14 +20,14 @@ pub fn requests(
     let next = move || {
         let request = trace.next();
         if request.is_none() {
-            tell(&trace);
+            print_summary(&trace);
         }
         request
     };
     Ok(std::iter::from_fn(next).fuse())
 }
 
-fn tell(trace: &Trace) {
+fn print_summary(trace: &Trace) {
     for line in trace.passed_over().told() {
         note(&format!("{}: {line}", trace.name().display()));
     }

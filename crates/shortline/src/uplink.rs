@@ -1,7 +1,5 @@
 //! `shortline uplink`: the kernel's priority bands on an interface, for link mode `bands`.
 
-use std::fmt::Write;
-
 use clap::Subcommand;
 use shortline_link::qdisc::{
     Band, DeviceBands, Installation, Kind, QdiscError, Traffic, install, remove,
@@ -10,6 +8,7 @@ use shortline_sched::units::Rate;
 
 use shortline_command::CommandError;
 use shortline_command::output::print;
+use shortline_table::{Table, or_dash};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,28 +98,35 @@ fn told(error: QdiscError) -> CommandError {
 
 /// The bands, one a line, and the device as a whole.
 fn table(of: &DeviceBands) -> String {
-    let mut text = format!("{}: {}, {} bands\n", of.device, of.kind, of.bands.len());
-    let columns = ["bytes", "packets", "drops", "waiting", "waiting bytes"];
-    line(&mut text, "band", "priority", &columns.map(str::to_owned));
+    let mut table = Table::new(&[
+        "band",
+        "priority",
+        "bytes",
+        "packets",
+        "drops",
+        "waiting",
+        "waiting bytes",
+    ]);
     for band in &of.bands {
-        line(
-            &mut text,
-            &band.name,
-            &priority(band),
-            &counters(&band.traffic),
-        );
+        table.row(row(&band.name, priority(band), &band.traffic));
     }
-    line(&mut text, "all", "", &counters(&of.traffic));
-    text
+    table.row(row("all", String::new(), &of.traffic));
+    let (device, kind, bands) = (&of.device, of.kind, of.bands.len());
+    format!("{device}: {kind}, {bands} bands\n{table}")
 }
 
-fn line(text: &mut String, band: &str, priority: &str, cells: &[String; 5]) {
-    let [bytes, packets, drops, waiting, waiting_bytes] = cells;
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
-        "{band:<6}{priority:>10}{bytes:>16}{packets:>12}{drops:>10}{waiting:>10}{waiting_bytes:>15}"
-    );
+fn row(band: &str, priority: String, traffic: &Traffic) -> Vec<String> {
+    let counters = [
+        traffic.bytes,
+        traffic.packets,
+        traffic.drops,
+        traffic.backlog_packets,
+        traffic.backlog_bytes,
+    ];
+    let counters = counters.map(|count| or_dash(count, |count| count.to_string()));
+    let mut cells = vec![band.to_owned(), priority];
+    cells.extend(counters);
+    cells
 }
 
 /// A class id in hexadecimal, as `tc` has it.
@@ -130,17 +136,6 @@ fn priority(band: &Band) -> String {
     } else {
         band.priority.to_string()
     }
-}
-
-fn counters(traffic: &Traffic) -> [String; 5] {
-    [
-        traffic.bytes,
-        traffic.packets,
-        traffic.drops,
-        traffic.backlog_packets,
-        traffic.backlog_bytes,
-    ]
-    .map(|count| count.map_or_else(|| "-".to_owned(), |count| count.to_string()))
 }
 
 #[cfg(test)]

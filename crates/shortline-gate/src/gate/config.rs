@@ -1,11 +1,9 @@
-//! What a gate is told, what it shows, and what it answers when it does not admit.
+//! What a gate is told, and what it shows.
 
 use std::time::Duration;
 
 use serde::Serialize;
-use shortline_sched::admission::{
-    AdmissionConfig, CapacityState, OldestWaiter, Refusal, Totals, TypeView,
-};
+use shortline_sched::admission::{AdmissionConfig, CapacityState, OldestWaiter, Totals, TypeView};
 
 /// How a gate admits.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,47 +66,4 @@ pub struct GateSnapshot {
     pub totals: Totals,
     /// Each type; the first is the one that the rare share.
     pub types: Vec<TypeView>,
-}
-
-/// A request that was not admitted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// As many wait as may.
-    #[error("the queue of the gate is full: {limit} requests wait, the most allowed; try later")]
-    QueueFull {
-        /// The most that may wait.
-        limit: usize,
-    },
-    /// It waited for as long as it may.
-    #[error("the gate did not admit the request within {wait_ms} ms; try later")]
-    WaitedTooLong {
-        /// How long it waited, in milliseconds.
-        wait_ms: u64,
-    },
-    /// It would probably have waited for longer than is let in.
-    #[error(
-        "the gate would admit the request in {wait_ms_expected} ms only, more than {limit_ms} ms; \
-         try later"
-    )]
-    Shed {
-        /// How long it would probably have waited, in milliseconds.
-        wait_ms_expected: u64,
-        /// The longest that is let in, in milliseconds.
-        limit_ms: u64,
-    },
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::QueueFull { limit } => Self::QueueFull { limit },
-            Refusal::Shed {
-                wait_ns_expected,
-                limit_ns,
-            } => Self::Shed {
-                wait_ms_expected: wait_ns_expected / 1_000_000,
-                limit_ms: limit_ns / 1_000_000,
-            },
-        }
-    }
 }

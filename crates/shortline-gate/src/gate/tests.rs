@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use shortline_sched::admission::{AdmissionConfig, Order};
+use shortline_sched::admission::{AdmissionConfig, Order, Refusal};
 
 use super::*;
 
@@ -104,11 +104,11 @@ async fn nobody_waits_longer_than_may_be_nor_in_a_full_queue() {
     });
     tokio::task::yield_now().await;
     let full = gate.admit(kind).await.unwrap_err();
-    assert_eq!(full, Refused::QueueFull { limit: 1 });
-    let Err(Refused::WaitedTooLong { wait_ms }) = waits.await.unwrap() else {
+    assert_eq!(full, Refusal::QueueFull { limit: 1 });
+    let Err(Refusal::WaitedTooLong { wait_ns }) = waits.await.unwrap() else {
         panic!("admitted beside another");
     };
-    assert_eq!(wait_ms, 2000);
+    assert_eq!(wait_ns, 2_000_000_000);
     first.finish(Outcome::Completed);
     assert!(gate.admit(kind).await.is_ok());
 }
@@ -173,11 +173,11 @@ async fn what_was_learnt_outlives_the_gate() {
 #[test]
 fn refusals_are_one_line() {
     let refusals = [
-        Refused::QueueFull { limit: 1 },
-        Refused::WaitedTooLong { wait_ms: 1 },
-        Refused::Shed {
-            wait_ms_expected: 9,
-            limit_ms: 5,
+        Refusal::QueueFull { limit: 1 },
+        Refusal::WaitedTooLong { wait_ns: 1_000_000 },
+        Refusal::Shed {
+            wait_ns_expected: 9_000_000,
+            limit_ns: 5_000_000,
         },
     ];
     for refusal in refusals {

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shortline_sched::admission::{Outcome, RequestId};
+use shortline_sched::admission::{Outcome, Refusal, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::locks::Slot;
-use super::{Admitted, Gate, Refused};
+use super::{Admitted, Gate};
 
 /// How to tell each request that waits.
 #[derive(Debug, Default)]
@@ -85,13 +85,13 @@ impl Waiting {
     }
 
     /// Waits until the request may run.
-    pub(super) async fn admitted_within(mut self, wait_max: Duration) -> Result<Admitted, Refused> {
+    pub(super) async fn admitted_within(mut self, wait_max: Duration) -> Result<Admitted, Refusal> {
         let in_time = timeout(wait_max, &mut self.told).await.is_ok();
         let waited = self.arrival.elapsed();
         if !in_time && self.withdraw() {
             self.over = true;
-            let wait_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-            return Err(Refused::WaitedTooLong { wait_ms });
+            let wait_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+            return Err(Refusal::WaitedTooLong { wait_ns });
         }
         self.over = true;
         let slot = self.slot.take();
@@ -105,7 +105,7 @@ impl Waiting {
         state.waiters.leave(self.id);
         let left = state.admission.withdraw(now_ns, self.id);
         // A head that did not fit may have left room for those behind it.
-        let woken = state.let_in(now_ns);
+        let woken = state.admit_waiting(now_ns);
         drop(state);
         woken.wake();
         left

@@ -20,8 +20,8 @@
 //! connection is closed, which drivers report as 2013, the outcome unknown.
 
 use super::packet::packet;
-use crate::Refused;
 use crate::relay::Denied;
+use shortline_sched::admission::Refusal;
 
 /// An error with its code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -116,7 +116,7 @@ impl From<&Denied> for Complaint {
     fn from(denied: &Denied) -> Self {
         match denied {
             Denied::Cancelled => Self::new(1317, "70100", "Query execution was interrupted"),
-            Denied::Refused(refused @ Refused::WaitedTooLong { .. }) => {
+            Denied::Refused(refused @ Refusal::WaitedTooLong { .. }) => {
                 Self::new(1205, "HY000", refused.to_string())
             }
             Denied::Refused(refused) => Self::new(1226, "42000", refused.to_string()),
@@ -133,7 +133,7 @@ mod tests {
         let complaint = Complaint::new(1040, "08004", "no");
         assert_eq!(complaint.packet(3), b"\x0b\0\0\x03\xff\x10\x04#08004no");
         assert_eq!(complaint.first_packet(), b"\x05\0\0\0\xff\x10\x04no");
-        let late = Denied::Refused(Refused::WaitedTooLong { wait_ms: 5 });
+        let late = Denied::Refused(Refusal::WaitedTooLong { wait_ns: 5_000_000 });
         let refused = Complaint::from(&late);
         assert_eq!(refused.code, 1205);
     }

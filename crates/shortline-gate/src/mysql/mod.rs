@@ -124,8 +124,8 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
     };
     authenticated.names.address = Some(peer.ip());
     let thread_id = authenticated.thread_id;
-    let entry = shared.waits.register(thread_id, handle);
-    let mut session = session(&shared, handle, authenticated);
+    let entry = shared.waits.register(thread_id, handle.member());
+    let mut session = session(&shared, handle.member(), authenticated);
     let end = session.relay(Vec::new()).await;
     drop(entry);
     session.close(end, registry).await;

@@ -173,7 +173,7 @@ fn opened(
     server: Stream,
     authenticated: Authenticated,
 ) -> Opened {
-    let handle = &registration.handle;
+    let handle = registration.handle.member();
     let name = |parameter| {
         let name = startup.parameter(parameter)?;
         Some(String::from_utf8_lossy(name).into())

@@ -20,7 +20,7 @@ use super::reply::Complaint;
 use super::statements::Statements;
 use crate::classify::ClientNames;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Work};
-use refusal::Refusal;
+use refusal::Refusing;
 
 /// One of the two sides does not speak the protocol.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub struct Postgres {
     from_server: Scanner,
     conversation: Conversation,
     statements: Statements,
-    refusal: Refusal,
+    refusal: Refusing,
     /// The unit that was asked for last begins with a message of the extended protocol.
     is_extended: bool,
     /// So many of the client's bytes go on without a unit.
@@ -83,7 +83,7 @@ impl Postgres {
             from_server: Scanner::new(limits.message_bytes_max),
             conversation: Conversation::new(limits.pipelined_max),
             statements: Statements::new(limits.statements_max),
-            refusal: Refusal::None,
+            refusal: Refusing::None,
             is_extended: false,
             passing: 0,
             dropping: Dropping::Nothing,
@@ -120,7 +120,7 @@ impl Protocol for Postgres {
     fn decided(&mut self, exchange: &mut Exchange<'_, '_>, decision: Result<Duration, Denied>) {
         match decision {
             Ok(waited) => self.tell_wait(exchange, waited),
-            Err(denied) => self.refusal = Refusal::Due(Complaint::from(&denied)),
+            Err(denied) => self.refusal = Refusing::Due(Complaint::from(&denied)),
         }
     }
 
@@ -138,7 +138,7 @@ impl Protocol for Postgres {
 
     fn is_idle(&self, work: &Work) -> bool {
         work.is_none()
-            && matches!(self.refusal, Refusal::None)
+            && matches!(self.refusal, Refusing::None)
             && self.passing == 0
             && self.conversation.is_over()
             && self.from_server.is_between_messages()

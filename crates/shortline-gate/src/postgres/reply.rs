@@ -2,8 +2,8 @@
 //! documentation, 55.7 and 55.8).
 
 use super::conversation::Status;
-use crate::Refused;
 use crate::relay::Denied;
+use shortline_sched::admission::Refusal;
 
 /// An error with its code, of those in PostgreSQL's documentation, appendix A.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ impl From<&Denied> for Complaint {
     fn from(denied: &Denied) -> Self {
         match denied {
             Denied::Cancelled => Self::new("57014", "canceling statement due to user request"),
-            Denied::Refused(refused @ Refused::WaitedTooLong { .. }) => {
+            Denied::Refused(refused @ Refusal::WaitedTooLong { .. }) => {
                 Self::new("57014", refused.to_string())
             }
             Denied::Refused(refused) => Self::new("53300", refused.to_string()),

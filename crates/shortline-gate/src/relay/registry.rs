@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 
 use futures_util::task::AtomicWaker;
-use parking_lot::Mutex;
-use slab::Slab;
-use tokio::sync::Notify;
+use shortline_base::roster::{Place, Roster};
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,8 +103,7 @@ pub struct ConnectionCounts {
 /// All connections of a relay.
 #[derive(Debug, Default)]
 pub struct Registry {
-    handles: Mutex<Slab<Arc<Handle>>>,
-    emptied: Notify,
+    roster: Arc<Roster<Handle>>,
     total: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
@@ -115,30 +112,21 @@ pub struct Registry {
 /// A connection's place in the registry, given back when dropped.
 #[derive(Debug)]
 pub struct Registration {
-    registry: Arc<Registry>,
-    key: usize,
     /// The connection, as others see it.
-    pub handle: Arc<Handle>,
+    pub handle: Place<Handle>,
     /// There are more connections than allowed: this one is to be told so and closed.
     pub is_too_many: bool,
 }
 
 impl Registry {
     /// Takes a connection in.
-    pub fn register(self: &Arc<Self>, connections_max: usize) -> Registration {
-        let handle = Arc::new(Handle::default());
-        let (key, open) = {
-            let mut handles = self.handles.lock();
-            let key = handles.insert(Arc::clone(&handle));
-            (key, handles.len())
-        };
+    pub fn register(&self, connections_max: usize) -> Registration {
+        let (handle, open) = self.roster.enter(Handle::default());
         self.total.fetch_add(1, Ordering::Relaxed);
         let is_too_many = open > connections_max;
         self.refused
             .fetch_add(u64::from(is_too_many), Ordering::Relaxed);
         Registration {
-            registry: Arc::clone(self),
-            key,
             handle,
             is_too_many,
         }
@@ -152,7 +140,7 @@ impl Registry {
 
     /// Connections open now.
     pub fn open(&self) -> usize {
-        self.handles.lock().len()
+        self.roster.open()
     }
 
     /// All counts now.
@@ -167,36 +155,12 @@ impl Registry {
 
     /// Tells every connection to do as ordered.
     pub fn give_all(&self, order: Order) {
-        for (_, handle) in self.handles.lock().iter() {
-            handle.give(order);
-        }
+        self.roster.for_each(|handle| handle.give(order));
     }
 
     /// Waits until no connection is left.
     pub async fn empty(&self) {
-        loop {
-            let emptied = self.emptied.notified();
-            tokio::pin!(emptied);
-            // Listens before it looks, or it could miss the last one.
-            emptied.as_mut().enable();
-            if self.open() == 0 {
-                return;
-            }
-            emptied.await;
-        }
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let left = {
-            let mut handles = self.registry.handles.lock();
-            handles.remove(self.key);
-            handles.len()
-        };
-        if left == 0 {
-            self.registry.emptied.notify_waiters();
-        }
+        self.roster.empty().await;
     }
 }
 
@@ -218,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_order_is_not_taken_back() {
-        let registry = Arc::new(Registry::default());
+        let registry = Registry::default();
         let registration = registry.register(1);
         assert!(!registration.is_too_many);
         assert!(registry.register(1).is_too_many);

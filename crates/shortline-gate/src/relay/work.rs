@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use shortline_sched::admission::Refusal;
+
 use super::Handle;
-use crate::{Admitted, Asked, Gate, GateClient, Outcome, Refused, Wait};
+use crate::{Admitted, Decision, Gate, GateClient, Outcome, Wait};
 
 /// Why a unit does not start.
 #[derive(Debug)]
 pub enum Denied {
     /// The gate does not admit it.
-    Refused(Refused),
+    Refused(Refusal),
     /// Its client ended it while it waited.
     Cancelled,
 }
@@ -76,12 +78,12 @@ impl Work {
     /// over. It runs or waits then.
     ///
     /// # Errors
-    /// [`Refused`] if it may not even wait.
-    pub fn ask(&mut self, context: &mut Context<'_>, type_name: &str) -> Result<(), Refused> {
+    /// [`Refusal`] if it may not even wait.
+    pub fn ask(&mut self, context: &mut Context<'_>, type_name: &str) -> Result<(), Refusal> {
         let request_type = self.gate.type_of(type_name);
         self.unit = match self.gate.ask(request_type, self.account.as_ref())? {
-            Asked::Admitted(admitted) => Unit::Running(Running::new(admitted)),
-            Asked::Waits(wait) => {
+            Decision::Admitted(admitted) => Unit::Running(Running::new(admitted)),
+            Decision::Waits(wait) => {
                 let mut waiting = Waiting(wait);
                 // Between the question and now it may have been its turn.
                 match waiting.0.as_mut().poll(context) {

@@ -146,7 +146,7 @@ impl Check {
             .count();
         let verdict = Verdict::of(good, ours.len());
         Compared {
-            what: self.about(names),
+            what: self.describe(names),
             ours,
             verdict,
         }
@@ -161,7 +161,7 @@ impl Check {
         }
     }
 
-    fn about(&self, names: Option<(String, String)>) -> String {
+    fn describe(&self, names: Option<(String, String)>) -> String {
         let (of, over) = names.unwrap_or_else(|| {
             let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
             let (of, over) = (self.of.as_deref(), self.over.as_deref());
@@ -183,9 +183,12 @@ impl Check {
             | Measure::FirstSynDrop
             | Measure::QueueBack
             | Measure::UsedAgain => {
-                format!("{}, {of}{clients}{at}", self.measure.about())
+                format!("{}, {of}{clients}{at}", self.measure.describe())
             }
-            _ => format!("{}, {of} against {over}{clients}{at}", self.measure.about()),
+            _ => format!(
+                "{}, {of} against {over}{clients}{at}",
+                self.measure.describe()
+            ),
         }
     }
 

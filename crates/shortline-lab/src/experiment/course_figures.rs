@@ -48,7 +48,7 @@ pub fn of(
     if course.is_empty() {
         return None;
     }
-    let seen = seen.and_then(Seen::of).unwrap_or_default();
+    let seen = seen.and_then(Course::of).unwrap_or_default();
     let changes = seen.changes(point);
     let slowest = |kind: Change, share: f64, good: &dyn Fn(usize) -> f64| {
         let waits = changes.windows(2).filter(|pair| pair[0].1 == kind);
@@ -98,11 +98,11 @@ impl Look {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Course {
     looks: Vec<Look>,
 }
 
-impl Seen {
+impl Course {
     fn of(samples: &Samples) -> Option<Self> {
         let times = samples
             .column("at_s")?

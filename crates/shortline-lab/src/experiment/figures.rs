@@ -19,8 +19,8 @@ use super::point::Point;
 use super::standing::{fair_of, ours_of};
 use crate::instruments::sample::Samples;
 use crate::stats::mean;
-use crate::table::time;
 use crate::{LabError, points};
+use shortline_table::time;
 
 /// How many failed requests the report lists for a server; the records hold all.
 const FAILURES_LISTED: usize = 5;
@@ -108,7 +108,7 @@ pub struct RunFigures {
     /// Most requests at once that were made and not over.
     pub connections_max: usize,
     /// What happened inside the server's machine; nothing on loopback.
-    pub seen: Option<Seen>,
+    pub seen: Option<InstrumentFigures>,
     /// Against FAIR, request by request; nothing for FAIR itself.
     pub stretch: Option<Stretch>,
     /// Wire bytes of a request beside its body and the heads of its packets.
@@ -133,7 +133,7 @@ pub struct RunFigures {
 
 /// What the instruments saw inside the server's machine (000, 2.5).
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Seen {
+pub struct InstrumentFigures {
     /// Most connections at once.
     pub connections_max: f64,
     /// The longest SYN queue.
@@ -150,7 +150,7 @@ pub struct Seen {
     pub generator_cpu_s: f64,
 }
 
-impl Seen {
+impl InstrumentFigures {
     fn of(samples: &Samples) -> Option<Self> {
         let max = |name: &str| Some(samples.column(name)?.fold(0.0, f64::max));
         let (times, drops) = (samples.column("at_s")?, samples.column("listen_drops")?);
@@ -334,7 +334,7 @@ impl<'a> Beside<'a> {
             biggest_mean_s: biggest_mean_s(&run.records),
             mean_in_time_s: mean_in_time_s(&run.records),
             connections_max: connections_max(&run.records),
-            seen: run.seen.as_ref().and_then(Seen::of),
+            seen: run.seen.as_ref().and_then(InstrumentFigures::of),
             stretch: self.stretch(run),
             per_request_bytes: run.per_request_bytes(),
             wire_bytes: run.carried.total.bytes,

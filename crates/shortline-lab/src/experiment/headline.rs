@@ -3,7 +3,7 @@
 
 use super::figures::{Figures, RunFigures, SeedFigures};
 use crate::stats::Spread;
-use crate::table::{three_digits, time};
+use shortline_table::{three_digits, time};
 
 /// The sentence: the means of whoever stands for SRPT and for FAIR, the medians of the seeds that have
 /// both.

@@ -20,8 +20,8 @@ use crate::idle_client::{self, IdleClient};
 use crate::lab::Lab;
 use crate::process::raise_open_files;
 use crate::server::{self, OursMode, Running, Server, ServerSetup, Speech};
-use crate::table::{Table, bytes};
 use crate::{LabError, proc_fs};
+use shortline_table::{Table, bytes};
 
 /// How many connections.
 const CONNECTIONS: u32 = 10_000;

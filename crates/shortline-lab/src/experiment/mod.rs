@@ -241,7 +241,7 @@ pub fn run(options: &RunOptions) -> Result<Report, LabError> {
     });
     janitor.clean_up();
     result.map_err(|error| with_what_is_kept(error, &out))?;
-    let told = results::tell(&out)?;
+    let told = results::report(&out)?;
     Ok(Report {
         text: told.text,
         void_runs: told.void_runs,

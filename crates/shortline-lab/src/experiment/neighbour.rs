@@ -37,7 +37,7 @@ pub struct Beside {
 }
 
 /// What a neighbour is made for.
-pub struct Asked<'a> {
+pub struct Setting<'a> {
     /// Where the requests go.
     pub bed: &'a NativeBed,
     /// The point.
@@ -92,8 +92,8 @@ impl Beside {
     ///
     /// # Errors
     /// If one of them does not start.
-    pub fn start(lab: &Lab, neighbour: Neighbour, asked: &Asked<'_>) -> Result<Self, LabError> {
-        let Asked {
+    pub fn start(lab: &Lab, neighbour: Neighbour, asked: &Setting<'_>) -> Result<Self, LabError> {
+        let Setting {
             bed, point, folder, ..
         } = asked;
         let (server, usual) = asked.server;

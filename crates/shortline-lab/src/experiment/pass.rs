@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::conditions::Conditions;
 use super::design::Experiment;
 use super::ran::Ran;
-use super::results::{Told, beds, has_results, is_of_experiment, tell};
+use super::results::{self, Report, beds, has_results, is_of_experiment};
 use super::verdicts::{self, KeptClaims};
 use crate::LabError;
 use crate::report::claims;
@@ -20,7 +20,7 @@ use crate::report::claims;
 /// If neither holds what `lab run` keeps.
 pub fn report(folder: &Path) -> Result<String, LabError> {
     if is_of_experiment(folder) {
-        return Ok(tell(folder)?.text);
+        return Ok(results::report(folder)?.text);
     }
     claims::write(folder, &read(folder)?)
 }
@@ -74,12 +74,12 @@ impl Ran {
     }
 
     fn of(folder: &Path) -> Result<Self, LabError> {
-        let Told {
+        let Report {
             experiment,
             uplink,
             shop,
             ..
-        } = tell(folder)?;
+        } = results::report(folder)?;
         let conditions = match (&uplink, &shop) {
             (Some((plan, _)), _) => Conditions::of(folder, plan, beds(folder)?)?,
             (None, Some(runs)) => Conditions::of_shop(runs),

@@ -24,7 +24,7 @@ const BED_FILE: &str = "bed.txt";
 const CONSOLE_FILE: &str = "console.log";
 
 /// What the results of an experiment say.
-pub struct Told {
+pub struct Report {
     /// Which experiment.
     pub experiment: Experiment,
     /// The report as text.
@@ -62,11 +62,11 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
 ///
 /// # Errors
 /// If the folder does not hold what `lab run` keeps.
-pub fn tell(folder: &Path) -> Result<Told, LabError> {
+pub fn report(folder: &Path) -> Result<Report, LabError> {
     let experiment = experiment_of(folder)?;
     let (text, uplink, shop) = match &experiment.kind {
         Kind::Uplink(design) => {
-            let (text, plan, figures) = tell_uplink(folder, &experiment, design)?;
+            let (text, plan, figures) = report_uplink(folder, &experiment, design)?;
             (text, Some((plan, figures)), None)
         }
         Kind::Adversary(_) => (adversary::report(folder)?, None, None),
@@ -84,7 +84,7 @@ pub fn tell(folder: &Path) -> Result<Told, LabError> {
     };
     let report_file = folder.join("report.txt");
     fs::write(&report_file, &text).map_err(LabError::file(&report_file))?;
-    Ok(Told {
+    Ok(Report {
         experiment,
         text,
         void_runs,
@@ -113,7 +113,7 @@ pub fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
     Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))
 }
 
-fn tell_uplink(
+fn report_uplink(
     folder: &Path,
     experiment: &Experiment,
     design: &Design,

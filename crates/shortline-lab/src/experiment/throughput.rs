@@ -21,8 +21,8 @@ use crate::lab::Lab;
 use crate::process::Process;
 use crate::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 use crate::stats::Spread;
-use crate::table::{Table, bytes, three_digits};
 use crate::{LabError, command, proc_fs};
+use shortline_table::{Table, bytes, three_digits};
 
 /// Seconds of one measurement, and rounds, unless said otherwise.
 const SECONDS: u64 = 5;

@@ -270,7 +270,7 @@ impl Run<'_> {
         let (Some(neighbour), Meter::Bed(bed)) = (self.point.setup.course.neighbour, meter) else {
             return Ok(None);
         };
-        let asked = neighbour::Asked {
+        let asked = neighbour::Setting {
             bed,
             point: self.point,
             server,

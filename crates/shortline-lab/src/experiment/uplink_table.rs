@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::point::{Arrivals, Point};
 use super::verdict::Compared;
 use crate::stats::Spread;
-use crate::table::{Table, bytes, three_digits, time};
+use shortline_table::{Table, bytes, three_digits, time};
 
 /// The report; `whole` is how many runs of the plan are kept.
 pub fn table(experiment: &Experiment, plan: &Plan, figures: &Figures, whole: usize) -> String {
@@ -44,7 +44,7 @@ fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
         "{} {}: {}\n",
         plan.experiment,
         point.label,
-        about(point, figures)
+        describe(point, figures)
     );
     for seed in &figures.seeds {
         // Writing to a string cannot fail.
@@ -65,7 +65,7 @@ fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
 }
 
 /// What is run at a point, in words; what was found there, not asked for, as its runs kept it.
-pub fn about(point: &Point, figures: &PointFigures) -> String {
+pub fn describe(point: &Point, figures: &PointFigures) -> String {
     let setup = &point.setup;
     let protocol = match (setup.speech.tls, setup.speech.http2) {
         (false, false) => "HTTP/1.1",

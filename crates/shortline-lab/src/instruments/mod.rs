@@ -70,7 +70,7 @@ pub struct Subject {
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observations {
     /// In order of time.
     pub samples: Vec<Sample>,
     /// What looking took.
@@ -94,7 +94,7 @@ pub struct Cost {
 #[derive(Debug)]
 pub struct Instruments {
     ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<io::Result<Seen>>>,
+    thread: Option<JoinHandle<io::Result<Observations>>>,
 }
 
 impl Instruments {
@@ -130,15 +130,15 @@ impl Instruments {
     ///
     /// # Errors
     /// If it could not look.
-    pub fn stop(mut self) -> Result<Seen, LabError> {
-        let seen = self.join().unwrap_or_else(|| Ok(Seen::default()));
+    pub fn stop(mut self) -> Result<Observations, LabError> {
+        let seen = self.join().unwrap_or_else(|| Ok(Observations::default()));
         seen.map_err(|error| LabError::Command {
             command: "the instruments".into(),
             problem: error.to_string(),
         })
     }
 
-    fn join(&mut self) -> Option<io::Result<Seen>> {
+    fn join(&mut self) -> Option<io::Result<Observations>> {
         self.ended.store(true, Ordering::Relaxed);
         let thread = self.thread.take()?;
         let panicked = || Err(io::Error::other("they panicked"));
@@ -158,13 +158,17 @@ fn queue_of(device: &str) -> io::Result<RootQdisc> {
     RootQdisc::open(nix::net::if_::if_nametoindex(device)?)
 }
 
-fn look_until(ended: &AtomicBool, subject: &Subject, mut queue: RootQdisc) -> io::Result<Seen> {
+fn look_until(
+    ended: &AtomicBool,
+    subject: &Subject,
+    mut queue: RootQdisc,
+) -> io::Result<Observations> {
     let mut sockets = Sockets::open()?;
     let mut server = Watched::new(subject.server_pid);
     let generators = subject.generator_pids.iter().copied();
     let mut generators: Vec<Watched> = generators.map(Watched::new).collect();
     let (begin, cpu_begin) = (Instant::now(), thread_cpu());
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     let mut last_at = Duration::ZERO;
     while !ended.load(Ordering::Relaxed) && seen.samples.len() < SAMPLES_MAX {
         let (at, cpu_before) = (begin.elapsed(), thread_cpu());

@@ -14,7 +14,7 @@ use crate::experiment::point::Point;
 use crate::experiment::standing::fair_of;
 use crate::points;
 use crate::stats::Spread;
-use crate::table::{bytes, time_on_axis};
+use shortline_table::{bytes, time_on_axis};
 
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);

@@ -12,9 +12,9 @@ use crate::experiment::claim::{Check, Figure};
 use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
 use crate::experiment::headline::headline;
 use crate::experiment::point::Point;
-use crate::experiment::uplink_table::{about, cut_short};
+use crate::experiment::uplink_table::{cut_short, describe};
 use crate::stats::Spread;
-use crate::table::{bytes, three_digits, time};
+use shortline_table::{bytes, three_digits, time};
 
 /// More points than this are folded, so that a page can be looked over.
 const POINTS_OPEN: usize = 3;
@@ -164,7 +164,7 @@ fn section(results: &Results<'_>, point: &Point, figures: &PointFigures, plots: 
         section id=(point.label) {
             details open[open] {
                 summary { h2 { (point.label) } }
-                p { (about(point, figures)) "." }
+                p { (describe(point, figures)) "." }
                 @if figures.seeds.is_empty() {
                     p.warning { "Nothing of this point is kept." }
                 }

@@ -26,7 +26,7 @@ use crate::qdisc::Shaper;
 use crate::regulator::Pacing;
 
 pub use sample::Recent;
-use sample::{Sampler, Seen};
+use sample::{Sample, Sampler};
 
 /// How often the uplink is looked at while anything is sent.
 pub const LOOK_NS: u64 = 10_000_000;
@@ -79,7 +79,7 @@ pub struct Discovery {
     charged_bytes_total: u64,
     reading: Option<Reading>,
     decision: Decision,
-    seen: Seen,
+    seen: Sample,
     shared_delay_ns: Option<u64>,
     changes_total: u64,
 }
@@ -102,7 +102,7 @@ impl Discovery {
             shaper: None,
             charged_bytes_total: 0,
             reading: None,
-            seen: Seen::default(),
+            seen: Sample::default(),
             shared_delay_ns: None,
             changes_total: 0,
         }
@@ -151,7 +151,7 @@ impl Discovery {
         });
         if self.decision.state != before {
             self.changes_total += 1;
-            self.tell(before);
+            self.log(before);
         }
         self.pacing()
     }
@@ -198,7 +198,7 @@ impl Discovery {
         sent
     }
 
-    fn tell(&self, before: State) {
+    fn log(&self, before: State) {
         let Discovered {
             state,
             estimate_bps,

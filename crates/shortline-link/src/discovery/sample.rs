@@ -48,7 +48,7 @@ impl Recent {
 
 /// What a look saw, scaled to all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct Sample {
     /// Wire bytes that arrived since the last look.
     pub delivered_bytes: u64,
     /// Wire bytes that were sent again.
@@ -93,21 +93,21 @@ impl Sampler {
 
     /// Watches the connections in `recent` too, and asks those whose turn it is. Since the last look
     /// `wire_bytes` were sent in all.
-    pub fn look(&mut self, recent: Recent, wire_bytes: u64, now_ns: u64) -> Seen {
+    pub fn look(&mut self, recent: Recent, wire_bytes: u64, now_ns: u64) -> Sample {
         for transport in recent.0 {
             self.watch(Watched {
                 transport,
                 since_ns: now_ns,
             });
         }
-        let mut asked = Asked::default();
+        let mut asked = Sums::default();
         for _ in 0..self.watched.len().min(SAMPLES_MAX) {
             if let Some(watched) = self.watched.pop_front() {
                 self.ask(watched, &mut asked, now_ns);
             }
         }
         let shared = (!asked.rtts_ns.is_empty()).then(|| self.delays.shared(now_ns));
-        Seen {
+        Sample {
             shared_delay_ns: shared.and_then(|(delay_ns, _)| delay_ns),
             paths: shared.map_or(0, |(_, paths)| paths),
             ..self.summed(asked, wire_bytes)
@@ -130,7 +130,7 @@ impl Sampler {
         }
     }
 
-    fn ask(&mut self, watched: Watched, asked: &mut Asked, now_ns: u64) {
+    fn ask(&mut self, watched: Watched, asked: &mut Sums, now_ns: u64) {
         let transport = Arc::clone(&watched.transport);
         let Ok(info) = transport.ask() else {
             transport.clear_recent();
@@ -162,7 +162,7 @@ impl Sampler {
         }
     }
 
-    fn summed(&mut self, mut asked: Asked, wire_bytes: u64) -> Seen {
+    fn summed(&mut self, mut asked: Sums, wire_bytes: u64) -> Sample {
         let kept = 1.0 - 1.0 / RATIO_LOOKS;
         self.wire_bytes_lately = self.wire_bytes_lately * kept + wire_bytes as f64;
         self.sampled_bytes_lately = self.sampled_bytes_lately * kept + asked.bytes.sent as f64;
@@ -175,25 +175,25 @@ impl Sampler {
         let rtt_ns = asked.rtts_ns.get(asked.rtts_ns.len() / 2).copied();
         let delivered_bytes = (asked.bytes.acked as f64 * scale) as u64;
         let lost_bytes = (asked.bytes.resent as f64 * scale) as u64;
-        Seen {
+        Sample {
             delivered_bytes,
             lost_bytes,
             under_way: asked.under_way,
             rtt_ns,
-            ..Seen::default()
+            ..Sample::default()
         }
     }
 }
 
 /// The sums of one look, in payload bytes.
 #[derive(Default)]
-struct Asked {
+struct Sums {
     under_way: usize,
     bytes: Bytes,
     rtts_ns: Vec<u64>,
 }
 
-impl Asked {
+impl Sums {
     fn add(&mut self, since: Bytes) {
         self.bytes.sent += since.sent;
         self.bytes.resent += since.resent;
@@ -211,22 +211,22 @@ mod tests {
     #[test]
     fn what_was_not_asked_is_taken_to_be_as_what_was() {
         let mut sampler = Sampler::new();
-        let half = || Asked {
+        let half = || Sums {
             bytes: Bytes {
                 sent: 1000,
                 acked: 500,
                 resent: 100,
             },
-            ..Asked::default()
+            ..Sums::default()
         };
         let seen = sampler.summed(half(), 2000);
         assert_eq!((seen.delivered_bytes, seen.lost_bytes), (1000, 200));
-        let nothing_sent = Asked {
+        let nothing_sent = Sums {
             bytes: Bytes {
                 acked: 500,
                 ..Bytes::default()
             },
-            ..Asked::default()
+            ..Sums::default()
         };
         assert_eq!(sampler.summed(nothing_sent, 0).delivered_bytes, 1000);
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use shortline_table::time;
 
 use super::visit::Shared;
-use crate::summary::format_seconds;
 
 const TICK: Duration = Duration::from_millis(250);
 const TICKS_PER_SECOND: usize = 4;
@@ -102,7 +102,7 @@ impl Window {
         }
         let mean = match done - done_before {
             0 => "-".into(),
-            ended => format_seconds((time_us - time_us_before) as f64 / 1e6 / ended as f64),
+            ended => time((time_us - time_us_before) as f64 / 1e6 / ended as f64),
         };
         format!(
             "{:.0}/{:.0} s  sent {sent}  done {done}  failed {failed}  in flight {}  mean {mean}",

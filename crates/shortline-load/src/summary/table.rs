@@ -1,23 +1,25 @@
-//! The summary as a table for people: three digits and the unit that fits.
+//! The summary for people.
 
 use std::fmt;
 
-use super::{Distribution, LATE_S, SizeClass, Summary};
+use shortline_table::{Table, bytes, or_dash, percent, three_digits, time};
+
+use super::{Distribution, LATE_S, Summary};
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_counts(f)?;
         self.write_times(f)?;
-        self.write_classes(f)?;
+        write!(f, "{}", self.classes())?;
         let late = &self.lateness;
         writeln!(
             f,
             "lateness       p50 {}   p99 {}   max {}   {} over {}",
-            seconds(late.p50),
-            seconds(late.p99),
-            seconds(late.max),
+            time(late.p50),
+            time(late.p99),
+            time(late.max),
             self.late_starts,
-            seconds(LATE_S),
+            time(LATE_S),
         )?;
         match &self.void {
             Some(reason) => writeln!(f, "VOID           {reason}"),
@@ -48,8 +50,8 @@ impl Summary {
         writeln!(
             f,
             "received       {} of bodies in {}, {mbit_per_s:.2} Mbit/s",
-            bytes(self.received_bytes),
-            seconds(self.duration_s),
+            bytes(self.received_bytes as f64),
+            time(self.duration_s),
         )
     }
 
@@ -59,26 +61,26 @@ impl Summary {
         writeln!(
             f,
             "response time  mean {}   of the finished {}   variance {} s²   C² {}",
-            seconds(all.mean),
-            finished.map_or("-".into(), seconds),
-            digits(all.variance),
-            digits(all.c2),
+            time(all.mean),
+            or_dash(finished, time),
+            three_digits(all.variance),
+            three_digits(all.c2),
         )?;
-        writeln!(f, "               {}", percentiles(all, seconds))?;
+        writeln!(f, "               {}", percentiles(all, time))?;
         if let Some(first) = &self.first_byte {
-            let mean = seconds(first.mean);
+            let mean = time(first.mean);
             writeln!(
                 f,
                 "first byte     mean {mean}   {}",
-                percentiles(first, seconds)
+                percentiles(first, time)
             )?;
         }
         if let Some(slowdown) = &self.slowdown {
-            let mean = digits(slowdown.mean);
+            let mean = three_digits(slowdown.mean);
             writeln!(
                 f,
                 "slowdown       mean {mean}   {}",
-                percentiles(slowdown, digits)
+                percentiles(slowdown, three_digits)
             )?;
             match self.slowdown_rate_bps {
                 Some(bps) => writeln!(
@@ -95,10 +97,8 @@ impl Summary {
         Ok(())
     }
 
-    fn write_classes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<28}{:>9}{:>8}{:>10}{:>13}{:>10}{:>10}{:>12}{:>10}",
+    fn classes(&self) -> Table {
+        let mut table = Table::new(&[
             "size",
             "requests",
             "failed",
@@ -107,32 +107,24 @@ impl Summary {
             "p50",
             "p99",
             "first byte",
-            "slowdown"
-        )?;
+            "slowdown",
+        ]);
         for class in self.classes.iter().chain([&self.largest]) {
-            write_class(f, class)?;
+            let times = &class.response_time;
+            table.row(vec![
+                class.name.clone(),
+                times.count.to_string(),
+                class.failed.to_string(),
+                time(times.mean),
+                or_dash(class.response_time_mean_finished_s, time),
+                time(times.p50),
+                time(times.p99),
+                or_dash(class.first_byte_mean_s, time),
+                or_dash(class.slowdown_mean, three_digits),
+            ]);
         }
-        Ok(())
+        table
     }
-}
-
-fn write_class(f: &mut fmt::Formatter<'_>, class: &SizeClass) -> fmt::Result {
-    let times = &class.response_time;
-    writeln!(
-        f,
-        "{:<28}{:>9}{:>8}{:>10}{:>13}{:>10}{:>10}{:>12}{:>10}",
-        class.name,
-        times.count,
-        class.failed,
-        seconds(times.mean),
-        class
-            .response_time_mean_finished_s
-            .map_or("-".into(), seconds),
-        seconds(times.p50),
-        seconds(times.p99),
-        class.first_byte_mean_s.map_or("-".into(), seconds),
-        class.slowdown_mean.map_or("-".into(), digits),
-    )
 }
 
 fn percentiles(of: &Distribution, unit: impl Fn(f64) -> String) -> String {
@@ -146,55 +138,11 @@ fn percentiles(of: &Distribution, unit: impl Fn(f64) -> String) -> String {
     )
 }
 
-pub(crate) fn seconds(value: f64) -> String {
-    match value {
-        v if v >= 0.9995 => format!("{} s", digits(v)),
-        v if v >= 0.000_999_5 => format!("{} ms", digits(v * 1e3)),
-        v => format!("{:.0} us", v * 1e6),
-    }
-}
-
-pub(super) fn bytes(count: u64) -> String {
-    match count {
-        1_000_000.. => format!("{} MB", digits(count as f64 / 1e6)),
-        1_000.. => format!("{} KB", digits(count as f64 / 1e3)),
-        _ => format!("{count} B"),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{} %", digits(share * 100.0))
-}
-
-/// Three digits, more only before the point; very small numbers by their power of ten.
-fn digits(value: f64) -> String {
-    match value {
-        v if v >= 99.95 => format!("{v:.0}"),
-        v if v >= 9.995 => format!("{v:.1}"),
-        v if v >= 0.0995 || v == 0.0 => format!("{v:.2}"),
-        v if v >= 0.000_995 => format!("{v:.4}"),
-        v => format!("{v:.2e}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::record::{Failure, RequestRecord};
-
-    #[test]
-    fn units_fit_the_value() {
-        let got = [0.000_022, 0.0335, 0.15, 1.0, 13.8, 1009.0].map(seconds);
-        assert_eq!(
-            got,
-            ["22 us", "33.5 ms", "150 ms", "1.00 s", "13.8 s", "1009 s"]
-        );
-        assert_eq!(
-            [41, 9_300, 2_020_000].map(bytes),
-            ["41 B", "9.30 KB", "2.02 MB"]
-        );
-    }
 
     #[test]
     fn the_table_has_every_figure_the_issue_asks_for() {

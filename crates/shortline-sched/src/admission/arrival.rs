@@ -2,22 +2,34 @@
 
 use super::{Admission, ClientId, Order, RequestId, TypeId};
 
-/// A request that is not even queued.
+const MS: u64 = 1_000_000;
+
+/// Why a request is not admitted. Its text is what the client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// As many wait as may.
-    #[error("the queue is full: {limit} requests wait, the most allowed")]
+    #[error("the queue of the gate is full: {limit} requests wait, the most allowed; try later")]
     QueueFull {
         /// The most that may wait.
         limit: usize,
     },
     /// It would probably wait for too long.
-    #[error("shed: expected to wait {wait_ns_expected} ns, more than {limit_ns} ns")]
+    #[error(
+        "the gate would admit the request in {} ms only, more than {} ms; try later",
+        wait_ns_expected / MS,
+        limit_ns / MS
+    )]
     Shed {
         /// How long it would probably wait, in nanoseconds.
         wait_ns_expected: u64,
         /// The longest that is let in, in nanoseconds.
         limit_ns: u64,
+    },
+    /// It waited for as long as it may, as whoever holds the waiting requests finds.
+    #[error("the gate did not admit the request within {} ms; try later", wait_ns / MS)]
+    WaitedTooLong {
+        /// How long it waited, in nanoseconds.
+        wait_ns: u64,
     },
 }
 

@@ -74,13 +74,13 @@ struct Plant<'a> {
     flight: Vec<Vec<Echo>>,
     tokens: f64,
     rate_bps: Option<f64>,
-    seen: Seen,
+    seen: Interval,
     trace: Trace,
 }
 
 /// What is counted between two observations.
 #[derive(Default)]
-struct Seen {
+struct Interval {
     sent: f64,
     acknowledged: f64,
     repeated: f64,
@@ -111,7 +111,7 @@ impl<'a> Plant<'a> {
             flight: vec![Vec::new(); FLIGHT_MAX],
             tokens: 0.0,
             rate_bps: None,
-            seen: Seen::default(),
+            seen: Interval::default(),
             trace: Trace::default(),
         }
     }
@@ -352,6 +352,6 @@ impl<'a> Plant<'a> {
             limited_by: observation.limited_by,
         });
         self.rate_bps = decision.pacing_rate_bps.map(|bps| bps as f64);
-        self.seen = Seen::default();
+        self.seen = Interval::default();
     }
 }

@@ -10,13 +10,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Method;
 use parking_lot::Mutex;
+use shortline_sched::admission::Refusal;
 
-/// What is asked of [`Admission`].
-pub struct Asked<'a> {
+/// The request that asks [`Admission`].
+pub struct Applicant<'a> {
     /// The path prefix of the route.
     pub route: &'a str,
     /// The request's method.
@@ -27,14 +27,14 @@ pub struct Asked<'a> {
     pub target: &'a str,
 }
 
-/// The answer to [`Asked`], in time.
+/// The answer to a [`Applicant`], in time.
 pub type Admitting<'a> =
     Pin<Box<dyn Future<Output = Result<Box<dyn Permit>, Refusal>> + Send + 'a>>;
 
 /// Lets requests through to a backend, in an order of its own.
 pub trait Admission: Send + Sync {
     /// Waits until the request may go. Dropping the future gives its place in the queue up.
-    fn admit<'a>(&'a self, asked: &'a Asked<'a>) -> Admitting<'a>;
+    fn admit<'a>(&'a self, applicant: &'a Applicant<'a>) -> Admitting<'a>;
 }
 
 /// The leave that a request was given; dropping it says that the request failed.
@@ -45,16 +45,6 @@ pub trait Permit: Send {
     fn resume(&mut self);
     /// The response's last byte has come (`completed`), or never will.
     fn finish(self: Box<Self>, completed: bool);
-}
-
-/// A request is not let through.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not admitted: {reason}")]
-pub struct Refusal {
-    /// Why, in words for a log.
-    pub reason: String,
-    /// When it may be worth another try.
-    pub retry_after: Duration,
 }
 
 /// Which part of an exchange waits for the client.

@@ -2,17 +2,17 @@
 
 use std::error::Error;
 use std::io;
-use std::time::Duration;
 
-use http::header::{HeaderValue, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
-use super::admission::Refusal;
+use shortline_sched::admission::Refusal;
+
 use super::head::Ambiguous;
 use crate::site::Plan;
 
-/// When a client may try again where nobody knows better.
-const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
+/// When a client may try again: nobody knows better.
+const RETRY_AFTER_S: u64 = 1;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum ProxyError {
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
     /// The gate refused.
-    #[error(transparent)]
+    #[error("not admitted")]
     Refused(#[from] Refusal),
     /// No backend is up, as far as is known.
     #[error("no backend is up")]
@@ -78,15 +78,8 @@ impl ProxyError {
     /// The response.
     pub fn plan(&self, method: &Method) -> Plan {
         let mut plan = Plan::text(self.status(), method);
-        let retry_after = match self {
-            Self::Refused(refusal) => Some(refusal.retry_after),
-            Self::NoneUp | Self::Busy { .. } => Some(RETRY_AFTER_DEFAULT),
-            _ => None,
-        };
-        if let Some(retry_after) = retry_after {
-            let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-            let seconds = HeaderValue::from(seconds.max(1));
-            plan.headers.insert(RETRY_AFTER, seconds);
+        if matches!(self, Self::Refused(_) | Self::NoneUp | Self::Busy { .. }) {
+            plan.headers.insert(RETRY_AFTER, RETRY_AFTER_S.into());
         }
         plan
     }

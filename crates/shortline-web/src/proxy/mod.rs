@@ -54,7 +54,7 @@ pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
 
 use crate::context::Connection;
-use admission::{Asked, Held};
+use admission::{Applicant, Held};
 use error::ProxyError;
 use head::Forwarding;
 use routes::Route;
@@ -88,7 +88,7 @@ pub async fn ask(
     let held = Held::new(match &route.admission {
         Some(admission) => {
             let permit = admission
-                .admit(&Asked {
+                .admit(&Applicant {
                     route: &route.path,
                     method: &head.method,
                     host: head::host_name(&head),

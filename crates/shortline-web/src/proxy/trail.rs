@@ -56,7 +56,7 @@ impl Trail {
     pub fn tell_failed(&self, route: &Route, error: &ProxyError) {
         let status = error.status();
         if is_told(status) {
-            self.tell(route, status, &with_sources(error));
+            self.log(route, status, &with_sources(error));
         } else {
             tracing::debug!("{}: {error}", route.path);
         }
@@ -65,11 +65,11 @@ impl Trail {
     /// Logs that the answer is a backend's own 502, 503 or 504.
     pub fn tell_passed_on(&self, route: &Route, status: StatusCode) {
         if is_told(status) {
-            self.tell(route, status, "the backend answers so itself");
+            self.log(route, status, "the backend answers so itself");
         }
     }
 
-    fn tell(&self, route: &Route, status: StatusCode, reason: &str) {
+    fn log(&self, route: &Route, status: StatusCode, reason: &str) {
         let Some(untold) = route.upstream.may_tell_failure() else {
             return;
         };

@@ -87,7 +87,7 @@ impl Upstream {
     /// Whether the log may have another line about a request that failed; if so, how many were left
     /// out since the last one.
     pub fn may_tell_failure(&self) -> Option<u64> {
-        self.failures.lock().tell(Instant::now())
+        self.failures.lock().allow(Instant::now())
     }
 
     /// Logs a response that was reset at the client, as its backend did not send all of it.

@@ -103,7 +103,7 @@ impl Root {
         };
         let failed = |errno| {
             let error = OpenError::from(errno, wait);
-            self.tell(relative, error, errno);
+            self.log(relative, error, errno);
             error
         };
         let fd = fd.map_err(failed)?;
@@ -116,12 +116,12 @@ impl Root {
     }
 
     /// Logs what is no client's fault.
-    fn tell(&self, path: &str, error: OpenError, errno: Errno) {
+    fn log(&self, path: &str, error: OpenError, errno: Errno) {
         match error {
             OpenError::WouldBlock | OpenError::NotFound => return,
             OpenError::Forbidden | OpenError::Exhausted | OpenError::Broken => {}
         }
-        if let Some(untold) = self.failures.lock().tell(Instant::now()) {
+        if let Some(untold) = self.failures.lock().allow(Instant::now()) {
             let status = error.status().as_u16();
             let reason = errno.to_string();
             tracing::warn!(path, status, reason, untold, "a file cannot be opened");

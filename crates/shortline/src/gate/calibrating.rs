@@ -15,13 +15,13 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// Follows the search of `gate` until it is over, and keeps what it found.
 pub async fn follow(gate: Gate, keeper: Option<Keeper>) {
-    let mut told = Told::default();
+    let mut told = Progress::default();
     loop {
         tokio::time::sleep(EVERY).await;
         let CapacityState::Calibrate(view) = gate.snapshot().capacity_state else {
             return;
         };
-        told.tell(&view);
+        told.report(&view);
         if view.stage == CalibrationStage::Over {
             break;
         }
@@ -34,13 +34,13 @@ pub async fn follow(gate: Gate, keeper: Option<Keeper>) {
 
 /// What was told so far.
 #[derive(Default)]
-struct Told {
+struct Progress {
     trials: usize,
     stage: Option<CalibrationStage>,
 }
 
-impl Told {
-    fn tell(&mut self, view: &CalibrationView) {
+impl Progress {
+    fn report(&mut self, view: &CalibrationView) {
         if let Some(last) = view.last
             && view.trials > self.trials
         {

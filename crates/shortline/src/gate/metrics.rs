@@ -268,7 +268,7 @@ fn connections(text: &mut Text, counts: &Connections) {
 /// The value of a sample.
 enum Number {
     Count(u64),
-    /// Told in seconds.
+    /// SettingsView in seconds.
     Nanoseconds(u64),
     Ratio(f64),
 }

@@ -12,10 +12,10 @@ const SAID_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// Since when nothing has waited. A handle: clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Quiet(Arc<Mutex<Seen>>);
+pub struct Quiet(Arc<Mutex<Observed>>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Observed {
     waits: Waits,
     /// How many had been admitted when the last was seen to wait.
     admitted: u64,
@@ -42,7 +42,7 @@ impl Quiet {
         };
         let mut last = self.0.lock();
         if seen.waiting > 0 || waits != last.waits {
-            *last = Seen {
+            *last = Observed {
                 waits,
                 admitted: totals.admitted,
                 since: at,
@@ -79,7 +79,7 @@ fn sentence(quiet: Duration, now: &GateSnapshot) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use shortline_gate::{Asked, Gate, GateConfig};
+    use shortline_gate::{Decision, Gate, GateConfig};
     use shortline_sched::admission::Outcome;
 
     fn minutes(minutes: u64) -> Duration {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn pass(gate: &Gate) {
-        if let Asked::Admitted(admitted) = gate.ask(gate.type_of("a"), None).unwrap() {
+        if let Decision::Admitted(admitted) = gate.ask(gate.type_of("a"), None).unwrap() {
             admitted.finish(Outcome::Completed);
         }
     }

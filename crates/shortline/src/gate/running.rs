@@ -18,7 +18,7 @@ use super::settings::{self, Settings};
 use super::status::View;
 use super::{Args, calibrating, dry_run};
 use crate::admin::{self, Hosts};
-use crate::daemon::{self, Signals, Told, notify, tell_reload};
+use crate::daemon::{self, Instruction, Signals, notify, tell_reload};
 use crate::keys::Overlay;
 use crate::sockets::bind;
 use shortline_command::CommandError;
@@ -34,8 +34,8 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     loop {
         tokio::select! {
             told = signals.next() => match told {
-                Told::Reload => tell_reload(running.reload()),
-                Told::End => break,
+                Instruction::Reload => tell_reload(running.reload()),
+                Instruction::End => break,
             },
             ended = running.relays.join_next() => return Err(why(ended)),
         }

@@ -3,7 +3,6 @@
 //! Whatever contradicts itself after that is an error that names the flag, or file, line and key.
 
 mod admission;
-mod given;
 mod limits;
 mod monitor;
 
@@ -26,8 +25,8 @@ use super::series::TYPES_MAX_DEFAULT;
 use super::{Args, Kind};
 use crate::admin::HostName;
 use crate::file::{self, Place};
+use crate::given::{Given, count};
 use crate::keys::Overlay;
-use given::{Given, count};
 use shortline_command::CommandError;
 
 const ADMIN_DATABASE: &str = "shortline";
@@ -108,7 +107,7 @@ pub fn read(args: &Args) -> Result<Settings, CommandError> {
     resolve(args.kind, &given).map_err(CommandError::Usage)
 }
 
-fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
+fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, String> {
     refuse_contradictions(given)?;
     if kind == Kind::Http {
         refuse_for_http(given)?;
@@ -157,7 +156,7 @@ fn resolve(kind: Kind, given: &Given<'_>) -> Result<Settings, String> {
     })
 }
 
-fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
+fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     if merged.tls_cert.is_some() != merged.tls_key.is_some() {
         return Err(format!(
@@ -178,7 +177,7 @@ fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
 }
 
 /// Of databases, which are asked for TLS by an option.
-fn refuse_unchecked_authorities(given: &Given<'_>) -> Result<(), String> {
+fn refuse_unchecked_authorities(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     let verifies = merged.upstream_tls == Some(UpstreamTlsMode::VerifyFull);
     if verifies && merged.upstream_ca.is_none() {
@@ -198,7 +197,7 @@ fn refuse_unchecked_authorities(given: &Given<'_>) -> Result<(), String> {
 }
 
 /// What only databases' protocols have, and authorities for backends that speak no TLS.
-fn refuse_for_http(given: &Given<'_>) -> Result<(), String> {
+fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
     macro_rules! given {
         ($($field:ident $key:literal),* $(,)?) => {
             [$(($key, given.flags.$field.is_some(), given.merged.$field.is_some())),*]

@@ -259,7 +259,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::series::Series;
-    use super::super::status::{AdmissionTold, Connections, Told};
+    use super::super::status::{AdmissionSettings, Connections, SettingsView};
     use super::*;
 
     fn status() -> Status {
@@ -269,11 +269,11 @@ mod tests {
             version: "1.2.3",
             uptime_seconds: 5.0,
             note: None,
-            settings: Told {
+            settings: SettingsView {
                 kind: "postgres",
                 listen: vec!["127.0.0.1:6432".to_owned()],
                 upstream: "db:5432".to_owned(),
-                admission: AdmissionTold::new(&GateConfig::default()),
+                admission: AdmissionSettings::new(&GateConfig::default()),
             },
             admission: gate.snapshot(),
             connections: Connections::default(),

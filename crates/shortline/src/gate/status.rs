@@ -26,7 +26,7 @@ pub struct Status {
     /// Time since the start.
     pub uptime_seconds: f64,
     /// What was asked for.
-    pub settings: Told,
+    pub settings: SettingsView,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
     /// That the gate changes nothing now, if so.
@@ -53,7 +53,7 @@ pub struct Connections {
 
 /// The settings as far as they are told, as one would write them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct SettingsView {
     /// What is relayed: `postgres`.
     pub kind: &'static str,
     /// Where clients connect.
@@ -62,12 +62,12 @@ pub struct Told {
     pub upstream: String,
     /// Who is admitted when.
     #[serde(flatten)]
-    pub admission: AdmissionTold,
+    pub admission: AdmissionSettings,
 }
 
 /// The settings of admission.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AdmissionTold {
+pub struct AdmissionSettings {
     /// `fifo` or `sjf`.
     pub policy: &'static str,
     /// The bound of waiting, in times of the expected service.
@@ -92,7 +92,7 @@ pub struct View {
     history: History,
     quiet: Quiet,
     started: Instant,
-    told: Arc<Told>,
+    told: Arc<SettingsView>,
     series: Arc<Series>,
 }
 
@@ -110,7 +110,7 @@ impl View {
             gate,
             connections: Arc::new(connections),
             started,
-            told: Arc::new(Told::new(settings)),
+            told: Arc::new(SettingsView::new(settings)),
             series: Arc::new(Series::new(settings.metrics_types_max)),
         }
     }
@@ -121,7 +121,7 @@ impl View {
         Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: uptime.as_secs_f64(),
-            settings: Told::clone(&self.told),
+            settings: SettingsView::clone(&self.told),
             note: self.quiet.note(uptime, &admission),
             admission,
             connections: (self.connections)(),
@@ -174,18 +174,18 @@ impl Pages for View {
     }
 }
 
-impl Told {
+impl SettingsView {
     fn new(settings: &Settings) -> Self {
         Self {
             kind: settings.kind.name(),
             listen: settings.listen.iter().map(ToString::to_string).collect(),
             upstream: settings.upstream.clone(),
-            admission: AdmissionTold::new(&settings.gate),
+            admission: AdmissionSettings::new(&settings.gate),
         }
     }
 }
 
-impl AdmissionTold {
+impl AdmissionSettings {
     /// What a gate was told.
     pub fn new(config: &GateConfig) -> Self {
         let admission = &config.admission;

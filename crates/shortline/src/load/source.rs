@@ -126,7 +126,7 @@ impl Source {
                 length.as_secs_f64()
             )));
         }
-        tell(&requests, uplink, length);
+        log(&requests, uplink, length);
         Ok(requests.into())
     }
 
@@ -181,7 +181,7 @@ impl Source {
 
 /// Says on standard error what was made: chance, and files too large to be asked for often, may
 /// take its load far from the one that was wanted.
-fn tell(requests: &[Request], uplink: Rate, length: Duration) {
+fn log(requests: &[Request], uplink: Rate, length: Duration) {
     let bytes: f64 = requests.iter().map(|r| wire_bytes(r.bytes) as f64).sum();
     let load = bytes * 8.0 / uplink.bps() as f64 / length.as_secs_f64();
     note(&format!(

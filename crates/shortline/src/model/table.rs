@@ -1,8 +1,7 @@
 //! Results of `shortline model` for people to read.
 
-use std::fmt::Write;
-
 use shortline_sim::model::{Analysis, Point};
+use shortline_table::Table;
 
 use super::ModelResult;
 
@@ -18,39 +17,38 @@ const SHARES: [(f64, &str); 5] = [
 /// A table per distribution and load: means, then the slowdown that single sizes expect.
 pub(super) fn table(results: &[ModelResult]) -> String {
     let mut text = String::from("times in mean service times; slowdown of jobs by size\n");
-    let mut heading = String::new();
-    for result in results {
-        let this = result.setting.heading();
-        if heading != this {
-            text += &format!("\n{this}\n{}", titles(result.simulated.is_some()));
-            text += &loads(result);
-            heading = this;
-        }
-        text += &row(result);
+    let same = |a: &ModelResult, b: &ModelResult| a.setting.heading() == b.setting.heading();
+    for group in results.chunk_by(same) {
+        let heading = group[0].setting.heading();
+        text += &format!("\n{heading}\n{}", of_setting(group));
     }
     text
 }
 
-fn titles(simulated: bool) -> String {
-    let mut text = format!("{:<6} {:>10} {:>10}", "policy", "mean", "slowdown");
-    if simulated {
-        let (mean, slowdown) = ("mean simulated", "slowdown simulated");
-        text += &format!(" {mean:>19} {slowdown:>19} {:>9}", "worst job");
+fn of_setting(results: &[ModelResult]) -> Table {
+    let is_simulated = results[0].simulated.is_some();
+    let mut head = vec!["policy", "mean", "slowdown"];
+    if is_simulated {
+        head.extend(["mean simulated", "slowdown simulated", "worst job"]);
     }
-    for (_, name) in SHARES {
-        text += &format!(" {name:>8}");
+    let means = head.len();
+    head.extend(SHARES.map(|(_, name)| name));
+    head.extend(["largest", "max", "at size"]);
+    let mut table = Table::new(&head);
+    table.row(loads(&results[0], means));
+    for result in results {
+        table.row(row(result));
     }
-    text + &format!(" {:>8} {:>8} {:>10}\n", "largest", "max", "at size")
+    table
 }
 
 /// How much of the load the larger jobs make up.
-fn loads(result: &ModelResult) -> String {
-    let width = if result.simulated.is_some() { 78 } else { 28 };
-    let mut text = format!("{:<width$}", "load of larger jobs");
-    for share in SHARES.map(|(share, _)| share) {
-        text += &format!(" {:>8.4}", point(&result.analysis, share).load_above);
-    }
-    text + "\n"
+fn loads(result: &ModelResult, means: usize) -> Vec<String> {
+    let mut cells = vec![String::new(); means];
+    cells[0] = "load of larger jobs".into();
+    let shares = SHARES.map(|(share, _)| point(&result.analysis, share).load_above);
+    cells.extend(shares.map(|load| format!("{load:.4}")));
+    cells
 }
 
 fn point(analysis: &Analysis, share: f64) -> &Point {
@@ -60,34 +58,29 @@ fn point(analysis: &Analysis, share: f64) -> &Point {
         .expect("invariant: there is a point for 1, 2, 5 of every power of ten")
 }
 
-fn row(result: &ModelResult) -> String {
+fn row(result: &ModelResult) -> Vec<String> {
     let analysis = &result.analysis;
-    let mut text = format!(
-        "{:<6} {:>10.4} {:>10}",
-        analysis.policy,
-        analysis.sojourn_mean,
+    let mut cells = vec![
+        analysis.policy.to_string(),
+        number(analysis.sojourn_mean),
         number(analysis.slowdown_mean),
-    );
+    ];
     if let Some(simulated) = &result.simulated {
         let with_margin = |mean: f64, margin: f64| format!("{mean:.4} ± {margin:.4}");
-        let sojourn = with_margin(simulated.sojourn_mean, simulated.sojourn_margin);
-        let slowdown = with_margin(simulated.slowdown_mean, simulated.slowdown_margin);
-        let worst = simulated.slowdown_worst;
-        text += &format!(" {sojourn:>19} {slowdown:>19} {worst:>9.1}");
+        cells.extend([
+            with_margin(simulated.sojourn_mean, simulated.sojourn_margin),
+            with_margin(simulated.slowdown_mean, simulated.slowdown_margin),
+            format!("{:.1}", simulated.slowdown_worst),
+        ]);
     }
-    for (share, _) in SHARES {
-        let point = point(analysis, share);
-        text += &format!(" {:>8}", number(point.slowdown));
-    }
-    // A string takes any formatting.
-    let _ = writeln!(
-        text,
-        " {:>8} {:>8} {:>10.4}",
+    let slowdowns = SHARES.map(|(share, _)| point(analysis, share).slowdown);
+    cells.extend(slowdowns.map(number));
+    cells.extend([
         number(analysis.slowdown_largest),
         number(analysis.slowdown_max),
-        analysis.slowdown_max_size,
-    );
-    text
+        number(analysis.slowdown_max_size),
+    ]);
+    cells
 }
 
 fn number(value: f64) -> String {

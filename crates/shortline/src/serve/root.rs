@@ -58,7 +58,7 @@ impl Root {
 }
 
 /// What is said of files.
-pub struct Asked<'a> {
+pub struct SiteInput<'a> {
     /// On the command line.
     pub flags: &'a SiteKeys,
     /// On the command line and in the file.
@@ -75,7 +75,7 @@ pub struct Asked<'a> {
 ///
 /// # Errors
 /// Nothing to serve at all, keys about files that there are not, a folder of the system.
-pub fn resolve(asked: &Asked<'_>) -> Result<Root, String> {
+pub fn resolve(asked: &SiteInput<'_>) -> Result<Root, String> {
     let root = match (&asked.site.root, asked.config) {
         (Some(folder), _) => Root::Named(folder.clone()),
         (None, None) => Root::Current,
@@ -91,7 +91,7 @@ pub fn resolve(asked: &Asked<'_>) -> Result<Root, String> {
     Ok(root)
 }
 
-impl Asked<'_> {
+impl SiteInput<'_> {
     fn refuse_nothing(&self, config: &Path) -> Result<(), String> {
         if self.has_routes {
             return Ok(());

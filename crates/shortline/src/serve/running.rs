@@ -29,7 +29,7 @@ use super::sockets::{self, Bound};
 use super::start_line;
 use super::status::{Status, StatusPages};
 use crate::admin::{self, Hosts};
-use crate::daemon::{Signals, Told, notify, tell_reload};
+use crate::daemon::{Instruction, Signals, notify, tell_reload};
 use crate::file::Listen;
 use crate::sockets::bind;
 use shortline_command::CommandError;
@@ -48,7 +48,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let server = Arc::clone(&running.server);
     let accepting = tokio::spawn(async move { server.run(listeners).await });
     notify(&[NotifyState::Ready]);
-    while signals.next().await == Told::Reload {
+    while signals.next().await == Instruction::Reload {
         tell_reload(running.reload());
     }
     notify(&[NotifyState::Stopping]);

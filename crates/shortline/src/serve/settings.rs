@@ -9,6 +9,7 @@ mod tests;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use shortline_link::LinkConfig;
@@ -24,14 +25,14 @@ use super::options::{
 use super::root::{self, Root};
 use super::routes::{self, RouteSettings};
 use crate::file::{self, File, Listen, Place, Source};
+use crate::given::{Given, ValueError, count};
 use crate::keys::Overlay;
 use shortline_command::CommandError;
 
 const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
-/// hyper's parser needs this much.
-const HEADER_BYTES_MIN: u64 = 8 << 10;
-const HEADER_BYTES_MAX: u64 = 1 << 20;
+/// hyper's parser needs 8 KiB.
+const HEADER_BYTES: RangeInclusive<usize> = 8 << 10..=1 << 20;
 /// A thousand shares for one address; beyond, weights say more.
 const USERS_PER_ADDRESS_MAX: u16 = 1024;
 const DRAIN_DEFAULT: Duration = Duration::from_secs(30);
@@ -83,8 +84,13 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         source,
         table: "limits",
     };
+    let given = Given {
+        flags: &args.limits,
+        merged: &limits,
+        place: &|by_flag, key| place.of(by_flag, key, key),
+    };
     let routes = routes::resolve(file.route)?;
-    let root = root::resolve(&root::Asked {
+    let root = root::resolve(&root::SiteInput {
         flags: &args.site,
         site: &site,
         config: args.config.as_deref(),
@@ -101,7 +107,7 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         routes,
         clients: resolve_clients(&args.clients, file.clients, source)?,
         drain_time_max: limits.drain_time_max.map_or(DRAIN_DEFAULT, Span::duration),
-        limits: resolve_limits(&args.limits, &limits, &place)?,
+        limits: resolve_limits(&given)?,
         admin: args.admin.clone().over(file.admin),
         log: args.log.clone().over(file.log),
     })
@@ -135,20 +141,6 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         tls_key: args.tls_key.clone(),
     });
     Ok(with_flags.collect())
-}
-
-fn in_range(size: Size, least: u64, most: u64, at: impl Fn() -> String) -> Result<u32, String> {
-    let bytes = u32::try_from(size.bytes()).ok();
-    bytes
-        .filter(|&bytes| (least..=most).contains(&u64::from(bytes)))
-        .ok_or_else(|| {
-            format!(
-                "{}: {size} is out of range: must be from {} to {}",
-                at(),
-                Size::from_bytes(least),
-                Size::from_bytes(most)
-            )
-        })
 }
 
 fn site_options(keys: &SiteKeys) -> SiteOptions {
@@ -218,63 +210,40 @@ fn resolve_clients(
     })
 }
 
-fn resolve_limits(
-    flags: &LimitOptions,
-    merged: &LimitOptions,
-    place: &Place<'_>,
-) -> Result<Limits, String> {
+fn resolve_limits(given: &Given<'_, LimitOptions>) -> Result<Limits, ValueError> {
     let defaults = Limits::default();
-    let time = |by_flag: bool, key, given: Option<Span>, default| match given.map(Span::duration) {
-        None => Ok(default),
-        Some(Duration::ZERO) => Err(format!(
-            "{}: must be more than 0, such as 20s",
-            place.of(by_flag, key, key)
-        )),
-        Some(time) => Ok(time),
-    };
-    let header_size = |size| {
-        in_range(size, HEADER_BYTES_MIN, HEADER_BYTES_MAX, || {
-            let by_flag = flags.header_size_max.is_some();
-            place.of(by_flag, "header-size-max", "header-size-max")
-        })
-    };
+    let merged = given.merged;
     Ok(Limits {
-        connections_max: merged
-            .connections_max
-            .map_or(defaults.connections_max, NonZeroUsize::get),
-        connections_per_address_max: merged
-            .connections_per_address_max
-            .map_or(defaults.connections_per_address_max, NonZeroUsize::get),
-        header_bytes_max: match merged.header_size_max {
-            None => defaults.header_bytes_max,
-            Some(size) => header_size(size)? as usize,
-        },
-        header_fields_max: merged
-            .header_fields_max
-            .map_or(defaults.header_fields_max, NonZeroUsize::get),
-        header_time_max: time(
-            flags.header_time_max.is_some(),
+        connections_max: count(merged.connections_max, defaults.connections_max),
+        connections_per_address_max: count(
+            merged.connections_per_address_max,
+            defaults.connections_per_address_max,
+        ),
+        header_bytes_max: given.size(
+            "header-size-max",
+            |options| options.header_size_max,
+            HEADER_BYTES,
+            defaults.header_bytes_max,
+        )?,
+        header_fields_max: count(merged.header_fields_max, defaults.header_fields_max),
+        header_time_max: given.time(
             "header-time-max",
-            merged.header_time_max,
+            |options| options.header_time_max,
             defaults.header_time_max,
         )?,
-        idle_time_max: time(
-            flags.idle_time_max.is_some(),
+        idle_time_max: given.time(
             "idle-time-max",
-            merged.idle_time_max,
+            |options| options.idle_time_max,
             defaults.idle_time_max,
         )?,
-        stall_time_max: time(
-            flags.stall_time_max.is_some(),
+        stall_time_max: given.time(
             "stall-time-max",
-            merged.stall_time_max,
+            |options| options.stall_time_max,
             defaults.stall_time_max,
         )?,
         streams_max: merged
             .streams_max
             .map_or(defaults.streams_max, NonZeroU32::get),
-        disk_reads_max: merged
-            .disk_reads_max
-            .map_or(defaults.disk_reads_max, NonZeroUsize::get),
+        disk_reads_max: count(merged.disk_reads_max, defaults.disk_reads_max),
     })
 }

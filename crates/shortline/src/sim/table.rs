@@ -1,10 +1,9 @@
 //! The results on a terminal.
 
-use std::fmt::Write;
-
 use shortline_sched::Policy;
 use shortline_sim::UserGroup;
 use shortline_sim::results::PolicyResult;
+use shortline_table::{Table, or_dash};
 
 /// A line per policy, of the first `asked` results; the reference is among all of them, and what
 /// means are related to under the name beside it.
@@ -12,25 +11,31 @@ pub(super) fn table(
     title: &str,
     results: &[PolicyResult],
     asked: usize,
-    (reference, related): (Policy, &str),
+    reference: (Policy, &str),
     users: &[UserGroup],
 ) -> String {
-    let reference_mean = results
-        .iter()
-        .find(|result| result.policy == reference)
-        .map(|result| result.sojourn_mean);
     let requests = results.first().map_or(0, |result| result.requests);
+    let shown = &results[..asked];
     let mut text = format!("{title}: {requests} requests; times in the system in ms\n\n");
-    let asked = &results[..asked];
-    let width = asked
-        .iter()
-        .map(|result| result.policy.to_string().len())
-        .max()
-        .unwrap_or(0)
-        .max(6);
-    let _ = writeln!(
-        text,
-        "{:<width$} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>11} {:>6} {:>9} {:>9} {:>9}",
+    text += &times(results, shown, reference).to_string();
+    let others = [
+        by_users(results, shown, reference, users),
+        stretches(shown),
+        recoveries(shown),
+        failures(shown),
+    ];
+    for table in others.into_iter().flatten() {
+        text += &format!("\n{table}");
+    }
+    text
+}
+
+fn times(
+    results: &[PolicyResult],
+    shown: &[PolicyResult],
+    (reference, related): (Policy, &str),
+) -> Table {
+    let mut table = Table::new(&[
         "policy",
         "mean",
         "±",
@@ -42,144 +47,115 @@ pub(super) fn table(
         "C2",
         "slowdown",
         "number",
-        related
-    );
-    for result in asked {
-        let ms = |seconds: f64| seconds * 1e3;
-        let _ = writeln!(
-            text,
-            "{:<width$} {:>10.2} {:>9} {:>9.2} {:>10.1} {:>10.1} {:>10.1} {:>11.1} {:>6.2} {:>9.2} {:>9.2} {:>9.2}",
+        related,
+    ]);
+    let reference_mean = of_policy(results, reference).map(|result| result.sojourn_mean);
+    for result in shown {
+        let ms = |seconds: f64, places: usize| format!("{:.places$}", seconds * 1e3);
+        let two = |value: f64| format!("{value:.2}");
+        table.row(vec![
             result.policy.to_string(),
-            ms(result.sojourn_mean),
-            or_dash(result.sojourn_mean_half_width.map(ms), 2),
-            ms(result.sojourn_p50),
-            ms(result.sojourn_p99),
-            ms(result.sojourn_p999),
-            ms(result.sojourn_max),
-            ms(result.largest_percent_sojourn_mean),
-            result.sojourn_c2,
-            result.slowdown_mean,
-            result.number_mean,
-            reference_mean.map_or(f64::NAN, |mean| result.sojourn_mean / mean),
-        );
+            ms(result.sojourn_mean, 2),
+            or_dash(result.sojourn_mean_half_width, |width| ms(width, 2)),
+            ms(result.sojourn_p50, 2),
+            ms(result.sojourn_p99, 1),
+            ms(result.sojourn_p999, 1),
+            ms(result.sojourn_max, 1),
+            ms(result.largest_percent_sojourn_mean, 1),
+            two(result.sojourn_c2),
+            two(result.slowdown_mean),
+            two(result.number_mean),
+            two(reference_mean.map_or(f64::NAN, |mean| result.sojourn_mean / mean)),
+        ]);
     }
-    by_users(
-        &mut text,
-        results,
-        asked.len(),
-        (reference, related),
-        users,
-        width,
-    );
-    stretches(&mut text, asked, width);
-    recoveries(&mut text, asked, width);
-    failures(&mut text, asked, width);
-    text
+    table
+}
+
+fn of_policy(results: &[PolicyResult], policy: Policy) -> Option<&PolicyResult> {
+    results.iter().find(|result| result.policy == policy)
 }
 
 fn by_users(
-    text: &mut String,
     results: &[PolicyResult],
-    asked: usize,
+    shown: &[PolicyResult],
     (reference, related): (Policy, &str),
     users: &[UserGroup],
-    width: usize,
-) {
+) -> Option<Table> {
     if users.len() < 2 {
-        return;
+        return None;
     }
-    let _ = writeln!(
-        text,
-        "\n{:<width$} {:>12} {:>12} {:>12} {:>12}",
-        "by users", "users", "requests", "mean", related
-    );
-    let reference = results.iter().find(|result| result.policy == reference);
-    for result in &results[..asked] {
+    let mut table = Table::new(&["by users", "users", "requests", "mean", related]);
+    let reference = of_policy(results, reference);
+    for result in shown {
         for (place, (group, means)) in users.iter().zip(&result.by_users).enumerate() {
             let over = reference.map_or(f64::NAN, |reference| {
                 means.sojourn_mean / reference.by_users[place].sojourn_mean
             });
-            let _ = writeln!(
-                text,
-                "{:<width$} {:>12} {:>12} {:>12.2} {:>12.2}",
+            table.row(vec![
                 result.policy.to_string(),
                 group.to_string(),
-                means.requests,
-                means.sojourn_mean * 1e3,
-                over,
-            );
+                means.requests.to_string(),
+                format!("{:.2}", means.sojourn_mean * 1e3),
+                format!("{over:.2}"),
+            ]);
         }
     }
+    Some(table)
 }
 
-fn stretches(text: &mut String, results: &[PolicyResult], width: usize) {
-    if results.iter().all(|result| result.stretch.is_none()) {
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<width$} {:>12} {:>9} {:>9} {:>12}",
-        "stretch", "above 1", "mean", "largest", "largest job"
-    );
-    for result in results {
-        if let Some(stretch) = result.stretch {
-            let _ = writeln!(
-                text,
-                "{:<width$} {:>10.2} % {:>9.3} {:>9.2} {:>12.2}",
-                result.policy.to_string(),
-                stretch.share_above_one * 100.0,
-                stretch.mean,
-                stretch.max,
-                stretch.largest_job,
-            );
-        }
-    }
-}
-
-fn recoveries(text: &mut String, results: &[PolicyResult], width: usize) {
-    if results.iter().all(|result| result.recovery.is_none()) {
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<width$} {:>12} {:>12} {:>12} {:>14}",
-        "recovery", "overloads", "jobs then", "mean s", "not in time"
-    );
-    for result in results {
-        if let Some(recovery) = &result.recovery {
-            let _ = writeln!(
-                text,
-                "{:<width$} {:>12} {:>12.1} {:>12} {:>14}",
-                result.policy.to_string(),
-                recovery.overloads,
-                recovery.jobs_at_end_mean,
-                or_dash(recovery.seconds_mean, 2),
-                recovery.not_recovered,
-            );
-        }
-    }
-}
-
-fn failures(text: &mut String, results: &[PolicyResult], width: usize) {
-    if results.iter().all(|result| result.aborts == 0) {
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<width$} {:>12} {:>12}",
-        "given up", "attempts", "for good"
-    );
-    for result in results {
-        let _ = writeln!(
-            text,
-            "{:<width$} {:>12} {:>12}",
+fn stretches(shown: &[PolicyResult]) -> Option<Table> {
+    let mut table = Table::new(&["stretch", "above 1", "mean", "largest", "largest job"]);
+    let of_each = shown.iter();
+    let known: Vec<_> = of_each
+        .filter_map(|result| Some((result, result.stretch?)))
+        .collect();
+    for (result, stretch) in &known {
+        table.row(vec![
             result.policy.to_string(),
-            result.aborts,
-            result.failed
-        );
+            format!("{:.2} %", stretch.share_above_one * 100.0),
+            format!("{:.3}", stretch.mean),
+            format!("{:.2}", stretch.max),
+            format!("{:.2}", stretch.largest_job),
+        ]);
     }
+    (!known.is_empty()).then_some(table)
 }
 
-fn or_dash(value: Option<f64>, places: usize) -> String {
-    value.map_or("-".into(), |value| format!("{value:.places$}"))
+fn recoveries(shown: &[PolicyResult]) -> Option<Table> {
+    let mut table = Table::new(&[
+        "recovery",
+        "overloads",
+        "jobs then",
+        "mean s",
+        "not in time",
+    ]);
+    let of_each = shown.iter();
+    let known: Vec<_> = of_each
+        .filter_map(|result| Some((result, result.recovery.as_ref()?)))
+        .collect();
+    for (result, recovery) in &known {
+        table.row(vec![
+            result.policy.to_string(),
+            recovery.overloads.to_string(),
+            format!("{:.1}", recovery.jobs_at_end_mean),
+            or_dash(recovery.seconds_mean, |seconds| format!("{seconds:.2}")),
+            recovery.not_recovered.to_string(),
+        ]);
+    }
+    (!known.is_empty()).then_some(table)
+}
+
+fn failures(shown: &[PolicyResult]) -> Option<Table> {
+    let mut table = Table::new(&["given up", "attempts", "for good"]);
+    for result in shown {
+        table.row(vec![
+            result.policy.to_string(),
+            result.aborts.to_string(),
+            result.failed.to_string(),
+        ]);
+    }
+    shown
+        .iter()
+        .any(|result| result.aborts > 0)
+        .then_some(table)
 }

@@ -17,7 +17,7 @@ const FAILING_STATEMENT: &str =
 
 /// How far the client and the backend have been told of a refused unit.
 #[derive(Debug, Default)]
-pub enum Refusal {
+pub enum Refusing {
     /// None is refused.
     #[default]
     None,
@@ -50,7 +50,7 @@ impl Postgres {
     /// Refuses what is to be refused, once the client has the answers to what it asked for before.
     /// False if there is nothing to do.
     pub(super) fn refuse_when_answered(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
-        let Refusal::Due(complaint) = &self.refusal else {
+        let Refusing::Due(complaint) = &self.refusal else {
             return false;
         };
         if !self.conversation.is_answered() || !self.from_server.is_between_messages() {
@@ -59,7 +59,7 @@ impl Postgres {
         let complaint = complaint.clone();
         if self.conversation.status() == Status::Open {
             exchange.to_server(&query(FAILING_STATEMENT));
-            self.refusal = Refusal::Failing(Failing {
+            self.refusal = Refusing::Failing(Failing {
                 complaint,
                 received: Vec::new(),
             });
@@ -71,7 +71,7 @@ impl Postgres {
 
     /// Ends the refused request as the backend ends one that failed.
     fn say_refused(&mut self, exchange: &mut Exchange<'_, '_>, complaint: &Complaint) {
-        self.refusal = Refusal::None;
+        self.refusal = Refusing::None;
         exchange.to_client(&complaint.error());
         if self.is_extended {
             self.dropping = Dropping::UntilSync;
@@ -89,7 +89,7 @@ impl Postgres {
         exchange: &mut Exchange<'_, '_>,
         bytes: &[u8],
     ) -> Result<Vec<u8>, Fault> {
-        let Refusal::Failing(failing) = &mut self.refusal else {
+        let Refusing::Failing(failing) = &mut self.refusal else {
             return Ok(Vec::new());
         };
         let mut received = std::mem::take(&mut failing.received);

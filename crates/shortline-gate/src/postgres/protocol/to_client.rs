@@ -1,6 +1,6 @@
 //! From the backend to the client: every message goes on as it is; what ends the unit is noticed.
 
-use super::refusal::Refusal;
+use super::refusal::Refusing;
 use super::{Fault, Postgres};
 use crate::postgres::conversation::Status;
 use crate::relay::{Exchange, Work};
@@ -13,7 +13,7 @@ impl Postgres {
     ) -> Result<(), Fault> {
         let others;
         let bytes = match &self.refusal {
-            Refusal::Failing(_) => {
+            Refusing::Failing(_) => {
                 others = self.fail_transaction(exchange, bytes)?;
                 &others
             }

@@ -1,7 +1,7 @@
 //! From the client to the backend: what goes on, what is held, and what is dropped because the
 //! client has been told of an error.
 
-use super::refusal::Refusal;
+use super::refusal::Refusing;
 use super::{Dropping, Fault, Postgres};
 use crate::postgres::conversation::Status;
 use crate::postgres::messages::{Parse, closed_statement};
@@ -44,7 +44,7 @@ impl Postgres {
     /// Finds out what the next bytes ask for. False if nothing goes on for now.
     fn open(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) -> Result<bool, Fault> {
         // Throttled, it could not begin: it would be over before it did.
-        let is_busy = !exchange.work.is_none() || !matches!(self.refusal, Refusal::None);
+        let is_busy = !exchange.work.is_none() || !matches!(self.refusal, Refusing::None);
         if is_busy || self.is_throttled {
             return Ok(false);
         }
@@ -77,7 +77,7 @@ impl Postgres {
             Named::Unknown => UNKNOWN,
         };
         if let Err(refused) = exchange.work.ask(exchange.context, name) {
-            self.refusal = Refusal::Due(Complaint::from(&Denied::Refused(refused)));
+            self.refusal = Refusing::Due(Complaint::from(&Denied::Refused(refused)));
         }
     }
 

@@ -107,10 +107,10 @@ fn session() -> Tried {
     let ((client, near), (server, far)) = (duplex(SOCKET_BYTES), duplex(SOCKET_BYTES));
     let stream = |end: DuplexStream| Stream::Plain(Socket::Simulated(Box::new(end), None));
     let registration = registry.register(1);
-    let work = Work::new(&gate, &registration.handle, None);
+    let work = Work::new(&gate, registration.handle.member(), None);
     let mut session = Session::new(
         Bytes::default(),
-        &registration.handle,
+        registration.handle.member(),
         work,
         stream(near),
         stream(far),

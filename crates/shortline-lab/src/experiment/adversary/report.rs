@@ -11,7 +11,7 @@ use crate::LabError;
 use crate::attacker::AttackReport;
 use crate::experiment::plan::read_json;
 use crate::stats::Spread;
-use crate::table::time;
+use shortline_table::time;
 
 /// The report on the results in `folder`, which is kept there as `report.md`, too.
 ///
@@ -114,7 +114,7 @@ fn text(results: &Results) -> String {
          further address; {}. Response times are the users', medians over the seeds; a request that failed \
          counts with the time until it did.\n\n",
         results.seconds,
-        results.surface.about()
+        results.surface.describe()
     );
     text += &table(results);
     if !results.left_out.is_empty() {

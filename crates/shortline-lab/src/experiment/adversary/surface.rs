@@ -43,7 +43,7 @@ impl Surface {
     }
 
     /// In words.
-    pub fn about(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Plain => "files over plain TCP",
             Self::Tls => "files over TLS",

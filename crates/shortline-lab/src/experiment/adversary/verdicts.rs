@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::attacks::{ATTACKS, DOWNLOAD, MANY_DOWNLOADS, NONE};
 use super::results::Results;
 use super::surface::Surface;
-use crate::table::time;
+use shortline_table::time;
 
 /// What an attacker may get, over what one download gets.
 const GOODPUT_RATIO_MAX: f64 = 1.0;

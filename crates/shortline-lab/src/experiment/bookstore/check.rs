@@ -145,7 +145,7 @@ impl Check {
         let good = ours.iter().filter(|(_, value)| self.want.is_met(*value));
         let verdict = Verdict::of(good.count(), ours.len());
         Compared {
-            what: self.about(type_named),
+            what: self.describe(type_named),
             ours,
             verdict,
         }
@@ -226,12 +226,12 @@ impl Check {
         }
     }
 
-    fn about(&self, type_named: Option<Interaction>) -> String {
+    fn describe(&self, type_named: Option<Interaction>) -> String {
         let what = match (self.measure, type_named) {
             (Measure::LongestRatio, Some(interaction)) => {
                 format!("mean response time of the longest type ({interaction}), ratio")
             }
-            _ => self.measure.about(),
+            _ => self.measure.describe(),
         };
         let at = match self.scene {
             Scene::Load(load) => format!(", {load}"),
@@ -261,7 +261,7 @@ impl Measure {
         )
     }
 
-    fn about(self) -> String {
+    fn describe(self) -> String {
         let of = |what: &str, interaction: Interaction| format!("{what} of {interaction}");
         match self {
             Self::HeldAtTwice => {

@@ -11,7 +11,7 @@ use super::figures::{self, Figures};
 use super::load::overloads_s;
 use super::{Door, Load, Outcome};
 use crate::LabError;
-use crate::table::time_on_axis;
+use shortline_table::time_on_axis;
 
 /// Pixels of a plot, few enough that its text can be read on a phone.
 const SIZE: (u32, u32) = (480, 330);

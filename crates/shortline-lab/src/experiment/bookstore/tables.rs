@@ -5,7 +5,7 @@ use shortline_bookstore::browser::Estimate;
 
 use super::figures::{self, Figures};
 use super::{Door, Load, Outcome};
-use crate::table::{Table, three_digits, time};
+use shortline_table::{Table, three_digits, time};
 
 /// A table and what it is.
 pub struct Captioned {

@@ -49,7 +49,7 @@ struct GateProcess {
 }
 
 /// What was seen beside the browsers' own records.
-struct Seen {
+struct Observations {
     counters: Counters,
     looks: Vec<Look>,
 }
@@ -119,7 +119,7 @@ impl Visit<'_> {
         warm_up: Duration,
         half: Duration,
         lasts: Duration,
-    ) -> Result<Seen, LabError> {
+    ) -> Result<Observations, LabError> {
         let begin = Instant::now();
         let database = i32::try_from(self.bed.pid()).unwrap_or(-1);
         let (mut looks, mut first, mut slowed) = (Vec::new(), None, false);
@@ -142,7 +142,7 @@ impl Visit<'_> {
         }
         let last = Reading::take(database);
         let first = first.unwrap_or(last);
-        Ok(Seen {
+        Ok(Observations {
             counters: last.since(&first, database),
             looks,
         })

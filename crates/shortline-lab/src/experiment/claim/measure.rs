@@ -55,7 +55,7 @@ pub enum Measure {
 
 impl Measure {
     /// What it is, in words.
-    pub fn about(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::MeanGain => "mean response time of all requests, times shorter",
             Self::FinishedGain => "mean response time of finished requests, times shorter",

@@ -88,7 +88,7 @@ impl Calibration {
     ///
     /// # Errors
     /// [`CalibrationError::Rate`]; the same capacity is then to be tried again.
-    pub fn tell(&mut self, work_rate: f64) -> Result<(), CalibrationError> {
+    pub fn report(&mut self, work_rate: f64) -> Result<(), CalibrationError> {
         if !(work_rate.is_finite() && work_rate >= 0.0) {
             return Err(CalibrationError::Rate(work_rate));
         }
@@ -180,7 +180,7 @@ mod tests {
     ) -> (Trial, usize) {
         let mut calibration = Calibration::new(first_ns, precision, noise).unwrap();
         while let Some(capacity_ns) = calibration.next_ns() {
-            calibration.tell(curve(capacity_ns as f64)).unwrap();
+            calibration.report(curve(capacity_ns as f64)).unwrap();
         }
         (calibration.best().unwrap(), calibration.trials().len())
     }
@@ -239,8 +239,8 @@ mod tests {
         assert!(Calibration::new(1, f64::NAN, 0.0).is_err());
         assert!(Calibration::new(1, 1.1, 0.5).is_err());
         let mut calibration = Calibration::new(7, 1.1, 0.0).unwrap();
-        assert!(calibration.tell(f64::NAN).is_err());
-        assert!(calibration.tell(-1.0).is_err());
+        assert!(calibration.report(f64::NAN).is_err());
+        assert!(calibration.report(-1.0).is_err());
         assert_eq!(calibration.next_ns(), Some(7));
         assert_eq!(calibration.best(), None);
     }

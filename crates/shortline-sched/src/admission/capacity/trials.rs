@@ -239,7 +239,7 @@ impl Trials {
             work_rate,
         });
         // The rate is a mean of finite ones; were it not, the capacity is tried again.
-        let _ = search.tell(work_rate);
+        let _ = search.report(work_rate);
         self.go_on(now_ns);
     }
 

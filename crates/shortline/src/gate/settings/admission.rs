@@ -10,7 +10,7 @@ use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 use shortline_sched::units::Span;
 
 use super::super::options::{GateOptions, PolicyName};
-use super::given::{Given, count};
+use crate::given::{Given, count};
 use crate::keys::Overlay;
 
 /// The gate of an upstream of `serve`.
@@ -76,9 +76,9 @@ fn of_admission(options: &GateOptions) -> GateOptions {
 ///
 /// # Errors
 /// Names the place of a value that makes no sense, or contradicts another.
-pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
+pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
     refuse_contradictions(given)?;
-    let (flags, merged) = (given.flags, given.merged);
+    let merged = given.merged;
     let defaults = GateConfig::default();
     let admission = defaults.admission;
     Ok(GateConfig {
@@ -95,7 +95,7 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
             types_max: count(merged.types_max, admission.types_max),
             shed_wait_ns: merged
                 .shed
-                .map(|shed| given.time(flags.shed.is_some(), "shed", Some(shed), Duration::ZERO))
+                .map(|_| given.time("shed", |options| options.shed, Duration::ZERO))
                 .transpose()?
                 .and_then(nanoseconds),
             stall_ns: match merged.stall_max {
@@ -103,30 +103,20 @@ pub fn gate(given: &Given<'_>) -> Result<GateConfig, String> {
                 None => admission.stall_ns,
             },
             trial_ns: given
-                .time(
-                    flags.trial_time.is_some(),
-                    "trial-time",
-                    merged.trial_time,
-                    Duration::ZERO,
-                )
+                .time("trial-time", |options| options.trial_time, Duration::ZERO)
                 .map(nanoseconds)?
                 .unwrap_or(admission.trial_ns),
             dry_run: merged.dry_run.unwrap_or(false),
             estimates_fixed: merged.estimates_fixed == Some(true),
             ..admission
         },
-        wait_max: given.time(
-            flags.wait_max.is_some(),
-            "wait-max",
-            merged.wait_max,
-            defaults.wait_max,
-        )?,
+        wait_max: given.time("wait-max", |options| options.wait_max, defaults.wait_max)?,
         slow_wait: merged.slow_wait.map(Span::duration),
         watches_locks: merged.monitor.is_some(),
     })
 }
 
-fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
+fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     if merged.aging.is_some() && merged.policy == Some(PolicyName::Fifo) {
         return Err(format!(
@@ -174,7 +164,10 @@ fn refuse_contradictions(given: &Given<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// Names the rule that cannot be used.
-pub fn classifier(given: &Given<'_>, protocol: Protocol) -> Result<ClassifierConfig, String> {
+pub fn classifier(
+    given: &Given<'_, GateOptions>,
+    protocol: Protocol,
+) -> Result<ClassifierConfig, String> {
     let defaults = ClassifierConfig::new(protocol);
     let config = ClassifierConfig {
         protocol,
@@ -190,7 +183,10 @@ pub fn classifier(given: &Given<'_>, protocol: Protocol) -> Result<ClassifierCon
 }
 
 /// Refuses a rule that can never match.
-fn refuse_tags_of_nobody(given: &Given<'_>, config: &ClassifierConfig) -> Result<(), String> {
+fn refuse_tags_of_nobody(
+    given: &Given<'_, GateOptions>,
+    config: &ClassifierConfig,
+) -> Result<(), String> {
     let asks = config.rules.iter().find(|rule| !rule.tag.is_empty());
     match asks {
         Some(rule) if config.tags_from.is_empty() && config.protocol != Protocol::Http => {

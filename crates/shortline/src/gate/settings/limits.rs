@@ -3,41 +3,38 @@
 use shortline_gate::relay::Limits;
 use shortline_sched::units::Span;
 
-use super::given::{Given, count};
+use crate::gate::GateOptions;
+use crate::given::{Given, count};
 
 /// The limits.
 ///
 /// # Errors
 /// Names the place of one that is out of range.
-pub fn limits(given: &Given<'_>) -> Result<Limits, String> {
-    let (flags, merged) = (given.flags, given.merged);
+pub fn limits(given: &Given<'_, GateOptions>) -> Result<Limits, String> {
+    let merged = given.merged;
     let defaults = Limits::default();
     Ok(Limits {
         connections_max: count(merged.connections_max, defaults.connections_max),
         authentication_time_max: given.time(
-            flags.authentication_time_max.is_some(),
             "authentication-time-max",
-            merged.authentication_time_max,
+            |options| options.authentication_time_max,
             defaults.authentication_time_max,
         )?,
         connect_time_max: given.time(
-            flags.connect_time_max.is_some(),
             "connect-time-max",
-            merged.connect_time_max,
+            |options| options.connect_time_max,
             defaults.connect_time_max,
         )?,
         drain_time_max: merged.drain.map_or(defaults.drain_time_max, Span::duration),
         message_bytes_max: given.size(
-            flags.message_size_max.is_some(),
             "message-size-max",
-            merged.message_size_max,
+            |options| options.message_size_max,
             64 << 10..=defaults.message_bytes_max,
             defaults.message_bytes_max,
         )?,
         held_bytes_max: given.size(
-            flags.held_size_max.is_some(),
             "held-size-max",
-            merged.held_size_max,
+            |options| options.held_size_max,
             1 << 10..=1 << 20,
             defaults.held_bytes_max,
         )?,

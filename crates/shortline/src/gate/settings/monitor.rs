@@ -2,15 +2,15 @@
 
 use shortline_gate::locks::MonitorUrl;
 
-use super::given::Given;
 use crate::gate::Kind;
-use crate::gate::options::UpstreamTlsMode;
+use crate::gate::options::{GateOptions, UpstreamTlsMode};
+use crate::given::Given;
 
 /// The database to ask, of the kind that is behind the gate.
 ///
 /// # Errors
 /// Names the place of what does not fit together.
-pub fn monitor(kind: Kind, given: &Given<'_>) -> Result<Option<MonitorUrl>, String> {
+pub fn monitor(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<MonitorUrl>, String> {
     let (flags, merged) = (given.flags, given.merged);
     let Some(url) = merged.monitor.clone() else {
         return match merged.monitor_password_file {

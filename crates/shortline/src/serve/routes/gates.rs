@@ -18,7 +18,7 @@ use shortline_web::proxy::upstream::Upstream;
 use super::RouteSettings;
 use crate::gate::series::{Series, TYPES_MAX_DEFAULT};
 use crate::gate::settings::RouteGate;
-use crate::gate::status::AdmissionTold;
+use crate::gate::status::AdmissionSettings;
 
 /// The routes at work, with their gates.
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ pub struct GateStatus {
     /// The servers behind it.
     pub upstream: Vec<String>,
     /// What it was told.
-    pub settings: AdmissionTold,
+    pub settings: AdmissionSettings,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
     /// Which types have metrics.
@@ -141,7 +141,7 @@ impl OpenGate {
         GateStatus {
             routes: self.paths.clone(),
             upstream: self.backends.iter().map(ToString::to_string).collect(),
-            settings: AdmissionTold::new(&self.settings.gate),
+            settings: AdmissionSettings::new(&self.settings.gate),
             admission: self.gate.snapshot(),
             series: Arc::clone(&self.series),
         }

@@ -8,6 +8,7 @@
 //! `bands` unless told otherwise, and takes no rate (but for `swift`): the qdisc has it.
 
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 
 use shortline_link::{LinkConfig, LinkMode};
 use shortline_sched::units::Size;
@@ -15,14 +16,14 @@ use shortline_sched::{Cutoffs, Policy};
 
 use super::super::options::{Uplink, UplinkOptions};
 use super::super::ordering;
-use super::in_range;
 use crate::file::{Place, Source};
+use crate::given::Given;
 use crate::keys::Overlay;
 
 /// 001 5.4.
 const WRITERS_DEFAULT: usize = 35;
-const QUANTUM_BYTES_MAX: u64 = 1 << 20;
-const PACKET_HEADER_BYTES_MAX: u64 = 1 << 10;
+const QUANTUM_BYTES: RangeInclusive<u32> = 1..=1 << 20;
+const PACKET_HEADER_BYTES: RangeInclusive<u32> = 0..=1 << 10;
 
 /// The uplink as it was told, and as it is used.
 ///
@@ -46,6 +47,12 @@ pub fn resolve(
     let unsaid = merged.slots.map_or(LinkMode::Auto, |_| LinkMode::Slots);
     let mode = mode_asked(&merged).unwrap_or(unsaid);
     refuse_contradictions(flags, &merged, mode, &place)?;
+    let given = Given {
+        flags,
+        merged: &merged,
+        place: &|by_flag, key| place.of(by_flag, flag_of(key), key),
+    };
+    let quantum = |_| given.size("quantum", |options| options.quantum, QUANTUM_BYTES, 0);
     let defaults = LinkConfig::default();
     let config = LinkConfig {
         mode,
@@ -67,16 +74,28 @@ pub fn resolve(
             NonZeroUsize::get,
         ),
         control_band: merged.control_band.unwrap_or(defaults.control_band),
-        quantum_bytes: quantum_bytes(flags, &merged, &place)?,
+        quantum_bytes: merged.quantum.map(quantum).transpose()?,
         jobs_max: merged.jobs_max.map_or(defaults.jobs_max, NonZeroUsize::get),
         burst_bytes: merged.burst.map_or(defaults.burst_bytes, Size::bytes),
         schedule_loopback: merged.loopback.unwrap_or(defaults.schedule_loopback),
         device: merged.device.clone(),
-        packet_header_bytes: packet_header_bytes(flags, &merged, &place)?
-            .unwrap_or(defaults.packet_header_bytes),
+        packet_header_bytes: given.size(
+            "packet-header",
+            |options| options.packet_header,
+            PACKET_HEADER_BYTES,
+            defaults.packet_header_bytes,
+        )?,
     };
     config.check().map_err(|error| error.to_string())?;
     Ok((merged, config))
+}
+
+/// The flag of a key.
+fn flag_of(key: &str) -> &str {
+    match key {
+        "packet-header" => "uplink-packet-header",
+        key => key,
+    }
 }
 
 /// The mode that these options ask for, by name or by a rate.
@@ -216,29 +235,4 @@ fn refuse_where_nothing_is_scheduled(
         "link mode off, which schedules nothing",
         place,
     )
-}
-
-fn quantum_bytes(
-    flags: &UplinkOptions,
-    merged: &UplinkOptions,
-    place: &Place<'_>,
-) -> Result<Option<u32>, String> {
-    let at = || place.of(flags.quantum.is_some(), "quantum", "quantum");
-    merged
-        .quantum
-        .map(|size| in_range(size, 1, QUANTUM_BYTES_MAX, at))
-        .transpose()
-}
-
-fn packet_header_bytes(
-    flags: &UplinkOptions,
-    merged: &UplinkOptions,
-    place: &Place<'_>,
-) -> Result<Option<u32>, String> {
-    let by_flag = flags.packet_header.is_some();
-    let at = || place.of(by_flag, "uplink-packet-header", "packet-header");
-    merged
-        .packet_header
-        .map(|size| in_range(size, 0, PACKET_HEADER_BYTES_MAX, at))
-        .transpose()
 }

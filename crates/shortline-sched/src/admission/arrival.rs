@@ -74,7 +74,7 @@ impl Admission {
             Order::Sjf => self.is_shorter_than_all(kind),
             Order::Fifo | Order::SjfAging(_) => self.waiting() == 0,
         };
-        self.dry_run || first && self.fits(self.types.load_ns(kind))
+        self.has_place() && (self.dry_run || first && self.fits(self.types.load_ns(kind)))
     }
 
     /// Whether a new request of a type would be next.

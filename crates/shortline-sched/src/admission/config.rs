@@ -18,6 +18,9 @@ pub struct AdmissionConfig {
     pub oldest_share: OldestShare,
     /// How much may run at once.
     pub capacity: Capacity,
+    /// The most requests that run at once, paused ones too: what each of them holds there is only so much of,
+    /// such as connections. Neither a dry run nor an escape goes beyond.
+    pub running_max: Option<NonZeroUsize>,
     /// How service times are estimated.
     pub estimator: Estimator,
     /// The most requests that wait at once. None may where it is 0.
@@ -52,6 +55,7 @@ impl Default for AdmissionConfig {
             order: Order::Sjf,
             oldest_share: OldestShare::default(),
             capacity: Capacity::Off,
+            running_max: None,
             estimator: Estimator::default(),
             queue_max: 10_000,
             types_max: 1000,

@@ -73,6 +73,8 @@ pub use requests::{ClientId, RequestId};
 pub use types::{KeptEstimate, TypeId};
 pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
 
+use std::num::NonZeroUsize;
+
 use serde::{Deserialize, Serialize};
 
 use aging::{Moment, Rate};
@@ -110,6 +112,7 @@ pub struct Kept {
 pub struct Admission {
     order: Order,
     queue_max: usize,
+    running_max: Option<NonZeroUsize>,
     shed_wait_ns: Option<u64>,
     stall_ns: Option<u64>,
     dry_run: bool,
@@ -132,6 +135,8 @@ pub struct Admission {
     load_ns: u64,
     /// Running and not paused.
     active: usize,
+    /// Running, paused ones too.
+    running: usize,
 }
 
 impl Admission {
@@ -140,6 +145,7 @@ impl Admission {
         Self {
             order: config.order,
             queue_max: config.queue_max,
+            running_max: config.running_max,
             shed_wait_ns: config.shed_wait_ns.map(u64::from),
             stall_ns: config.stall_ns.map(u64::from),
             dry_run: config.dry_run,
@@ -158,6 +164,7 @@ impl Admission {
             grown_ns: 0,
             load_ns: 0,
             active: 0,
+            running: 0,
         }
     }
 
@@ -173,6 +180,9 @@ impl Admission {
         if self.waiting() > 0 {
             self.release_held();
             self.grow();
+        }
+        if !self.has_place() {
+            return None;
         }
         let next = self.next()?;
         if !self.may_start(next) {
@@ -208,6 +218,7 @@ impl Admission {
             return;
         };
         self.progress_ns = now_ns;
+        self.running -= 1;
         if running.paused_at_ns.is_none() {
             self.take_off(running.load_ns);
         }
@@ -385,6 +396,11 @@ impl Admission {
         self.active < self.control.free() || self.load_ns.saturating_add(load_ns) <= capacity_ns
     }
 
+    /// Whether one more may run, whatever it adds.
+    fn has_place(&self) -> bool {
+        self.running_max.is_none_or(|max| self.running < max.get())
+    }
+
     fn stalled_since(&self, now_ns: u64) -> bool {
         self.stall_ns
             .is_some_and(|stall_ns| now_ns.saturating_sub(self.progress_ns) >= stall_ns)
@@ -406,6 +422,7 @@ impl Admission {
         self.totals.admitted += 1;
         self.totals.waited_ns_sum = self.totals.waited_ns_sum.saturating_add(waited_ns);
         self.progress_ns = now_ns;
+        self.running += 1;
         self.put_on(next.load_ns);
     }
 

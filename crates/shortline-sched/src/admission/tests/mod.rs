@@ -4,6 +4,7 @@
 mod bounds;
 mod debts;
 mod oldest;
+mod places;
 mod steps;
 
 use std::num::NonZeroU64;

@@ -1,0 +1,69 @@
+//! No more run than there are places.
+
+use std::num::NonZeroUsize;
+
+use proptest::prelude::*;
+
+use super::super::*;
+
+fn gate(running_max: usize, order: Order, dry_run: bool) -> Admission {
+    Admission::new(AdmissionConfig {
+        order,
+        running_max: NonZeroUsize::new(running_max),
+        dry_run,
+        ..AdmissionConfig::default()
+    })
+}
+
+#[test]
+fn a_paused_request_keeps_its_place_and_time_alone_gives_none() {
+    let mut gate = gate(1, Order::Sjf, false);
+    let kind = gate.type_of("a");
+    let first = gate.arrive(0, kind).unwrap();
+    assert_eq!(gate.admit_next(0), Some(first));
+    let second = gate.arrive(0, kind).unwrap();
+    assert_eq!(gate.admit_next(0), None);
+    gate.pause(1, first);
+    assert_eq!(gate.admit_next(1), None);
+    // The escape is for locks; here nothing would be gained.
+    assert_eq!(gate.admit_next(3_600_000_000_000), None);
+    gate.finish(3_600_000_000_001, first, Outcome::Completed);
+    assert_eq!(gate.admit_next(3_600_000_000_001), Some(second));
+}
+
+proptest! {
+    #[test]
+    fn never_more_run_than_may_and_never_fewer_than_can(
+        running_max in 1_usize..5,
+        order in prop::sample::select(vec![Order::Fifo, Order::Sjf]),
+        dry_run: bool,
+        steps in prop::collection::vec((0..4_u8, 0..8_usize), 0..200),
+    ) {
+        let mut gate = gate(running_max, order, dry_run);
+        let mut running = Vec::new();
+        let mut now_ns = 0;
+        for (step, which) in steps {
+            now_ns += 1_000_000;
+            let kind = gate.type_of(["short", "long", "other"][which % 3]);
+            match step {
+                0 | 1 => {
+                    gate.arrive(now_ns, kind).ok();
+                }
+                2 if !running.is_empty() => {
+                    let id = running.remove(which % running.len());
+                    gate.finish(now_ns, id, Outcome::Completed);
+                }
+                _ if !running.is_empty() => {
+                    let id: RequestId = running[which % running.len()];
+                    gate.pause(now_ns, id);
+                }
+                _ => {}
+            }
+            while let Some(id) = gate.admit_next(now_ns) {
+                running.push(id);
+            }
+            prop_assert!(running.len() <= running_max);
+            prop_assert!(running.len() == running_max || gate.waiting() == 0);
+        }
+    }
+}

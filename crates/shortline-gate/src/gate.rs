@@ -15,6 +15,7 @@ mod tests;
 
 use std::future::Future;
 use std::hash::RandomState;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -200,6 +201,11 @@ impl Gate {
             totals,
             types,
         }
+    }
+
+    /// At most so many requests run at once from now on, paused ones too.
+    pub fn set_running_max(&self, running_max: NonZeroUsize) {
+        self.after(|admission, _| admission.set_running_max(Some(running_max)));
     }
 
     /// What was learnt, to be kept over a restart.

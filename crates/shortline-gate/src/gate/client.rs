@@ -15,8 +15,10 @@ use super::locks::Slot;
 pub struct GateClient {
     gate: Gate,
     id: ClientId,
-    /// The number of its connection to the backend, and where that is watched.
-    watched: Option<(u32, Arc<Slot>)>,
+    /// Where its work is watched, if anybody looks.
+    slot: Option<Arc<Slot>>,
+    /// The number of its connection to the backend, while it has one.
+    backend: Option<u32>,
 }
 
 impl Gate {
@@ -24,12 +26,14 @@ impl Gate {
     /// the backend has the number `backend` there.
     pub fn client(&self, account: &str, backend: Option<u32>) -> GateClient {
         let account = self.0.hashes.hash_one(account);
-        let locks = self.0.locks.as_ref().zip(backend);
-        GateClient {
+        let mut client = GateClient {
             gate: self.clone(),
-            watched: locks.map(|(locks, backend)| (backend, locks.enter(backend))),
+            slot: self.0.locks.as_ref().map(|_| Arc::default()),
+            backend: None,
             id: self.0.state.lock().admission.enter(account),
-        }
+        };
+        client.set_backend(backend);
+        client
     }
 }
 
@@ -39,15 +43,26 @@ impl GateClient {
     }
 
     pub(super) fn slot(&self) -> Option<Arc<Slot>> {
-        self.watched.as_ref().map(|(_, slot)| Arc::clone(slot))
+        self.slot.clone()
+    }
+
+    /// Its connection to the backend has this number from now on, or it has none.
+    pub fn set_backend(&mut self, backend: Option<u32>) {
+        let left = std::mem::replace(&mut self.backend, backend);
+        if let (Some(locks), Some(slot)) = (&self.gate.0.locks, &self.slot) {
+            if let Some(left) = left {
+                locks.leave(left, slot);
+            }
+            if let Some(backend) = backend {
+                locks.enter(backend, slot);
+            }
+        }
     }
 }
 
 impl Drop for GateClient {
     fn drop(&mut self) {
-        if let (Some(locks), Some((backend, slot))) = (&self.gate.0.locks, &self.watched) {
-            locks.leave(*backend, slot);
-        }
+        self.set_backend(None);
         self.gate.0.state.lock().admission.leave(self.id);
     }
 }

@@ -35,10 +35,8 @@ struct Work {
 }
 
 impl Locks {
-    pub(super) fn enter(&self, backend: u32) -> Arc<Slot> {
-        let slot = Arc::<Slot>::default();
-        self.0.lock().insert(backend, Arc::clone(&slot));
-        slot
+    pub(super) fn enter(&self, backend: u32, slot: &Arc<Slot>) {
+        self.0.lock().insert(backend, Arc::clone(slot));
     }
 
     pub(super) fn leave(&self, backend: u32, slot: &Arc<Slot>) {

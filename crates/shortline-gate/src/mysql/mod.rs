@@ -49,7 +49,7 @@ use tokio::net::TcpListener;
 
 use crate::Gate;
 use crate::classify::Client;
-use crate::relay::{self, Handle, Registration, RelayConfig, Session, Socket, Waits, Work};
+use crate::relay::{self, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work};
 
 use complaint::Complaint;
 use handshake::Authenticated;
@@ -151,7 +151,7 @@ fn session(
     let work = Work::new(&shared.gate, handle, Some(account));
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);
-    Session::new(protocol, handle, work, client, server, ahead)
+    Session::new(protocol, handle, work, client, Side::new(server), ahead)
 }
 
 impl Shared {

@@ -30,9 +30,19 @@ pub const KEY_BYTES_MAX: usize = PACKET_BYTES_MAX - KEY_AT;
 /// [`BackendError`]: the request has not reached the backend.
 pub async fn serve(shared: &Shared, packet: &[u8], mut client: Stream) -> Result<(), BackendError> {
     let ends_wait = key_of(packet).is_some_and(|key| shared.waits.cancel(key));
-    let passed = match ends_wait {
-        true => Ok(()),
-        false => pass_on(shared, packet, client.is_secure()).await,
+    let passed = match (ends_wait, &shared.config.pool) {
+        (true, _) => Ok(()),
+        (false, None) => pass_on(shared, packet, client.is_secure()).await,
+        (false, Some(pool)) => match key_of(packet).and_then(|key| pool.target_of(key)) {
+            Some((key, cancelling)) => {
+                let packet = [&packet[..KEY_AT], &key].concat();
+                let passed = pass_on(shared, &packet, client.is_secure()).await;
+                drop(cancelling);
+                passed
+            }
+            // It has no connection, so nothing runs.
+            None => Ok(()),
+        },
     };
     // It may have gone.
     let _ = client.shutdown().await;

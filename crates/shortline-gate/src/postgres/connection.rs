@@ -7,12 +7,15 @@ use super::admin::{self, AdminDatabase};
 use super::authentication::{self, Authenticated, AuthenticationError};
 use super::backend::{BackendError, connect};
 use super::cancel;
+use super::pool::{self, Pool, Pooled};
 use super::protocol::Postgres;
 use super::reply::Complaint;
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
-use crate::relay::{self, Entry, Order, Registration, Session, Side, Socket, Stream, Work};
+use crate::relay::{
+    self, Entry, Order, Protocol, Registration, Session, Side, Socket, Stream, Work,
+};
 
 /// Why a connection ended before its session began.
 #[derive(Debug, thiserror::Error)]
@@ -23,17 +26,20 @@ enum OpenError {
     Connect(#[from] BackendError),
     #[error(transparent)]
     Authentication(#[from] AuthenticationError),
+    #[error(transparent)]
+    Pool(#[from] pool::EntryError),
 }
 
 /// What a client gets.
 enum Began<'a> {
-    Session(Opened),
+    Session(Opened<Postgres>),
+    Pooled(Opened<Pooled>),
     Admin(Stream, &'a AdminDatabase),
 }
 
 /// A session that may begin.
-struct Opened {
-    session: Box<Session<Postgres>>,
+struct Opened<P> {
+    session: Box<Session<P>>,
     /// What the backend has said already.
     ahead: Vec<u8>,
     entry: Option<Entry<Box<[u8]>>>,
@@ -51,6 +57,7 @@ pub async fn serve(
     let opened = relay::open_in_time(opening, &registration, config).await;
     match opened.flatten() {
         Some(Began::Session(opened)) => Box::pin(run(&shared, opened)).await,
+        Some(Began::Pooled(opened)) => Box::pin(run(&shared, opened)).await,
         Some(Began::Admin(client, database)) => {
             let serving = Box::pin(admin::serve(client, database, &registration.handle));
             if let Err(error) = serving.await {
@@ -63,7 +70,7 @@ pub async fn serve(
 }
 
 /// Relays the session to its end.
-async fn run(shared: &Shared, opened: Opened) {
+async fn run<P: Protocol<Complaint = Complaint>>(shared: &Shared, opened: Opened<P>) {
     let Opened {
         mut session,
         ahead,
@@ -114,6 +121,10 @@ async fn open<'a>(
             return Ok(None);
         }
         return Ok(Some(Began::Admin(client, database)));
+    }
+    if let Some(pool) = &config.pool {
+        let opened = enter_pool(shared, pool, client, &startup, peer, registration).await?;
+        return Ok(Some(Began::Pooled(opened)));
     }
     let mut server = match connect(config, client.is_secure()).await {
         Ok(server) => server,
@@ -172,20 +183,9 @@ fn opened(
     client: Stream,
     server: Stream,
     authenticated: Authenticated,
-) -> Opened {
+) -> Opened<Postgres> {
     let handle = registration.handle.member();
-    let name = |parameter| {
-        let name = startup.parameter(parameter)?;
-        Some(String::from_utf8_lossy(name).into())
-    };
-    let user = name("user");
-    let names = ClientNames {
-        address: Some(peer.ip()),
-        application_name: name("application_name"),
-        // The backend's own default.
-        database: name("database").or_else(|| user.clone()),
-        user,
-    };
+    let names = names_of(startup, peer);
     let is_gated = !startup.is_replication();
     let key = authenticated.key.as_deref();
     let account = is_gated.then(|| {
@@ -195,7 +195,7 @@ fn opened(
     let work = Work::new(&shared.gate, handle, account);
     let protocol = Postgres::new(shared, names, is_gated);
     let ahead = authenticated.ahead_client.into();
-    let session = Session::new(protocol, handle, work, client, server, ahead);
+    let session = Session::new(protocol, handle, work, client, Side::new(server), ahead);
     Opened {
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
@@ -203,8 +203,64 @@ fn opened(
     }
 }
 
+/// Lets a client into the pool.
+async fn enter_pool(
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+    mut client: Stream,
+    startup: &Startup,
+    peer: SocketAddr,
+    registration: &Registration,
+) -> Result<Opened<Pooled>, OpenError> {
+    let handle = registration.handle.member();
+    let names = names_of(startup, peer);
+    let account = shared
+        .gate
+        .client(names.user.as_deref().unwrap_or_default(), None);
+    match pool::open(shared, pool, &mut client, startup, names, handle).await {
+        Ok(entered) => {
+            let work = Work::new(&shared.gate, handle, Some(account));
+            let session = Session::new(
+                entered.protocol,
+                handle,
+                work,
+                client,
+                Side::detached(),
+                entered.ahead,
+            );
+            Ok(Opened {
+                session: Box::new(session),
+                ahead: Vec::new(),
+                entry: Some(entered.entry),
+            })
+        }
+        Err(error) => {
+            if let Some(complaint) = error.complaint() {
+                say_last(client, &complaint).await;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// What statements are classified by beside their text.
+fn names_of(startup: &Startup, peer: SocketAddr) -> ClientNames {
+    let name = |parameter| {
+        let name = startup.parameter(parameter)?;
+        Some(String::from_utf8_lossy(name).into())
+    };
+    let user = name("user");
+    ClientNames {
+        address: Some(peer.ip()),
+        application_name: name("application_name"),
+        // The backend's own default.
+        database: name("database").or_else(|| user.clone()),
+        user,
+    }
+}
+
 /// The number of the process that a key names: the first half of a BackendKeyData's body.
-fn process_of(key: &[u8]) -> Option<u32> {
+pub(super) fn process_of(key: &[u8]) -> Option<u32> {
     key.first_chunk().map(|number| u32::from_be_bytes(*number))
 }
 

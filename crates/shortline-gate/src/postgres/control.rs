@@ -58,6 +58,53 @@ pub fn is_transaction_control(statement: &[u8]) -> bool {
         })
 }
 
+/// A statement that can be answered without a server: it begins a transaction, and cannot fail, or ends one in which
+/// nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// A BEGIN, and the tag of its CommandComplete.
+    Begin(&'static str),
+    /// Its end, and the tag.
+    End(&'static str),
+}
+
+impl Control {
+    /// What a statement is, if it is one of these. BEGIN with modes is none: a standby refuses some.
+    pub fn of(statement: &[u8]) -> Option<Self> {
+        let mut words = Words(statement);
+        let Some(Word::Name(first)) = words.next() else {
+            return None;
+        };
+        let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
+        let control = if is("begin") {
+            Self::Begin("BEGIN")
+        } else if is("start") {
+            Self::Begin("START TRANSACTION")
+        } else if is("commit") || is("end") {
+            Self::End("COMMIT")
+        } else if is("rollback") || is("abort") {
+            Self::End("ROLLBACK")
+        } else {
+            return None;
+        };
+        let mut next = words.next();
+        let scope = match next {
+            Some(Word::Name(scope)) => is_one_of(scope, &["transaction", "work"]),
+            _ => false,
+        };
+        if is("start")
+            && !matches!(next, Some(Word::Name(scope)) if scope.eq_ignore_ascii_case(b"transaction"))
+        {
+            return None;
+        }
+        if scope {
+            next = words.next();
+        }
+        let is_end = |word: Option<Word<'_>>| matches!(word, None | Some(Word::Semicolon));
+        (is_end(next) && words.all(|word| word == Word::Semicolon)).then_some(control)
+    }
+}
+
 fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names
         .iter()
@@ -102,7 +149,7 @@ fn is_of_name(byte: u8) -> bool {
 }
 
 /// What follows white space and comments; a comment that does not end is left standing.
-fn behind_blanks(mut text: &[u8]) -> &[u8] {
+pub(super) fn behind_blanks(mut text: &[u8]) -> &[u8] {
     loop {
         let blank = text
             .iter()
@@ -157,6 +204,32 @@ mod tests {
             "abort",
         ] {
             assert!(is_transaction_control(statement.as_bytes()), "{statement}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_answered_without_a_server() {
+        for (statement, control) in [
+            ("BEGIN", Some(Control::Begin("BEGIN"))),
+            ("/* a */ begin work;", Some(Control::Begin("BEGIN"))),
+            (
+                "START TRANSACTION",
+                Some(Control::Begin("START TRANSACTION")),
+            ),
+            ("COMMIT;;", Some(Control::End("COMMIT"))),
+            ("end transaction", Some(Control::End("COMMIT"))),
+            ("ROLLBACK", Some(Control::End("ROLLBACK"))),
+            ("abort", Some(Control::End("ROLLBACK"))),
+            ("START", None),
+            ("START WORK", None),
+            ("BEGIN READ WRITE", None),
+            ("BEGIN; COMMIT", None),
+            ("COMMIT AND CHAIN", None),
+            ("ROLLBACK TO a", None),
+            ("select 1", None),
+            ("", None),
+        ] {
+            assert_eq!(Control::of(statement.as_bytes()), control, "{statement}");
         }
     }
 

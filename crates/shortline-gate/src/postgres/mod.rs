@@ -14,6 +14,7 @@
 //! | `frame`, `messages` | finds messages in a stream, and fields in messages |
 //! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
+//! | `pool`, `scram` | many clients on few connections, and who they are |
 //! | `cancel` | cancel requests: ends what still waits here, passes the others on |
 //! | `reply` | the gate's own words |
 //! | `admin`, `asker` | SHOW commands, and who may ask |
@@ -40,8 +41,10 @@ pub mod conversation;
 pub mod frame;
 pub mod messages;
 pub mod opening;
+pub mod pool;
 mod protocol;
 pub mod reply;
+pub mod scram;
 pub mod startup;
 pub mod statements;
 
@@ -59,6 +62,7 @@ use crate::relay::{self, RelayConfig, Socket, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
+pub use pool::{Pool, PoolConfig, PoolMode};
 use statements::Prepared;
 
 /// The protocol's name in TLS (ALPN), for [`ClientTls::new`](crate::relay::tls::ClientTls::new).
@@ -78,6 +82,8 @@ pub struct PostgresConfig {
     pub notice_after: Option<Duration>,
     /// A database that has no backend, but answers of the gate itself.
     pub admin: Option<AdminDatabase>,
+    /// Many clients on few connections; without it each has one of its own.
+    pub pool: Option<Arc<Pool>>,
 }
 
 impl PostgresConfig {
@@ -87,6 +93,7 @@ impl PostgresConfig {
             relay: RelayConfig::new(upstream, classify),
             notice_after: None,
             admin: None,
+            pool: None,
         }
     }
 }
@@ -105,11 +112,17 @@ pub async fn run(
     let RelayConfig {
         limits, registry, ..
     } = config.relay.clone();
+    let sweeping = config
+        .pool
+        .clone()
+        .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
     let relay = PostgresRelay::new(config, gate);
     let serve = move |socket, peer, registration| {
         connection::serve(Arc::clone(&relay.0), socket, peer, registration)
     };
-    relay::serve(listener, &limits, &registry, shutdown, serve).await
+    let served = relay::serve(listener, &limits, &registry, shutdown, serve).await;
+    drop(sweeping);
+    served
 }
 
 /// The relay without its listener: for connections that were accepted elsewhere, such as in a simulated
@@ -155,5 +168,14 @@ impl Shared {
         } else {
             Prepared::Work(self.name_of(statement, client))
         }
+    }
+}
+
+/// A task that ends with whoever wanted it.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

@@ -65,6 +65,11 @@ pub fn ready_for_query(status: Status) -> [u8; 6] {
     [b'Z', 0, 0, 0, 5, status.byte()]
 }
 
+/// A CommandComplete.
+pub fn command_complete(tag: &str) -> Vec<u8> {
+    message(b'C', &[tag.as_bytes(), b"\0"])
+}
+
 /// A Query.
 pub fn query(statement: &str) -> Vec<u8> {
     message(b'Q', &[statement.as_bytes(), b"\0"])

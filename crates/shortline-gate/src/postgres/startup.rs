@@ -90,18 +90,24 @@ impl Startup {
 
     /// A parameter's value.
     pub fn parameter(&self, name: &str) -> Option<&[u8]> {
+        let found = self.parameters().find(|(key, _)| *key == name.as_bytes());
+        found.map(|(_, value)| value)
+    }
+
+    /// All parameters in their order.
+    pub fn parameters(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = &self.packet[PREFIX_BYTES..];
-        loop {
+        std::iter::from_fn(move || {
             let (key, behind) = text(rest);
             let (value, behind) = text(behind);
-            if key.is_empty() {
-                return None;
-            }
-            if key == name.as_bytes() {
-                return Some(value);
-            }
             rest = behind;
-        }
+            (!key.is_empty()).then_some((key, value))
+        })
+    }
+
+    /// The minor version of the protocol that the client asks for.
+    pub fn minor(&self) -> u16 {
+        u16::from_be_bytes([self.packet[6], self.packet[7]])
     }
 
     /// Whether this is a standby's or another replication connection: any value but a false one

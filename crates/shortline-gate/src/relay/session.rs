@@ -93,6 +93,9 @@ pub trait Protocol {
 
     /// What the client is told at such an end.
     fn last_words(&mut self, end: &End<Self::Complaint>) -> Option<Vec<u8>>;
+
+    /// The session is over: what becomes of the backend's side.
+    fn retire(&mut self, _server: Side) {}
 }
 
 /// What a protocol acts on.
@@ -197,20 +200,20 @@ pub struct Session<P> {
 }
 
 impl<P: Protocol> Session<P> {
-    /// A session whose backend is ready. `ahead` is what the client has said already.
+    /// A session whose backend is ready, or will be lent to it. `ahead` is what the client has said already.
     pub fn new(
         protocol: P,
         handle: &Arc<Handle>,
         work: Work,
         client: Stream,
-        server: Stream,
+        server: Side,
         ahead: Vec<u8>,
     ) -> Self {
         Self {
             protocol,
             handle: Arc::clone(handle),
             client: Side::new(client),
-            server: Side::new(server),
+            server,
             work,
             held: ahead,
             unread_bytes: 0,
@@ -239,7 +242,8 @@ impl<P: Protocol> Session<P> {
             held,
             ..
         } = self;
-        drop((server, work, held));
+        protocol.retire(server);
+        drop((work, held));
         match &end {
             End::Refused(complaint) => registry.count_failure(complaint),
             End::ServerLeft { was_told: false } => registry.count_failure(&ServerLeft),
@@ -283,8 +287,9 @@ impl<P: Protocol> Session<P> {
         let from_client = (now.to_server || from_server || decided)
             && !self.is_drained()
             && self.relay_to_server(context)?;
+        let attached = self.server.take_attached();
         Ok(Directions {
-            to_client: from_server || decided,
+            to_client: from_server || decided || attached,
             to_server: from_client || decided,
         })
     }

@@ -1,4 +1,5 @@
-//! One side of a session: its socket and what it has not taken yet.
+//! One side of a session: its socket and what it has not taken yet. In a pooled session the backend's side
+//! has a socket only while a connection is lent to it.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,7 +19,10 @@ const LINGER_BYTES_MAX: u64 = 1024 * 1024;
 /// A side. Errors of its socket are no more than its end, in the direction they are of.
 #[derive(Debug)]
 pub struct Side {
-    stream: Stream,
+    /// None while no connection is lent to it.
+    stream: Option<Stream>,
+    /// It was lent a connection that nobody has polled since.
+    is_unpolled: bool,
     outbox: Outbox,
     /// Nothing more comes from it.
     pub is_ended: bool,
@@ -30,11 +34,42 @@ impl Side {
     /// A side of which nothing has come.
     pub fn new(stream: Stream) -> Self {
         Self {
-            stream,
+            stream: Some(stream),
+            ..Self::detached()
+        }
+    }
+
+    /// A side without a connection.
+    pub fn detached() -> Self {
+        Self {
+            stream: None,
+            is_unpolled: false,
             outbox: Outbox::default(),
             is_ended: false,
             is_broken: false,
         }
+    }
+
+    /// Lends it a connection.
+    pub fn attach(&mut self, stream: Stream) {
+        *self = Self {
+            is_unpolled: true,
+            ..Self::new(stream)
+        };
+    }
+
+    /// Whether a connection came since this was asked last: then its task is to read from it, or nothing wakes
+    /// the task when there is something.
+    pub fn take_attached(&mut self) -> bool {
+        std::mem::take(&mut self.is_unpolled)
+    }
+
+    /// Takes its connection away, if that can go on to serve somebody else.
+    pub fn detach(&mut self) -> Option<Stream> {
+        let is_whole = !self.is_ended && !self.is_broken && self.outbox.is_empty();
+        let stream = self.stream.take().filter(|_| is_whole);
+        *self = Self::detached();
+        stream
     }
 
     /// Whether it has taken everything, or never will.
@@ -47,14 +82,19 @@ impl Side {
         if self.is_broken || bytes.is_empty() {
             return;
         }
-        if self.outbox.send(context, &mut self.stream, bytes).is_err() {
+        let stream = self.stream.as_mut();
+        let stream = stream.expect("invariant: nothing is sent to a side without a connection");
+        if self.outbox.send(context, stream, bytes).is_err() {
             self.give_up();
         }
     }
 
     /// Ready when it has taken everything, or never will.
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if !self.is_broken && ready!(self.outbox.poll_flush(context, &mut self.stream)).is_err() {
+        if let Some(stream) = self.stream.as_mut()
+            && !self.is_broken
+            && ready!(self.outbox.poll_flush(context, stream)).is_err()
+        {
             self.give_up();
         }
         Poll::Ready(())
@@ -62,17 +102,22 @@ impl Side {
 
     /// The next bytes, into the front of `bytes`; 0 at its end.
     pub fn poll_read(&mut self, context: &mut Context<'_>, bytes: &mut [u8]) -> Poll<usize> {
-        let read = ready!(self.stream.poll_read_some(context, bytes)).unwrap_or(0);
+        // Whoever attaches a connection polls again.
+        let Some(stream) = self.stream.as_mut() else {
+            return Poll::Pending;
+        };
+        let read = ready!(stream.poll_read_some(context, bytes)).unwrap_or(0);
         self.is_ended = read == 0;
         Poll::Ready(read)
     }
 
     /// Says that nothing more will be sent.
     pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(stream) = self.stream.as_mut() else {
+            return Poll::Ready(());
+        };
         // An error means that it has gone already.
-        Pin::new(&mut self.stream)
-            .poll_shutdown(context)
-            .map(|_| ())
+        Pin::new(stream).poll_shutdown(context).map(|_| ())
     }
 
     /// Ends the connection with `last_words`, which may be none, so that they arrive: what the other has
@@ -88,7 +133,10 @@ impl Side {
             })
             .await;
             poll_fn(|context| self.poll_flush(context)).await;
-            lingering_close(&mut self.stream).await
+            match self.stream.as_mut() {
+                Some(stream) => lingering_close(stream).await,
+                None => Ok(()),
+            }
         };
         // It is over either way.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, closing).await;

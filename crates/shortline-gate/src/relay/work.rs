@@ -128,6 +128,13 @@ impl Work {
         }
     }
 
+    /// The session's units run on the backend's connection of this number from now on, or on none.
+    pub fn set_backend(&mut self, backend: Option<u32>) {
+        if let Some(account) = &mut self.account {
+            account.set_backend(backend);
+        }
+    }
+
     /// The backend reported an error: the unit's time says nothing of what the work takes.
     pub fn fail(&mut self) {
         if let Unit::Running(running) = &mut self.unit {

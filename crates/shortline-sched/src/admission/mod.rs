@@ -199,6 +199,11 @@ impl Admission {
         Some(next.id)
     }
 
+    /// At most so many requests run at once from now on. Those that run already go on.
+    pub fn set_running_max(&mut self, running_max: Option<NonZeroUsize>) {
+        self.running_max = running_max;
+    }
+
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
     /// alone changes nothing.
     pub fn next_change_ns(&self) -> Option<u64> {

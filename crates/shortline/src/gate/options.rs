@@ -170,6 +170,24 @@ pub struct GateOptions {
     #[arg(long, value_name = "FORMAT", help_heading = "Admin and log")]
     pub log_format: Option<LogFormat>,
 
+    /// Lend clients the backend's connections instead of giving each its own: for a transaction, or for a whole
+    /// session (postgres) [default: off]
+    #[arg(long, value_name = "MODE", help_heading = "Pool")]
+    pub pool: Option<PoolName>,
+    /// Connections to the backend at most, of all users and databases together [default: 20]
+    #[arg(long, value_name = "N", help_heading = "Pool")]
+    pub pool_size: Option<NonZeroUsize>,
+    /// Who may use the pool: lines of "user" "password", as in PgBouncer's userlist.txt; a password may be an
+    /// MD5 hash or a SCRAM secret of pg_authid
+    #[arg(long, value_name = "FILE", help_heading = "Pool")]
+    pub pool_users: Option<PathBuf>,
+    /// Close a connection to the backend that nobody has used for so long [default: 10min]
+    #[arg(long, value_name = "TIME", help_heading = "Pool")]
+    pub pool_idle_max: Option<Span>,
+    /// Prepared statements that a connection to the backend keeps [default: 200]
+    #[arg(long, value_name = "N", help_heading = "Pool")]
+    pub pool_statements_max: Option<NonZeroUsize>,
+
     /// Open connections of clients; one more is told so and closed [default: 10000]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub connections_max: Option<NonZeroUsize>,
@@ -236,6 +254,18 @@ impl PolicyName {
     }
 }
 
+/// How long connections are lent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolName {
+    /// Each client has a connection of its own.
+    Off,
+    /// For a client's session, from its first statement on.
+    Session,
+    /// For a transaction.
+    Transaction,
+}
+
 /// How the log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -282,6 +312,11 @@ overlay!(GateOptions {
     admin_uids,
     slow_wait,
     log_format,
+    pool,
+    pool_size,
+    pool_users,
+    pool_idle_max,
+    pool_statements_max,
     connections_max,
     authentication_time_max,
     connect_time_max,

@@ -10,7 +10,8 @@ use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
-use shortline_gate::postgres::{self, AdminDatabase, PostgresConfig};
+use shortline_gate::postgres::pool::Users;
+use shortline_gate::postgres::{self, AdminDatabase, Pool, PoolConfig, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
 use shortline_gate::relay::{Registry, RelayConfig, Upstream};
 use shortline_tls::TlsError;
@@ -204,11 +205,25 @@ impl Starting<'_> {
 
     fn postgres(&self, relayed: &Relayed) -> Result<PostgresConfig, CommandError> {
         let settings = self.settings;
-        Ok(PostgresConfig {
+        let mut config = PostgresConfig {
             relay: self.relay_config(relayed)?,
             notice_after: settings.gate.slow_wait,
             admin: self.admin_database(),
-        })
+            pool: None,
+        };
+        if let Some(pool) = &settings.pool {
+            let users = Users::read(&pool.users).map_err(CommandError::failure)?;
+            let pool = PoolConfig {
+                mode: pool.mode,
+                size: pool.size,
+                idle_time_max: pool.idle_time_max,
+                wait_max: settings.gate.wait_max,
+                statements_max: pool.statements_max.get(),
+                users: Arc::new(users),
+            };
+            config.pool = Some(Pool::new(pool, &config, self.gate));
+        }
+        Ok(config)
     }
 
     fn relay_config(&self, relayed: &Relayed) -> Result<RelayConfig, CommandError> {

@@ -5,6 +5,7 @@
 mod admission;
 mod limits;
 mod monitor;
+mod pool;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use shortline_gate::locks::MonitorUrl;
 use shortline_gate::relay::Limits;
 
 pub use admission::RouteGate;
+pub use pool::PoolSettings;
 
 use super::options::{GateOptions, LogFormat, UpstreamTlsMode};
 use super::series::TYPES_MAX_DEFAULT;
@@ -60,6 +62,8 @@ pub struct Settings {
     pub classifier: ClassifierConfig,
     /// The relay's limits.
     pub limits: Limits,
+    /// The pool of connections to the backend.
+    pub pool: Option<PoolSettings>,
     /// Where what was learnt is kept.
     pub estimates: Option<PathBuf>,
     /// How the log is written.
@@ -120,11 +124,15 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
         Kind::Mysql => Protocol::Sql(Dialect::MySql),
     };
     let merged = given.merged.clone();
+    let pool = pool::pool(kind, given)?;
+    let mut gate = admission::gate(given)?;
+    pool::bound(&mut gate, pool.as_ref());
     Ok(Settings {
         classifier: admission::classifier(given, protocol)?,
         monitor: monitor::monitor(kind, given)?,
         monitor_password_file: merged.monitor_password_file.clone(),
-        gate: admission::gate(given)?,
+        gate,
+        pool,
         limits: limits::limits(given)?,
         options: merged.clone(),
         kind,

@@ -113,7 +113,7 @@ fn session() -> Tried {
         registration.handle.member(),
         work,
         stream(near),
-        stream(far),
+        Side::new(stream(far)),
         Vec::new(),
     );
     let of_session = Arc::clone(&registry);

@@ -1,0 +1,81 @@
+//! A Query of the pool's own on a connection that no session has: answered to its end.
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::super::frame::{FrameError, HEADER_BYTES, Header};
+use super::login::{Parameters, error_field, parameter};
+use crate::relay::Stream;
+
+/// The longest message of an answer, in bytes.
+const MESSAGE_BYTES_MAX: u32 = 65_536;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// What the backend reported meanwhile.
+    pub parameters: Parameters,
+    /// The bodies of its rows.
+    pub rows: Vec<Vec<u8>>,
+}
+
+/// Why it has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The backend says no.
+    #[error("{reason}")]
+    Refused {
+        /// Its code.
+        sqlstate: String,
+        /// What it says.
+        reason: String,
+    },
+    /// The connection broke.
+    #[error("the backend closed the connection")]
+    Left,
+    /// It does not speak the protocol.
+    #[error("the backend does not speak the protocol: {0}")]
+    Frame(#[from] FrameError),
+}
+
+/// Sends a whole Query, and takes everything up to ReadyForQuery.
+///
+/// # Errors
+/// [`AskError`]. After anything but [`AskError::Refused`] the connection is of no more use.
+pub async fn ask(stream: &mut Stream, query: &[u8]) -> Result<Answer, AskError> {
+    let sent = async {
+        stream.write_all(query).await?;
+        stream.flush().await
+    };
+    sent.await.map_err(|_| AskError::Left)?;
+    let mut answer = Answer::default();
+    let mut refused = None;
+    let mut received = BytesMut::new();
+    loop {
+        let whole = Header::first_of(&received, MESSAGE_BYTES_MAX)?
+            .filter(|header| received.len() >= header.message_bytes());
+        let Some(header) = whole else {
+            if stream.read_buf(&mut received).await.unwrap_or(0) == 0 {
+                return Err(refused.unwrap_or(AskError::Left));
+            }
+            continue;
+        };
+        let message = received.split_to(header.message_bytes());
+        let body = &message[HEADER_BYTES..];
+        match header.tag {
+            b'S' => {
+                let (name, value) = parameter(body);
+                answer.parameters.insert(name.to_vec(), value.to_vec());
+            }
+            b'D' => answer.rows.push(body.to_vec()),
+            b'E' => {
+                refused = Some(AskError::Refused {
+                    sqlstate: error_field(body, b'C'),
+                    reason: error_field(body, b'M'),
+                });
+            }
+            b'Z' => return refused.map_or(Ok(answer), Err),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The backend's connections: opened ahead, lent out, and taken back.
+//!
+//! One bound holds for all users and databases together. A connection that is idle serves others of its own
+//! [`Kind`] only; where there is room for no more, the one that has been idle for longest makes room for
+//! another kind. Whoever finds none waits in the order of arrival: the order that counts was decided by the gate
+//! before. A few are opened at a time, whatever the crowd.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Context;
+use std::time::Duration;
+
+use futures_util::task::noop_waker_ref;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::time::Instant;
+
+use super::super::PostgresConfig;
+use super::login::{self, Kind, Login, LoginError, Parameters};
+use super::prepared::OfConnection;
+use super::settings::Settings;
+use crate::relay::Stream;
+
+/// Connections that are opened at once at most: each costs the backend a process.
+const OPENINGS_MAX: usize = 2;
+
+/// All connections of a pool.
+#[derive(Debug)]
+pub struct Connections {
+    config: PostgresConfig,
+    size: usize,
+    idle_time_max: Duration,
+    wait_max: Duration,
+    state: Mutex<State>,
+    openings: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Open, lent out, or being opened.
+    total: usize,
+    idle: HashMap<Arc<Kind>, Vec<Idle>>,
+    waiting: VecDeque<Waiter>,
+    /// A connection is being opened for whoever comes.
+    is_opening_ahead: bool,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Connection,
+    stream: Stream,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    kind: Arc<Kind>,
+    lend: oneshot::Sender<Lent>,
+}
+
+/// What a waiter gets: a connection, or room to open one.
+#[derive(Debug)]
+enum Lent {
+    Ready(Box<Held>, Stream),
+    Room(Room),
+}
+
+/// Room for one connection; given to somebody else when dropped. None of it is left once the connection is idle.
+#[derive(Debug)]
+struct Room(Option<Arc<Connections>>);
+
+/// What is known of a connection, whoever has it.
+#[derive(Debug)]
+pub struct Connection {
+    /// Whom it can serve.
+    pub kind: Arc<Kind>,
+    /// What a cancel request must name.
+    pub key: Option<Arc<[u8]>>,
+    /// What the backend reported as it was opened.
+    pub parameters: Arc<Parameters>,
+    /// What differs on it from what it began with.
+    pub settings: Settings,
+    /// The statements that are prepared on it.
+    pub prepared: OfConnection,
+    /// Cancel requests for it that are under way.
+    pub cancels: Arc<Cancels>,
+}
+
+/// A connection that somebody has. It is closed when this is dropped, unless it is given back.
+#[derive(Debug)]
+pub struct Held {
+    /// The connection.
+    pub connection: Connection,
+    room: Room,
+}
+
+/// Why nobody gets a connection.
+#[derive(Debug, thiserror::Error)]
+pub enum AcquireError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    /// All are in use for too long.
+    #[error("none of the pool's {size} connections became free within {} ms", limit.as_millis())]
+    Busy {
+        /// How many there are.
+        size: usize,
+        /// How long it was waited for.
+        limit: Duration,
+    },
+}
+
+/// Numbers of a pool now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Open, or being opened.
+    pub total: usize,
+    /// Of these, lent to nobody.
+    pub idle: usize,
+    /// Sessions that wait for one.
+    pub waiting: usize,
+}
+
+impl Connections {
+    /// None is open yet; `size` of them may be.
+    pub fn new(
+        config: PostgresConfig,
+        size: usize,
+        idle_time_max: Duration,
+        wait_max: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            size,
+            idle_time_max,
+            wait_max,
+            state: Mutex::default(),
+            openings: Semaphore::new(OPENINGS_MAX),
+        })
+    }
+
+    /// How many there are.
+    pub fn counts(&self) -> Counts {
+        let state = self.state.lock();
+        Counts {
+            total: state.total,
+            idle: state.idle.values().map(Vec::len).sum(),
+            waiting: state.waiting.len(),
+        }
+    }
+
+    /// One that is idle, if there is one.
+    pub fn try_take(self: &Arc<Self>, kind: &Arc<Kind>) -> Option<(Box<Held>, Stream)> {
+        loop {
+            let mut idle = self.state.lock().take_idle(kind)?;
+            let room = Room::of(self);
+            // Whatever it says while nobody asks, it is not to be trusted with a client.
+            let said = idle
+                .stream
+                .poll_read_some(&mut Context::from_waker(noop_waker_ref()), &mut [0; 1]);
+            if said.is_pending() {
+                let connection = idle.connection;
+                return Some((Box::new(Held { connection, room }), idle.stream));
+            }
+        }
+    }
+
+    /// A connection of this kind, as soon as there is one.
+    ///
+    /// # Errors
+    /// [`AcquireError`]
+    pub async fn acquire(
+        self: Arc<Self>,
+        kind: Arc<Kind>,
+        login: Login,
+    ) -> Result<(Box<Held>, Stream), AcquireError> {
+        let waiting = self.acquire_in_turn(&kind, &login);
+        match tokio::time::timeout(self.wait_max, waiting).await {
+            Ok(acquired) => Ok(acquired?),
+            Err(_) => Err(AcquireError::Busy {
+                size: self.size,
+                limit: self.wait_max,
+            }),
+        }
+    }
+
+    async fn acquire_in_turn(
+        self: &Arc<Self>,
+        kind: &Arc<Kind>,
+        login: &Login,
+    ) -> Result<(Box<Held>, Stream), LoginError> {
+        if let Some(taken) = self.try_take(kind) {
+            self.open_ahead(kind, login);
+            return Ok(taken);
+        }
+        let (room, lent) = {
+            let mut state = self.state.lock();
+            if state.make_room(self.size) {
+                (Some(Room::of(self)), None)
+            } else {
+                let (lend, lent) = oneshot::channel();
+                let kind = Arc::clone(kind);
+                state.waiting.push_back(Waiter { kind, lend });
+                (None, Some(lent))
+            }
+        };
+        let room = match (room, lent) {
+            (Some(room), _) => room,
+            (None, Some(lent)) => match lent
+                .await
+                .expect("invariant: a waiter is dropped only as it is served")
+            {
+                Lent::Ready(held, stream) => return Ok((held, stream)),
+                Lent::Room(room) => room,
+            },
+            (None, None) => unreachable!("one of the two is made above"),
+        };
+        let opened = self.open(room, kind, login).await?;
+        self.open_ahead(kind, login);
+        Ok(opened)
+    }
+
+    async fn open(
+        self: &Arc<Self>,
+        room: Room,
+        kind: &Arc<Kind>,
+        login: &Login,
+    ) -> Result<(Box<Held>, Stream), LoginError> {
+        let _turn = self
+            .openings
+            .acquire()
+            .await
+            .expect("invariant: it is never closed");
+        // One may have become idle meanwhile.
+        if let Some(taken) = self.try_take(kind) {
+            return Ok(taken);
+        }
+        let ready = login::open(&self.config, kind, login).await?;
+        let connection = Connection {
+            kind: Arc::clone(kind),
+            key: ready.key,
+            parameters: Arc::new(ready.parameters),
+            settings: Settings::default(),
+            prepared: OfConnection::default(),
+            cancels: Arc::default(),
+        };
+        Ok((Box::new(Held { connection, room }), ready.stream))
+    }
+
+    /// Opens one more of a kind of which none is idle, so that the next to come finds one.
+    fn open_ahead(self: &Arc<Self>, kind: &Arc<Kind>, login: &Login) {
+        {
+            let mut state = self.state.lock();
+            let has_idle = state.idle.get(kind).is_some_and(|idle| !idle.is_empty());
+            if has_idle
+                || state.is_opening_ahead
+                || state.total >= self.size
+                || !state.waiting.is_empty()
+            {
+                return;
+            }
+            state.total += 1;
+            state.is_opening_ahead = true;
+        }
+        let room = Room::of(self);
+        let (pool, kind, login) = (Arc::clone(self), Arc::clone(kind), login.clone());
+        tokio::spawn(async move {
+            let opened = pool.open(room, &kind, &login).await;
+            pool.state.lock().is_opening_ahead = false;
+            match opened {
+                Ok((held, stream)) => held.give_back(stream),
+                Err(error) => tracing::debug!("no connection was opened ahead: {error}"),
+            }
+        });
+    }
+
+    /// Closes what has been idle for too long.
+    pub fn sweep(&self) {
+        let now = Instant::now();
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        for idle in state.idle.values_mut() {
+            closed.extend(idle.extract_if(.., |idle| {
+                now.duration_since(idle.since) >= self.idle_time_max
+            }));
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
+    }
+}
+
+impl State {
+    fn take_idle(&mut self, kind: &Arc<Kind>) -> Option<Idle> {
+        let idle = self.idle.get_mut(kind)?;
+        let taken = idle.pop();
+        if idle.is_empty() {
+            self.idle.remove(kind);
+        }
+        taken
+    }
+
+    /// Counts one connection more, if one may be opened, closing an idle one of another kind if it must.
+    fn make_room(&mut self, size: usize) -> bool {
+        if self.total < size {
+            self.total += 1;
+            return true;
+        }
+        let oldest = self
+            .idle
+            .iter()
+            .min_by_key(|(_, idle)| idle.first().map(|idle| idle.since));
+        let Some(kind) = oldest.map(|(kind, _)| Arc::clone(kind)) else {
+            return false;
+        };
+        if let Some(idle) = self.idle.get_mut(&kind) {
+            idle.remove(0);
+            if idle.is_empty() {
+                self.idle.remove(&kind);
+            }
+        }
+        true
+    }
+}
+
+impl Held {
+    /// Gives it back, to serve whoever is next. Its session has nothing under way on it.
+    pub fn give_back(self: Box<Self>, stream: Stream) {
+        if self.connection.cancels.are_none() {
+            self.lend_on(stream);
+            return;
+        }
+        // A cancel request that is under way would meet the next session's statement.
+        let cancels = Arc::clone(&self.connection.cancels);
+        tokio::spawn(async move {
+            cancels.end().await;
+            self.lend_on(stream);
+        });
+    }
+
+    fn lend_on(self: Box<Self>, stream: Stream) {
+        let Some(pool) = self.room.0.clone() else {
+            return;
+        };
+        let (mut held, mut stream) = (self, stream);
+        loop {
+            let mut state = pool.state.lock();
+            state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            let of_kind = state
+                .waiting
+                .iter()
+                .position(|waiter| waiter.kind == held.connection.kind);
+            let Some(waiter) = of_kind.and_then(|at| state.waiting.remove(at)) else {
+                if state.waiting.is_empty() {
+                    let Held {
+                        connection,
+                        mut room,
+                    } = *held;
+                    room.0 = None;
+                    let kind = Arc::clone(&connection.kind);
+                    let since = Instant::now();
+                    let idle = Idle {
+                        connection,
+                        stream,
+                        since,
+                    };
+                    state.idle.entry(kind).or_default().push(idle);
+                    return;
+                }
+                // It is closed, and its room goes to whoever waits for another kind.
+                drop(state);
+                return;
+            };
+            drop(state);
+            match waiter.lend.send(Lent::Ready(held, stream)) {
+                Ok(()) => return,
+                // It has left meanwhile.
+                Err(Lent::Ready(back, back_stream)) => (held, stream) = (back, back_stream),
+                Err(Lent::Room(_)) => return,
+            }
+        }
+    }
+}
+
+impl Room {
+    /// Room that is counted already.
+    fn of(pool: &Arc<Connections>) -> Self {
+        Self(Some(Arc::clone(pool)))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let Some(pool) = self.0.take() else {
+            return;
+        };
+        let waiter = {
+            let mut state = pool.state.lock();
+            state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            let Some(waiter) = state.waiting.pop_front() else {
+                state.total -= 1;
+                return;
+            };
+            waiter
+        };
+        // Where the waiter has left meanwhile, the room comes back here and goes to the next.
+        drop(waiter.lend.send(Lent::Room(Room::of(&pool))));
+    }
+}
+
+/// Cancel requests for a connection that are under way.
+#[derive(Debug, Default)]
+pub struct Cancels {
+    under_way: AtomicUsize,
+    ended: Notify,
+}
+
+/// One of them; over when dropped.
+#[derive(Debug)]
+pub struct Cancelling(Arc<Cancels>);
+
+impl Cancels {
+    /// One begins.
+    pub fn begin(self: &Arc<Self>) -> Cancelling {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+        Cancelling(Arc::clone(self))
+    }
+
+    fn are_none(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) == 0
+    }
+
+    async fn end(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.are_none() {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Drop for Cancelling {
+    fn drop(&mut self) {
+        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.ended.notify_waiters();
+        }
+    }
+}

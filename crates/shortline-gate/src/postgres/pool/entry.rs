@@ -1,0 +1,279 @@
+//! A client comes to the pool: it is asked who it is, and told what its sessions will be like. It gets no
+//! connection for that, unless nobody has come with the same wishes before.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt;
+
+use super::super::Shared;
+use super::super::reply::{Complaint, message, ready_for_query};
+use super::super::startup::Startup;
+use super::super::{conversation::Status, scram};
+use super::ask::{AskError, ask};
+use super::connections::AcquireError;
+use super::greeting::{Greeting, GreetingError};
+use super::login::{Kind, Login, LoginError, Parameters};
+use super::protocol::{Member, Pooled};
+use super::settings::Settings;
+use super::{Pool, Target};
+use crate::classify::ClientNames;
+use crate::relay::{Entry, Handle, Stream};
+
+/// Parameters of a StartupMessage that are set on whatever connection the client gets, by the names that the
+/// server reports them by.
+const FOLLOWED: [&str; 4] = ["client_encoding", "DateStyle", "IntervalStyle", "TimeZone"];
+const APPLICATION: &str = "application_name";
+/// Different wishes that are remembered.
+const GREETINGS_MAX: usize = 1024;
+/// The minor version of the protocol that the gate speaks.
+const MINOR: u16 = 0;
+
+/// Why a client gets no session.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// It is not known.
+    #[error(transparent)]
+    Greeting(#[from] GreetingError),
+    /// What it wants to be set cannot be.
+    #[error("{reason}")]
+    Refused {
+        /// The server's code.
+        sqlstate: String,
+        /// What the server says.
+        reason: String,
+    },
+    /// It asks for a replication connection.
+    #[error("replication needs a connection of its own: connect to a gate without --pool")]
+    Replication,
+    /// There is no connection.
+    #[error(transparent)]
+    Acquire(#[from] AcquireError),
+    /// It left.
+    #[error("the client left as it was let in")]
+    Left,
+}
+
+impl EntryError {
+    /// What the client is told, unless it has left.
+    pub fn complaint(&self) -> Option<Complaint> {
+        match self {
+            Self::Greeting(error) => error.complaint(),
+            // Whatever it is, it is one of the client's parameters.
+            Self::Refused { reason, .. } => Some(Complaint::new("22023", reason.clone())),
+            Self::Replication => Some(Complaint::new("0A000", self.to_string())),
+            Self::Acquire(error) => Some(complaint_of(error)),
+            Self::Left => None,
+        }
+    }
+}
+
+/// What a client is told of a connection that it does not get.
+pub(super) fn complaint_of(error: &AcquireError) -> Complaint {
+    match error {
+        AcquireError::Login(error) => error.complaint(),
+        AcquireError::Busy { .. } => Complaint::new("53300", error.to_string()),
+    }
+}
+
+/// A session that may begin.
+pub struct Entered {
+    /// Its protocol.
+    pub protocol: Pooled,
+    /// What the client has said already.
+    pub ahead: Vec<u8>,
+    /// Its place among those whose wait a cancel request ends.
+    pub entry: Entry<Box<[u8]>>,
+}
+
+/// What clients with the same wishes are told, by these.
+#[derive(Debug, Default)]
+pub(super) struct Greetings(Mutex<HashMap<Wishes, Arc<Told>>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Wishes {
+    kind: Arc<Kind>,
+    /// Parameters that are followed, by their own names.
+    followed: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Told {
+    parameters: Parameters,
+    settings: Settings,
+}
+
+/// Asks the client who it is, and lets it in.
+///
+/// # Errors
+/// [`EntryError`]
+pub(in super::super) async fn open(
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+    client: &mut Stream,
+    startup: &Startup,
+    names: ClientNames,
+    handle: &Arc<Handle>,
+) -> Result<Entered, EntryError> {
+    if startup.is_replication() {
+        return Err(EntryError::Replication);
+    }
+    negotiate(client, startup).await?;
+    let user = names.user.as_deref().unwrap_or_default().to_owned();
+    let mut ahead = BytesMut::new();
+    let greeting = Greeting {
+        client,
+        user: &user,
+        ahead: &mut ahead,
+    };
+    let login = greeting.ask(&pool.config.users, &pool.secret).await?;
+    let database = names.database.as_deref().unwrap_or(&user).to_owned();
+    let (wishes, application) = wishes(startup, user, database);
+    let told = told(pool, &wishes, &login).await?;
+    let (mut settings, mut parameters) = (told.settings.clone(), told.parameters.clone());
+    if let Some(name) = application {
+        settings.report(APPLICATION.as_bytes(), &name);
+        parameters.insert(APPLICATION.as_bytes().to_vec(), name);
+    }
+    let key: Box<[u8]> = Box::new(scram::random::<8>());
+    welcome(client, &parameters, &key).await?;
+    let target = Arc::<Target>::default();
+    pool.targets.lock().insert(key.clone(), Arc::clone(&target));
+    let member = Member {
+        pool: Arc::clone(pool),
+        kind: wishes.kind,
+        login,
+        target,
+        key: key.clone(),
+    };
+    Ok(Entered {
+        protocol: Pooled::new(shared, names, member, settings),
+        ahead: ahead.into(),
+        entry: shared.waits.register(key, handle),
+    })
+}
+
+/// A client that asks for more of the protocol than the gate knows is told what it knows.
+async fn negotiate(client: &mut Stream, startup: &Startup) -> Result<(), EntryError> {
+    let unknown: Vec<&[u8]> = startup
+        .parameters()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with(b"_pq_."))
+        .collect();
+    if startup.minor() <= MINOR && unknown.is_empty() {
+        return Ok(());
+    }
+    let count = u32::try_from(unknown.len()).expect("a packet has room for few");
+    let mut body = vec![0, 3];
+    body.extend(MINOR.to_be_bytes());
+    body.extend(count.to_be_bytes());
+    for name in unknown {
+        body.extend_from_slice(name);
+        body.push(0);
+    }
+    say(client, &message(b'v', &[&body])).await
+}
+
+/// What a client wants beside its name: what makes connections differ in kind, and what is set on them.
+fn wishes(startup: &Startup, user: String, database: String) -> (Wishes, Option<Vec<u8>>) {
+    let (mut own, mut followed, mut application) = (BTreeMap::new(), BTreeMap::new(), None);
+    for (name, value) in startup.parameters() {
+        let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+        if let Some(known) = FOLLOWED.iter().find(|known| is(known)) {
+            followed.insert(known.as_bytes().to_vec(), value.to_vec());
+        } else if is(&APPLICATION) {
+            // As PostgreSQL does: a name is of printable ASCII.
+            let clean = |byte: &u8| {
+                if (b' '..=b'~').contains(byte) {
+                    *byte
+                } else {
+                    b'?'
+                }
+            };
+            application = Some(value.iter().map(clean).collect());
+        } else if !["user", "database", "replication"]
+            .iter()
+            .any(|known| is(known))
+            && !name.starts_with(b"_pq_.")
+        {
+            own.insert(name.to_vec(), value.to_vec());
+        }
+    }
+    let kind = Kind {
+        user,
+        database,
+        startup: own,
+    };
+    let wishes = Wishes {
+        kind: Arc::new(kind),
+        followed,
+    };
+    (wishes, application)
+}
+
+/// What clients with these wishes are told: as it is known, or as a connection says.
+async fn told(pool: &Arc<Pool>, wishes: &Wishes, login: &Login) -> Result<Arc<Told>, EntryError> {
+    let known = pool.greetings.0.lock().get(wishes).cloned();
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let acquiring = Arc::clone(&pool.connections).acquire(Arc::clone(&wishes.kind), login.clone());
+    let (mut held, mut stream) = acquiring.await?;
+    let mut wanted = Settings::default();
+    for (name, value) in &wishes.followed {
+        wanted.report(name, value);
+    }
+    let mut parameters = (*held.connection.parameters).clone();
+    for query in wanted.changes_from(&held.connection.settings) {
+        let answer = ask(&mut stream, &query)
+            .await
+            .map_err(|error| match error {
+                AskError::Refused { sqlstate, reason } => EntryError::Refused { sqlstate, reason },
+                AskError::Left | AskError::Frame(_) => AcquireError::from(LoginError::Left).into(),
+            })?;
+        parameters.extend(answer.parameters);
+    }
+    let mut settings = Settings::default();
+    for name in wishes.followed.keys() {
+        if let Some(value) = parameters.get(name) {
+            settings.follow(name, value, &held.connection.parameters);
+        }
+    }
+    held.connection.settings = settings.clone();
+    held.give_back(stream);
+    let told = Arc::new(Told {
+        parameters,
+        settings,
+    });
+    let mut greetings = pool.greetings.0.lock();
+    if greetings.len() >= GREETINGS_MAX {
+        greetings.clear();
+    }
+    greetings.insert(wishes.clone(), Arc::clone(&told));
+    Ok(told)
+}
+
+/// What a client is told before its first statement.
+async fn welcome(
+    client: &mut Stream,
+    parameters: &Parameters,
+    key: &[u8],
+) -> Result<(), EntryError> {
+    let mut said = Vec::new();
+    for (name, value) in parameters {
+        said.extend(message(b'S', &[name, b"\0", value, b"\0"]));
+    }
+    said.extend(message(b'K', &[key]));
+    said.extend(ready_for_query(Status::Idle));
+    say(client, &said).await
+}
+
+async fn say(client: &mut Stream, bytes: &[u8]) -> Result<(), EntryError> {
+    let sent = async {
+        client.write_all(bytes).await?;
+        client.flush().await
+    };
+    sent.await.map_err(|_| EntryError::Left)
+}

@@ -1,0 +1,338 @@
+//! A connection to the backend of the gate's own: opened, logged in, and ready.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::{Buf, BytesMut};
+use md5::{Digest, Md5};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::super::PostgresConfig;
+use super::super::backend::{BackendError, connect};
+use super::super::cancel::KEY_BYTES_MAX;
+use super::super::frame::{FrameError, HEADER_BYTES, Header};
+use super::super::messages::text;
+use super::super::reply::{Complaint, message};
+use super::super::scram::{self, ScramError};
+use crate::relay::Stream;
+
+/// The longest message before the first ReadyForQuery, in bytes.
+const MESSAGE_BYTES_MAX: u32 = 65_536;
+/// Version 3.0.
+const PROTOCOL: u32 = 196_608;
+/// Authentication requests.
+const OK: u32 = 0;
+const PASSWORD: u32 = 3;
+const MD5: u32 = 5;
+const SASL: u32 = 10;
+const SASL_CONTINUE: u32 = 11;
+const SASL_FINAL: u32 = 12;
+
+/// What names a connection's kind: connections of one kind can stand in for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// Who is logged in.
+    pub user: String,
+    /// Where.
+    pub database: String,
+    /// What else the client's StartupMessage says that the backend does not report when it changes.
+    pub startup: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// What the gate logs in with.
+#[derive(Clone)]
+pub enum Login {
+    /// A password, or the keys of a client that showed them.
+    Scram(scram::Secret),
+    /// `md5` and the hash of password and user.
+    Md5(String),
+}
+
+/// What a backend reports: values by name.
+pub type Parameters = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Nobody's secret.
+impl fmt::Debug for Login {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Scram(_) => "Scram",
+            Self::Md5(_) => "Md5",
+        })
+    }
+}
+
+/// A connection that waits for its first query.
+#[derive(Debug)]
+pub struct Ready {
+    /// The connection.
+    pub stream: Stream,
+    /// What a cancel request must name.
+    pub key: Option<Arc<[u8]>>,
+    /// What the backend reports of its settings.
+    pub parameters: Parameters,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// There is none at all.
+    #[error(transparent)]
+    Connect(#[from] BackendError),
+    /// The backend said no.
+    #[error("the backend refuses {user}: {reason}")]
+    Refused {
+        /// Whom.
+        user: String,
+        /// The code it gave.
+        sqlstate: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The backend asks for what the gate has not.
+    #[error("the backend asks {user} for {asked}, and the gate has {has}")]
+    NoSecret {
+        /// Whom.
+        user: String,
+        /// For what.
+        asked: &'static str,
+        /// What is known.
+        has: &'static str,
+    },
+    /// The exchange of proofs fails.
+    #[error("login at the backend: {0}")]
+    Scram(#[from] ScramError),
+    /// It closed the connection.
+    #[error("the backend closed the connection during login")]
+    Left,
+    /// It does not speak the protocol.
+    #[error("the backend does not speak the protocol: {0}")]
+    Frame(#[from] FrameError),
+    /// It said what nobody can follow.
+    #[error("the backend does not speak the protocol: message `{}`", char::from(*.0).escape_default())]
+    Unexpected(u8),
+}
+
+impl LoginError {
+    /// What a client is told, for whom the connection was opened.
+    pub fn complaint(&self) -> Complaint {
+        let sqlstate = match self {
+            Self::Connect(_) => "57P03",
+            Self::Refused { sqlstate, .. } if sqlstate == "53300" => "53300",
+            Self::Refused { sqlstate, .. } if sqlstate == "3D000" => "3D000",
+            Self::Refused { .. } | Self::NoSecret { .. } | Self::Scram(_) => "28000",
+            Self::Left | Self::Frame(_) | Self::Unexpected(_) => "08006",
+        };
+        Complaint::new(sqlstate, self.to_string())
+    }
+}
+
+/// Opens a connection and logs in.
+///
+/// # Errors
+/// [`LoginError`]
+pub async fn open(
+    config: &PostgresConfig,
+    kind: &Kind,
+    login: &Login,
+) -> Result<Ready, LoginError> {
+    let mut backend = Backend {
+        stream: connect(config, true).await?,
+        received: BytesMut::new(),
+        kind,
+    };
+    backend.send(&startup(kind)).await?;
+    backend.authenticate(login).await?;
+    let (mut key, mut parameters) = (None, Parameters::new());
+    loop {
+        let received = backend.receive().await?;
+        let body = &received[HEADER_BYTES..];
+        match received[0] {
+            b'S' => {
+                let (name, value) = parameter(body);
+                parameters.insert(name.to_vec(), value.to_vec());
+            }
+            b'K' if body.len() <= KEY_BYTES_MAX => key = Some(Arc::from(body)),
+            b'Z' => break,
+            b'N' | b'v' | b'K' => {}
+            tag => return Err(LoginError::Unexpected(tag)),
+        }
+    }
+    Ok(Ready {
+        stream: backend.stream,
+        key,
+        parameters,
+    })
+}
+
+/// The name and value of a ParameterStatus.
+pub fn parameter(body: &[u8]) -> (&[u8], &[u8]) {
+    let (name, rest) = text(body);
+    (name, text(rest).0)
+}
+
+fn startup(kind: &Kind) -> Vec<u8> {
+    let mut packet = vec![0; 4];
+    packet.extend(PROTOCOL.to_be_bytes());
+    let names = [("user", &kind.user), ("database", &kind.database)];
+    let names = names.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let others = kind
+        .startup
+        .iter()
+        .map(|(name, value)| (name.as_slice(), value.as_slice()));
+    for text in names
+        .into_iter()
+        .chain(others)
+        .flat_map(|(name, value)| [name, value])
+    {
+        packet.extend_from_slice(text);
+        packet.push(0);
+    }
+    packet.push(0);
+    let length = u32::try_from(packet.len()).expect("it is no longer than a client's packet");
+    packet[..4].copy_from_slice(&length.to_be_bytes());
+    packet
+}
+
+struct Backend<'a> {
+    stream: Stream,
+    received: BytesMut,
+    kind: &'a Kind,
+}
+
+impl Backend<'_> {
+    async fn authenticate(&mut self, login: &Login) -> Result<(), LoginError> {
+        loop {
+            let (code, body) = self.asked().await?;
+            match (code, login) {
+                (OK, _) => return Ok(()),
+                (PASSWORD, Login::Scram(scram::Secret::Password(password))) => {
+                    self.answer(&[password.as_bytes(), b"\0"]).await?;
+                }
+                (MD5, Login::Scram(scram::Secret::Password(password))) => {
+                    let stored = md5_of(&[password.as_bytes(), self.kind.user.as_bytes()]);
+                    self.answer_md5(&stored, &body).await?;
+                }
+                (MD5, Login::Md5(stored)) => self.answer_md5(&stored[3..], &body).await?,
+                (SASL, Login::Scram(secret)) => self.scram(secret, &body).await?,
+                (PASSWORD, _) => return Err(self.no_secret("a password", login)),
+                (MD5, _) => return Err(self.no_secret("an MD5 hash", login)),
+                (SASL, _) => return Err(self.no_secret("SCRAM-SHA-256", login)),
+                _ => return Err(self.no_secret("what is neither a password nor SCRAM", login)),
+            }
+        }
+    }
+
+    async fn scram(&mut self, secret: &scram::Secret, offered: &[u8]) -> Result<(), LoginError> {
+        let is_offered = offered
+            .split(|byte| *byte == 0)
+            .any(|mechanism| mechanism == scram::MECHANISM.as_bytes());
+        if !is_offered {
+            return Err(ScramError::Malformed.into());
+        }
+        let client = scram::Client::new(secret);
+        let first = client.first();
+        let length = u32::try_from(first.len()).expect("it is short");
+        let mechanism = scram::MECHANISM.as_bytes();
+        self.answer(&[mechanism, b"\0", &length.to_be_bytes(), first.as_bytes()])
+            .await?;
+        let (SASL_CONTINUE, answer) = self.asked().await? else {
+            return Err(ScramError::Malformed.into());
+        };
+        let (proven, last) = client.prove(&answer)?;
+        self.answer(&[last.as_bytes()]).await?;
+        let (SASL_FINAL, verdict) = self.asked().await? else {
+            return Err(ScramError::Malformed.into());
+        };
+        Ok(proven.verify(&verdict)?)
+    }
+
+    async fn answer_md5(&mut self, stored: &str, salt: &[u8]) -> Result<(), LoginError> {
+        let hash = md5_of(&[stored.as_bytes(), salt]);
+        self.answer(&[b"md5", hash.as_bytes(), b"\0"]).await
+    }
+
+    /// The next authentication request: its code, and what follows.
+    async fn asked(&mut self) -> Result<(u32, Vec<u8>), LoginError> {
+        loop {
+            let received = self.receive().await?;
+            let mut body = &received[HEADER_BYTES..];
+            match received[0] {
+                b'R' if body.len() >= 4 => return Ok((body.get_u32(), body.to_vec())),
+                // NegotiateProtocolVersion and notices.
+                b'v' | b'N' => {}
+                tag => return Err(LoginError::Unexpected(tag)),
+            }
+        }
+    }
+
+    fn no_secret(&self, asked: &'static str, login: &Login) -> LoginError {
+        LoginError::NoSecret {
+            user: self.kind.user.clone(),
+            asked,
+            has: match login {
+                Login::Scram(scram::Secret::Password(_)) => "a password",
+                Login::Scram(scram::Secret::ClientKey(_)) => "SCRAM keys alone",
+                Login::Md5(_) => "an MD5 hash alone",
+            },
+        }
+    }
+
+    async fn answer(&mut self, parts: &[&[u8]]) -> Result<(), LoginError> {
+        self.send(&message(b'p', parts)).await
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), LoginError> {
+        let sent = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        sent.await.map_err(|_| LoginError::Left)
+    }
+
+    /// The next message, unless it is an error.
+    async fn receive(&mut self) -> Result<BytesMut, LoginError> {
+        loop {
+            if let Some(header) = Header::first_of(&self.received, MESSAGE_BYTES_MAX)?
+                && self.received.len() >= header.message_bytes()
+            {
+                let received = self.received.split_to(header.message_bytes());
+                return match header.tag {
+                    b'E' => Err(self.refused(&received[HEADER_BYTES..])),
+                    _ => Ok(received),
+                };
+            }
+            if self.stream.read_buf(&mut self.received).await.unwrap_or(0) == 0 {
+                return Err(LoginError::Left);
+            }
+        }
+    }
+
+    fn refused(&self, fields: &[u8]) -> LoginError {
+        LoginError::Refused {
+            user: self.kind.user.clone(),
+            sqlstate: error_field(fields, b'C'),
+            reason: error_field(fields, b'M'),
+        }
+    }
+}
+
+/// A field of an ErrorResponse's body, on one line.
+pub fn error_field(fields: &[u8], name: u8) -> String {
+    let mut fields = fields.split(|byte| *byte == 0);
+    let found = fields.find_map(|field| field.strip_prefix(&[name]));
+    let found = String::from_utf8_lossy(found.unwrap_or_default());
+    found.replace(char::is_control, " ")
+}
+
+/// The hash of these parts in a row, in hexadecimal.
+pub fn md5_of(parts: &[&[u8]]) -> String {
+    let mut hash = Md5::new();
+    for part in parts {
+        hash.update(part);
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,315 @@
+//! What the backend still has to answer of what was sent to it, so that the pool can keep answers to its own
+//! messages from the client, and put in those to the client's that the backend never saw.
+//!
+//! In the extended protocol each message has one answer that ends it: ParseComplete, BindComplete,
+//! CloseComplete; RowDescription or NoData for a Describe; CommandComplete, PortalSuspended or
+//! EmptyQueryResponse for an Execute. After an error the backend ignores everything up to the next Sync
+//! (PostgreSQL's documentation, 55.2.3).
+
+use std::collections::VecDeque;
+
+/// Something that was sent, or an answer that is put in.
+#[derive(Debug, PartialEq, Eq)]
+enum Expected {
+    /// So many messages in a row that have one answer each, for the client.
+    Answers(u32),
+    /// A Parse.
+    Parse(Prepares),
+    /// A Close of the pool's own.
+    HiddenClose,
+    /// The client gets this; nothing was sent for it.
+    Put(Vec<u8>),
+    /// A Query, FunctionCall or Sync of the client: up to ReadyForQuery.
+    Ready(Ends),
+    /// A Query of the pool's own: all of its answer stays here.
+    HiddenQuery,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    Query,
+    Sync,
+}
+
+/// What a Parse prepares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepares {
+    /// The statement's number.
+    pub id: u64,
+    /// It is unnamed on the backend's connection.
+    pub is_unnamed: bool,
+    /// The client's own name for it, if the client sent it; else its answer is hidden.
+    pub client_name: Option<Box<[u8]>>,
+}
+
+/// What becomes of a message of the backend.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes to the client.
+    Passed,
+    /// It stays here.
+    Hidden,
+    /// The statement is prepared; goes to the client if it asked for it.
+    Prepared(Prepares),
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Pipeline {
+    expected: VecDeque<Expected>,
+    /// An error has come of a message behind which no Sync was sent yet: up to that nothing is answered.
+    is_skipping: bool,
+}
+
+/// With so many entries no more is sent. The backend keeps 8 KiB of answers back at most, which are 1,638 of
+/// the shortest; so of these it has sent some, and will send more.
+const ENTRIES_MAX: usize = 8192;
+
+impl Pipeline {
+    /// Whether nothing is to be answered.
+    pub fn is_empty(&self) -> bool {
+        self.expected.is_empty()
+    }
+
+    /// Whether no more may be sent for now.
+    pub fn is_full(&self) -> bool {
+        self.expected.len() >= ENTRIES_MAX
+    }
+
+    /// Whether what is sent now is ignored up to a Sync.
+    pub fn is_skipping(&self) -> bool {
+        self.is_skipping
+    }
+
+    /// A message with one answer goes on.
+    pub fn send(&mut self) {
+        match self.expected.back_mut() {
+            Some(Expected::Answers(answers)) => *answers += 1,
+            _ => self.push(Expected::Answers(1)),
+        }
+    }
+
+    /// A Parse goes on.
+    pub fn send_parse(&mut self, prepares: Prepares) {
+        self.push(Expected::Parse(prepares));
+    }
+
+    /// The pool closes a statement.
+    pub fn send_hidden_close(&mut self) {
+        self.push(Expected::HiddenClose);
+    }
+
+    /// The client is to get this behind the answers to what went before.
+    pub fn put(&mut self, answer: Vec<u8>) {
+        self.push(Expected::Put(answer));
+    }
+
+    /// A Query or FunctionCall goes on.
+    pub fn send_query(&mut self) {
+        self.push(Expected::Ready(Ends::Query));
+    }
+
+    /// A Sync goes on.
+    pub fn send_sync(&mut self) {
+        self.is_skipping = false;
+        self.push(Expected::Ready(Ends::Sync));
+    }
+
+    /// A Query of the pool's own goes on.
+    pub fn send_hidden_query(&mut self) {
+        self.push(Expected::HiddenQuery);
+    }
+
+    /// Whether something is to be put in now.
+    pub fn has_put(&self) -> bool {
+        matches!(self.expected.front(), Some(Expected::Put(_)))
+    }
+
+    /// What is to be put in now, if anything.
+    pub fn take_put(&mut self) -> Option<Vec<u8>> {
+        if !self.has_put() {
+            return None;
+        }
+        match self.expected.pop_front() {
+            Some(Expected::Put(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Whether answers come to a Query of the pool's own.
+    pub fn is_hidden(&self) -> bool {
+        matches!(self.expected.front(), Some(Expected::HiddenQuery))
+    }
+
+    /// The backend sent a message of this type, no ErrorResponse and no ReadyForQuery.
+    pub fn receive(&mut self, tag: u8) -> Fate {
+        let ends_one = matches!(tag, b'1' | b'2' | b'3' | b'C' | b's' | b'I' | b'n' | b'T');
+        match self.expected.front_mut() {
+            Some(Expected::HiddenQuery) => Fate::Hidden,
+            Some(Expected::HiddenClose) if tag == b'3' => {
+                self.expected.pop_front();
+                Fate::Hidden
+            }
+            Some(Expected::Parse(_)) if tag == b'1' => match self.expected.pop_front() {
+                Some(Expected::Parse(prepares)) => Fate::Prepared(prepares),
+                _ => Fate::Passed,
+            },
+            Some(Expected::Answers(answers)) if ends_one => {
+                *answers -= 1;
+                if *answers == 0 {
+                    self.expected.pop_front();
+                }
+                Fate::Passed
+            }
+            _ => Fate::Passed,
+        }
+    }
+
+    /// The backend sent an error. Returns what is not prepared after all.
+    pub fn fail(&mut self) -> Vec<Prepares> {
+        let is_of_query = matches!(
+            self.expected.front(),
+            Some(Expected::Ready(_) | Expected::HiddenQuery) | None
+        );
+        let mut lost = Vec::new();
+        if is_of_query {
+            return lost;
+        }
+        while let Some(expected) = self.expected.pop_front() {
+            match expected {
+                Expected::Ready(Ends::Sync) => {
+                    self.expected.push_front(expected);
+                    return lost;
+                }
+                Expected::Parse(prepares) => lost.push(prepares),
+                _ => {}
+            }
+        }
+        self.is_skipping = true;
+        lost
+    }
+
+    /// The backend is ready for the next query. Whether the client is told; `is_all` if it is owed nothing
+    /// more, whatever was sent (a COPY ignores Syncs).
+    pub fn ready(&mut self, is_all: bool) -> bool {
+        let is_hidden = self.is_hidden();
+        while let Some(expected) = self.expected.pop_front() {
+            if matches!(expected, Expected::Ready(_) | Expected::HiddenQuery) {
+                break;
+            }
+        }
+        if is_all && !is_hidden {
+            self.expected = VecDeque::new();
+        }
+        !is_hidden
+    }
+
+    fn push(&mut self, expected: Expected) {
+        if !self.is_skipping {
+            self.expected.push_back(expected);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn prepares(id: u64, client_name: Option<&[u8]>) -> Prepares {
+        Prepares {
+            id,
+            is_unnamed: false,
+            client_name: client_name.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn answers_of_our_own_stay_and_what_is_put_in_keeps_its_place() {
+        let mut pipeline = Pipeline::default();
+        pipeline.send_hidden_query();
+        pipeline.send_parse(prepares(1, None));
+        pipeline.send();
+        pipeline.put(vec![7]);
+        pipeline.send();
+        pipeline.send_sync();
+        assert_eq!(pipeline.receive(b'C'), Fate::Hidden);
+        assert!(!pipeline.ready(false));
+        assert_eq!(pipeline.receive(b'1'), Fate::Prepared(prepares(1, None)));
+        assert_eq!(pipeline.take_put(), None);
+        assert_eq!(pipeline.receive(b'2'), Fate::Passed);
+        assert_eq!(pipeline.take_put(), Some(vec![7]));
+        assert_eq!(pipeline.receive(b'D'), Fate::Passed);
+        assert_eq!(pipeline.receive(b'C'), Fate::Passed);
+        assert!(pipeline.ready(true) && pipeline.is_empty());
+    }
+
+    #[test]
+    fn an_error_takes_all_with_it_up_to_the_sync() {
+        let mut pipeline = Pipeline::default();
+        pipeline.send_parse(prepares(1, Some(b"a")));
+        pipeline.send();
+        pipeline.put(vec![7]);
+        pipeline.send_parse(prepares(2, Some(b"b")));
+        pipeline.send_sync();
+        pipeline.send_parse(prepares(3, Some(b"c")));
+        pipeline.send_sync();
+        let lost = pipeline.fail();
+        assert_eq!(lost, [prepares(1, Some(b"a")), prepares(2, Some(b"b"))]);
+        assert!(pipeline.ready(false));
+        assert_eq!(
+            pipeline.receive(b'1'),
+            Fate::Prepared(prepares(3, Some(b"c")))
+        );
+        assert!(pipeline.ready(true));
+    }
+
+    #[test]
+    fn without_a_sync_what_is_sent_later_is_ignored_too() {
+        let mut pipeline = Pipeline::default();
+        pipeline.send();
+        assert!(pipeline.fail().is_empty() && pipeline.is_skipping());
+        pipeline.send();
+        assert!(pipeline.is_empty());
+        pipeline.send_sync();
+        assert!(!pipeline.is_skipping() && pipeline.ready(true) && pipeline.is_empty());
+    }
+
+    #[test]
+    fn an_error_of_a_query_ends_nothing_else() {
+        let mut pipeline = Pipeline::default();
+        pipeline.send_query();
+        pipeline.send_query();
+        assert!(pipeline.fail().is_empty());
+        assert!(pipeline.ready(false) && !pipeline.is_empty());
+        assert!(pipeline.ready(true));
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_messages_is_followed(steps in prop::collection::vec(0..12_u8, 0..100)) {
+            let mut pipeline = Pipeline::default();
+            for step in steps {
+                match step {
+                    0 => pipeline.send(),
+                    1 => pipeline.send_parse(prepares(1, None)),
+                    2 => pipeline.send_hidden_close(),
+                    3 => pipeline.put(vec![1]),
+                    4 => pipeline.send_query(),
+                    5 => pipeline.send_sync(),
+                    6 => pipeline.send_hidden_query(),
+                    7 => { pipeline.take_put(); }
+                    8 => { pipeline.receive(b'1'); }
+                    9 => { pipeline.receive(b'C'); }
+                    10 => { pipeline.fail(); }
+                    _ => { pipeline.ready(false); }
+                }
+            }
+            pipeline.send_sync();
+            while !pipeline.is_empty() {
+                pipeline.ready(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! When a session has a connection: acquired once its unit is admitted, given its settings, looked at and given
+//! back at the end.
+
+use std::task::Poll;
+
+use super::{Dropping, Phase, Pinned, PoolMode, Pooled};
+use crate::postgres::connection::process_of;
+use crate::postgres::pool::ask::ask;
+use crate::postgres::pool::connections::Held;
+use crate::postgres::pool::entry::complaint_of;
+use crate::postgres::pool::settings::{Found, Settings, look};
+use crate::postgres::reply::{Complaint, query, ready_for_query};
+use crate::relay::{Exchange, Side, Stream};
+
+impl Pooled {
+    /// The unit is admitted: it gets a connection now, or as soon as there is one.
+    pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
+        if self.held.is_some() {
+            self.count_pin(false);
+            self.begin_unit(exchange);
+            return;
+        }
+        let pool = &self.member.pool;
+        match pool.connections.try_take(&self.member.kind) {
+            Some((held, stream)) => self.attach(exchange, held, stream),
+            None => {
+                let connections = std::sync::Arc::clone(&pool.connections);
+                let acquiring =
+                    connections.acquire(self.member.kind.clone(), self.member.login.clone());
+                self.phase = Phase::Acquiring(Box::pin(acquiring));
+                self.poll_acquire(exchange);
+            }
+        }
+    }
+
+    /// Takes the connection that was waited for. False if nothing has changed.
+    pub(super) fn poll_acquire(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
+        let Phase::Acquiring(acquiring) = &mut self.phase else {
+            return false;
+        };
+        match acquiring.as_mut().poll(exchange.context) {
+            Poll::Pending => false,
+            Poll::Ready(Ok((held, stream))) => {
+                self.attach(exchange, held, stream);
+                true
+            }
+            Poll::Ready(Err(error)) => {
+                self.phase = Phase::Resting;
+                exchange.work.fail();
+                exchange.work.finish();
+                self.refuse(exchange, &complaint_of(&error));
+                true
+            }
+        }
+    }
+
+    /// The client is told that its request is not done. Where it was told before that it has a transaction, it
+    /// cannot go on.
+    pub(super) fn refuse(&mut self, exchange: &mut Exchange<'_, '_>, complaint: &Complaint) {
+        if self.begun.is_some() {
+            self.refusal = Some(complaint.clone());
+            return;
+        }
+        exchange.to_client(&complaint.error());
+        if self.is_extended {
+            self.dropping = Dropping::UntilSync;
+        } else {
+            self.dropping = Dropping::Message;
+            exchange.to_client(&ready_for_query(self.status()));
+        }
+    }
+
+    fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
+        exchange.server.attach(stream);
+        let connection = &held.connection;
+        exchange
+            .work
+            .set_backend(connection.key.as_deref().and_then(process_of));
+        let meant = connection
+            .key
+            .clone()
+            .map(|key| (key, connection.cancels.clone()));
+        *self.member.target.0.lock() = meant;
+        let changes = self.settings.changes_from(&connection.settings);
+        self.held = Some(held);
+        if changes.is_empty() {
+            self.begin_unit(exchange);
+            return;
+        }
+        for change in &changes {
+            exchange.to_server(change);
+        }
+        self.phase = Phase::Applying(changes.len());
+    }
+
+    /// One of the Queries that put the settings on is answered.
+    pub(super) fn applied(&mut self, exchange: &mut Exchange<'_, '_>) {
+        let Phase::Applying(left) = &mut self.phase else {
+            return;
+        };
+        *left -= 1;
+        if *left == 0 {
+            let settings = self.settings.clone();
+            self.held().connection.settings = settings;
+            self.begin_unit(exchange);
+        }
+    }
+
+    fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>) {
+        self.phase = Phase::Relaying;
+        if self.member.pool.config.mode == PoolMode::Session && self.pin.is_none() {
+            self.pin = Some(Pinned {
+                reason: "its sessions are pooled whole".into(),
+                is_counted: false,
+            });
+        }
+        if let Some(begin) = self.begun.take() {
+            exchange.to_server(&begin);
+            self.conversation
+                .sent(b'Q')
+                .expect("invariant: it is the first of the unit, so not too many");
+            self.pipeline.send_hidden_query();
+        }
+    }
+
+    /// Ends the unit if nothing of it is left. What the client has begun to say belongs to it.
+    pub(super) fn finish_if_over(&mut self, exchange: &mut Exchange<'_, '_>) {
+        let is_over = self.is_relaying()
+            && self.conversation.is_over()
+            && self.pipeline.is_empty()
+            && self.client_body_left == 0
+            && self.server_body_left == 0
+            && self.partial.is_empty();
+        if !is_over {
+            return;
+        }
+        let looks = std::mem::take(&mut self.may_leave_state) || self.pin.is_some();
+        if looks && self.member.pool.config.mode == PoolMode::Transaction {
+            exchange.to_server(&look(&self.member.kind.user));
+            self.phase = Phase::Looking(Found::default());
+        } else {
+            self.release(exchange);
+        }
+    }
+
+    /// The backend has said what the session left.
+    pub(super) fn looked(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
+        let Phase::Looking(found) = std::mem::replace(&mut self.phase, Phase::Relaying) else {
+            return Ok(());
+        };
+        self.settings = Settings::default();
+        let held = self
+            .held
+            .as_mut()
+            .expect("invariant: who looks has a connection");
+        for (name, value) in found.settings.iter() {
+            self.settings
+                .follow(name, value, &held.connection.parameters);
+        }
+        held.connection.settings = self.settings.clone();
+        let was_pinned = self.pin.is_some();
+        self.pin = found.into_pin().map(|reason| Pinned {
+            reason,
+            is_counted: false,
+        });
+        if let Some(pin) = &self.pin
+            && !was_pinned
+        {
+            tracing::debug!(user = self.member.kind.user, reason = %pin.reason, "a session keeps its connection");
+            if !self.member.pool.may_pin() {
+                let reason = &pin.reason;
+                return Err(Complaint::new(
+                    "53300",
+                    format!(
+                        "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
+                    ),
+                ));
+            }
+        }
+        self.release(exchange);
+        Ok(())
+    }
+
+    /// The unit is over; the connection goes back unless the session keeps it.
+    fn release(&mut self, exchange: &mut Exchange<'_, '_>) {
+        self.phase = Phase::Resting;
+        if self.pin.is_some() {
+            self.count_pin(true);
+            exchange.work.finish();
+            return;
+        }
+        *self.member.target.0.lock() = None;
+        exchange.work.set_backend(None);
+        // First the connection, then the permit: who is let in next finds it.
+        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
+            held.give_back(stream);
+        }
+        exchange.work.finish();
+    }
+
+    /// The session is over. Its connection goes back if it has nothing under way, without what it left.
+    pub(super) fn give_up(&mut self, mut server: Side) {
+        *self.member.target.0.lock() = None;
+        let is_clean = matches!(self.phase, Phase::Resting | Phase::Relaying)
+            && self.conversation.is_over()
+            && self.pipeline.is_empty()
+            && self.partial.is_empty()
+            && self.server_body_left == 0
+            && self.client_body_left == 0;
+        if let (Some(held), Some(stream), true) = (self.held.take(), server.detach(), is_clean) {
+            tokio::spawn(clean(held, stream));
+        }
+    }
+
+    /// Admission is told whether the session keeps a connection and has no unit.
+    fn count_pin(&mut self, counts: bool) {
+        if let Some(pin) = &mut self.pin
+            && pin.is_counted != counts
+        {
+            pin.is_counted = counts;
+            self.member.pool.set_pinned(counts);
+        }
+    }
+
+    /// The session keeps nothing any more.
+    pub(super) fn unpin(&mut self) {
+        self.count_pin(false);
+        self.pin = None;
+    }
+
+    /// The backend reports a parameter.
+    pub(super) fn report(&mut self, name: &[u8], value: &[u8]) {
+        let held = self
+            .held
+            .as_mut()
+            .expect("invariant: whoever hears of it has a connection");
+        let began = std::sync::Arc::clone(&held.connection.parameters);
+        held.connection.settings.follow(name, value, &began);
+        self.settings.follow(name, value, &began);
+    }
+}
+
+/// Gives a connection back as if nobody had had it.
+async fn clean(mut held: Box<Held>, mut stream: Stream) {
+    if ask(&mut stream, &query("DISCARD ALL")).await.is_ok() {
+        held.connection.settings = Settings::default();
+        held.connection.prepared = Default::default();
+        held.give_back(stream);
+    }
+}

@@ -1,0 +1,142 @@
+//! A client's prepared statements, and what of them its connection has.
+
+use std::sync::Arc;
+
+use super::{Fault, Pooled};
+use crate::postgres::messages::closed_statement;
+use crate::postgres::pool::pipeline::Prepares;
+use crate::postgres::pool::prepared::{SHARED, Statement};
+use crate::postgres::reply::{Complaint, message};
+use crate::relay::Exchange;
+
+/// Prepared statements of a session, whatever their number on its connection.
+const NAMED_MAX: usize = 16_384;
+
+impl Pooled {
+    /// The client prepares a statement. Where its connection has the same already, nothing is sent for it.
+    pub(super) fn parse(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        name: &[u8],
+        body: &[u8],
+    ) -> Result<(), Fault> {
+        if !name.is_empty() && self.prepared.get(name).is_some() {
+            // The backend says what is wrong with that, by its own name for the statement.
+            let there = self.provide(exchange, name)?;
+            self.pipeline.send();
+            exchange.to_server(&message(b'P', &[&there, b"\0", body]));
+            return Ok(());
+        }
+        if !name.is_empty() && self.prepared.named() >= NAMED_MAX {
+            let message =
+                format!("the session has {NAMED_MAX} prepared statements, the most allowed");
+            return Err(Complaint::new("53400", message).into());
+        }
+        let statement = self.member.pool.statements.enter(body);
+        self.prepared.prepare(name, statement.clone());
+        let is_unnamed = name.is_empty();
+        let prepares = Prepares {
+            id: statement.id,
+            is_unnamed,
+            client_name: Some(name.into()),
+        };
+        if is_unnamed {
+            self.held().connection.prepared.unnamed = Some(statement.id);
+            exchange.to_server(&statement.parse(b""));
+            self.pipeline.send_parse(prepares);
+        } else if self.held().connection.prepared.uses(statement.id) {
+            self.pipeline.put(message(b'1', &[]));
+            self.put_in(exchange);
+        } else {
+            self.send_parse(exchange, &statement, prepares);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the connection has the client's statement of this name, and returns the name that the
+    /// connection has for it. A name that nobody has prepared goes on as it is, for the backend to complain of.
+    pub(super) fn provide(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        name: &[u8],
+    ) -> Result<Vec<u8>, Fault> {
+        let Some(statement) = self.prepared.get(name).cloned() else {
+            // Not by chance one of those that all clients share.
+            let is_shared = name.starts_with(SHARED);
+            return Ok(if is_shared {
+                [b"unknown ", name].concat()
+            } else {
+                name.to_vec()
+            });
+        };
+        self.may_leave_state |= statement.leaves_state;
+        let prepares = Prepares {
+            id: statement.id,
+            is_unnamed: name.is_empty(),
+            client_name: None,
+        };
+        if name.is_empty() {
+            let there = &mut self.held().connection.prepared.unnamed;
+            if there.replace(statement.id) != Some(statement.id) {
+                exchange.to_server(&statement.parse(b""));
+                self.pipeline.send_parse(prepares);
+            }
+            return Ok(Vec::new());
+        }
+        if !self.held().connection.prepared.uses(statement.id) {
+            self.send_parse(exchange, &statement, prepares);
+        }
+        Ok(statement.name())
+    }
+
+    fn send_parse(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        statement: &Arc<Statement>,
+        prepares: Prepares,
+    ) {
+        let statements_max = self.member.pool.config.statements_max;
+        let closed = self
+            .held()
+            .connection
+            .prepared
+            .give(statement, statements_max);
+        if let Some(closed) = closed {
+            exchange.to_server(&message(b'C', &[b"S", &closed.name(), b"\0"]));
+            self.pipeline.send_hidden_close();
+        }
+        exchange.to_server(&statement.parse(&statement.name()));
+        self.pipeline.send_parse(prepares);
+    }
+
+    /// The client gives a statement back, or a portal that is none any more. Others may use the same.
+    pub(super) fn close(&mut self, body: &[u8]) {
+        if let Some(name) = closed_statement(body) {
+            self.prepared.close(name);
+            self.types.close(name);
+        }
+    }
+
+    /// An error came before these were prepared.
+    pub(super) fn not_prepared(&mut self, lost: Vec<Prepares>) {
+        for prepares in lost {
+            let there = &mut self.held().connection.prepared;
+            match prepares.is_unnamed {
+                true => there.unnamed = None,
+                false => there.forget(prepares.id),
+            }
+            if let Some(name) = prepares.client_name {
+                self.prepared.close(&name);
+                self.types.close(&name);
+            }
+        }
+    }
+
+    /// The backend has dropped all that have names, whoever's they were.
+    pub(super) fn forget_prepared(&mut self, of_client: bool) {
+        self.held().connection.prepared.forget_named();
+        if of_client {
+            self.prepared.close_named();
+        }
+    }
+}

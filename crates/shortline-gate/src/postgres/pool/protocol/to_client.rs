@@ -1,0 +1,189 @@
+//! From the backend to the client: what answers the pool's own messages stays here, what the backend never saw
+//! is answered in its place, and the end of the unit is noticed.
+
+use super::{Fault, Phase, Pooled};
+use crate::postgres::conversation::Status;
+use crate::postgres::frame::{HEADER_BYTES, Header};
+use crate::postgres::messages::text;
+use crate::postgres::pool::login::{error_field, parameter};
+use crate::postgres::pool::pipeline::Fate;
+use crate::postgres::pool::settings::tag_leaves_state;
+use crate::postgres::reply::Complaint;
+use crate::relay::Exchange;
+
+/// The longest message that is looked at whole, in bytes of its body: 1,600 columns with names of 63 bytes.
+const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
+
+/// What the backend says when a connection does not have a prepared statement.
+const NO_SUCH_STATEMENT: &str = "26000";
+
+impl Pooled {
+    pub(super) fn pass_to_client(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        let joined;
+        let bytes = match self.partial.is_empty() {
+            true => bytes,
+            false => {
+                let mut partial = std::mem::take(&mut self.partial);
+                partial.extend_from_slice(bytes);
+                joined = partial;
+                &joined
+            }
+        };
+        let (mut sent, mut at) = (0, 0);
+        while at < bytes.len() {
+            if self.server_body_left > 0 {
+                let passed = self.server_body_left.min(bytes.len() - at);
+                self.server_body_left -= passed;
+                at += passed;
+                continue;
+            }
+            let rest = &bytes[at..];
+            let body_bytes_max = self.shared.config.relay.limits.message_bytes_max;
+            let header = Header::first_of(rest, body_bytes_max)?;
+            let Some(header) = header.filter(|header| self.has_come(*header, rest)) else {
+                self.partial = rest.to_vec();
+                break;
+            };
+            let come = header.message_bytes().min(rest.len());
+            let is_passed = self.receive(exchange, header, &rest[HEADER_BYTES..come])?;
+            if !is_passed {
+                exchange.to_client(&bytes[sent..at]);
+                sent = at + come;
+            }
+            at += come;
+            self.server_body_left = header.message_bytes() - come;
+            if self.pipeline.has_put() {
+                exchange.to_client(&bytes[sent..at]);
+                sent = at;
+                self.put_in(exchange);
+            }
+        }
+        exchange.to_client(&bytes[sent..at]);
+        self.finish_if_over(exchange);
+        Ok(())
+    }
+
+    /// Whether enough of a message has come to deal with it. Rows and the like go through in pieces.
+    fn has_come(&self, header: Header, bytes: &[u8]) -> bool {
+        let goes_through = matches!(header.tag, b'D' | b'd' | b'N' | b'A' | b't' | b'V');
+        let goes_through = goes_through && self.is_relaying() && !self.pipeline.is_hidden();
+        let is_long = header.body_bytes > LOOKED_AT_BYTES_MAX;
+        goes_through || is_long || bytes.len() >= header.message_bytes()
+    }
+
+    /// Takes a message of which the body has come, or its start. Whether it goes to the client.
+    fn receive(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        header: Header,
+        body: &[u8],
+    ) -> Result<bool, Fault> {
+        match &mut self.phase {
+            Phase::Applying(_) => {
+                match header.tag {
+                    b'E' => return Err(unset(body).into()),
+                    b'Z' => self.applied(exchange),
+                    _ => {}
+                }
+                Ok(false)
+            }
+            Phase::Looking(found) => {
+                match header.tag {
+                    b'D' => found.take_row(body),
+                    b'E' => found.is_unknown = true,
+                    b'Z' => self.looked(exchange)?,
+                    // Notifications, and what the backend has to say.
+                    b'A' | b'N' => return Ok(true),
+                    _ => {}
+                }
+                Ok(false)
+            }
+            Phase::Relaying => Ok(self.receive_answer(exchange, header, body)),
+            Phase::Resting | Phase::Acquiring(_) => {
+                if header.tag == b'S' && self.held.is_some() {
+                    let (name, value) = parameter(body);
+                    self.report(name, value);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn receive_answer(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        header: Header,
+        body: &[u8],
+    ) -> bool {
+        self.was_told = header.tag == b'E';
+        match header.tag {
+            b'Z' => {
+                let status = body
+                    .first()
+                    .map_or(Status::Open, |status| Status::parse(*status));
+                self.conversation.received_ready(status);
+                if self.conversation.is_quiet() {
+                    self.is_throttled = false;
+                }
+                self.pipeline.ready(self.conversation.is_answered())
+            }
+            b'E' => {
+                exchange.work.fail();
+                self.conversation.received(b'E');
+                let lost = self.pipeline.fail();
+                self.not_prepared(lost);
+                if error_field(body, b'C') == NO_SUCH_STATEMENT {
+                    self.forget_prepared(false);
+                }
+                true
+            }
+            b'S' => {
+                let (name, value) = parameter(body);
+                self.report(name, value);
+                true
+            }
+            tag => {
+                self.conversation.received(tag);
+                if tag == b'C' {
+                    self.note_command(exchange, body);
+                }
+                let fate = self.pipeline.receive(tag);
+                self.is_throttled &= self.conversation.is_full() || self.pipeline.is_full();
+                match fate {
+                    Fate::Passed => true,
+                    Fate::Hidden => false,
+                    Fate::Prepared(prepares) => prepares.client_name.is_some(),
+                }
+            }
+        }
+    }
+
+    fn note_command(&mut self, exchange: &mut Exchange<'_, '_>, body: &[u8]) {
+        exchange.work.next_statement();
+        self.may_leave_state |= tag_leaves_state(body);
+        match text(body).0 {
+            b"DISCARD ALL" | b"DEALLOCATE ALL" => self.forget_prepared(true),
+            _ => {}
+        }
+    }
+
+    /// Answers what the backend never saw, where it is its turn.
+    pub(super) fn put_in(&mut self, exchange: &mut Exchange<'_, '_>) {
+        while let Some(answer) = self.pipeline.take_put() {
+            exchange.to_client(&answer);
+        }
+    }
+}
+
+/// The session's settings cannot be put on its connection: it must not go on with others.
+fn unset(body: &[u8]) -> Complaint {
+    let reason = error_field(body, b'M');
+    Complaint::new(
+        "08006",
+        format!("the session's settings cannot be put on another connection: {reason}"),
+    )
+}

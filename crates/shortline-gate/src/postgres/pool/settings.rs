@@ -1,0 +1,407 @@
+//! What a session has set on its connection, so that the next connection can be given the same and the next
+//! session does not find it.
+//!
+//! No SQL is parsed for it: the server says what is set. Parameters that it reports (ParameterStatus) are
+//! followed as they change. After a transaction that may have left anything else ([`leaves_state`]) the
+//! server is asked ([`look`]): for every parameter whose value comes from the session, and for whatever
+//! ties a session to its connection. Such a session keeps its connection until that is gone again.
+//!
+//! [`leaves_state`] errs towards asking. What it cannot see is a function of the user's that changes the
+//! session; poolers that parse SQL do not see that either.
+
+use std::collections::BTreeMap;
+
+use super::super::control::behind_blanks;
+use super::super::messages::text;
+use super::super::reply::query;
+use super::login::Parameters;
+
+/// Parameters that differ from what the connection began with, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<Box<[u8]>, Box<[u8]>>);
+
+/// More of them than any client has a use for.
+const SETTINGS_MAX: usize = 256;
+
+/// What the server reports and nobody can set.
+const STATES: [&[u8]; 8] = [
+    b"in_hot_standby",
+    b"integer_datetimes",
+    b"is_superuser",
+    b"max_identifier_length",
+    b"scram_iterations",
+    b"server_encoding",
+    b"server_version",
+    b"session_authorization",
+];
+
+impl Settings {
+    /// The server reports that a parameter has this value now, on a connection that began with those.
+    pub fn follow(&mut self, name: &[u8], value: &[u8], began: &Parameters) {
+        match began.get(name).is_some_and(|began| *began == value) {
+            true => drop(self.0.remove(name)),
+            false => self.report(name, value),
+        }
+    }
+
+    /// A parameter has this value, and not the one that a connection begins with.
+    pub fn report(&mut self, name: &[u8], value: &[u8]) {
+        if !STATES.contains(&name) && (self.0.len() < SETTINGS_MAX || self.0.contains_key(name)) {
+            self.0.insert(name.into(), value.into());
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// What has to be run on a connection that has `there`, so that it has these. In order, each a whole
+    /// Query; none if nothing differs.
+    pub fn changes_from(&self, there: &Self) -> Vec<Vec<u8>> {
+        const ENCODING: &[u8] = b"client_encoding";
+        let is_other =
+            |name: &[u8], value: &[u8]| there.0.get(name).is_none_or(|is| **is != *value);
+        let mut encoding = Vec::new();
+        let mut others = Vec::new();
+        for name in there.0.keys().filter(|name| !self.0.contains_key(*name)) {
+            let into = if **name == *ENCODING {
+                &mut encoding
+            } else {
+                &mut others
+            };
+            into.extend_from_slice(b"RESET ");
+            push_name(into, name);
+            into.push(b';');
+        }
+        for (name, value) in self.0.iter().filter(|(name, value)| is_other(name, value)) {
+            let into = if **name == *ENCODING {
+                &mut encoding
+            } else {
+                &mut others
+            };
+            into.extend_from_slice(b"SELECT pg_catalog.set_config(");
+            push_text(into, name);
+            into.push(b',');
+            push_text(into, value);
+            into.extend_from_slice(b",false);");
+        }
+        // The server reads a Query in the encoding that it has by then.
+        let queries = [encoding, others].into_iter();
+        queries
+            .filter(|text| !text.is_empty())
+            .map(|text| query_of(&text))
+            .collect()
+    }
+}
+
+/// A Query of bytes in whatever encoding.
+fn query_of(text: &[u8]) -> Vec<u8> {
+    super::super::reply::message(b'Q', &[text, b"\0"])
+}
+
+fn push_name(into: &mut Vec<u8>, name: &[u8]) {
+    for (at, part) in name.split(|byte| *byte == b'.').enumerate() {
+        if at > 0 {
+            into.push(b'.');
+        }
+        into.push(b'"');
+        for &byte in part {
+            into.push(byte);
+            if byte == b'"' {
+                into.push(byte);
+            }
+        }
+        into.push(b'"');
+    }
+}
+
+/// A text that reads the same whatever `standard_conforming_strings` is.
+fn push_text(into: &mut Vec<u8>, text: &[u8]) {
+    into.extend_from_slice(b"E'");
+    for &byte in text {
+        if matches!(byte, b'\'' | b'\\') {
+            into.push(byte);
+        }
+        into.push(byte);
+    }
+    into.push(b'\'');
+}
+
+/// The Query that asks what a session logged in as `user` has left. Operators are named with their schema: the
+/// session may have others first on its path.
+pub fn look(user: &str) -> Vec<u8> {
+    let mut is_other_user = Vec::new();
+    push_text(&mut is_other_user, user.as_bytes());
+    let is_other_user = String::from_utf8_lossy(&is_other_user).into_owned();
+    query(&format!(
+        "SELECT name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
+         UNION ALL SELECT '', 'it listens' WHERE EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) \
+         UNION ALL SELECT '', 'it has temporary tables' WHERE EXISTS (SELECT FROM pg_catalog.pg_class \
+         WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+         UNION ALL SELECT '', 'it has temporary functions' WHERE EXISTS (SELECT FROM pg_catalog.pg_proc \
+         WHERE pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+         UNION ALL SELECT '', 'it has temporary types' WHERE EXISTS (SELECT FROM pg_catalog.pg_type \
+         WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+         UNION ALL SELECT '', 'it has a cursor WITH HOLD' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors \
+         WHERE is_holdable) \
+         UNION ALL SELECT '', 'it has statements of PREPARE' WHERE EXISTS (SELECT FROM \
+         pg_catalog.pg_prepared_statements WHERE from_sql) \
+         UNION ALL SELECT '', 'it holds an advisory lock' WHERE EXISTS (SELECT FROM pg_catalog.pg_locks \
+         WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) \
+         pg_catalog.pg_backend_pid()) \
+         UNION ALL SELECT '', 'it has another role' WHERE pg_catalog.current_setting('role') \
+         OPERATOR(pg_catalog.<>) 'none' OR session_user OPERATOR(pg_catalog.<>) {is_other_user}::pg_catalog.name",
+    ))
+}
+
+/// What the server answers to [`look`].
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What the session has set.
+    pub settings: Settings,
+    /// Why it must keep its connection.
+    pub pin: Option<Box<str>>,
+    /// A row that could not be read, or an error.
+    pub is_unknown: bool,
+}
+
+impl Found {
+    /// Takes a DataRow's body.
+    pub fn take_row(&mut self, body: &[u8]) {
+        match columns(body) {
+            Some((b"", pin)) => self.pin = Some(String::from_utf8_lossy(pin).into()),
+            Some((name, value)) => self.settings.report(name, value),
+            None => self.is_unknown = true,
+        }
+    }
+
+    /// Why the session must keep its connection, if it must.
+    pub fn into_pin(self) -> Option<Box<str>> {
+        match self.is_unknown || self.settings.0.len() >= SETTINGS_MAX {
+            true => Some("what it has set is not known".into()),
+            false => self.pin,
+        }
+    }
+}
+
+/// The two columns of a row.
+fn columns(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = body.strip_prefix(&[0, 2])?;
+    let (name, rest) = column(rest)?;
+    let (value, rest) = column(rest)?;
+    rest.is_empty().then_some((name, value))
+}
+
+fn column(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
+/// Whether a statement may change what outlasts its transaction, as far as its text tells: by the word that it,
+/// or any part of it behind a semicolon, begins with, and by names of functions and kinds of tables anywhere.
+pub fn leaves_state(statement: &[u8]) -> bool {
+    let mut parts = statement.split(|byte| *byte == b';');
+    parts.any(begins_with_state) || names_state(statement)
+}
+
+/// Whether a command of this tag (CommandComplete) may have.
+pub fn tag_leaves_state(tag: &[u8]) -> bool {
+    let (tag, _) = text(tag);
+    let first = tag.split(|byte| *byte == b' ').next().unwrap_or_default();
+    FIRST.iter().any(|word| word.as_bytes() == first)
+}
+
+/// First words, in capitals.
+const FIRST: [&str; 12] = [
+    "SET",
+    "RESET",
+    "LISTEN",
+    "UNLISTEN",
+    "PREPARE",
+    "DEALLOCATE",
+    "DECLARE",
+    "CLOSE",
+    "LOAD",
+    "DISCARD",
+    "DO",
+    "CALL",
+];
+
+/// What `SET` sets for a transaction only.
+const OF_TRANSACTION: [&str; 3] = ["LOCAL", "TRANSACTION", "CONSTRAINTS"];
+
+fn begins_with_state(part: &[u8]) -> bool {
+    let (word, rest) = first_word(part);
+    let is = |one: &[u8], other: &str| one.eq_ignore_ascii_case(other.as_bytes());
+    if !FIRST.iter().any(|first| is(word, first)) {
+        return false;
+    }
+    let (second, _) = first_word(rest);
+    !is(word, "SET") || !OF_TRANSACTION.iter().any(|scope| is(second, scope))
+}
+
+fn first_word(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let bytes = behind_blanks(bytes);
+    let end = bytes.iter().position(|byte| !is_of_name(*byte));
+    bytes.split_at(end.unwrap_or(bytes.len()))
+}
+
+/// Names, in small letters, and whether a longer one that begins like it is meant, too.
+const NAMES: [(&[u8], bool); 8] = [
+    (b"temp", false),
+    (b"temporary", false),
+    (b"pg_temp", true),
+    (b"set_config", false),
+    (b"pg_advisory_lock", true),
+    (b"pg_try_advisory_lock", true),
+    (b"pg_advisory_unlock", true),
+    (b"dblink", true),
+];
+
+fn names_state(statement: &[u8]) -> bool {
+    let mut at = 0;
+    while at < statement.len() {
+        let rest = &statement[at..];
+        let length = rest
+            .iter()
+            .position(|byte| !is_of_name(*byte))
+            .unwrap_or(rest.len());
+        let name = &rest[..length];
+        let is_named = NAMES.iter().any(|(known, is_prefix)| {
+            let begins =
+                name.len() >= known.len() && name[..known.len()].eq_ignore_ascii_case(known);
+            begins && (*is_prefix || name.len() == known.len())
+        });
+        if is_named {
+            return true;
+        }
+        at += length.max(1);
+    }
+    false
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::default();
+        for (name, value) in pairs {
+            settings.report(name.as_bytes(), value.as_bytes());
+        }
+        settings
+    }
+
+    fn texts(queries: &[Vec<u8>]) -> Vec<String> {
+        let text =
+            |query: &Vec<u8>| String::from_utf8_lossy(&query[5..query.len() - 1]).into_owned();
+        queries.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_connection_is_given_what_differs_and_nothing_else() {
+        let wanted = settings(&[
+            ("TimeZone", "UTC"),
+            ("my.o'ne", "a\\b'c"),
+            ("client_encoding", "LATIN1"),
+        ]);
+        let there = settings(&[("TimeZone", "UTC"), ("search_path", "a"), ("odd.\"x", "1")]);
+        assert!(wanted.changes_from(&wanted).is_empty());
+        assert_eq!(
+            texts(&wanted.changes_from(&there)),
+            [
+                "SELECT pg_catalog.set_config(E'client_encoding',E'LATIN1',false);",
+                "RESET \"odd\".\"\"\"x\";RESET \"search_path\";\
+                 SELECT pg_catalog.set_config(E'my.o''ne',E'a\\\\b''c',false);",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_may_outlast_its_transaction_is_seen() {
+        for statement in [
+            "SET search_path = a",
+            "  /* why */ set timezone to 'UTC'",
+            "select 1; SET x = 1",
+            "-- a\nRESET ALL",
+            "LISTEN jobs",
+            "CREATE TEMP TABLE a ()",
+            "select * into temporary a from b",
+            "create function pg_temp.f() returns int",
+            "select pg_catalog.set_config('a', 'b', false)",
+            "SELECT pg_advisory_lock_shared(1)",
+            "PREPARE a AS SELECT 1",
+            "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+            "DISCARD ALL",
+            "DO $$ begin end $$",
+            "call p()",
+        ] {
+            assert!(leaves_state(statement.as_bytes()), "{statement}");
+        }
+        for statement in [
+            "UPDATE a SET b = 1",
+            "update a\nset b = ';'",
+            "SET LOCAL a = 1",
+            "set transaction read only",
+            "SET CONSTRAINTS ALL DEFERRED",
+            "SELECT template, temperature FROM attempts",
+            "SELECT pg_advisory_xact_lock(1)",
+            "BEGIN; INSERT INTO a VALUES (1)",
+            "",
+        ] {
+            assert!(!leaves_state(statement.as_bytes()), "{statement}");
+        }
+        assert!(tag_leaves_state(b"SET\0") && tag_leaves_state(b"DECLARE CURSOR\0"));
+        assert!(!tag_leaves_state(b"SELECT 1\0") && !tag_leaves_state(b"CREATE TABLE\0"));
+    }
+
+    #[test]
+    fn rows_are_settings_or_reasons() {
+        let row = |name: &str, value: &str| {
+            let mut body = vec![0, 2];
+            for column in [name, value] {
+                body.extend((column.len() as u32).to_be_bytes());
+                body.extend(column.bytes());
+            }
+            body
+        };
+        let mut found = Found::default();
+        found.take_row(&row("TimeZone", "UTC"));
+        assert_eq!(found.settings, settings(&[("TimeZone", "UTC")]));
+        found.take_row(&row("", "it listens"));
+        assert_eq!(found.into_pin().as_deref(), Some("it listens"));
+        let mut found = Found::default();
+        found.take_row(&row("a", "b")[..7]);
+        assert_eq!(
+            found.into_pin().as_deref(),
+            Some("what it has set is not known")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_looked_at(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            leaves_state(&bytes);
+            tag_leaves_state(&bytes);
+            Found::default().take_row(&bytes);
+            let mut settings = Settings::default();
+            settings.report(&bytes, &bytes);
+            for query in settings.changes_from(&Settings::default()) {
+                prop_assert_eq!(query.len(), 1 + u32::from_be_bytes([query[1], query[2], query[3], query[4]]) as usize);
+            }
+        }
+
+        /// Whatever stands before a semicolon hides nothing.
+        #[test]
+        fn a_later_part_is_seen(before in "[a-z' ]{0,20}") {
+            let statement = format!("{before};set a = 1");
+            prop_assert!(leaves_state(statement.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The pool as it was asked for.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use shortline_gate::GateConfig;
+use shortline_gate::postgres::PoolMode;
+use shortline_sched::units::Span;
+
+use super::super::Kind;
+use super::super::options::{GateOptions, PoolName};
+use crate::given::Given;
+
+const SIZE: NonZeroUsize = NonZeroUsize::new(20).expect("not zero");
+const STATEMENTS_MAX: NonZeroUsize = NonZeroUsize::new(200).expect("not zero");
+const IDLE_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// A pool that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// How long connections are lent for.
+    pub mode: PoolMode,
+    /// Connections to the backend at most.
+    pub size: NonZeroUsize,
+    /// The file of those who may use it.
+    pub users: PathBuf,
+    /// When an idle connection is closed.
+    pub idle_time_max: Duration,
+    /// Prepared statements of a connection.
+    pub statements_max: NonZeroUsize,
+}
+
+/// The pool, if there is to be one.
+///
+/// # Errors
+/// Names the place of what makes no sense.
+pub fn pool(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, String> {
+    let (flags, merged) = (given.flags, given.merged);
+    let mode = match merged.pool {
+        None | Some(PoolName::Off) => {
+            refuse_without_pool(given)?;
+            return Ok(None);
+        }
+        Some(PoolName::Session) => PoolMode::Session,
+        Some(PoolName::Transaction) => PoolMode::Transaction,
+    };
+    let place = given.at(flags.pool.is_some(), "pool");
+    if kind != Kind::Postgres {
+        return Err(format!("{place}: is for gate postgres: leave it out"));
+    }
+    let Some(users) = merged.pool_users.clone() else {
+        return Err(format!(
+            "{place}: a pool has to know its clients: add --pool-users FILE, with lines of \"user\" \"password\""
+        ));
+    };
+    Ok(Some(PoolSettings {
+        mode,
+        size: merged.pool_size.unwrap_or(SIZE),
+        users,
+        idle_time_max: merged.pool_idle_max.map_or(IDLE_TIME_MAX, Span::duration),
+        statements_max: merged.pool_statements_max.unwrap_or(STATEMENTS_MAX),
+    }))
+}
+
+/// With a pool that lends for transactions no more of them run than it has connections.
+pub fn bound(gate: &mut GateConfig, pool: Option<&PoolSettings>) {
+    let transactions = pool.filter(|pool| pool.mode == PoolMode::Transaction);
+    gate.admission.running_max = transactions.map(|pool| pool.size);
+}
+
+fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let (flags, merged) = (given.flags, given.merged);
+    let useless = [
+        (
+            "pool-size",
+            flags.pool_size.is_some(),
+            merged.pool_size.is_some(),
+        ),
+        (
+            "pool-users",
+            flags.pool_users.is_some(),
+            merged.pool_users.is_some(),
+        ),
+        (
+            "pool-idle-max",
+            flags.pool_idle_max.is_some(),
+            merged.pool_idle_max.is_some(),
+        ),
+        (
+            "pool-statements-max",
+            flags.pool_statements_max.is_some(),
+            merged.pool_statements_max.is_some(),
+        ),
+    ];
+    match useless.iter().find(|(_, _, is_given)| *is_given) {
+        None => Ok(()),
+        Some(&(key, by_flag, _)) => Err(format!(
+            "{}: there is no pool: add --pool transaction, or leave it out",
+            given.at(by_flag, key)
+        )),
+    }
+}

@@ -10,6 +10,8 @@ mod faults;
 mod ledger;
 mod locks;
 mod memory;
+mod pool;
+mod pool_state;
 mod raw;
 mod relay;
 mod secure;

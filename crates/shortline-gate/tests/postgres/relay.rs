@@ -1,12 +1,15 @@
 //! A relay under test, on a thread of its own, and clients of it.
 
 use std::future::Future;
+use std::io::Write;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shortline_gate::classify;
-use shortline_gate::postgres::{PostgresConfig, run};
+use shortline_gate::postgres::pool::Users;
+use shortline_gate::postgres::{Pool, PoolConfig, PoolMode, PostgresConfig, run};
 use shortline_gate::relay::{Registry, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use tokio::sync::oneshot;
@@ -61,9 +64,39 @@ impl Relay {
         gate: GateConfig,
         change: impl FnOnce(&mut PostgresConfig),
     ) -> Self {
+        Self::start_with(upstream, gate, |config, _| change(config))
+    }
+
+    /// The same, with a pool of so many connections, whose users are these lines of a file.
+    pub fn pooled(upstream: u16, mode: PoolMode, size: usize, users: &str) -> Self {
+        let size = NonZeroUsize::new(size).unwrap();
+        let mut gate = GateConfig::default();
+        if mode == PoolMode::Transaction {
+            gate.admission.running_max = Some(size);
+        }
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(users.as_bytes()).unwrap();
+        let pool = PoolConfig {
+            mode,
+            size,
+            idle_time_max: Duration::from_secs(600),
+            wait_max: PATIENCE,
+            statements_max: 20,
+            users: Arc::new(Users::read(file.path()).unwrap()),
+        };
+        Self::start_with(upstream, gate, |config, gate| {
+            config.pool = Some(Pool::new(pool, config, gate));
+        })
+    }
+
+    fn start_with(
+        upstream: u16,
+        gate: GateConfig,
+        change: impl FnOnce(&mut PostgresConfig, &Gate),
+    ) -> Self {
         let gate = Gate::new(gate);
         let mut config = config(upstream);
-        change(&mut config);
+        change(&mut config, &gate);
         let registry = Arc::clone(&config.relay.registry);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -12,6 +12,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::super::reply::message;
+use super::login::Kind;
 use super::settings::leaves_state;
 
 /// What the names of statements on the backend's connections begin with.
@@ -33,14 +34,21 @@ pub struct Statement {
     body: Arc<[u8]>,
     /// Whether it may change what outlasts its transaction.
     pub leaves_state: bool,
+    /// Where it was prepared without an error.
+    proven: Mutex<Vec<Arc<Kind>>>,
     table: Weak<Table>,
 }
+
+/// Kinds of connections that are remembered of a statement.
+const PROVEN_MAX: usize = 16;
 
 impl Table {
     /// The statement of this text and these types.
     pub fn enter(self: &Arc<Self>, body: &[u8]) -> Arc<Statement> {
         let mut known = self.known.lock();
-        if let Some(statement) = known.get(body).and_then(Weak::upgrade) {
+        // Not dropped under the lock, which its end takes.
+        let there = known.get(body).and_then(Weak::upgrade);
+        if let Some(statement) = there {
             return statement;
         }
         let text = super::super::messages::text(body).0;
@@ -48,10 +56,16 @@ impl Table {
             id: self.next.fetch_add(1, Ordering::Relaxed),
             body: body.into(),
             leaves_state: leaves_state(text),
+            proven: Mutex::default(),
             table: Arc::downgrade(self),
         });
         known.insert(Arc::clone(&statement.body), Arc::downgrade(&statement));
         statement
+    }
+
+    /// The statement of this text and these types, if somebody has it.
+    pub fn get(&self, body: &[u8]) -> Option<Arc<Statement>> {
+        self.known.lock().get(body).and_then(Weak::upgrade)
     }
 
     /// How many there are.
@@ -64,6 +78,24 @@ impl Statement {
     /// Its name on the backend's connections.
     pub fn name(&self) -> Vec<u8> {
         [SHARED, self.id.to_string().as_bytes()].concat()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &[u8] {
+        super::super::messages::text(&self.body).0
+    }
+
+    /// It was prepared on a connection of this kind.
+    pub fn prove(&self, kind: &Arc<Kind>) {
+        let mut proven = self.proven.lock();
+        if proven.len() < PROVEN_MAX && !proven.contains(kind) {
+            proven.push(Arc::clone(kind));
+        }
+    }
+
+    /// Whether it can be prepared on connections of this kind, as far as is known.
+    pub fn is_proven(&self, kind: &Kind) -> bool {
+        self.proven.lock().iter().any(|proven| **proven == *kind)
     }
 
     /// A Parse that prepares it by this name.
@@ -152,6 +184,11 @@ impl OfConnection {
             .get_mut(&id)
             .map(|(_, used)| *used = uses)
             .is_some()
+    }
+
+    /// The statement of this number, if it has it.
+    pub fn get(&self, id: u64) -> Option<&Arc<Statement>> {
+        self.named.get(&id).map(|(statement, _)| statement)
     }
 
     /// The connection is given it. Returns what must be closed for it, if it has `named_max` already.

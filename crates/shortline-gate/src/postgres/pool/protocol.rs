@@ -13,6 +13,7 @@ mod statements;
 mod to_client;
 mod to_server;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -100,6 +101,9 @@ impl std::fmt::Debug for Phase {
     }
 }
 
+/// What is gathered for one write, in bytes.
+const GATHERED_BYTES_MAX: usize = 16 * 1024;
+
 /// What becomes of the client's messages because it was told of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropping {
@@ -127,8 +131,14 @@ pub struct Pooled {
     prepared: OfClient,
     types: Statements,
     settings: Settings,
+    /// What it began with, which is what RESET means to it.
+    began_with: Settings,
     /// Something of the unit may outlast it.
     may_leave_state: bool,
+    /// Parameters of the user's own that the unit may have set.
+    own_names: BTreeSet<Box<[u8]>>,
+    /// It has set something that nobody can name, and keeps its connection for that.
+    is_beyond_following: bool,
     /// A BEGIN that was answered here, whole.
     begun: Option<Vec<u8>>,
     /// Of the message that goes on, or is dropped, so many bytes are still to come from the client.
@@ -141,6 +151,8 @@ pub struct Pooled {
     refusal: Option<Complaint>,
     /// What must come of the client's next message before it can be dealt with.
     wanted_bytes: usize,
+    /// What is to go to the backend at once.
+    to_server: Vec<u8>,
     /// The start of a message of the backend that has not come whole.
     partial: Vec<u8>,
     server_body_left: usize,
@@ -178,8 +190,11 @@ impl Pooled {
             pipeline: Pipeline::default(),
             prepared: OfClient::default(),
             types: Statements::new(limits.statements_max),
+            began_with: settings.clone(),
             settings,
             may_leave_state: false,
+            own_names: BTreeSet::new(),
+            is_beyond_following: false,
             begun: None,
             client_body_left: 0,
             is_body_dropped: false,
@@ -187,6 +202,7 @@ impl Pooled {
             is_extended: false,
             refusal: None,
             wanted_bytes: 0,
+            to_server: Vec::new(),
             partial: Vec::new(),
             server_body_left: 0,
             is_throttled: false,
@@ -200,6 +216,22 @@ impl Pooled {
         match self.begun {
             Some(_) => Status::Open,
             None => self.conversation.status(),
+        }
+    }
+
+    /// Sends the backend this, with what else goes there in the same turn: each write wakes the backend.
+    fn send(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
+        if self.to_server.len() + bytes.len() > GATHERED_BYTES_MAX {
+            self.flush(exchange);
+            exchange.to_server(bytes);
+        } else {
+            self.to_server.extend_from_slice(bytes);
+        }
+    }
+
+    fn flush(&mut self, exchange: &mut Exchange<'_, '_>) {
+        if !self.to_server.is_empty() {
+            exchange.to_server(&std::mem::take(&mut self.to_server));
         }
     }
 
@@ -222,8 +254,9 @@ impl Protocol for Pooled {
         exchange: &mut Exchange<'_, '_>,
         bytes: &[u8],
     ) -> Result<(), Complaint> {
-        self.pass_to_client(exchange, bytes)
-            .map_err(|fault| fault.into_complaint("the backend does not speak the protocol: "))
+        let passed = self.pass_to_client(exchange, bytes);
+        self.flush(exchange);
+        passed.map_err(|fault| fault.into_complaint("the backend does not speak the protocol: "))
     }
 
     fn take_from_client(
@@ -231,8 +264,9 @@ impl Protocol for Pooled {
         exchange: &mut Exchange<'_, '_>,
         bytes: &mut [u8],
     ) -> Result<usize, Complaint> {
-        self.pass_to_server(exchange, bytes)
-            .map_err(|fault| fault.into_complaint(""))
+        let passed = self.pass_to_server(exchange, bytes);
+        self.flush(exchange);
+        passed.map_err(|fault| fault.into_complaint(""))
     }
 
     fn decided(&mut self, exchange: &mut Exchange<'_, '_>, decision: Result<Duration, Denied>) {
@@ -244,13 +278,16 @@ impl Protocol for Pooled {
                     exchange.to_client(&notice(&text));
                 }
                 self.acquire(exchange);
+                self.flush(exchange);
             }
             Err(denied) => self.refuse(exchange, &Complaint::from(&denied)),
         }
     }
 
     fn advance(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
-        self.poll_acquire(exchange)
+        let is_changed = self.poll_acquire(exchange);
+        self.flush(exchange);
+        is_changed
     }
 
     fn held_bytes_max(&self) -> usize {

@@ -6,6 +6,11 @@
 //! server is asked ([`look`]): for every parameter whose value comes from the session, and for whatever
 //! ties a session to its connection. Such a session keeps its connection until that is gone again.
 //!
+//! No view of the server shows a user's own parameters (`SET my.own = 1`), so the server is asked for every name
+//! with a dot that such a statement has anywhere ([`own_names`]); one that is set by a computed name ties the
+//! session to its connection. Once set such a parameter is never unset again, only empty: a session may find
+//! an empty one where a connection of its own would have none.
+//!
 //! [`leaves_state`] errs towards asking. What it cannot see is a function of the user's that changes the
 //! session; poolers that parse SQL do not see that either.
 
@@ -49,6 +54,26 @@ impl Settings {
         if !STATES.contains(&name) && (self.0.len() < SETTINGS_MAX || self.0.contains_key(name)) {
             self.0.insert(name.into(), value.into());
         }
+    }
+
+    /// Whether a parameter is among them.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Those of `others` that are not among them are from now on.
+    pub fn fill_up(&mut self, others: &Self) {
+        for (name, value) in others.iter() {
+            self.0.entry(name.into()).or_insert_with(|| value.into());
+        }
+    }
+
+    /// Names of those that are the user's own.
+    pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0
+            .keys()
+            .map(|name| &**name)
+            .filter(|name| name.contains(&b'.'))
     }
 
     /// All of them.
@@ -128,13 +153,13 @@ fn push_text(into: &mut Vec<u8>, text: &[u8]) {
     into.push(b'\'');
 }
 
-/// The Query that asks what a session logged in as `user` has left. Operators are named with their schema: the
+/// The Query that asks what a session logged in as `user` has left, parameters of these names among it. Operators are named with their schema: the
 /// session may have others first on its path.
-pub fn look(user: &str) -> Vec<u8> {
+pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut is_other_user = Vec::new();
     push_text(&mut is_other_user, user.as_bytes());
     let is_other_user = String::from_utf8_lossy(&is_other_user).into_owned();
-    query(&format!(
+    let mut text = format!(
         "SELECT name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
          UNION ALL SELECT '', 'it listens' WHERE EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) \
          UNION ALL SELECT '', 'it has temporary tables' WHERE EXISTS (SELECT FROM pg_catalog.pg_class \
@@ -152,7 +177,73 @@ pub fn look(user: &str) -> Vec<u8> {
          pg_catalog.pg_backend_pid()) \
          UNION ALL SELECT '', 'it has another role' WHERE pg_catalog.current_setting('role') \
          OPERATOR(pg_catalog.<>) 'none' OR session_user OPERATOR(pg_catalog.<>) {is_other_user}::pg_catalog.name",
-    ))
+    );
+    for name in own {
+        let mut value = b"pg_catalog.current_setting(".to_vec();
+        push_text(&mut value, name);
+        value.extend_from_slice(b",true)");
+        let value = String::from_utf8_lossy(&value);
+        let mut name_text = Vec::new();
+        push_text(&mut name_text, name);
+        let name = String::from_utf8_lossy(&name_text);
+        text +=
+            &format!(" UNION ALL SELECT {name}, {value} WHERE {value} OPERATOR(pg_catalog.<>) ''");
+    }
+    query(&text)
+}
+
+/// Names with a dot that a statement has anywhere, in small letters. None if one may be computed.
+pub fn own_names(statement: &[u8]) -> Option<Vec<Box<[u8]>>> {
+    let is_of_name = |byte: &u8| is_of_name(*byte) || *byte == b'.';
+    let mut names = Vec::new();
+    let mut at = 0;
+    while at < statement.len() {
+        let rest = &statement[at..];
+        let length = rest.iter().position(|byte| !is_of_name(byte));
+        let length = length.unwrap_or(rest.len());
+        let name = rest[..length].to_ascii_lowercase();
+        if name.ends_with(b"set_config") && !has_literal_argument(&rest[length..]) {
+            return None;
+        }
+        let is_own = name[..length.saturating_sub(1)].contains(&b'.') && !name.starts_with(b".");
+        if is_own
+            && !name[0].is_ascii_digit()
+            && !names.iter().any(|known: &Box<[u8]>| **known == *name)
+        {
+            names.push(name.into());
+        }
+        at += length.max(1);
+    }
+    (names.len() <= OWN_NAMES_MAX).then_some(names)
+}
+
+/// More names with a dot in one statement are not asked for.
+const OWN_NAMES_MAX: usize = 64;
+
+/// Whether a function's arguments begin with a text, and that is all of the first.
+fn has_literal_argument(bytes: &[u8]) -> bool {
+    let blank = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count()
+    };
+    let open = blank(bytes);
+    let Some(rest) = bytes[open..].strip_prefix(b"(") else {
+        // The name alone calls nothing.
+        return true;
+    };
+    let Some(rest) = rest[blank(rest)..].strip_prefix(b"'") else {
+        return false;
+    };
+    let Some(end) = rest.iter().position(|byte| *byte == b'\'') else {
+        return false;
+    };
+    let behind = &rest[end + 1..];
+    behind[blank(behind)..].starts_with(b",")
+        && rest[..end]
+            .iter()
+            .all(|byte| is_of_name(*byte) || *byte == b'.')
 }
 
 /// What the server answers to [`look`].
@@ -362,6 +453,42 @@ mod tests {
     }
 
     #[test]
+    fn names_with_a_dot_are_found_wherever_they_are() {
+        let names = |statement: &str| {
+            let names = own_names(statement.as_bytes())?;
+            Some(
+                names
+                    .iter()
+                    .map(|name| String::from_utf8_lossy(name).into_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let found = |found: &[&str]| {
+            Some(
+                found
+                    .iter()
+                    .map(|name| (*name).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(names("SET My.Own = 1.5"), found(&["my.own"]));
+        assert_eq!(
+            names("select pg_catalog.set_config('a.b', c.d, false)"),
+            found(&["pg_catalog.set_config", "a.b", "c.d"])
+        );
+        assert_eq!(
+            names("do $$ begin perform set_config( 'a.b' , '1', true); end $$"),
+            found(&["a.b"])
+        );
+        assert_eq!(names("select set_config($1, $2, false)"), None);
+        assert_eq!(names("select set_config('a.' || b, c, false)"), None);
+        assert_eq!(names("select set_config('a.b' || b, c, false)"), None);
+        assert_eq!(names("set timezone = 'UTC'"), found(&[]));
+        let many: Vec<String> = (0..65).map(|number| format!("a.b{number}")).collect();
+        assert_eq!(names(&many.join(" ")), None);
+    }
+
+    #[test]
     fn rows_are_settings_or_reasons() {
         let row = |name: &str, value: &str| {
             let mut body = vec![0, 2];
@@ -388,6 +515,7 @@ mod tests {
         #[test]
         fn any_bytes_are_looked_at(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             leaves_state(&bytes);
+            own_names(&bytes);
             tag_leaves_state(&bytes);
             Found::default().take_row(&bytes);
             let mut settings = Settings::default();

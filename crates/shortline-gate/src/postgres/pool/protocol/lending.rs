@@ -1,6 +1,7 @@
 //! When a session has a connection: acquired once its unit is admitted, given its settings, looked at and given
 //! back at the end.
 
+use std::collections::BTreeSet;
 use std::task::Poll;
 
 use super::{Dropping, Phase, Pinned, PoolMode, Pooled};
@@ -8,8 +9,8 @@ use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::connections::Held;
 use crate::postgres::pool::entry::complaint_of;
-use crate::postgres::pool::settings::{Found, Settings, look};
-use crate::postgres::reply::{Complaint, query, ready_for_query};
+use crate::postgres::pool::settings::{Found, Settings, look, own_names};
+use crate::postgres::reply::{Complaint, message, query, ready_for_query};
 use crate::relay::{Exchange, Side, Stream};
 
 impl Pooled {
@@ -17,7 +18,7 @@ impl Pooled {
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
         if self.held.is_some() {
             self.count_pin(false);
-            self.begin_unit(exchange);
+            self.put_settings_on(exchange);
             return;
         }
         let pool = &self.member.pool;
@@ -81,14 +82,24 @@ impl Pooled {
             .clone()
             .map(|key| (key, connection.cancels.clone()));
         *self.member.target.0.lock() = meant;
-        let changes = self.settings.changes_from(&connection.settings);
         self.held = Some(held);
+        self.put_settings_on(exchange);
+    }
+
+    fn put_settings_on(&mut self, exchange: &mut Exchange<'_, '_>) {
+        let there = &self
+            .held
+            .as_ref()
+            .expect("invariant: it has a connection now")
+            .connection
+            .settings;
+        let changes = self.settings.changes_from(there);
         if changes.is_empty() {
             self.begin_unit(exchange);
             return;
         }
         for change in &changes {
-            exchange.to_server(change);
+            self.send(exchange, change);
         }
         self.phase = Phase::Applying(changes.len());
     }
@@ -115,11 +126,20 @@ impl Pooled {
             });
         }
         if let Some(begin) = self.begun.take() {
-            exchange.to_server(&begin);
+            self.send(exchange, &begin);
             self.conversation
                 .sent(b'Q')
                 .expect("invariant: it is the first of the unit, so not too many");
             self.pipeline.send_hidden_query();
+        }
+    }
+
+    /// A statement is run that may leave something behind, of which this much has come.
+    pub(super) fn note_statement(&mut self, statement: &[u8], is_whole: bool) {
+        self.may_leave_state = true;
+        match own_names(statement) {
+            Some(names) if is_whole => self.own_names.extend(names),
+            _ => self.is_beyond_following = true,
         }
     }
 
@@ -136,7 +156,11 @@ impl Pooled {
         }
         let looks = std::mem::take(&mut self.may_leave_state) || self.pin.is_some();
         if looks && self.member.pool.config.mode == PoolMode::Transaction {
-            exchange.to_server(&look(&self.member.kind.user));
+            let before = self.settings.own_names();
+            let own = before.chain(self.own_names.iter().map(|name| &**name));
+            let query = look(&self.member.kind.user, own);
+            self.own_names = BTreeSet::new();
+            self.send(exchange, &query);
             self.phase = Phase::Looking(Found::default());
         } else {
             self.release(exchange);
@@ -158,8 +182,21 @@ impl Pooled {
                 .follow(name, value, &held.connection.parameters);
         }
         held.connection.settings = self.settings.clone();
+        // A connection of its own would have gone back to these.
+        for (name, value) in self
+            .began_with
+            .iter()
+            .filter(|(name, _)| !self.settings.has(name))
+        {
+            let reported = message(b'S', &[name, b"\0", value, b"\0"]);
+            exchange.to_client(&reported);
+        }
+        self.settings.fill_up(&self.began_with);
         let was_pinned = self.pin.is_some();
-        self.pin = found.into_pin().map(|reason| Pinned {
+        let beyond = self
+            .is_beyond_following
+            .then(|| "it has set what cannot be followed".into());
+        self.pin = found.into_pin().or(beyond).map(|reason| Pinned {
             reason,
             is_counted: false,
         });

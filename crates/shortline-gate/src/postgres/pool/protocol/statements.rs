@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use super::{Fault, Pooled};
-use crate::postgres::messages::closed_statement;
+use crate::postgres::frame::{HEADER_BYTES, Header};
+use crate::postgres::messages::{closed_statement, text};
 use crate::postgres::pool::pipeline::Prepares;
 use crate::postgres::pool::prepared::{SHARED, Statement};
-use crate::postgres::reply::{Complaint, message};
+use crate::postgres::reply::{Complaint, message, ready_for_query};
 use crate::relay::Exchange;
 
+/// A whole Sync.
+const SYNC: [u8; 5] = *b"S\0\0\0\x04";
 /// Prepared statements of a session, whatever their number on its connection.
 const NAMED_MAX: usize = 16_384;
 
@@ -24,7 +27,7 @@ impl Pooled {
             // The backend says what is wrong with that, by its own name for the statement.
             let there = self.provide(exchange, name)?;
             self.pipeline.send();
-            exchange.to_server(&message(b'P', &[&there, b"\0", body]));
+            self.send(exchange, &message(b'P', &[&there, b"\0", body]));
             return Ok(());
         }
         if !name.is_empty() && self.prepared.named() >= NAMED_MAX {
@@ -42,7 +45,7 @@ impl Pooled {
         };
         if is_unnamed {
             self.held().connection.prepared.unnamed = Some(statement.id);
-            exchange.to_server(&statement.parse(b""));
+            self.send(exchange, &statement.parse(b""));
             self.pipeline.send_parse(prepares);
         } else if self.held().connection.prepared.uses(statement.id) {
             self.pipeline.put(message(b'1', &[]));
@@ -51,6 +54,45 @@ impl Pooled {
             self.send_parse(exchange, &statement, prepares);
         }
         Ok(())
+    }
+
+    /// Prepares a statement that others have, for a client without a connection that wants nothing else: a Parse
+    /// and its Sync. Returns how many bytes are done with. Drivers wait for this answer, and would keep
+    /// others waiting behind it if it took a connection.
+    pub(super) fn prepare_known(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<Option<usize>, Fault> {
+        let body_bytes_max = self.shared.config.relay.limits.message_bytes_max;
+        let Some(header) =
+            Header::first_of(bytes, body_bytes_max)?.filter(|header| header.tag == b'P')
+        else {
+            return Ok(None);
+        };
+        let Some((parse, rest)) = bytes.split_at_checked(header.message_bytes()) else {
+            return Ok(None);
+        };
+        let body = &parse[HEADER_BYTES..];
+        let (name, statement) = text(body);
+        let is_free = !name.is_empty()
+            && self.prepared.get(name).is_none()
+            && self.prepared.named() < NAMED_MAX;
+        if !is_free || !rest.starts_with(&SYNC) {
+            return Ok(None);
+        }
+        let known = self.member.pool.statements.get(statement);
+        let Some(known) = known.filter(|known| known.is_proven(&self.member.kind)) else {
+            return Ok(None);
+        };
+        let prepared = self
+            .shared
+            .prepared(text(statement).0, &self.names.client());
+        self.types.prepare(name, prepared);
+        self.prepared.prepare(name, known);
+        exchange.to_client(&message(b'1', &[]));
+        exchange.to_client(&ready_for_query(self.status()));
+        Ok(Some(parse.len() + SYNC.len()))
     }
 
     /// Sees to it that the connection has the client's statement of this name, and returns the name that the
@@ -69,7 +111,9 @@ impl Pooled {
                 name.to_vec()
             });
         };
-        self.may_leave_state |= statement.leaves_state;
+        if statement.leaves_state {
+            self.note_statement(statement.text(), true);
+        }
         let prepares = Prepares {
             id: statement.id,
             is_unnamed: name.is_empty(),
@@ -78,7 +122,7 @@ impl Pooled {
         if name.is_empty() {
             let there = &mut self.held().connection.prepared.unnamed;
             if there.replace(statement.id) != Some(statement.id) {
-                exchange.to_server(&statement.parse(b""));
+                self.send(exchange, &statement.parse(b""));
                 self.pipeline.send_parse(prepares);
             }
             return Ok(Vec::new());
@@ -102,10 +146,10 @@ impl Pooled {
             .prepared
             .give(statement, statements_max);
         if let Some(closed) = closed {
-            exchange.to_server(&message(b'C', &[b"S", &closed.name(), b"\0"]));
+            self.send(exchange, &message(b'C', &[b"S", &closed.name(), b"\0"]));
             self.pipeline.send_hidden_close();
         }
-        exchange.to_server(&statement.parse(&statement.name()));
+        self.send(exchange, &statement.parse(&statement.name()));
         self.pipeline.send_parse(prepares);
     }
 
@@ -114,6 +158,17 @@ impl Pooled {
         if let Some(name) = closed_statement(body) {
             self.prepared.close(name);
             self.types.close(name);
+        }
+    }
+
+    /// The connection has a statement that its client may know.
+    pub(super) fn was_prepared(&mut self, prepares: &Prepares) {
+        let held = self
+            .held
+            .as_ref()
+            .expect("invariant: whoever prepares has a connection");
+        if let Some(statement) = held.connection.prepared.get(prepares.id) {
+            statement.prove(&held.connection.kind);
         }
     }
 

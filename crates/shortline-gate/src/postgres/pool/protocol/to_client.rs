@@ -156,7 +156,10 @@ impl Pooled {
                 match fate {
                     Fate::Passed => true,
                     Fate::Hidden => false,
-                    Fate::Prepared(prepares) => prepares.client_name.is_some(),
+                    Fate::Prepared(prepares) => {
+                        self.was_prepared(&prepares);
+                        prepares.client_name.is_some()
+                    }
                 }
             }
         }
@@ -166,7 +169,11 @@ impl Pooled {
         exchange.work.next_statement();
         self.may_leave_state |= tag_leaves_state(body);
         match text(body).0 {
-            b"DISCARD ALL" | b"DEALLOCATE ALL" => self.forget_prepared(true),
+            b"DISCARD ALL" => {
+                self.is_beyond_following = false;
+                self.forget_prepared(true);
+            }
+            b"DEALLOCATE ALL" => self.forget_prepared(true),
             _ => {}
         }
     }

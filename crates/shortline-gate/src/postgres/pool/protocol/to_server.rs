@@ -53,7 +53,7 @@ impl Pooled {
             let done = self.client_body_left.min(bytes.len());
             self.client_body_left -= done;
             if !self.is_body_dropped {
-                exchange.to_server(&bytes[..done]);
+                self.send(exchange, &bytes[..done]);
             }
             self.finish_if_over(exchange);
             return Ok(Step::Done(done));
@@ -163,6 +163,9 @@ impl Pooled {
         exchange: &mut Exchange<'_, '_>,
         bytes: &[u8],
     ) -> Result<Step, Fault> {
+        if let Some(done) = self.prepare_known(exchange, bytes)? {
+            return Ok(Step::Done(done));
+        }
         let limits = &self.shared.config.relay.limits;
         let reader = Reader {
             statements: &self.types,
@@ -237,7 +240,7 @@ impl Pooled {
         step: Step,
     ) -> Result<Step, Fault> {
         if let Step::Done(done) = step {
-            exchange.to_server(&bytes[..done]);
+            self.send(exchange, &bytes[..done]);
         }
         self.is_throttled |= self.conversation.is_full() || self.pipeline.is_full();
         // What a client sends of a COPY that has failed already ends behind the last answer.
@@ -256,7 +259,9 @@ impl Pooled {
             return Ok(Step::Wait);
         }
         let statement = messages::query_text(messages::body(header, bytes));
-        self.may_leave_state |= !has_come || leaves_state(statement);
+        if !has_come || leaves_state(statement) {
+            self.note_statement(statement, has_come);
+        }
         // A Query ends the unnamed statement, and what it says may end others (DEALLOCATE, DISCARD).
         self.prepared.close(b"");
         self.types.close(b"");
@@ -322,8 +327,8 @@ impl Pooled {
         head.push(0);
         self.pipeline.send();
         self.conversation.sent(b'B')?;
-        exchange.to_server(&head);
-        exchange.to_server(rest);
+        self.send(exchange, &head);
+        self.send(exchange, rest);
         let step = self.skip(header, bytes, false);
         self.forward(exchange, &[], Step::Wait)?;
         Ok(step)
@@ -348,11 +353,11 @@ impl Pooled {
             }
             (b'D', Some(name)) => {
                 let there = self.provide(exchange, name)?;
-                exchange.to_server(&message(b'D', &[b"S", &there, b"\0"]));
+                self.send(exchange, &message(b'D', &[b"S", &there, b"\0"]));
                 self.pipeline.send();
             }
             _ => {
-                exchange.to_server(&bytes[..header.message_bytes()]);
+                self.send(exchange, &bytes[..header.message_bytes()]);
                 self.pipeline.send();
             }
         }

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 #[derive(Debug)]
 pub enum Ended {
     /// Help or version was asked for and printed.
-    Told(ExitCode),
+    Reported(ExitCode),
     /// The command did not succeed.
     Error(CommandError),
 }
@@ -32,7 +32,7 @@ pub fn parse<C: Parser>() -> Result<C, Ended> {
 pub fn exit_code(ended: Result<(), Ended>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Told(code)) => code,
+        Err(Ended::Reported(code)) => code,
         Err(Ended::Error(error)) => error.report(),
     }
 }
@@ -42,11 +42,11 @@ fn ended_by(error: &clap::Error) -> Ended {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // If standard output is closed, nobody is left to report it to.
             let _ = error.print();
-            Ended::Told(ExitCode::SUCCESS)
+            Ended::Reported(ExitCode::SUCCESS)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            Ended::Told(ExitCode::from(2))
+            Ended::Reported(ExitCode::from(2))
         }
         _ => Ended::Error(CommandError::Usage(in_one_line(error))),
     }

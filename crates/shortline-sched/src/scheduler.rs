@@ -191,7 +191,7 @@ impl Scheduler {
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
         let passes = self.overdue(now_ns).is_some();
-        self.ranking.tell_time(now_ns);
+        self.ranking.advance_to(now_ns);
         self.leave_index(id.slot);
         if let Some(job) = self.job_mut(id) {
             job.started = true;

@@ -73,7 +73,7 @@ impl Twin {
 
     /// A job arrives, and its rank is fixed. If no other job is held, virtual time may start anew.
     pub(crate) fn submit(&mut self, slot: u32, job: &Job, alone: bool) {
-        self.tell_time(job.arrival_ns);
+        self.advance_to(job.arrival_ns);
         self.run();
         if alone && self.ending.is_empty() {
             self.time.restart();
@@ -97,7 +97,7 @@ impl Twin {
     }
 
     /// Notes that time has reached `now_ns`.
-    pub(crate) fn tell_time(&mut self, now_ns: u64) {
+    pub(crate) fn advance_to(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let mut twin = Twin::new(10);
         submit(&mut twin, 0, 0, 100);
         submit(&mut twin, 1, 0, 100);
-        twin.tell_time(20);
+        twin.advance_to(20);
         twin.abandon(0);
         // Two shared for 20, then one is alone for 30.
         submit(&mut twin, 2, 50, 1);

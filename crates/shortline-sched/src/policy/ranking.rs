@@ -82,9 +82,9 @@ impl Ranking {
     }
 
     /// Notes the time.
-    pub(crate) fn tell_time(&mut self, now_ns: u64) {
+    pub(crate) fn advance_to(&mut self, now_ns: u64) {
         if let Rule::Fsp(twin) = &mut self.rule {
-            twin.tell_time(now_ns);
+            twin.advance_to(now_ns);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Accepting connections: within a limit, for ever, and through what a machine runs short of.
+//! Accepting connections for ever, within a limit, and surviving what a machine runs short of.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use crate::throttle::Throttle;
 
-/// How long to wait where the machine or a limit lets no further connection in.
+/// How long to wait while the machine or a limit allows no further connection.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
-/// Hands each connection to `listener` to `take` while `has_room`; the others wait in the backlog. Ends
-/// only when it is dropped. What fails goes to `warn`, ten a second at most, with how many it was not
-/// told of.
+/// Hands each connection to `listener` to `take` while `has_room`; the others wait in the backlog.
+/// Ends only when it is dropped. Errors go to `warn`, at most ten a second, with the number of
+/// those left out.
 pub async fn accept(
     listener: &TcpListener,
     has_room: impl Fn() -> bool,
@@ -25,8 +25,9 @@ pub async fn accept(
 ) {
     let mut failures = Throttle::default();
     loop {
-        // Asked when a connection is there, not when the wait for it begins: meanwhile another worker
-        // may have taken the last place. (Two that ask in the same microsecond may take one too many.)
+        // Asked when a connection is there, not when the wait for it begins: another worker may
+        // have taken the last place meanwhile. (Two that ask in the same microsecond may take one
+        // too many.)
         let accepted = poll_fn(|context| {
             if !has_room() {
                 return Poll::Ready(None);
@@ -41,7 +42,7 @@ pub async fn accept(
             // The client gave up while it waited in the backlog.
             Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Some(Err(error)) => {
-                // No descriptors or no memory left: it passes when other connections end.
+                // No descriptors or no memory left. That passes when other connections end.
                 if let Some(untold) = failures.allow(Instant::now()) {
                     warn(error, untold);
                 }

@@ -1,6 +1,6 @@
-//! An alarm: a timerfd on the runtime's poller. The runtime's own timer has a median
-//! lateness of 0.75 ms, this one of tens of microseconds, which at 100 Mbit/s is worth a third
-//! of the mean response time.
+//! An alarm: a timerfd on the runtime's poller. The runtime's own timer has a median lateness of
+//! 0.75 ms, this one of tens of microseconds. At 100 Mbit/s that is worth a third of the mean
+//! response time.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,13 +19,13 @@ use crate::world;
 
 /// An alarm that any thread may set and one task waits for.
 pub trait Alarm: Send + Sync {
-    /// Goes off once after `delay`, whatever was set before.
+    /// Sets the alarm to go off once after `delay`, whatever was set before.
     ///
     /// # Errors
-    /// What the kernel says of the timer.
+    /// The kernel's error for the timer.
     fn set(&self, delay: Duration) -> io::Result<()>;
 
-    /// Ready once it went off since it was last ready.
+    /// Ready once the alarm has gone off since it was last ready.
     ///
     /// # Errors
     /// As [`Alarm::set`].
@@ -51,7 +51,7 @@ pub async fn wait(alarm: &dyn Alarm) -> io::Result<()> {
     poll_fn(|context| alarm.poll_wait(context)).await
 }
 
-/// The kernel's.
+/// The kernel's alarm.
 struct Timer {
     timer: AsyncFd<OwnedFd>,
 }

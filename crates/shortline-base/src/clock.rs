@@ -1,5 +1,5 @@
-//! The one clock: monotonic nanoseconds since the process first asked, or the simulated world's; and
-//! the date. The scheduler core gets its times from here, as arguments.
+//! The one clock: monotonic nanoseconds since the process first asked, or those of the simulated
+//! world; and the date. The scheduler core gets its times from here, as arguments.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};

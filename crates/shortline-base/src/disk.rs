@@ -7,11 +7,12 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::world::{self, DiskRead};
 
-/// Reads into `buffer` at `offset`, waiting for the disk or not; how many bytes, 0 at the end.
+/// Reads into `buffer` at `offset`, waiting for the disk or not. Returns how many bytes; 0 at the
+/// end.
 ///
 /// # Errors
-/// `EAGAIN`, `EOPNOTSUPP`: only for one that does not wait; the bytes are not in memory, or nobody knows.
-/// Else what the disk says.
+/// `EAGAIN` or `EOPNOTSUPP` if it does not wait: the bytes are not in memory, or nobody knows.
+/// Otherwise the disk's error.
 pub fn read_at(
     file: impl AsFd,
     buffer: &mut [u8],

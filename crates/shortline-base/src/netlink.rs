@@ -1,9 +1,10 @@
-//! Questions to the kernel and its answers (netlink(7)), and what a device's root qdisc counts
+//! Questions to the kernel and its answers (netlink(7)), and the counters of a device's root qdisc
 //! (rtnetlink(7), `RTM_GETQDISC`, `TCA_STATS2`).
 //!
-//! One at a time and without waiting: rtnetlink and sock_diag work inside `send`, so that the answer
-//! is there when that returns, and a dump goes on inside `recv`. An answer that is not there is
-//! an error, and no thread of the order ever sleeps here. What belongs to an earlier question is left out.
+//! Questions go one at a time and never wait. rtnetlink and sock_diag work inside `send`, so the
+//! answer is there when that returns, and a dump goes on inside `recv`. A missing answer is an
+//! error, so no thread that orders responses ever sleeps here. Messages that belong to an earlier
+//! question are skipped.
 
 use std::io;
 
@@ -18,7 +19,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 /// The kernel fills at most 32 KiB of a dump at a time.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
-/// Replies to one question: a dump of a million sockets has no more.
+/// The most replies to one question: a dump of a million sockets has no more.
 const REPLIES_MAX: usize = 16 * 1024;
 
 /// A connection to a part of the kernel.
@@ -30,10 +31,10 @@ pub struct Channel {
     reply: Vec<u8>,
 }
 
-/// What is wanted in answer to a question.
+/// The kind of answer that a question wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// A change, with these flags beside the usual ones: its acknowledgement.
+    /// A change, with these flags beside the usual ones. The answer is its acknowledgement.
     Change(u16),
     /// One thing.
     One,
@@ -45,8 +46,8 @@ impl Want {
     fn flags(self) -> u16 {
         let flags = match self {
             Self::Change(flags) => NLM_F_ACK | flags,
-            // With the acknowledgement there is an answer even where the thing is not. Older
-            // kernels answer only to the one who asks for an echo.
+            // The acknowledgement makes sure of an answer even where the thing does not exist.
+            // Older kernels answer only a request for an echo.
             Self::One => NLM_F_ACK | NLM_F_ECHO,
             Self::All => NLM_F_DUMP,
         };
@@ -55,7 +56,7 @@ impl Want {
 }
 
 impl Channel {
-    /// Opens one to the part that speaks `protocol`, in the thread's namespace.
+    /// Opens a connection to the part that speaks `protocol`, in the thread's namespace.
     ///
     /// # Errors
     /// If the kernel has no such part.
@@ -72,11 +73,11 @@ impl Channel {
         })
     }
 
-    /// Asks, and tells `take` each message of the answer. One that the library cannot read is an
-    /// error to `take`, which may leave it out.
+    /// Asks, and passes each message of the answer to `take`. A message that the library cannot
+    /// read is passed as an error, which `take` may skip.
     ///
     /// # Errors
-    /// What the kernel says, an answer without end, and what `take` finds.
+    /// The kernel's error, an answer without end, and errors from `take`.
     pub fn ask<I>(
         &mut self,
         message: I,
@@ -128,7 +129,7 @@ impl Channel {
     }
 }
 
-/// What a qdisc counts, with all below it.
+/// What a qdisc counts, including all below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QdiscCounters {
     /// Packets that wait.
@@ -149,7 +150,7 @@ pub struct RootQdisc {
 }
 
 impl RootQdisc {
-    /// That of the interface with this index.
+    /// The root qdisc of the interface with this index.
     ///
     /// # Errors
     /// If the kernel has no rtnetlink.
@@ -158,12 +159,12 @@ impl RootQdisc {
         Ok(Self { channel, index })
     }
 
-    /// Its counters now; `None` if the device has none that counts.
+    /// Its counters now; `None` if the device has no qdisc that counts.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn read(&mut self) -> io::Result<Option<QdiscCounters>> {
-        // An interface's index is a positive int to the kernel.
+        // The kernel takes an interface's index for a positive int.
         let mut message = TcMessage::with_index(self.index as i32);
         message.header.parent = TcHandle::ROOT;
         let mut counters = None;

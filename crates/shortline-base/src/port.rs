@@ -1,18 +1,18 @@
-//! A port for a server that is started with a number, in the lab and in tests.
+//! A port for a server that is started with a port number, in the lab and in tests.
 //!
-//! Port 0 would let the kernel choose, but then the number is free again before the server has it, and
-//! any connection that begins in between may be given it: a busy machine opens thousands. So
-//! the port is of those that the kernel gives to nobody by itself (ip(7), `ip_local_port_range`
-//! begins at 32768), and chosen by chance, for others look for one at the same time.
+//! Port 0 would let the kernel choose. But then the number is free again before the server has it,
+//! and any connection that begins in between may get it; a busy machine opens thousands. So the
+//! port is one that the kernel never hands out by itself (ip(7), `ip_local_port_range` begins at
+//! 32768). It is chosen at random, because other processes look for one at the same time.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 
-/// Above what services usually have, below what the kernel gives to connections.
+/// Above what services usually use, below what the kernel gives to connections.
 const PORTS: Range<u16> = 12_000..32_768;
-/// So many taken ones in a row are no chance.
+/// This many taken ports in a row are no coincidence.
 const TRIES_MAX: usize = 64;
 
 /// A port of 127.0.0.1 at which nobody listens.
@@ -31,10 +31,10 @@ pub fn free_port() -> io::Result<u16> {
     Err(last)
 }
 
-/// Each new state of the standard library's hash tables is seeded by chance.
+/// The standard library seeds each new state of its hash tables at random.
 fn chance(range: &Range<u16>) -> u16 {
     let chance = RandomState::new().hash_one(0) % range.len() as u64;
-    // Below the range's length.
+    // Less than the range's length.
     range.start + chance as u16
 }
 

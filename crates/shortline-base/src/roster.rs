@@ -1,5 +1,5 @@
-//! The open connections of a server: each has its place from its beginning to its end, and whoever
-//! stops the server waits until all have gone.
+//! The open connections of a server. Each has its place from its beginning to its end, and a
+//! stopping server waits until all have gone.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl<T> Default for Roster<T> {
 }
 
 impl<T> Roster<T> {
-    /// Takes a connection in, and says how many are open with it.
+    /// Registers a connection, and returns how many are open with it.
     pub fn enter(self: &Arc<Self>, member: T) -> (Place<T>, usize) {
         let member = Arc::new(member);
         let (key, open) = {
@@ -53,7 +53,7 @@ impl<T> Roster<T> {
         self.members.lock().len()
     }
 
-    /// Shows each to `look`, while none can come or go.
+    /// Shows each to `look`; none can come or go meanwhile.
     pub fn for_each(&self, mut look: impl FnMut(&Arc<T>)) {
         for (_, member) in self.members.lock().iter() {
             look(member);
@@ -65,7 +65,7 @@ impl<T> Roster<T> {
         loop {
             let emptied = self.emptied.notified();
             tokio::pin!(emptied);
-            // Listens before it looks, or it could miss the last one.
+            // Listen before looking, or the last one's end could be missed.
             emptied.as_mut().enable();
             if self.open() == 0 {
                 return;
@@ -76,7 +76,7 @@ impl<T> Roster<T> {
 }
 
 impl<T> Place<T> {
-    /// What is known of the connection, to be kept beside it.
+    /// The data kept with the connection.
     pub fn member(&self) -> &Arc<T> {
         &self.member
     }

@@ -1,5 +1,5 @@
-//! A connection in two halves: one that receives, and one that sends, with what the kernel tells and
-//! is told of it. Simulated worlds have their own.
+//! A connection in two halves, one that receives and one that sends, with what the kernel reports
+//! of it and is told. Simulated worlds have their own.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -18,9 +18,9 @@ use crate::sys::{self, TcpInfo};
 
 /// Both halves.
 pub struct Halves {
-    /// What comes.
+    /// The receiving half.
     pub receiving: ReceiveHalf,
-    /// What goes.
+    /// The sending half.
     pub sending: Box<dyn SendHalf>,
 }
 
@@ -37,10 +37,10 @@ impl From<TcpStream> for Halves {
     }
 }
 
-/// The half of a connection that sends. When it is dropped, what was written leaves, and then the
-/// peer hears of the end.
+/// The half of a connection that sends. When it is dropped, what was written still leaves, and then
+/// the peer sees the end.
 pub trait SendHalf: Send + Sync {
-    /// Ready when a write may take something.
+    /// Ready when a write may make progress.
     ///
     /// # Errors
     /// The connection is broken.
@@ -52,7 +52,8 @@ pub trait SendHalf: Send + Sync {
     /// `WouldBlock`, or the connection is broken.
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Writes `before`, then up to `len` bytes of `file` at `offset`, without a packet's end between them.
+    /// Writes `before`, then up to `len` bytes of `file` at `offset`, without ending a packet
+    /// between them.
     ///
     /// # Errors
     /// As [`SendHalf::try_write`].
@@ -64,19 +65,19 @@ pub trait SendHalf: Send + Sync {
         len: usize,
     ) -> io::Result<usize>;
 
-    /// Says that nothing follows what was written.
+    /// Ends the sending direction after what was written.
     ///
     /// # Errors
     /// The connection is broken.
     fn shutdown(&self) -> io::Result<()>;
 
-    /// Ends the connection with a reset, now.
+    /// Resets the connection now.
     fn reset(&self);
 
-    /// The connection's end will be a reset, and drop what the peer has not taken.
+    /// Makes the connection end with a reset, which drops what the peer has not taken.
     fn reset_on_close(&self);
 
-    /// What it says of its counters.
+    /// The connection's counters.
     ///
     /// # Errors
     /// The socket is gone.
@@ -91,18 +92,18 @@ pub trait SendHalf: Send + Sync {
     /// Sets the priority of its packets (`SO_PRIORITY`).
     fn set_priority(&self, priority: u32);
 
-    /// It counts as not writable from so many unsent bytes on; 0: never for that.
+    /// The socket counts as not writable once so many bytes are unsent; 0: no such limit.
     fn set_unsent_bytes_max(&self, bytes: u32);
 
     /// Whether the peer has closed or reset the connection.
     fn hang_up(&self) -> HangUp<'_>;
 }
 
-/// Whether a peer has gone.
+/// How to learn whether a peer has gone.
 pub enum HangUp<'a> {
-    /// The kernel knows, for many descriptors in one call.
+    /// Ask the kernel, in one call for many descriptors.
     Ask(BorrowedFd<'a>),
-    /// It is known.
+    /// The answer is known.
     Known(bool),
 }
 
@@ -134,7 +135,7 @@ impl SendHalf for OwnedWriteHalf {
     }
 
     fn reset(&self) {
-        // It fails only where the connection has gone already.
+        // Fails only if the connection has gone already.
         let _ = rustix::net::connect_unspec(stream(self));
     }
 
@@ -152,7 +153,7 @@ impl SendHalf for OwnedWriteHalf {
     }
 
     fn set_priority(&self, priority: u32) {
-        // That it is permitted was seen at the start; a socket that is gone sends nothing more.
+        // The permission was checked at the start; a socket that is gone sends nothing more.
         let _ = SockRef::from(stream(self)).set_priority(priority);
     }
 
@@ -179,7 +180,7 @@ fn send_file(
 ) -> io::Result<usize> {
     let mut written = 0;
     if !before.is_empty() {
-        // More follows at once: the head is not to leave in a packet of its own.
+        // More follows at once, so the head must not leave in a packet of its own.
         let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         written = sendmsg(socket, before, &mut SendAncillaryBuffer::default(), flags)?;
         if written < before.iter().map(|slice| slice.len()).sum() {
@@ -189,7 +190,7 @@ fn send_file(
     let mut from = offset;
     match sendfile(socket, file, Some(&mut from), len) {
         Ok(sent) => Ok(written + sent),
-        // It shows again at the next write.
+        // An error here shows again at the next write.
         Err(_) if written > 0 => Ok(written),
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,6 @@
 //! What no crate does for us safely: asking a TCP socket how many bytes are not yet acknowledged
-//! (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`, linux/tcp.h),
-//! and putting a timer on the runtime's poller. The only module of the workspace with `unsafe`.
+//! (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`, linux/tcp.h), and
+//! putting a timer on the runtime's poller. The only module of the workspace with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,14 +8,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use tokio::io::unix::AsyncFd;
 
-/// What `TCP_INFO` says of a connection, as far as is needed.
+/// The fields of `TCP_INFO` that are needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Payload bytes per full segment.
     pub segment_bytes: u32,
     /// Payload bytes handed to IP, retransmissions included.
     pub sent_bytes: u64,
-    /// Payload bytes of these that were sent again.
+    /// The part of these bytes that was sent again.
     pub resent_bytes: u64,
     /// Payload bytes that the peer has acknowledged.
     pub acked_bytes: u64,
@@ -29,13 +29,14 @@ pub struct TcpInfo {
     pub rtt_us_min: u32,
     /// Smoothed round trip, in microseconds; 0 when the kernel has no sample.
     pub rtt_us: u32,
-    /// How long ago the peer acknowledged anything, in milliseconds: so old is the round trip.
+    /// How long ago the peer acknowledged anything, in milliseconds, which is the age of the round
+    /// trip.
     pub ack_age_ms: u32,
-    /// How long ago the peer sent anything, its request for one, in milliseconds.
+    /// How long ago the peer sent anything, such as a request, in milliseconds.
     pub request_age_ms: u32,
     /// Congestion window, in segments.
     pub cwnd_segments: u32,
-    /// What the connection delivered lately, in bytes per second; 0 when nothing yet.
+    /// The recent delivery rate, in bytes per second; 0 before the first.
     pub delivered_bytes_per_s: u64,
 }
 
@@ -123,7 +124,7 @@ mod tests {
         let info = tcp_info(&server).unwrap();
         assert_eq!(info.sent_bytes, 1000);
         assert_eq!(info.resent_bytes, 0);
-        // The byte that the handshake counts is not the payload's, and the acknowledgement may come late.
+        // The byte that the handshake counts is not payload, and the acknowledgement may come late.
         assert!(info.acked_bytes <= 1000);
         assert!(info.sent_segments >= 1 && info.ack_segments >= 1);
         assert!(info.segment_bytes > 500);

@@ -1,15 +1,15 @@
-//! Keeps a log readable where something happens a thousand times a second: so many lines a second,
-//! and the next one says how many were left out.
+//! Keeps a log readable where something happens a thousand times a second: a limited number of
+//! lines a second, and the next line says how many were left out.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines within [`WINDOW`].
+/// Lines allowed within [`WINDOW`].
 const LINES_MAX: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What was logged lately.
+/// Recent log lines.
 #[derive(Debug, Default)]
 pub struct Throttle {
     /// When the present window began.
@@ -19,7 +19,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be written now; if so, how many were left out since the last one.
+    /// Whether a line may be written now, and if so, how many were left out since the last one.
     pub fn allow(&mut self, now: Instant) -> Option<u64> {
         let is_new = self
             .begun

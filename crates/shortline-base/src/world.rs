@@ -1,11 +1,11 @@
 //! The seam between the program and the machine. Time, alarms, connections, the disk and threads
-//! that may block come from the kernel, unless the thread lives in a simulated [`World`]: then they
+//! that may block come from the kernel, unless the thread lives in a simulated [`World`]. Then they
 //! come from there, and the program above runs unchanged, in virtual time.
 //!
 //! After FoundationDB's simulation (Zhou and others, SIGMOD 2021, section 4) and TigerBeetle's: the
-//! code that is simulated is the code that is shipped. A thread-local rather than a type parameter,
-//! for a parameter would run through every room. Outside a simulation it costs a look at one
-//! thread-local flag.
+//! simulated code is the code that is shipped. The world is a thread-local, because a type
+//! parameter would run through every room. Outside a simulation it costs a look at one thread-local
+//! flag.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -25,7 +25,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// What a read of a file meets.
+/// The outcome of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskRead {
     /// The bytes are in memory, or the reader may wait for them.
@@ -38,15 +38,15 @@ pub enum DiskRead {
 
 /// A machine that does not exist.
 pub trait World {
-    /// Nanoseconds since it began. Never goes back.
+    /// Nanoseconds since the world began. Never goes back.
     fn now_ns(&self) -> u64;
     /// An alarm that is not set.
     fn alarm(&self) -> Box<dyn Alarm>;
-    /// A connection to a port of a host, from this one.
+    /// A connection from this host to a port of another.
     fn connect(&self, host: &str, port: u16) -> Boxed<io::Result<Box<dyn Stream>>>;
-    /// Runs what may block, elsewhere and in a while.
+    /// Runs work that may block, elsewhere and a little later.
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>);
-    /// What happens to a read of a file, by a reader that may wait or not.
+    /// The outcome of reading a file, for a reader that may wait or not.
     fn disk_read(&self, may_wait: bool) -> DiskRead;
 }
 
@@ -61,7 +61,7 @@ pub struct Life(());
 /// Lets this thread live in `world`.
 ///
 /// # Panics
-/// If it lives in one already.
+/// If the thread lives in one already.
 pub fn enter(world: Rc<dyn World>) -> Life {
     WORLD.with(|place| {
         let before = place.replace(Some(world));
@@ -79,7 +79,8 @@ impl Drop for Life {
     }
 }
 
-/// What the world says that this thread lives in; `None`: the kernel is to be asked.
+/// Asks the world that this thread lives in; `None` in the real world, where the kernel must be
+/// asked.
 pub(crate) fn here<T>(ask: impl FnOnce(&dyn World) -> T) -> Option<T> {
     if !LIVES_IN_ONE.get() {
         return None;
@@ -93,7 +94,7 @@ pub fn connect(host: &str, port: u16) -> Option<Boxed<io::Result<Box<dyn Stream>
     here(|world| world.connect(host, port))
 }
 
-/// Runs what may wait for a disk, on a thread that may; what it returns.
+/// Runs work that may wait for a disk, on a thread that may wait, and returns its result.
 ///
 /// # Errors
 /// The runtime is shutting down, or the work has panicked.
@@ -107,7 +108,7 @@ pub async fn run_blocking<T: Send + 'static>(
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let work = move || {
-        // Nobody may want it any more.
+        // The receiver may be gone.
         let _ = sender.send(work());
     };
     here(|world| world.run_blocking(Box::new(work)));

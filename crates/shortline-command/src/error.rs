@@ -1,4 +1,4 @@
-//! Why a command did not succeed, and the exit code that follows from it.
+//! Why a command failed, and its exit code.
 
 use std::process::ExitCode;
 
@@ -6,32 +6,32 @@ use shortline_load::summary::VOID_EXIT_CODE;
 
 use crate::output::note;
 
-/// A command's end other than success. Its text is one line: what, where, what would be right.
+/// The error of a command. Its text is one line: what, where, and what would be right.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The command was called in a way that cannot mean anything: exit code 2.
+    /// The command line makes no sense: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// The call was right but could not be carried out: exit code 1.
+    /// The command line was right but could not be carried out: exit code 1.
     #[error("{0}")]
     Failure(String),
-    /// The run was made and told, but what it measured does not count: exit code 3.
+    /// The run was made and reported, but what it measured does not count: exit code 3.
     #[error("void: {0}")]
     Void(String),
 }
 
 impl CommandError {
-    /// Bad usage, told by another error.
+    /// Bad usage with the text of another error.
     pub fn usage(error: impl ToString) -> Self {
         Self::Usage(error.to_string())
     }
 
-    /// A failure, told by another error.
+    /// A failure with the text of another error.
     pub fn failure(error: impl ToString) -> Self {
         Self::Failure(error.to_string())
     }
 
-    /// What another error tells, bad usage or a failure.
+    /// Bad usage or a failure, with the text of another error.
     pub fn told(is_usage: bool, error: impl ToString) -> Self {
         if is_usage {
             Self::usage(error)

@@ -1,8 +1,8 @@
-//! What Shortline's programs, `shortline` and `shortline-lab`, have in common on the command line: how a
-//! command line is read, exit codes, errors of one line, and where results go.
+//! What `shortline` and `shortline-lab` have in common on the command line: how a command line is
+//! read, exit codes, errors of one line, and where results go.
 //!
-//! Exit codes: 0 success, 2 bad usage, 3 a run that is void, 1 anything else. An error is one line
-//! on standard error that begins with `shortline: `.
+//! Exit codes: 0 success, 2 bad usage, 3 a void run, 1 anything else. An error is one line on
+//! standard error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,8 +1,8 @@
 //! What commands print and write: JSON `{"results":[...]}`, text on standard output, files.
 //!
-//! All of it goes through here. A reader of standard output or error that ends first (`| head`)
-//! is no error: the rest is not written, and the exit code is that of the work. A file named `-`
-//! is standard output; what else would be printed there goes to standard error.
+//! All output goes through here. A reader of standard output or error that stops early (`| head`)
+//! is not an error: the rest is not written, and the exit code is that of the work. A file named
+//! `-` is standard output. What else would be printed there then goes to standard error.
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -24,7 +24,7 @@ pub fn results_json<R: Serialize>(
     #[derive(Serialize)]
     struct Results<'a, R> {
         results: &'a [R],
-        /// Why they are not to be trusted.
+        /// Why the results cannot be trusted.
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         warnings: &'a [String],
     }
@@ -37,7 +37,7 @@ pub fn results_json<R: Serialize>(
 /// Prints text to standard output.
 ///
 /// # Errors
-/// [`CommandError::Failure`] if it cannot be written, though somebody reads it.
+/// [`CommandError::Failure`] if it cannot be written although somebody reads it.
 pub fn print(text: &str) -> Result<(), CommandError> {
     to_standard_output(|out| out.write_all(text.as_bytes()))
         .map_err(|error| CommandError::Failure(format!("standard output: {error}")))
@@ -55,7 +55,7 @@ pub fn print_beside(files: &[Option<&Path>], text: &str) -> Result<(), CommandEr
     print(text)
 }
 
-/// Tells a line on standard error that is no result.
+/// Prints a line on standard error that is not a result.
 pub fn note(line: &str) {
     to_standard_error(&format!("{line}\n"));
 }
@@ -81,8 +81,8 @@ pub fn write(
     written.map_err(|error| CommandError::Failure(format!("{flag} {}: {error}", file.display())))
 }
 
-/// Draws to a file of so many pixels, a page if it ends in `.html`, or to standard output, as
-/// SVG, for `-`.
+/// Draws to a file, `size` in pixels: a page if the name ends in `.html`, or SVG to standard output
+/// for `-`.
 ///
 /// # Errors
 /// [`CommandError::Failure`] if it cannot be drawn or written.
@@ -100,7 +100,7 @@ pub fn draw(
     write("--plot", file, |out| out.write_all(svg.as_bytes()))
 }
 
-/// Makes sure that a file can be written, by emptying it: a run of minutes must not end with
+/// Makes sure that a file can be written, by emptying it. A run of minutes must not end with
 /// results that cannot be kept.
 ///
 /// # Errors
@@ -131,7 +131,7 @@ pub fn check_plot_file(path: &Path) -> Result<(), CommandError> {
     check_writable("--plot", path)
 }
 
-/// Makes sure that not two results go to standard output: JSON, or one of the flags' files.
+/// Makes sure that at most one result goes to standard output: JSON, or one of the flags' files.
 ///
 /// # Errors
 /// Bad usage that names the two.
@@ -165,7 +165,7 @@ fn to_standard_output(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> i
     }
 }
 
-/// Nobody is left to tell if it cannot be written.
+/// If it cannot be written, nobody is left to report it to.
 fn to_standard_error(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

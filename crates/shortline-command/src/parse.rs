@@ -1,4 +1,5 @@
-//! A command line becomes a command, or the end of the program: help that was asked for, an error of one line.
+//! Turns a command line into a command, or ends the program: with the help asked for, or an error
+//! of one line.
 
 use std::process::ExitCode;
 
@@ -7,19 +8,19 @@ use clap::error::ErrorKind;
 
 use crate::error::CommandError;
 
-/// Why nothing (more) is to be done.
+/// Why there is nothing (more) to do.
 #[derive(Debug)]
 pub enum Ended {
     /// Help or version was asked for and printed.
-    Told(ExitCode),
+    Reported(ExitCode),
     /// The command did not succeed.
     Error(CommandError),
 }
 
-/// What the program's command line asks for.
+/// What the command line asks for.
 ///
 /// # Errors
-/// Help was asked for, or it asks for nothing that there is.
+/// Help was asked for, or the command line is wrong.
 pub fn parse<C: Parser>() -> Result<C, Ended> {
     let parsed = C::command()
         .try_get_matches()
@@ -27,11 +28,11 @@ pub fn parse<C: Parser>() -> Result<C, Ended> {
     parsed.map_err(|error| ended_by(&error))
 }
 
-/// The program's exit code; an error is told.
+/// The program's exit code. Prints an error.
 pub fn exit_code(ended: Result<(), Ended>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Told(code)) => code,
+        Err(Ended::Reported(code)) => code,
         Err(Ended::Error(error)) => error.report(),
     }
 }
@@ -39,19 +40,19 @@ pub fn exit_code(ended: Result<(), Ended>) -> ExitCode {
 fn ended_by(error: &clap::Error) -> Ended {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody is left to tell if standard output is closed.
+            // If standard output is closed, nobody is left to report it to.
             let _ = error.print();
-            Ended::Told(ExitCode::SUCCESS)
+            Ended::Reported(ExitCode::SUCCESS)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            Ended::Told(ExitCode::from(2))
+            Ended::Reported(ExitCode::from(2))
         }
         _ => Ended::Error(CommandError::Usage(in_one_line(error))),
     }
 }
 
-/// clap tells an error in several paragraphs: the first says what is wrong, the others hint.
+/// clap reports an error in several paragraphs: the first says what is wrong, the others are hints.
 pub fn in_one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let paragraphs = text

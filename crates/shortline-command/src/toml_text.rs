@@ -1,4 +1,4 @@
-//! Where in a TOML text something stands, for errors: its line, and the dotted name of its key.
+//! Where something stands in a TOML text, for errors: its line, and the dotted name of its key.
 
 use toml::de::{DeTable, DeValue};
 
@@ -8,8 +8,8 @@ pub fn line(text: &str, offset: usize) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The dotted name of the key that stands, or whose value stands, at `offset`; nothing if there
-/// is none, or the text is no TOML.
+/// The dotted name of the key that is, or whose value is, at `offset`; `None` if there is none or
+/// the text is not TOML.
 pub fn key(text: &str, offset: usize) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     key_in_table(document.get_ref(), offset)

@@ -1,24 +1,25 @@
-//! The generator, over HTTP/1.1 or HTTP/2, with or without TLS. Open loop (`open.rs`): every
-//! request leaves at its own time, whatever the server does (paper 000, 2.4). Closed loop
-//! (`users.rs`): so many users, each of whom asks again when it was answered and has rested
-//! (SURGE's user equivalents: 001, 4.2; 004, 4.4.3).
+//! The generator, over HTTP/1.1 or HTTP/2, with or without TLS. In the open loop (`open.rs`) every
+//! request leaves at its own time, whatever the server does (paper 000, 2.4). In the closed loop
+//! (`users.rs`) a number of users each ask again after they were answered and have rested (SURGE's
+//! user equivalents: 001, 4.2; 004, 4.4.3).
 //!
-//! - **Times** count from the intended start. How late each request really started is
-//!   recorded ([`crate::record`]) and judged ([`crate::summary`]). Arrivals of the open loop
-//!   are driven by a timerfd: the runtime's own timer is 0.75 ms off at the median.
-//! - **Connections**: HTTP/1.1 takes an idle connection that has served fewer than K
-//!   requests before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 lays
-//!   its streams over a fixed number of connections (`http2.rs`).
-//! - **Late starts**: where the generator is behind, what the server has answered is taken before
-//!   the next request starts, so that no connection is opened because the generator is late
-//!   (`open.rs`). Response times count from the intended start all the same.
-//! - **Impatience** (paper 000, 5.1 H): with `abort_after` a try is given up after that
-//!   time, its connection or stream closed, and repeated up to `retries` times.
-//! - **The end**: after the last start, what is outstanding has `drain` to finish; the
-//!   rest counts as failed with the time until then.
-//! - **Limits**: at most `in_flight_max` requests at a time in the open loop, as many users
-//!   as have descriptors in the closed one. At the limit an open request starts late, which is recorded and makes the run void; it is not dropped, and its response
-//!   time still counts from its intended start.
+//! - **Times** count from the intended start. How late each request really started is recorded
+//!   ([`crate::record`]) and judged ([`crate::summary`]). A timerfd drives arrivals of the open
+//!   loop: the runtime's own timer is 0.75 ms off at the median.
+//! - **Connections**: HTTP/1.1 takes an idle connection that has served fewer than K requests
+//!   before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 spreads its streams over
+//!   a fixed number of connections (`http2.rs`).
+//! - **Late starts**: where the generator is behind, it takes what the server has answered before
+//!   it starts the next request. So it opens no connection because it is late (`open.rs`). Response
+//!   times still count from the intended start.
+//! - **Impatience** (paper 000, 5.1 H): with `abort_after` a try is given up after that time, its
+//!   connection or stream closed, and repeated up to `retries` times.
+//! - **The end**: after the last start, outstanding requests have `drain` to finish. The rest count
+//!   as failed with the time until then.
+//! - **Limits**: at most `in_flight_max` requests at a time in the open loop, and as many users as
+//!   there are descriptors for in the closed one. At the limit an open request starts late, which
+//!   is recorded and makes the run void. It is not dropped, and its response time still counts from
+//!   its intended start.
 
 mod connect;
 mod exchange;
@@ -52,13 +53,13 @@ pub use sources::{SourceAddress, SourceAddressError, source_of};
 pub use target::{Target, TargetError, Trust};
 use visit::{ClientSetup, Shared};
 
-/// Requests in flight at most, if the descriptors allow so many.
+/// The most requests in flight, if there are descriptors for them.
 const IN_FLIGHT_MAX_DEFAULT: usize = 16_000;
 /// Descriptors that are not connections: streams, timers, files, the poller.
 const DESCRIPTORS_BESIDE: usize = 64;
 /// Between the decision to start and the first request, so that the first is not late.
 const HEAD_START: Duration = Duration::from_millis(20);
-/// What is told to stop has this long to do so.
+/// Tasks have this long to stop.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// HTTP version of the requests.
@@ -98,7 +99,7 @@ pub struct LoadOptions {
     pub target: Target,
     /// What is requested and when.
     pub work: Work,
-    /// Arrivals of the open loop come this many times as fast as the trace says. Default 1.
+    /// How many times as fast as the trace says the open loop's arrivals come. Default 1.
     pub speed: f64,
     /// HTTP version. Default HTTP/1.1.
     pub protocol: Protocol,
@@ -107,30 +108,29 @@ pub struct LoadOptions {
     /// Requests a connection serves before it is closed. Default: 1 on HTTP/1.1, no limit
     /// on HTTP/2.
     pub requests_per_connection: Option<NonZeroU32>,
-    /// HTTP/2 connections the streams are laid over. Default 6. More are opened only when
-    /// all have as many streams as the server allows, so that none waits in the client.
+    /// HTTP/2 connections that the streams share. Default 6. More are opened only when all have as
+    /// many streams as the server allows, so that none waits in the client.
     pub connections: NonZeroUsize,
     /// The addresses that requests come from, each with its share. Default: the system's choice.
     pub sources: Vec<SourceAddress>,
-    /// Which share of the requests or users is this process's. Default: all.
+    /// The share of the requests or users that this process makes. Default: all.
     pub part: Part,
-    /// Requests in flight at most. Default: 16,000 or what the limit on open files allows.
+    /// The most requests in flight. Default: 16,000 or what the limit on open files allows.
     pub in_flight_max: Option<NonZeroUsize>,
     /// A try is given up after this time. Default: never.
     pub abort_after: Option<Duration>,
     /// How often a given-up request is tried again. Default 0.
     pub retries: u32,
-    /// Requests that would start later than this are left out. Default: none are; users need
-    /// it.
+    /// Requests that would start later than this are left out. Default: none are. Users need it.
     pub length: Option<Duration>,
-    /// What is outstanding after the last start has this long to finish. Default 60 s.
+    /// Requests outstanding after the last start have this long to finish. Default 60 s.
     pub drain: Duration,
     /// Whether progress is shown on standard error: a bar on a terminal, else lines.
     pub progress: bool,
 }
 
 impl LoadOptions {
-    /// This work for this server, everything else by default.
+    /// This work for this server; everything else has its default.
     pub fn new(target: Target, work: impl Into<Work>) -> Self {
         Self {
             target,
@@ -152,20 +152,20 @@ impl LoadOptions {
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
     /// One record for each request made, in the order of the trace or of their starts.
     pub records: Vec<RequestRecord>,
-    /// Whether the run was ended by an interrupt before its schedule.
+    /// Whether an interrupt ended the run before its schedule.
     pub interrupted: bool,
 }
 
-/// A run that could not begin or go on.
+/// A run that could not begin or continue.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The speed is no speed.
+    /// The speed is not a number above 0.
     #[error("speed {0}: want a finite number above 0")]
     Speed(f64),
     /// A path that no trace file could hold.
@@ -177,10 +177,10 @@ pub enum LoadError {
     /// More parts than there are requests or users.
     #[error("this part has no request and no user: want fewer parts")]
     EmptyPart,
-    /// Users without an end.
+    /// Users without a length of the run.
     #[error("users ask for ever: want a length")]
     Endless,
-    /// An encrypted target without a word on whom to trust.
+    /// An encrypted target without certificates to trust.
     #[error(
         "target {0}: want the certificates to trust for https (--tls-ca FILE or --tls-insecure)"
     )]
@@ -201,10 +201,10 @@ pub enum LoadError {
     Resolve {
         /// The target.
         target: Target,
-        /// What the resolver says.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// The system does not let us open so many connections.
+    /// The system does not allow so many connections.
     #[error(
         "{want} descriptors for requests in flight or users (4 each): the limit on open files \
          allows {allowed}: want fewer or raise `ulimit -n`"
@@ -218,17 +218,17 @@ pub enum LoadError {
     /// The timer that drives arrivals failed.
     #[error("the timer of the arrivals failed: {0}")]
     Timer(#[source] io::Error),
-    /// The system does not tell us of interrupts.
+    /// The system does not report interrupts.
     #[error("cannot listen for interrupts: {0}")]
     Signal(#[source] io::Error),
 }
 
-/// Makes every request at its time and returns what became of each. Wants tokio's
-/// multi-thread runtime. The first interrupt (SIGINT) ends the run early.
+/// Makes every request at its time and returns what became of each. Needs tokio's multi-thread
+/// runtime. The first interrupt (SIGINT) ends the run early.
 ///
 /// # Errors
-/// [`LoadError`] if the options contradict the system or themselves. A server that fails
-/// is no error: its requests are recorded as failed.
+/// [`LoadError`] if the options contradict the system or themselves. A failing server is not an
+/// error: its requests are recorded as failed.
 pub async fn run(options: LoadOptions) -> Result<LoadReport, LoadError> {
     let plan = Plan::new(&options)?;
     let setup = ClientSetup::new(&options).await?;
@@ -268,7 +268,7 @@ pub async fn run(options: LoadOptions) -> Result<LoadReport, LoadError> {
     })
 }
 
-/// Work that can begin.
+/// Work that is ready to begin.
 enum Plan {
     Open {
         /// Each with its number among the requests of all parts.
@@ -314,7 +314,7 @@ impl Plan {
         }
     }
 
-    /// What can be under way at a time: requests or users.
+    /// How much can be under way at a time: requests or users.
     fn slots(&self) -> usize {
         match self {
             Self::Open { in_flight_max, .. } => *in_flight_max,
@@ -369,7 +369,7 @@ fn schedule(options: &LoadOptions, requests: &[Request]) -> Result<Vec<(u64, Req
     Ok(own)
 }
 
-/// How many requests may be in flight; raises the soft limit on descriptors as needed.
+/// How many requests may be in flight. Raises the soft limit on descriptors as needed.
 fn in_flight_max(asked: Option<NonZeroUsize>) -> Result<usize, LoadError> {
     let want = asked.map_or(IN_FLIGHT_MAX_DEFAULT, NonZeroUsize::get);
     let mut limit = getrlimit(Resource::Nofile);

@@ -1,8 +1,8 @@
 //! Workloads, traces, the generator (open and closed loop) and its result records.
 //!
-//! What arrives comes from [`trace`] (a file) or [`workload`] (made from the papers'
-//! numbers); [`generator`] makes it happen; [`record`] keeps what became of each request
-//! and [`summary`] sums it up. This crate knows HTTP and time, never which server it loads.
+//! [`trace`] (a file) or [`workload`] (made from the papers' numbers) says what arrives.
+//! [`generator`] makes the requests, [`record`] keeps what became of each, and [`summary`] sums
+//! them up. This crate knows HTTP and time, never which server it loads.
 #![forbid(unsafe_code)]
 
 pub mod generator;

@@ -1,12 +1,12 @@
 //! What became of each request, and the result CSV:
-//! `at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error`, and after these
-//! `source`, the address a request came from, where the run was told which there are.
+//! `at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error`. If the run has
+//! sources, the column `source` follows, the address a request came from.
 //!
-//! All times are seconds with six places. `at` counts from the start of the run; `lag`,
-//! `connect`, `first_byte` and `response_time` count from the request's **intended** start,
-//! so a late start makes no server look better. What never happened is left empty.
-//! `connect` is when a connection (with its TLS handshake) was in hand, `first_byte` when
-//! the response's head was, both of the last try.
+//! All times are seconds with six places. `at` counts from the start of the run. `lag`, `connect`,
+//! `first_byte` and `response_time` count from the request's **intended** start, so a late start
+//! makes no server look better. What never happened is left empty. `connect` is when a connection
+//! (with its TLS handshake) was ready, `first_byte` when the response's head was there, both of the
+//! last try.
 
 mod csv;
 
@@ -32,25 +32,25 @@ pub struct RequestRecord {
     pub size: u64,
     /// Body bytes received in the last try.
     pub received: u64,
-    /// How often it was sent or tried to; 1 unless retried.
+    /// How often it was sent or tried; 1 unless retried.
     pub tries: u32,
     /// How late it really started, in seconds.
     pub lag_s: f64,
-    /// When a connection was in hand, in seconds after the intended start.
+    /// When a connection was ready, in seconds after the intended start.
     pub connect_s: Option<f64>,
     /// When the response's head was there, in seconds after the intended start.
     pub first_byte_s: Option<f64>,
     /// When the last byte was there, or it failed, in seconds after the intended start.
     pub response_time_s: f64,
-    /// Why it failed; nothing if it did not.
+    /// Why it failed; `None` if it did not.
     pub failure: Option<Failure>,
-    /// The address it came from; nothing where the system chose.
+    /// The address it came from; `None` where the system chose.
     pub source: Option<IpAddr>,
 }
 
 impl RequestRecord {
-    /// A request that got its response at the first try and without being late, of which no more
-    /// is known: times in seconds, `at_s` after the start of the run and `response_time_s` after
+    /// A request that got its response on time at the first try, and of which nothing more is
+    /// known. Times are in seconds, `at_s` after the start of the run and `response_time_s` after
     /// that.
     pub fn finished(at_s: f64, path: &str, size: u64, response_time_s: f64) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl RequestRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Failure {
-    /// No connection could be had: refused, unreachable, out of ports.
+    /// No connection could be made: refused, unreachable, out of ports.
     Connect,
     /// The TLS handshake failed or agreed on another protocol.
     Tls,
@@ -88,7 +88,7 @@ pub enum Failure {
     Timeout,
     /// A status other than 200.
     Status(u16),
-    /// Fewer body bytes than promised by the server or expected by the trace.
+    /// Fewer body bytes than the server promised or the trace expects.
     Short,
     /// What came was not HTTP.
     Protocol,

@@ -1,20 +1,20 @@
-//! What a run amounts to: response times, slowdowns, size classes, failures, lateness.
+//! The results of a run: response times, slowdowns, size classes, failures, lateness.
 //!
-//! - Means, variance, C² (variance over squared mean) and percentiles (nearest rank) of
-//!   response times are over **all** requests; one that failed counts with the time until
-//!   it did (003, appendix: SURGE had left them out, which hides starvation). The mean of the
-//!   finished ones alone stands beside (000, 4; 002, 4.5), for each class of sizes too.
-//! - Incomplete are those that did not finish in any of their tries (000, 5.1 H and J: of all,
-//!   and of the largest 1 %).
-//! - Slowdown is response time over the time alone in the system, of finished requests.
-//!   Alone is the wire time at the link's rate where that is given. Else it is measured:
-//!   for a size, the least response time of any finished request of that size or larger
-//!   (no request can be alone faster than a larger one was), a bound from above that is
-//!   loose for the largest sizes, where few requests were ever alone.
-//! - A run is **void** where more than one start in a hundred was over 5 ms late (the
-//!   generator, not the server, was the bottleneck) or where it was interrupted. The
-//!   worst lateness and the number of late starts are reported in any case: a single stall
-//!   of a shared machine is no reason to throw a run away, but it should be seen.
+//! - Means, variance, C² (variance over squared mean) and percentiles (nearest rank) of response
+//!   times are over **all** requests. A failed request counts with the time until it failed (003,
+//!   appendix: SURGE had left them out, which hides starvation). The mean of the finished ones
+//!   alone stands beside it (000, 4; 002, 4.5), for each class of sizes too.
+//! - Incomplete requests are those that did not finish in any of their tries (000, 5.1 H and J: of
+//!   all, and of the largest 1 %).
+//! - Slowdown is response time over the time alone in the system, of finished requests. Alone is
+//!   the wire time at the link's rate if that is given. Else it is measured: for a size, the least
+//!   response time of any finished request of that size or larger (no request can be alone faster
+//!   than a larger one was). That is an upper bound, which is loose for the largest sizes, where
+//!   few requests were ever alone.
+//! - A run is **void** if more than one start in a hundred was over 5 ms late (then the generator,
+//!   not the server, was the bottleneck) or if it was interrupted. The worst lateness and the
+//!   number of late starts are always reported. A single stall of a shared machine is no reason to
+//!   throw a run away, but it should be seen.
 
 mod slowdown;
 mod table;
@@ -55,13 +55,13 @@ pub struct Summary {
     pub duration_s: f64,
     /// Response times of all requests, in seconds.
     pub response_time: Distribution,
-    /// Mean response time of the finished ones, in seconds; nothing if none finished.
+    /// Mean response time of the finished ones, in seconds; `None` if none finished.
     pub response_time_mean_finished_s: Option<f64>,
     /// Time to the head of the response, in seconds, where one came.
     pub first_byte: Option<Distribution>,
     /// Response time over the time alone, of the finished ones.
     pub slowdown: Option<Distribution>,
-    /// The rate that slowdowns refer to, in bits per second; nothing if measured.
+    /// The rate that slowdowns refer to, in bits per second; `None` if measured.
     pub slowdown_rate_bps: Option<u64>,
     /// The requests by expected size, classes without any left out.
     pub classes: Vec<SizeClass>,
@@ -71,7 +71,7 @@ pub struct Summary {
     pub lateness: Distribution,
     /// Starts more than [`LATE_S`] late.
     pub late_starts: usize,
-    /// Why the run does not count; nothing if it does.
+    /// Why the run does not count; `None` if it does.
     pub void: Option<String>,
 }
 
@@ -101,7 +101,7 @@ pub struct SizeClass {
     pub incomplete_share: f64,
     /// Response times of all, in seconds; `count` says how many there are.
     pub response_time: Distribution,
-    /// Mean response time of the finished ones, in seconds; nothing if none finished.
+    /// Mean response time of the finished ones, in seconds; `None` if none finished.
     pub response_time_mean_finished_s: Option<f64>,
     /// Mean time to the head of the response, in seconds, where one came.
     pub first_byte_mean_s: Option<f64>,
@@ -110,8 +110,8 @@ pub struct SizeClass {
 }
 
 impl Summary {
-    /// Sums up the records of a run; nothing if there are none. `interrupted` says that the
-    /// run was ended before its schedule.
+    /// Sums up the records of a run; `None` if there are none. `interrupted`: the run ended before
+    /// its schedule.
     pub fn of(
         records: &[RequestRecord],
         link: Option<KnownLink<'_>>,
@@ -224,7 +224,7 @@ fn largest(
     mut members: Vec<usize>,
     slowdowns: &[Option<f64>],
 ) -> Option<SizeClass> {
-    // A stable sort: of equal sizes the earlier request belongs to the largest first.
+    // A stable sort: of equal sizes the earlier request counts as one of the largest first.
     members.sort_by_key(|index| std::cmp::Reverse(records[*index].size));
     members.truncate(records.len().div_ceil(100));
     let least = records[*members.last()?].size;

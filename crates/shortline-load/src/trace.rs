@@ -1,22 +1,22 @@
 //! Reading and writing request traces: what is asked for, and when.
 //!
-//! Told apart by content, never by name:
-//! - logs in Common or Combined Log Format (`log.rs`): text with a line that has such a log's
-//!   time, `[day/Mon/year:`, near its beginning;
-//! - CSV, `seconds,path,bytes` a line, the header line optional (`csv.rs`): any other text;
+//! Formats are told apart by content, never by name:
+//! - logs in Common or Combined Log Format (`log.rs`): text with a line near its beginning that has
+//!   such a log's time, `[day/Mon/year:`;
+//! - CSV, `seconds,path,bytes` a line, with an optional header line (`csv.rs`): any other text;
 //! - the World Cup 98 archive's binary records (`world_cup.rs`): anything that is not text.
 //!
-//! Times in a trace never go backwards (lines of a log may come late, as servers write them
-//! when the response ends). Logs and World Cup records have whole seconds only: [`Spread`]
-//! says how the arrivals of one second are laid over it.
+//! Times in a trace never go backwards (lines of a log may come late, because servers write them
+//! when the response ends). Logs and World Cup records have only whole seconds; [`Spread`] says how
+//! the arrivals of one second are spread over it.
 //!
-//! Any of them may be packed with gzip, and come from standard input, `-` (`input.rs`).
+//! Any trace may be gzipped, and may come from standard input, `-` (`input.rs`).
 //!
-//! A line that cannot be read is passed over and counted (`passed_over.rs`). What is wrong with
-//! the trace as a whole ends it: its order, its length, gzip that is damaged, no good line at all.
+//! A line that cannot be read is passed over and counted (`passed_over.rs`). A fault of the trace
+//! as a whole ends it: its order, its length, damaged gzip, no good line at all.
 //!
-//! A trace is read from a stream with limits on the number of requests and on the length
-//! of a path, so that a wrong file costs an error and not the memory.
+//! A trace is read from a stream with limits on the number of requests and on the length of a path,
+//! so that a wrong file costs an error and not the memory.
 
 mod csv;
 mod error;
@@ -37,10 +37,10 @@ pub use error::{TraceError, TraceProblem};
 pub use input::name_of;
 pub use passed_over::{LeftOut, PassedOver};
 
-/// How much of the file decides which format it is, in bytes.
+/// How much of the file decides its format, in bytes.
 const SNIFF_BYTES: u64 = 4096;
 
-/// The latest time a trace may hold, in seconds (115 days; f64 still tells 2 ns apart there).
+/// The latest time in a trace, in seconds (115 days; there f64 still distinguishes 2 ns).
 pub const SECONDS_MAX: f64 = 1e7;
 
 /// One request of a trace.
@@ -54,7 +54,7 @@ pub struct Request {
     pub bytes: u64,
 }
 
-/// How the requests of one second are laid over it where a trace has whole seconds only.
+/// How the requests of one second are spread over it where a trace has only whole seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spread {
     /// The i-th of n requests at i/n of the second.
@@ -74,7 +74,7 @@ pub struct TraceOptions {
     pub requests_max: usize,
     /// The longest path accepted, in bytes. Default 8192.
     pub path_bytes_max: usize,
-    /// Where the requests of a second go if the format has whole seconds only.
+    /// How requests are spread over a second if the format has only whole seconds.
     pub spread: Spread,
 }
 
@@ -88,7 +88,7 @@ impl Default for TraceOptions {
     }
 }
 
-/// Reads a whole trace of which every line is wanted, whichever of the formats it is in.
+/// Reads a whole trace, in any of the formats. Every line must be good.
 ///
 /// # Errors
 /// [`TraceError`] names the file, the line or record, the value and what would be right:
@@ -101,11 +101,11 @@ pub fn read_trace(path: &Path, options: &TraceOptions) -> Result<Vec<Request>, T
         .map_err(|problem| TraceError::new(&trace.name, problem))
 }
 
-/// Reads a trace one request at a time, of standard input if the path is `-`. What cannot be
-/// read is passed over: [`Trace::passed_over`].
+/// Reads a trace one request at a time, from standard input if the path is `-`. Unreadable lines
+/// are passed over: [`Trace::passed_over`].
 ///
 /// # Errors
-/// [`TraceError`] if the file cannot be opened or its beginning not be read.
+/// [`TraceError`] if the file cannot be opened or its beginning cannot be read.
 pub fn stream_trace(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     let name = input::name_of(path).to_owned();
     let requests = input::open(path)
@@ -117,8 +117,7 @@ pub fn stream_trace(path: &Path, options: &TraceOptions) -> Result<Trace, TraceE
     }
 }
 
-/// Reads a trace of which every line is wanted from any stream, as [`read_trace`] does from a
-/// file.
+/// Reads a trace from any stream, as [`read_trace`] does from a file. Every line must be good.
 ///
 /// # Errors
 /// As [`read_trace`], without the file's name.
@@ -136,12 +135,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// What errors call it.
+    /// Its name in errors.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// What did not become a request so far.
+    /// What has not become a request so far.
     pub fn passed_over(&self) -> &PassedOver {
         self.requests.passed_over()
     }
@@ -156,7 +155,7 @@ impl Iterator for Trace {
     }
 }
 
-/// A stream whose beginning was read to tell its format, and is read again.
+/// A stream whose beginning is read to find its format, and then read again.
 type Stream<'a> = Chain<Cursor<Vec<u8>>, Box<dyn BufRead + 'a>>;
 
 /// The requests of a stream, one at a time; nothing follows an error.
@@ -176,7 +175,7 @@ enum Reader<R> {
 }
 
 impl<'a> Requests<'a> {
-    /// Reads the beginning, which says what the format is.
+    /// Reads the beginning and finds the format.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -201,12 +200,12 @@ impl<'a> Requests<'a> {
         })
     }
 
-    /// What did not become a request so far.
+    /// What has not become a request so far.
     pub fn passed_over(&self) -> &PassedOver {
         &self.passed
     }
 
-    /// All of them; a line that cannot be read is an error.
+    /// All requests; a line that cannot be read is an error.
     fn all(mut self) -> Result<Vec<Request>, TraceProblem> {
         let requests = self.by_ref().collect::<Result<_, _>>()?;
         match self.passed.take_first_bad() {
@@ -232,7 +231,7 @@ impl<'a> Requests<'a> {
         Ok(Some(request))
     }
 
-    /// The next request, lines passed over that cannot be read.
+    /// The next request, passing over lines that cannot be read.
     fn read_good(&mut self) -> Result<Option<Request>, TraceProblem> {
         loop {
             let read = match &mut self.reader {
@@ -247,7 +246,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Why there is no request: no line is good, or good lines are none.
+    /// Why there is no request: no line is good, or no good line is a request.
     fn without_any(&mut self) -> TraceProblem {
         let first_bad = match self.passed.left_out().is_empty() {
             true => self.passed.take_first_bad(),
@@ -273,7 +272,7 @@ impl Iterator for Requests<'_> {
 /// Writes a trace as CSV with a header, times with nine places.
 ///
 /// # Errors
-/// Whatever the file system says, with the file's name.
+/// The file system's error, with the file's name.
 pub fn write_csv(path: &Path, requests: &[Request]) -> Result<(), TraceError> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
@@ -283,8 +282,8 @@ pub fn write_csv(path: &Path, requests: &[Request]) -> Result<(), TraceError> {
     write().map_err(|error| TraceError::new(path, error.into()))
 }
 
-/// Text has no NUL and is UTF-8, but for a character cut by the end of the sample. A World
-/// Cup record always has a NUL: its client and object numbers are far below 2^24.
+/// Text has no NUL and is UTF-8, except for a character cut by the end of the sample. A World Cup
+/// record always has a NUL: its client and object numbers are far below 2^24.
 fn is_text(head: &[u8]) -> bool {
     let utf8 = match std::str::from_utf8(head) {
         Ok(_) => true,

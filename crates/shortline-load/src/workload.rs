@@ -1,5 +1,5 @@
-//! Workloads made from the papers' numbers instead of a trace: which files, who asks for
-//! them, and when.
+//! Workloads made from the papers' numbers instead of a trace: which files, who asks for them, and
+//! when.
 //!
 //! | | |
 //! |---|---|

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// Far longer than anything here takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is cut off after this is known to hang; what does not has ended long before.
+/// Anything still running after this is known to hang; all else has ended long before.
 const CUT_OFF: Duration = Duration::from_secs(2);
 
 fn options(scheme: &str, port: u16, requests: Vec<Request>) -> LoadOptions {
@@ -112,7 +112,7 @@ async fn an_idle_connection_is_taken_until_its_uses_are_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kept_connection_that_the_server_closed_is_no_failure() {
-    // `/7` is answered and the connection then closed without a word.
+    // `/7` is answered and the connection then closed without notice.
     let (records, counts) = run_with(Kind::Http1, requests(&["/7", "/8"], 100), |options| {
         options.requests_per_connection = NonZeroU32::new(5);
     })
@@ -218,7 +218,7 @@ async fn a_request_over_the_limit_starts_late_and_is_not_dropped() {
     );
 }
 
-/// One worker for both sides: what is late is so because there is work to do.
+/// One worker for both sides: a late start is late because there is work to do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_late_generator_opens_no_connection_because_it_is_late() {
     let (records, counts) = run_with(Kind::Http1, requests(&["/10"; 4000], 0), |options| {

@@ -29,7 +29,7 @@ fn options(port: u16, sources: &[&str]) -> LoadOptions {
     options
 }
 
-/// Answers so many connections, one after the other, and tells who they were.
+/// Answers so many connections, one after the other, and returns their addresses.
 fn peers(listener: &TcpListener, connections: usize) -> Vec<IpAddr> {
     let answer = |_| {
         let (mut tcp, peer) = listener.accept().unwrap();
@@ -54,7 +54,8 @@ async fn each_request_comes_from_its_source() {
 
     let shares = || sources.iter().map(|source| source.share);
     let source = |number| sources[source_of(number, shares())].address;
-    // A handshake may overtake another on a busy machine: who came, not when.
+    // A handshake may overtake another on a busy machine, so only the addresses count, not their
+    // order.
     let mut wanted: Vec<IpAddr> = (0..8).map(source).collect();
     let mut came = server.join().unwrap();
     wanted.sort();

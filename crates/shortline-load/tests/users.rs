@@ -27,8 +27,8 @@ fn options(port: u16, count: usize) -> LoadOptions {
     LoadOptions::new(target, users(count))
 }
 
-/// So many users for six seconds. The server answers with 5 bytes whatever the file's size,
-/// so users are judged by what they ask for and when.
+/// So many users for six seconds. The server answers with 5 bytes whatever the file's size, so
+/// users are judged by what they ask for and when.
 async fn run_users(
     kind: Kind,
     count: usize,

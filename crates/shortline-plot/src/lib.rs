@@ -1,9 +1,9 @@
-//! What all drawings share, those of `sim` and `model` as those of experiments: the file, SVG or
-//! a page with it, lines with their colours and legend, and a chart of lines ([`chart`]). Text is
-//! left to the viewer's own fonts.
+//! What all drawings share, those of `sim` and `model` and those of experiments: the file (SVG, or
+//! a page with it), lines with their colours and legend, and a line chart ([`chart`]). Text uses
+//! the viewer's own fonts.
 //!
-//! Colours are written into the SVG as on paper. A page that also has a dark side puts
-//! [`style_sheet`] beside it, whose rules say what stands for each of them.
+//! The SVG has the colours of a light ground. A page that also has a dark theme puts
+//! [`style_sheet`] beside it, whose rules replace each of them.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct PlotError {
     pub problem: String,
 }
 
-/// A colour, and what stands for it on a dark ground.
+/// A colour, and its replacement on a dark ground.
 struct Colour {
     light: RGBColor,
     dark: RGBColor,
@@ -35,8 +35,8 @@ const fn colour(light: (u8, u8, u8), dark: (u8, u8, u8)) -> Colour {
     }
 }
 
-/// Told apart also by those who see no red or green (Okabe and Ito 2008, and some more for plots of many
-/// lines).
+/// Also distinct for people who see no red or green (Okabe and Ito 2008, and some more for plots of
+/// many lines).
 const COLOURS: [Colour; 12] = [
     colour((0, 114, 178), (92, 154, 255)),
     colour((213, 94, 0), (255, 138, 61)),
@@ -53,11 +53,11 @@ const COLOURS: [Colour; 12] = [
 ];
 /// Text, axes, and the line of the optimum.
 const INK: Colour = colour((0, 0, 0), (232, 232, 232));
-/// A line to compare with that nobody served.
+/// A reference line that no server produced.
 const REFERENCE: Colour = colour((150, 150, 150), (120, 120, 120));
 /// Behind the lines where the link is overloaded.
 const SHADE: Colour = colour((255, 236, 200), (64, 52, 26));
-/// Around everything.
+/// The background.
 const PAPER: Colour = colour((255, 255, 255), (24, 26, 30));
 
 /// The font of axes and legends.
@@ -65,8 +65,8 @@ pub const FONT: (&str, u32) = ("sans-serif", 14);
 /// The font of captions.
 pub const FONT_CAPTION: (&str, u32) = ("sans-serif", 17);
 
-/// Pixels of the legend: on its sides, for a mark with what is around it, for a character of a
-/// proportional font on average, for a row.
+/// Pixels of the legend: on its sides, for a mark with its margin, for an average character of a
+/// proportional font, for a row.
 const LEGEND_MARGIN: u32 = 20;
 const LEGEND_MARK: u32 = 56;
 const LEGEND_CHARACTER: u32 = 8;
@@ -74,12 +74,12 @@ const LEGEND_ROW: u32 = 22;
 
 /// A part of a drawing.
 pub type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What drawing ends in.
+/// The result of drawing.
 pub type Drawn = Result<(), Box<dyn std::error::Error>>;
 /// The points of a line.
 pub type Points = Vec<(f64, f64)>;
 
-/// Draws to a file of so many pixels, a page if it ends in `.html`.
+/// Draws to a file, `size` in pixels; a page if the name ends in `.html`.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -102,7 +102,7 @@ pub fn write(
     std::fs::write(path, text).map_err(|error| failed(&error))
 }
 
-/// A drawing of so many pixels, as text.
+/// A drawing as text, `size` in pixels.
 ///
 /// # Errors
 /// Those of the backend.
@@ -115,12 +115,12 @@ pub fn svg(
     whole.fill(&PAPER.light)?;
     draw(&whole)?;
     whole.present()?;
-    // It borrows the text until then.
+    // The drawing borrows the text until then.
     drop(whole);
     Ok(svg)
 }
 
-/// Whether a drawing of this name is a page and not bare SVG.
+/// Whether a drawing of this name is a page, not bare SVG.
 pub fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "html")
 }
@@ -139,7 +139,7 @@ pub fn style_sheet() -> String {
     all.map(rule).collect()
 }
 
-/// The style of the line at this place among others.
+/// The style of the line at this index.
 pub fn style(place: usize) -> ShapeStyle {
     COLOURS[place % COLOURS.len()].light.stroke_width(2)
 }
@@ -149,12 +149,12 @@ pub fn style_of_optimum() -> ShapeStyle {
     INK.light.stroke_width(2)
 }
 
-/// The style of a line to compare with that nobody served.
+/// The style of a reference line that no server produced.
 pub fn style_of_reference() -> ShapeStyle {
     REFERENCE.light.stroke_width(2)
 }
 
-/// Names with the styles of their lines, in their order.
+/// Names with the styles of their lines, in order.
 pub fn styled(names: Vec<String>) -> Vec<(String, ShapeStyle)> {
     let styled = |(place, name)| (name, style(place));
     names.into_iter().enumerate().map(styled).collect()
@@ -163,11 +163,11 @@ pub fn styled(names: Vec<String>) -> Vec<(String, ShapeStyle)> {
 /// A line with its name in the legend.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// How it looks there and in every chart.
+    /// Its style, in the legend and in every chart.
     pub style: ShapeStyle,
-    /// Where it goes.
+    /// Its points.
     pub points: Points,
 }
 
@@ -176,24 +176,24 @@ pub struct Line {
 pub struct Axis<'a> {
     /// What it counts, with the unit.
     pub about: &'a str,
-    /// Whether equal distances are equal factors; what is not above 0 is left out then.
+    /// Whether it is logarithmic. Values that are not above 0 are then left out.
     pub log: bool,
-    /// From where to where; as far as the lines go where nothing is said.
+    /// The range; by default that of the lines.
     pub range: Option<(f64, f64)>,
-    /// How its numbers are written.
+    /// The format of its numbers.
     pub format: fn(f64) -> String,
 }
 
-/// A chart but for its lines.
+/// A chart without its lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Above it.
+    /// The title.
     pub caption: &'a str,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis<'a>,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis<'a>,
-    /// From where to where it is shaded.
+    /// The shaded ranges.
     pub shaded: &'a [(f64, f64)],
 }
 
@@ -247,8 +247,8 @@ pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
     }
 }
 
-/// From where to where an axis goes, and whether by factors: in less than a few of them there
-/// would be no number to read.
+/// The range of an axis, and whether it is logarithmic. A logarithmic axis of less than a few
+/// factors would show no number.
 fn scale<V: Iterator<Item = f64>>(axis: &Axis<'_>, values: impl Fn() -> V) -> ((f64, f64), bool) {
     const FACTOR_MIN: f64 = 8.0;
     let found = axis.range.unwrap_or_else(|| range(values(), axis.log));
@@ -294,14 +294,14 @@ where
     for each in lines {
         line(&mut chart, each.style, &each.points)?;
         if let [only] = each.points[..] {
-            // A line of one point would not be seen.
+            // A line of one point would be invisible.
             chart.draw_series([Circle::new(only, 3, each.style.filled())])?;
         }
     }
     Ok(())
 }
 
-/// The range of some values, a little wider; something drawable without any.
+/// The range of some values, a little wider; without any values, something drawable.
 fn range(values: impl Iterator<Item = f64>, log: bool) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -313,7 +313,7 @@ fn range(values: impl Iterator<Item = f64>, log: bool) -> (f64, f64) {
         return (low / 1.3, high * 1.3);
     }
     let low = low.min(0.0);
-    // Zero all along is drawn on an axis of ordinary numbers.
+    // If all values are zero, the axis is linear.
     let high = if high > low { high * 1.05 } else { low + 1.0 };
     (low, high)
 }
@@ -335,8 +335,8 @@ where
     Ok(())
 }
 
-/// Draws a legend at the foot, where it covers nothing, and returns what is above it: the names
-/// and styles of the lines in their order, and what dots are, if there are any.
+/// Draws a legend at the foot, where it covers nothing, and returns the area above it. The legend
+/// has the names and styles of the lines in order, and what dots mean, if there are any.
 ///
 /// # Errors
 /// Those of the backend.

@@ -1,9 +1,9 @@
 //! What admission costs with 10,000 requests waiting.
 //!
-//! One operation ends a request that runs, which teaches its type's estimate, admits whoever may
-//! start because of it, and lets as many new ones come in as were admitted: what a request costs
-//! the gate in all. 200 types, 32 requests running at about one size, deadlines (aging) such that
-//! most are not overdue.
+//! One operation ends a running request, which teaches its type's estimate, and admits the requests
+//! that may start because of it. Then as many new ones come in as were admitted. So it is what a
+//! request costs the gate in all. There are 200 types, 32 running requests of about one size, and
+//! deadlines (aging) such that most are not overdue.
 //!
 //! It times batches of operations and prints the median over the batches, in nanoseconds per
 //! operation, with percentiles 5 and 95 and the slowest.

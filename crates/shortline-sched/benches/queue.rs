@@ -1,11 +1,10 @@
 //! What the scheduler costs with 100,000 jobs waiting.
 //!
-//! One operation submits a job, takes the next one, counts a grant's work for it and lets
-//! it wait again, and removes a job: by turns the one taken and an arbitrary one, as when
-//! clients go away. The number of jobs stays the same. With aging, deadlines lie so that
-//! some jobs are overdue and most are not. Sizes are spread over five orders of
-//! magnitude, as on the web. A grant is the part of it that a response that has begun costs: take, count,
-//! let wait.
+//! One operation submits a job, takes the next one, counts a grant's work for it and lets it wait
+//! again, and removes a job: in turn the one taken and an arbitrary one, as when clients go away.
+//! The number of jobs stays the same. With aging, deadlines lie so that some jobs are overdue and
+//! most are not. Sizes are spread over five orders of magnitude, as on the web. A grant is the part
+//! that a started response costs: take, count, let wait.
 //!
 //! For each policy, alone, with aging and with growing, it times batches of operations and prints
 //! the median over the batches, in nanoseconds per operation, with the spread: percentiles
@@ -109,7 +108,7 @@ struct Queue {
     now_ns: u64,
 }
 
-/// What chance decides in one operation, drawn before the clock starts.
+/// The random choices of one operation, drawn before the clock starts.
 struct Draw {
     size: u64,
     /// The job that goes away; `None` to remove the one just taken.

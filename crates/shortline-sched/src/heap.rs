@@ -4,20 +4,20 @@
 //! connection stops taking bytes. So the heap keeps the position of every item and
 //! removes any of them in O(log n).
 //!
-//! Why four children: the tree is half as deep as a binary one, and the four keys that
-//! are compared at a level lie side by side in two cache lines. Keys are stored in the
-//! heap, not looked up in the jobs, because a lookup would be a cache miss each.
+//! Why four children: the tree is half as deep as a binary one, and the four keys that are compared
+//! at a level lie side by side in two cache lines. Keys are stored in the heap, because looking
+//! each one up in the jobs would be a cache miss.
 //!
-//! Items are small integers below the caller's number of slots. Keys of different items
-//! must differ, so that the order does not depend on the heap's history. Several [`Heap`]s
-//! whose items differ can share one table of [`Positions`]: a heap alone then costs no more
-//! than its entries.
+//! Items are small integers below the caller's number of slots. Keys of different items must
+//! differ, so that the order does not depend on the heap's history. Several [`Heap`]s with
+//! different items can share one table of [`Positions`]; a heap alone then costs no more than its
+//! entries.
 
 /// The position of an item that is in no heap.
 const ABSENT: u32 = u32::MAX;
 const CHILDREN: usize = 4;
 
-/// Where each item is in its heap.
+/// Where each item stands in its heap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Positions(Vec<u32>);
 
@@ -70,17 +70,18 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         self.heap.first()
     }
 
-    /// Some of the items with small keys, the smallest first and the others in no order: those of the first
-    /// levels.
+    /// Some of the items with small keys: those of the first levels, the smallest first and the
+    /// others in no order.
     pub(crate) fn some_of_the_first(&self) -> impl Iterator<Item = &K> {
         const LEVELS: usize = 1 + CHILDREN + CHILDREN * CHILDREN;
         self.heap.0.iter().take(LEVELS).map(|entry| &entry.key)
     }
 
-    /// The items by ascending key, `most` of them at most; each is compared with some for each before it.
+    /// The items by ascending key, at most `most` of them. Each is compared with a few for each one
+    /// before it.
     pub(crate) fn ascending(&self, most: usize) -> impl Iterator<Item = (K, u32)> {
         let entries = &self.heap.0;
-        // Those whose parents were told and who were not.
+        // Items whose parents have been yielded and that have not been yielded themselves.
         let mut next: Vec<usize> = Vec::with_capacity(CHILDREN * most);
         next.extend((!entries.is_empty()).then_some(0));
         let smallest = move || {
@@ -135,8 +136,8 @@ impl<K: Copy + Ord> Heap<K> {
         self.0.first().map(|entry| (entry.key, entry.item))
     }
 
-    /// Adds an item, or moves it to where its new key belongs. It must be in no other heap of these
-    /// positions.
+    /// Adds an item, or moves it to where its new key belongs. It must not be in another heap of
+    /// these positions.
     pub(crate) fn insert(&mut self, positions: &mut Positions, item: u32, key: K) {
         let entry = Entry { key, item };
         match positions.get(item) {
@@ -150,7 +151,8 @@ impl<K: Copy + Ord> Heap<K> {
         }
     }
 
-    /// Takes an item out; false if it was not in. It must be in no other heap of these positions.
+    /// Takes an item out; false if it was not in. It must not be in another heap of these
+    /// positions.
     pub(crate) fn remove(&mut self, positions: &mut Positions, item: u32) -> bool {
         let Some(position) = positions.get(item) else {
             return false;
@@ -164,7 +166,7 @@ impl<K: Copy + Ord> Heap<K> {
         true
     }
 
-    /// Takes all that is in `other`.
+    /// Moves all items of `other` into this heap.
     pub(crate) fn append(&mut self, positions: &mut Positions, other: &mut Self) {
         if self.0.len() < other.0.len() {
             std::mem::swap(self, other);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// The heap against a map that is searched from end to end.
+        /// The heap behaves like a map that is searched from end to end.
         #[test]
         fn behaves_as_a_searched_map(steps in prop::collection::vec(step(), 0..400)) {
             let mut heap = IndexedHeap::new();

@@ -11,10 +11,10 @@ use crate::path::PathView;
 /// Whose job it is, for policies that share among clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Client {
-    /// Names the client. Jobs of one name are of one client.
+    /// The client's name. Jobs with the same name belong to the same client.
     pub name: u128,
-    /// Its part of the server: twice the weight, twice as much. It is that of the client's first
-    /// job, as long as the client is known.
+    /// Its part of the server: twice the weight, twice as much. The weight is that of the client's
+    /// first job, as long as the client is known.
     pub weight: NonZeroU32,
 }
 
@@ -34,14 +34,14 @@ pub struct JobSpec {
     /// The path to the job's client, for policies that need it; `None` ranks as
     /// [`PathView::UNKNOWN`].
     pub path: Option<PathView>,
-    /// Whose job it is; `None`: of a client that has no other. `shares` uses it.
+    /// Whose job it is; `None` for a client that has no other job. `shares` uses it.
     pub client: Option<Client>,
 }
 
 /// Names a job in its scheduler until the job is removed.
 ///
-/// It holds the place of the job and the generation of that place, so that an id kept
-/// after its job was removed is never mistaken for the job that took the place.
+/// It holds the job's place and the generation of that place, so an id kept after its job was
+/// removed is never mistaken for the job that took the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JobId {
     pub(crate) slot: u32,
@@ -49,8 +49,8 @@ pub struct JobId {
 }
 
 impl JobId {
-    /// The job's place, dense from 0 and used again after the job is removed: an index for what
-    /// a driver keeps beside the job.
+    /// The job's place: dense from 0 and reused after the job is removed. Drivers use it as an
+    /// index for what they keep beside the job.
     pub fn index(self) -> usize {
         self.slot as usize
     }
@@ -65,14 +65,14 @@ pub struct Job {
     pub work_total: u64,
     /// Total work as far as the ranks know, in the same unit.
     pub work_estimate: u64,
-    /// Work recorded so far, in the same unit. It may exceed the total, for a total can
-    /// be an estimate.
+    /// Work recorded so far, in the same unit. It may exceed the total, because a total can be an
+    /// estimate.
     pub work_done: u64,
     /// When the job becomes overdue; `None` without aging.
     pub deadline_ns: Option<u64>,
     /// Whether the job has been taken into service at least once.
     pub started: bool,
-    /// Whether it was taken last because it is overdue.
+    /// Whether it was last taken because it is overdue.
     pub(crate) passes: bool,
     /// How long the job was expected to take alone.
     pub(crate) service_ns_expected: u64,
@@ -88,8 +88,8 @@ impl Job {
         self.work_total.saturating_sub(self.work_done)
     }
 
-    /// Work that is left as far as the ranks know: what the estimate leaves, and at least 1
-    /// while the job is not done. A job that outlives its estimate is held to be about to end.
+    /// Work that is left by the estimate, and at least 1 while the job is not done. A job that
+    /// outlives its estimate is assumed to be about to end.
     pub fn remaining_estimate(&self) -> u64 {
         match self.remaining() {
             0 => 0,

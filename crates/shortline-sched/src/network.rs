@@ -1,10 +1,11 @@
-//! A network of addresses, as configurations write it: `10.0.1.0/24`, `2001:db8::/32`, or one address.
+//! A network of addresses, as configurations write it: `10.0.1.0/24`, `2001:db8::/32`, or one
+//! address.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// The addresses whose first bits are the same.
+/// All addresses that share their first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
@@ -17,13 +18,13 @@ pub struct Network {
 pub struct NetworkError(String);
 
 impl Network {
-    /// Whether an address is in it. IPv4 addresses mapped into IPv6 are IPv4 addresses.
+    /// Whether the network contains an address. IPv4 addresses mapped into IPv6 count as IPv4.
     pub fn has(&self, address: IpAddr) -> bool {
         beginning(address, self.length_bits) == Some(self.first)
     }
 }
 
-/// The first bits of an address, the others 0; `None` if it has no more of them.
+/// An address with all bits after the first `length_bits` set to 0; `None` if it has fewer bits.
 fn beginning(address: IpAddr, length_bits: u8) -> Option<IpAddr> {
     match address.to_canonical() {
         IpAddr::V4(ip) => {
@@ -54,7 +55,7 @@ impl FromStr for Network {
             None => bits,
             Some(length) => length.parse().map_err(|_| refused())?,
         };
-        // Mapped addresses are those of IPv4, which is how others are looked at.
+        // A mapped address becomes IPv4, as `has` compares.
         let (address, length_bits) = match (address, address.to_canonical()) {
             (IpAddr::V6(_), IpAddr::V4(mapped)) if length >= 96 => (mapped.into(), length - 96),
             (address, _) => (address, length),

@@ -1,8 +1,8 @@
-//! What is known of the way to a job's client, for the policies that look at it.
+//! What is known of the path to a job's client, for the policies that look at it.
 //!
-//! A driver reads it from the connection (`TCP_INFO` on Linux), at submission and whenever
-//! it has news. The formulas use lengths and rates only in proportion to the work, so a
-//! driver that counts work in another unit than bytes gives window and rate in that unit.
+//! A driver reads it from the connection (`TCP_INFO` on Linux) at submission and whenever it
+//! changes. The formulas use lengths and rates only in proportion to the work. So a driver that
+//! counts work in another unit than bytes gives window and rate in that unit.
 
 /// The path to a job's client at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +11,13 @@ pub struct PathView {
     pub rtt_ns: u64,
     /// The congestion window, in bytes; 0 counts as 1.
     pub cwnd_bytes: u64,
-    /// What the connection carried so far, in bits per second; `None` if nothing yet.
+    /// What the connection has carried so far, in bits per second; `None` if nothing yet.
     pub rate_bps_past: Option<u64>,
 }
 
 impl PathView {
-    /// Stands for a path of which nothing is known: the round trip time that TCP assumes
-    /// before it has measured one (RFC 6298 2.1) and its initial window (RFC 6928 2).
+    /// A path of which nothing is known. It has the round trip time that TCP assumes before it has
+    /// measured one (RFC 6298 2.1), and TCP's initial window (RFC 6928 2).
     pub const UNKNOWN: PathView = PathView {
         rtt_ns: 1_000_000_000,
         cwnd_bytes: 14_600,
@@ -37,7 +37,7 @@ impl PathView {
     }
 }
 
-/// Nanoseconds that `bytes` need at `rate_bps`; beyond all times at no rate.
+/// Nanoseconds that `bytes` need at `rate_bps`; infinite at rate 0.
 pub(crate) fn transfer_ns(bytes: u64, rate_bps: f64) -> f64 {
     if bytes == 0 {
         return 0.0;

@@ -1,18 +1,18 @@
 //! Processor sharing, exactly: all jobs present are served at once, each at 1/n.
 //!
-//! The formula is the virtual time of fair queueing (Demers, Keshav, Shenker 1989): with
-//! n jobs present, virtual time V advances by dt/n; a job of work w that arrives at V
-//! leaves at V + w. So jobs leave in the order of their V + w, which no later arrival
-//! changes, and an event costs O(log n) however many jobs share.
+//! The formula is the virtual time of fair queueing (Demers, Keshav, Shenker 1989). With n jobs
+//! present, virtual time V advances by dt/n; a job of work w that arrives at V leaves at V + w. So
+//! jobs leave in the order of their V + w, which no later arrival changes, and an event costs O(log
+//! n) however many jobs share.
 //!
-//! `fsp` runs its twin on this virtual time; [`ProcessorSharing`] itself is what the tests of
-//! this crate and of the simulator hold shared servers against.
+//! `fsp` runs its twin on this virtual time. The tests of this crate and of the simulator hold
+//! shared servers against [`ProcessorSharing`] itself.
 //!
-//! Times are held to 2^-64 ns in 128 bits. Only the division by n at an arrival rounds, by
-//! less than 2^-64 ns for each of the n. No departure makes that more: what is wrong about one
-//! job's work goes to those who stay, in equal parts. So no virtual time is further off than
-//! 2^-64 ns times the jobs present, summed over the arrivals since the server was last idle.
-//! Times of departure are rounded to the nearest nanosecond.
+//! Times are held to 2^-64 ns in 128 bits. Only the division by n at an arrival rounds, by less
+//! than 2^-64 ns for each of the n. No departure adds error: what is wrong about one job's work
+//! goes to those who stay, in equal parts. So no virtual time is further off than 2^-64 ns times
+//! the jobs present, summed over the arrivals since the server was last idle. Times of departure
+//! are rounded to the nearest nanosecond.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,8 +46,8 @@ impl ProcessorSharing {
         Self::default()
     }
 
-    /// The next job to leave, if it does so by `until_ns`. When this gives `None`, time
-    /// has come to `until_ns`; call it until then before each arrival.
+    /// The next job to leave, if it leaves by `until_ns`. `None` means that time has advanced to
+    /// `until_ns`. Call it until it returns `None` before each arrival.
     pub fn depart_until(&mut self, until_ns: u64) -> Option<Departure> {
         let sharing = self.leaving.len();
         if let Some(&Reverse((leaves, _, _))) = self.leaving.peek()
@@ -61,8 +61,7 @@ impl ProcessorSharing {
         None
     }
 
-    /// Adds a job of `work_ns` at the time that was come to. `job` is handed back when
-    /// it leaves.
+    /// Adds a job of `work_ns` at the present time. `job` is handed back when it leaves.
     pub fn submit(&mut self, job: usize, work_ns: u64) {
         let leaves = self.time.leaves_at(work_ns);
         self.leaving.push(Reverse((leaves, self.arrivals, job)));
@@ -83,20 +82,20 @@ impl ProcessorSharing {
 /// Real and virtual time, side by side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VirtualTime {
-    /// How far real time has come.
+    /// How far real time has advanced.
     now: Instant64,
-    /// How much service each job that was present all along has had.
+    /// How much service a job that was always present has had.
     virtual_now: Instant64,
 }
 
 impl VirtualTime {
-    /// The virtual time at which a job of `work_ns` leaves that arrives now.
+    /// The virtual time at which a job of `work_ns` that arrives now leaves.
     pub(crate) fn leaves_at(&self, work_ns: u64) -> Instant64 {
         self.virtual_now.saturating_add(fixed(work_ns))
     }
 
-    /// Comes to where virtual time is `leaves`, with `sharing` jobs present, if that is by
-    /// `until_ns`. Says whether it did.
+    /// Advances to where virtual time is `leaves`, with `sharing` jobs present, if that is by
+    /// `until_ns`. Returns whether it did.
     pub(crate) fn come_to(&mut self, leaves: Instant64, sharing: usize, until_ns: u64) -> bool {
         let service_each = leaves.saturating_sub(self.virtual_now);
         let wait = service_each.saturating_mul(sharing as u128);
@@ -109,7 +108,7 @@ impl VirtualTime {
         true
     }
 
-    /// Comes to `until_ns`, by when nobody leaves.
+    /// Advances to `until_ns`; no job leaves before.
     pub(crate) fn advance(&mut self, sharing: usize, until_ns: u64) {
         let elapsed = fixed(until_ns).saturating_sub(self.now);
         if let Some(service_each) = elapsed.checked_div(sharing as u128) {
@@ -118,7 +117,7 @@ impl VirtualTime {
         self.now += elapsed;
     }
 
-    /// Starts virtual time anew, with nobody present.
+    /// Starts virtual time anew, with no job present.
     pub(crate) fn restart(&mut self) {
         self.virtual_now = 0;
     }
@@ -182,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a server that hands out slices of a ten-thousandth.
+        /// Compared with a server that hands out slices of a ten-thousandth.
         #[test]
         fn agrees_with_small_slices(
             jobs in prop::collection::vec((0..100u64, 1..20u64), 1..12)

@@ -1,12 +1,12 @@
 //! The scheduler: which of the jobs is next.
 //!
-//! A job is in one of two states. It is *waiting* when it is in the index and can be
-//! taken; it is *out* when it is in service, or when its driver suspended it because it
-//! cannot be served now (its connection takes no bytes). Every operation costs
-//! O(log waiting) and, once the tables have grown, allocates nothing.
+//! A job is in one of two states. It is *waiting* when it is in the index and can be taken. It is
+//! *out* when it is in service, or when its driver suspended it because it cannot be served now
+//! (its connection takes no bytes). Every operation costs O(log waiting) and, once the tables have
+//! grown, allocates nothing.
 //!
-//! The index is a heap by rank and, with aging, a second one by deadline ([`crate::Aging`]).
-//! Both hold the same jobs. Ties in either go in the order of submission.
+//! The index is a heap by rank and, with aging, a second one by deadline ([`crate::Aging`]). Both
+//! hold the same jobs. Ties in either go in the order of submission.
 
 use crate::heap::IndexedHeap;
 use crate::job::{Job, JobId, JobSpec};
@@ -20,12 +20,13 @@ use crate::urgency::{Aging, IN_ORDER, Urgency};
 pub struct SchedulerConfig {
     /// Who is served first.
     pub policy: Policy,
-    /// What waiting adds to it.
+    /// What waiting adds to the policy.
     pub urgency: Urgency,
     /// The most jobs held at once, waiting or not. At most `u32::MAX` count.
     pub jobs_max: usize,
-    /// With `shares`: the work that a client of weight one may ask for in a row before it stands back, so
-    /// that those who ask for less go first. 0: nobody ever does. Other policies do not mind.
+    /// With `shares`: the work that a client of weight one may ask for in a row before it stands
+    /// back, so that those who ask for less go first. 0: nobody ever stands back. Other policies
+    /// ignore it.
     pub burst: u64,
 }
 
@@ -41,7 +42,7 @@ impl SchedulerConfig {
     }
 }
 
-/// The scheduler holds as many jobs as it may.
+/// The scheduler is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("queue full: {jobs_max} jobs, the most allowed (jobs_max)")]
 pub struct QueueFull {
@@ -64,7 +65,7 @@ pub struct Scheduler {
     turn_next: u64,
     index: Index,
     by_deadline: IndexedHeap<Key>,
-    /// Work to be done in the order of ranks before an overdue job passes others again.
+    /// Work that must be done in the order of ranks before an overdue job may pass others again.
     in_order_due: u64,
 }
 
@@ -74,9 +75,9 @@ type Key = (u64, u64);
 /// The jobs that wait, in order.
 #[derive(Clone, Debug)]
 enum Index {
-    /// Of the ranks alone.
+    /// By rank alone.
     ByRank(IndexedHeap<Key>),
-    /// Of shares among clients.
+    /// By shares among clients.
     ByClient(Box<Shares>),
 }
 
@@ -151,8 +152,8 @@ impl Scheduler {
         Ok(id)
     }
 
-    /// The job that is next at `now_ns`: of the overdue ones that of the earliest
-    /// deadline, if their part of the work allows; else that of the smallest rank. `None` if nobody waits.
+    /// The job that is next at `now_ns`: the overdue job with the earliest deadline, if the overdue
+    /// jobs' part of the work allows it; else the job of the smallest rank. `None` if no job waits.
     pub fn peek(&self, now_ns: u64) -> Option<JobId> {
         let slot = self.overdue(now_ns).or_else(|| self.index.first())?;
         Some(JobId {
@@ -161,36 +162,36 @@ impl Scheduler {
         })
     }
 
-    /// The next time after `now_ns` at which [`Self::peek`] may answer otherwise without a
-    /// call in between: a waiting job's deadline. `None` if time alone changes nothing.
+    /// The next time after `now_ns` at which [`Self::peek`] may answer otherwise without a call in
+    /// between: a waiting job's deadline. `None` if time alone changes nothing.
     pub fn next_change_ns(&self, now_ns: u64) -> Option<u64> {
         let ((deadline_ns, _), _) = self.by_deadline.first()?;
         (deadline_ns > now_ns).then_some(deadline_ns)
     }
 
-    /// Whether the order goes by what each client got.
+    /// Whether the order depends on what each client got.
     pub fn counts_clients(&self) -> bool {
         matches!(self.index, Index::ByClient(_))
     }
 
-    /// The cutoffs between the bands at present, rising, in units of work: those of `bands`
-    /// and `quickfix`, learnt ones included. `None` for policies without bands.
+    /// The present cutoffs between the bands, rising, in units of work, for `bands` and `quickfix`;
+    /// learnt ones included. `None` for policies without bands.
     pub fn cutoffs(&self) -> Option<&[u64]> {
         self.ranking.cutoffs()
     }
 
-    /// How long a job's response takes by the estimate that `swift`, `fcf`, `srrt` and `stert` go
-    /// by, in nanoseconds: what remains of it, with `stert` also the time until `now_ns`. `None`
-    /// for other policies and for a job that is gone.
+    /// How long a job's response takes by the estimate of `swift`, `fcf`, `srrt` or `stert`, in
+    /// nanoseconds. It covers what remains, with `stert` also the time until `now_ns`. `None` for
+    /// other policies and for a job that is gone.
     pub fn response_ns(&self, id: JobId, now_ns: u64) -> Option<u64> {
         self.ranking.response_ns(id.slot, self.job(id)?, now_ns)
     }
 
-    /// Takes the job that is next at `now_ns` into service: it waits no longer.
+    /// Takes the job that is next at `now_ns` into service. It no longer waits.
     pub fn take(&mut self, now_ns: u64) -> Option<JobId> {
         let id = self.peek(now_ns)?;
         let passes = self.overdue(now_ns).is_some();
-        self.ranking.tell_time(now_ns);
+        self.ranking.advance_to(now_ns);
         self.leave_index(id.slot);
         if let Some(job) = self.job_mut(id) {
             job.started = true;
@@ -199,7 +200,7 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Counts work done for a job. A job that waits is put in its new place.
+    /// Counts work done for a job. A waiting job moves to its new place.
     pub fn record(&mut self, id: JobId, work_done: u64) {
         let Some(job) = self.job_mut(id) else {
             return;
@@ -214,9 +215,9 @@ impl Scheduler {
         self.serve(id, work_done);
     }
 
-    /// Tells a new total of a job's work, and the time it is expected to take alone, for a driver
-    /// that learns them only as the work is done. A job that waits is put in its new place; with
-    /// aging its deadline is that of the new total. `fsp` goes by the first one.
+    /// Sets a new total of a job's work, and the time it is expected to take alone, for a driver
+    /// that learns them only as the work is done. A waiting job moves to its new place; with aging
+    /// its deadline is that of the new total. `fsp` keeps the first one.
     pub fn revise(&mut self, id: JobId, work_total: u64, service_ns_expected: u64) {
         let aging = self.aging;
         let Some(job) = self.job_mut(id) else {
@@ -230,8 +231,8 @@ impl Scheduler {
         self.serve(id, 0);
     }
 
-    /// Tells news of the path to a job's client. A job that waits is put in its new place.
-    /// Policies that do not need paths do not mind.
+    /// Updates the path to a job's client. A waiting job moves to its new place. Policies that do
+    /// not need paths ignore it.
     pub fn update_path(&mut self, id: JobId, path: PathView) {
         if self.job(id).is_none() {
             return;
@@ -242,8 +243,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets a job wait again, with the rank it has now. Nothing happens to a job that
-    /// waits already.
+    /// Lets a job wait again, with the rank it has now. Does nothing to a job that waits already.
     pub fn resume(&mut self, id: JobId) {
         if self.index.contains(id.slot) {
             return;
@@ -257,7 +257,7 @@ impl Scheduler {
         self.enter_index(id);
     }
 
-    /// Lets a job be passed over until it resumes, for it cannot be served now. With `shares` its
+    /// Passes a job over until it resumes, because it cannot be served now. With `shares` its
     /// client is owed nothing meanwhile.
     pub fn suspend(&mut self, id: JobId) {
         if self.job(id).is_none() {
@@ -289,8 +289,8 @@ impl Scheduler {
         Some(job)
     }
 
-    /// Tells that no job was held for so long that what clients got before no longer counts. Nothing
-    /// happens while one is.
+    /// Forgets what clients got before: no job was held for so long that it no longer counts. Does
+    /// nothing while a job is held.
     pub fn rest(&mut self) {
         if let Index::ByClient(shares) = &mut self.index {
             shares.rest();
@@ -399,7 +399,7 @@ impl Scheduler {
         }
     }
 
-    /// Work was done for a job, or what is left of it is known better: one that waits is put in its
+    /// Work was done for a job, or what is left of it is known better. A waiting job moves to its
     /// new place.
     fn serve(&mut self, id: JobId, work_done: u64) {
         if let Index::ByClient(shares) = &mut self.index
@@ -407,7 +407,7 @@ impl Scheduler {
         {
             shares.serve(id.slot, work_done, self.ranking.rank(id.slot, job));
         }
-        // Also where a new deadline is to be kept.
+        // A new deadline also needs the index updated.
         if self.index.contains(id.slot) {
             self.enter_index(id);
         }

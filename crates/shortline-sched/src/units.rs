@@ -1,11 +1,11 @@
 //! Rates, sizes and times as people write them: `10mbit`, `64KiB`, `500ms`.
 //!
-//! A number, with a decimal fraction if need be, and a unit right after it. Upper and
-//! lower case mean the same. Values are exact: what is no whole number of bits, bytes or
-//! nanoseconds, or does not fit 64 bits, is refused rather than rounded. Units of a rate
-//! are decimal, as for `tc`; of sizes both kinds exist (`kB` = 1000, `KiB` = 1024).
+//! A value is a number, with a decimal fraction if need be, and a unit right after it. Case does
+//! not matter. Values are exact: one that is no whole number of bits, bytes or nanoseconds, or does
+//! not fit 64 bits, is refused rather than rounded. Units of a rate are decimal, as for `tc`; of
+//! sizes both kinds exist (`kB` = 1000, `KiB` = 1024).
 //!
-//! Each value is printed so that it reads back as itself.
+//! Each value prints as text that reads back as itself.
 
 use std::fmt;
 use std::str::FromStr;

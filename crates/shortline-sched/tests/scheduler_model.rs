@@ -1,4 +1,4 @@
-//! The scheduler against a model that keeps its jobs in a list and searches it.
+//! The scheduler compared with a model that keeps its jobs in a list and searches it.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ const FACTOR: f64 = 3.0;
 const CUTOFFS: [u64; 3] = [5, 20, 40];
 const SMALL_MAX: u64 = 25;
 
-/// What a driver may do; jobs are named by how many were submitted before them, so that
-/// steps also name jobs that were removed.
+/// What a driver may do. Jobs are named by the number submitted before them, so that steps also
+/// name removed jobs.
 #[derive(Clone, Debug)]
 enum Step {
     Submit {
@@ -71,8 +71,8 @@ fn path() -> impl Strategy<Value = PathView> {
     })
 }
 
-/// All policies but `fsp` and `shares`, whose order no job shows by itself, with cutoffs that part the
-/// sizes.
+/// All policies but `fsp` and `shares`, whose order no job shows by itself, with cutoffs that
+/// divide the sizes.
 fn policies() -> Vec<Policy> {
     let parted = |policy: Policy| match policy.name() {
         "bands" => "bands:5B,20B,40B".parse().unwrap(),
@@ -155,7 +155,7 @@ impl ModelJob {
         self.estimate.saturating_sub(self.done).max(1)
     }
 
-    /// Work takes a nanosecond a unit, where any is expected.
+    /// Work takes a nanosecond a unit, if any is expected.
     fn service_ns(&self, work: u64) -> u64 {
         if self.estimate == 0 { 0 } else { work }
     }
@@ -186,7 +186,7 @@ struct Model {
     jobs: Vec<ModelJob>,
     turns: u64,
     now_ns: u64,
-    /// Work in the order of ranks that is due for what overdue jobs got.
+    /// Work in the order of ranks that is owed for what overdue jobs got.
     in_order_due: u64,
 }
 

@@ -30,7 +30,7 @@ fn bands_serve_the_smallest_band_and_share_it() {
     let ended_ns =
         |text: &str, jobs: &[Incoming]| serve(config(text.parse().unwrap()), jobs, |_| {});
     let jobs = [(0, 9), (0, 3), (0, 3)];
-    // The small ones by turns; the large one joins a band of remaining sizes, not of totals.
+    // The small ones take turns; the large one joins a band of remaining sizes, not of totals.
     assert_eq!(ended_ns("bands:4B", &jobs), [15, 5, 6]);
     assert_eq!(ended_ns("quickfix:4B", &jobs), [15, 5, 6]);
     let late = [(0, 9), (6, 3)];
@@ -81,7 +81,7 @@ fn fair_gives_each_a_quantum_in_turn() {
 }
 
 proptest! {
-    /// Schrage 1968: nothing has a smaller mean sojourn than SRPT.
+    /// Schrage 1968: no policy has a smaller mean sojourn than SRPT.
     #[test]
     fn srpt_has_the_smallest_mean_sojourn(jobs in incoming_jobs(), urgency in urgency()) {
         let total_ns = |policy, urgency| {
@@ -125,8 +125,8 @@ proptest! {
         }
     }
 
-    /// Every job ends, gets just its work, and the server idles only when nobody is
-    /// there, whatever waiting adds.
+    /// Every job ends and gets exactly its work, and the server idles only when no job is there,
+    /// whatever waiting adds.
     #[test]
     fn no_job_is_lost_and_work_is_conserved(jobs in incoming_jobs(), urgency in urgency()) {
         for policy in policies() {
@@ -159,7 +159,8 @@ proptest! {
         });
     }
 
-    /// While somebody is overdue, the overdue job of the earliest deadline gets one unit of eight.
+    /// While some job is overdue, the overdue job with the earliest deadline gets one unit of
+    /// eight.
     #[test]
     fn overdue_jobs_have_an_eighth_by_earliest_deadline(
         jobs in incoming_jobs(), factor in 0.5..20.0f64
@@ -179,8 +180,7 @@ proptest! {
         }
     }
 
-    /// The rest is in the order of the policy: what overdue jobs get is no more than an eighth of what
-    /// is done.
+    /// The rest follows the policy: overdue jobs get no more than an eighth of what is done.
     #[test]
     fn overdue_jobs_have_no_more_than_an_eighth(jobs in incoming_jobs()) {
         let mut out_of_order = 0_i64;
@@ -193,7 +193,8 @@ proptest! {
         });
     }
 
-    /// From its deadline on, of eight units of work one is for jobs of earlier deadlines, and then for it.
+    /// From a job's deadline on, one of eight units of work goes to jobs of earlier deadlines, and
+    /// then to it.
     #[test]
     fn aging_bounds_the_wait(jobs in incoming_jobs(), factor in 0.5..20.0f64) {
         for policy in Policy::ALL {
@@ -251,7 +252,7 @@ fn aged(policy: Policy, factor: f64) -> SchedulerConfig {
     }
 }
 
-/// All policies, those with parameters with some that part the sizes of the tests.
+/// All policies; those with parameters have some that divide the tests' sizes.
 fn policies() -> impl Iterator<Item = Policy> {
     let parted = ["bands:3B,8B,15B", "bands:4", "quickfix:9B"];
     let parted = parted.map(|text| text.parse().unwrap());

@@ -6,12 +6,14 @@
 //! min(n, K) / (1 + fall * max(0, n - knee))
 //! ```
 //!
-//! of work per unit of time, shared equally (processor sharing with thrashing beyond a knee: the
-//! shape of 002's Figs 5 and 7 without admission control). Who is inside is decided by
-//! [`shortline_sched::admission`], the very code of the gate, which learns service times while it
-//! runs: policy `fifo` is 002's FIFO, `sjf` its SJF, with aging its bound, and estimates are its moving
-//! averages; under `fair` there is no gate. A job's type is its size as far as policies know it, in quarters of an octave, so that
-//! errors of estimates (`estimate_sigma`) put jobs into wrong types.
+//! of work per unit of time, shared equally. That is processor sharing with thrashing beyond a
+//! knee, the shape of 002's Figs 5 and 7 without admission control.
+//!
+//! [`shortline_sched::admission`], the very code of the gate, decides who is inside, and learns
+//! service times while it runs. Policy `fifo` is 002's FIFO, `sjf` its SJF, with aging its bound,
+//! and estimates are its moving averages. Under `fair` there is no gate. A job's type is its size
+//! as far as policies know it, in quarters of an octave, so that errors of estimates
+//! (`estimate_sigma`) put jobs into wrong types.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -24,15 +26,15 @@ use shortline_sched::{Policy, Urgency};
 use crate::SimError;
 use crate::engine::Work;
 
-/// So soon after an arrival an end is before it, as in the other engines.
+/// An end this soon after an arrival counts as before it, as in the other engines.
 const ROUNDING_NS: f64 = 1e-3;
 
-/// A backend and how much the gate lets in.
+/// A backend, and how much the gate admits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backend {
     /// What the gate admits.
     pub capacity: Capacity,
-    /// How the backend gets slower with too much inside; `None` for not at all.
+    /// How the backend slows down with too much inside; `None` if it does not.
     pub thrash: Option<Thrash>,
 }
 
@@ -43,7 +45,7 @@ pub struct Thrash {
     fall: f64,
 }
 
-/// A text that is no thrashing.
+/// A text that describes no thrashing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "thrashing `{0}`: must be KNEE:FALL, how many jobs at once do no harm (1 or more) and what share of \
@@ -99,9 +101,9 @@ pub(crate) struct Gated {
     /// The jobs inside, by the attained service at which they end.
     ending: BTreeMap<Key, RequestId>,
     jobs: HashMap<RequestId, Job>,
-    /// The request of each slot, for those who leave early.
+    /// The request of each slot, for jobs that leave early.
     requests: HashMap<u32, RequestId>,
-    /// Whether who may enter has to be asked anew.
+    /// Whether the gate must be asked again who may enter.
     stale: bool,
 }
 
@@ -111,7 +113,7 @@ type Key = (u64, RequestId);
 struct Job {
     slot: u32,
     work_ns: f64,
-    /// Where it is in `ending` once it was admitted.
+    /// Its place in `ending` once it is admitted.
     key: Option<Key>,
 }
 
@@ -189,7 +191,7 @@ impl Gated {
     }
 
     pub(crate) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
-        // Whoever arrives at this instant is to be chosen from, too.
+        // A job that arrives at this instant takes part in the choice.
         if self.stale && until_ns > self.now_ns {
             self.admit();
         }
@@ -305,8 +307,8 @@ mod tests {
 
     #[test]
     fn of_those_that_arrive_at_one_instant_a_gate_takes_the_shortest() {
-        // What each size takes is known before, from two each; then a long one and a short one come at
-        // once.
+        // Two jobs of each size teach the gate what each takes. Then a long one and a short one
+        // come at once.
         let jobs = [
             (0, 9000.0),
             (20_000_000, 1000.0),

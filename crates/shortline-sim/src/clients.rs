@@ -1,13 +1,12 @@
 //! Classes of clients: how fast a client takes bytes, and how far away it is.
 //!
 //! Written `RATE[/RTT][*SHARE]`, classes separated by commas, such as
-//! `56kbit/200ms*0.3,10mbit/20ms*0.7`. A job is of a class with the probability of its share
-//! over the sum of the shares; without a share it counts 1. What a path-aware policy is told
-//! of a client follows from both: RTT, the window that fills the path (rate times RTT), and
-//! the rate.
+//! `56kbit/200ms*0.3,10mbit/20ms*0.7`. A job belongs to a class with the probability of its share
+//! over the sum of the shares; a class without a share counts 1. What a path-aware policy knows of
+//! a client follows from both: RTT, the window that fills the path (rate times RTT), and the rate.
 //!
-//! Departure: the rate that a policy takes for the one seen so far is the client's own, too,
-//! whatever the queue did to the job, so that `stert` has one rate where paper 004 has two.
+//! Departure: policies take the client's own rate for the rate seen so far, whatever the queue did
+//! to the job. So `stert` has one rate where paper 004 has two.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,11 +16,11 @@ use shortline_sched::units::{Rate, Span, excerpt};
 /// A class of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientClass {
-    /// What a client takes at most.
+    /// The most that a client takes.
     pub rate: Rate,
     /// Round trip time to it.
     pub rtt: Span,
-    /// How likely a job is of this class, beside the others' shares: finite, above 0.
+    /// How likely a job is of this class, relative to the others' shares: finite, above 0.
     pub share: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What cannot be simulated, in one line each.
+//! Why something cannot be simulated, in one line each.
 
 /// Arrivals or settings that cannot be simulated. Arrivals count from 1.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum SimError {
         /// The jobs that are not counted.
         warmup_jobs: u64,
     },
-    /// The link would never end a job.
+    /// The link would never finish a job.
     #[error("rate 0: must be above 0 bits per second")]
     ZeroRate,
     /// Arrivals are not in the order of time.
@@ -25,7 +25,7 @@ pub enum SimError {
         /// When the one before it arrives.
         previous_ns: u64,
     },
-    /// A size that is none.
+    /// A size that is no size.
     #[error("arrival {number}: size {bytes}: must be a finite number of bytes, 0 or more")]
     Size {
         /// Which arrival.
@@ -36,13 +36,13 @@ pub enum SimError {
     /// The last job would end after the end of 64-bit time.
     #[error("arrival {number}: all work until then takes more than 584 years at this rate")]
     TooMuchWork {
-        /// The arrival with which it becomes too much.
+        /// The arrival at which it becomes too much.
         number: u64,
     },
-    /// More jobs are in the system than there may be.
+    /// More jobs are in the system than allowed.
     #[error("arrival {number}: more than {jobs_max} jobs in the system, the limit")]
     TooManyJobs {
-        /// The arrival with which it becomes too many.
+        /// The arrival at which there are too many.
         number: u64,
         /// The limit.
         jobs_max: usize,
@@ -77,7 +77,7 @@ pub enum SimError {
         /// The distribution.
         sizes: String,
     },
-    /// The mean service time is too near to the nanoseconds that times are counted in.
+    /// The mean service time is too close to one nanosecond, the unit of time.
     #[error("mean service of {mean_ns} ns: below {min_ns} ns rounding would tell; lower the rate")]
     TooFine {
         /// The mean.
@@ -85,7 +85,7 @@ pub enum SimError {
         /// What it must be at least.
         min_ns: f64,
     },
-    /// The policy goes by round trip times, and there are none.
+    /// The policy ranks by round trip times, and there are none.
     #[error(
         "policy `{policy}`: needs classes of clients with a round trip time, such as 10mbit/20ms"
     )]
@@ -93,7 +93,7 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
-    /// The policy goes by what one server would do.
+    /// The policy depends on what a single server would do.
     #[error(
         "policy `fsp` with {servers} servers: want 1, as its twin is processor sharing of one server"
     )]

@@ -18,16 +18,15 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
-/// A turn of policies that serve in turns, in bytes: three segments, as on a link of 100
-/// Mbit/s.
+/// A turn of policies that serve in turns, in bytes: three segments, as on a link of 100 Mbit/s.
 pub(crate) const QUANTUM_BYTES: f64 = 4344.0;
 
 /// How long each arrival is in the system, in nanoseconds, in the order of `arrivals`,
 /// on a link of `rate_bps` under `policy`.
 ///
 /// # Errors
-/// [`SimError`] for arrivals that are none or not in order, a rate of 0, and more work than
-/// 64-bit time holds.
+/// [`SimError`] for invalid or unordered arrivals, a rate of 0, and more work than 64-bit time
+/// holds.
 pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<u64>, SimError> {
     if arrivals.is_empty() {
         return Err(SimError::NoArrivals);
@@ -40,7 +39,8 @@ pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<
     let mut run_until = |servers: &mut Servers, until_ns: f64| {
         while let Some(slot) = servers.run_until(until_ns) {
             let index = slot as usize;
-            // Rounded before the difference: departures are whole nanoseconds, as arrivals are.
+            // Rounded before the difference, because departures are whole nanoseconds, as arrivals
+            // are.
             let end_ns = servers.now_ns().round() as u64;
             sojourns_ns[index] = end_ns.saturating_sub(arrivals[index].at_ns);
         }
@@ -76,7 +76,7 @@ mod tests {
             .collect()
     }
 
-    /// When each job ends, jobs given as (arrival, size).
+    /// The end of each job; jobs are given as (arrival, size).
     fn ends_ns(jobs: &[(u64, u64)], policy: Policy) -> Vec<u64> {
         let sojourns_ns = fluid(&arrivals(jobs), BYTE_PER_NS, policy).unwrap();
         jobs.iter()
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(ends_ns(&jobs, Policy::Sjf), [10, 12, 20, 29]);
         assert_eq!(ends_ns(&jobs, Policy::Psjf), [29, 3, 11, 20]);
         assert_eq!(ends_ns(&[(0, 10), (3, 8)], Policy::Psjf), [18, 11]);
-        // One that arrives just as another ends does not come before it.
+        // A job that arrives just as another ends does not overtake it.
         assert_eq!(ends_ns(&[(0, 10), (10, 8)], Policy::Psjf), [10, 18]);
         assert_eq!(ends_ns(&[(0, 10), (3, 8)], Policy::Srpt), [10, 18]);
         assert_eq!(ends_ns(&[(0, 20), (10, 2)], Policy::Fair), [22, 14]);
@@ -143,8 +143,8 @@ mod tests {
             }
         }
 
-        /// All end, none before its size, and the last when a server that never idles with
-        /// work at hand is done.
+        /// All jobs end, none takes less than its size, and the last ends when a server that never
+        /// idles with work at hand is done.
         #[test]
         fn no_job_is_lost_and_work_is_conserved(jobs in jobs()) {
             let mut drained_ns = 0;

@@ -1,4 +1,4 @@
-//! Arrivals on their way in: sizes become work, and what cannot be simulated is refused.
+//! Arrivals on their way in: sizes become work, and impossible ones are refused.
 //!
 //! A job's work is the time that one server needs for its bytes,
 //!

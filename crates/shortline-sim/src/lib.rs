@@ -1,13 +1,14 @@
 //! Discrete-event simulator over shortline-sched.
 //!
-//! [`Simulation`] puts streams of arrivals ([`arrivals`], or a trace's) through servers under
-//! each of some policies and says what is worth knowing about the outcome ([`results`]).
-//! [`fluid`] gives, for the arrivals of a trace, how long each would have been in the
-//! system: under SRPT the optimum that a server is measured against, under `fair` the
-//! processor-sharing reference. The order comes from [`shortline_sched`], the same code that
-//! the server runs. [`wire`] says what a response costs on the link. [`dist`] has the
-//! distributions of job sizes, [`model`] what theory says of them. [`Backend`] puts the gate and a
-//! backend in the place of the servers. [`trust`] says whether a run is long enough. [`uplink`] is a link with a queue, for the
+//! [`Simulation`] puts streams of arrivals ([`arrivals`], or a trace's) through servers under each
+//! of several policies, and reports the outcome ([`results`]). [`fluid`] gives, for the arrivals of
+//! a trace, how long each would have been in the system: under SRPT the optimum that a server is
+//! measured against, under `fair` the processor-sharing reference. The order comes from
+//! [`shortline_sched`], the same code that the server runs.
+//!
+//! [`wire`] says what a response costs on the link. [`dist`] has the distributions of job sizes,
+//! [`model`] what theory says of them. [`Backend`] puts the gate and a backend in the place of the
+//! servers. [`trust`] says whether a run is long enough. [`uplink`] is a link with a queue, for the
 //! controller that finds its rate.
 #![forbid(unsafe_code)]
 

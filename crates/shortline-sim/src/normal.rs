@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// The share above so many deviations, without loss of digits far out.
+/// The share above so many deviations, precise far out in the tail.
 pub(crate) fn share_above(deviations: f64) -> f64 {
     0.5 * libm::erfc(deviations * FRAC_1_SQRT_2)
 }

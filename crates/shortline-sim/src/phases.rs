@@ -1,15 +1,15 @@
-//! Load that alternates between a low level and a high one, which may be an overload (paper
-//! 000, 2.3 and Table I): what the simulator plays and the model approximates.
+//! Load that alternates between a low level and a high one, which may be an overload (paper 000,
+//! 2.3 and Table I). The simulator plays it and the model approximates it.
 //!
-//! Written `LOW_SPAN,HIGH_SPAN,LOW_LOAD,HIGH_LOAD`, such as `25,25,0.2,1.2` for W1 of the
-//! paper. Spans are in whatever unit the caller takes them for.
+//! Written `LOW_SPAN,HIGH_SPAN,LOW_LOAD,HIGH_LOAD`, such as `25,25,0.2,1.2` for W1 of the paper.
+//! Spans are in any unit the caller chooses.
 
 use std::fmt;
 use std::str::FromStr;
 
 use shortline_sched::units::excerpt;
 
-/// Two loads in turn for ever, the low one first. Whatever they are, work does not pile up.
+/// Two loads in turn for ever, the low one first. On average work does not pile up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phases {
     low_span: f64,
@@ -18,7 +18,7 @@ pub struct Phases {
     high_load: f64,
 }
 
-/// Phases that mean nothing, or in which work would pile up for ever.
+/// Impossible phases, or phases in which work would pile up for ever.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PhasesError {
     /// The text is not four numbers.
@@ -43,7 +43,7 @@ pub enum PhasesError {
 }
 
 impl Phases {
-    /// `low_span` of a load of `low_load`, then `high_span` of `high_load`, again and again.
+    /// `low_span` of a load of `low_load`, then `high_span` of `high_load`, repeated for ever.
     ///
     /// # Errors
     /// [`PhasesError::Parameter`] unless all are finite and above 0, the high load is not below
@@ -107,7 +107,7 @@ impl Phases {
         (self.low_span * self.low_load + self.high_span * self.high_load) / self.period()
     }
 
-    /// The same loads for spans that many times as long: in a unit that much smaller.
+    /// The same loads for spans that many times as long, as in a smaller unit.
     #[must_use]
     pub fn stretched(self, factor: f64) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! Random numbers: from a seed, in streams that do not disturb each other, the same on every
-//! machine (ChaCha8, and `libm` for what is made of it).
+//! Random numbers from a seed, in streams that do not disturb each other. They are the same on
+//! every machine (ChaCha8, and `libm` for what is made of it).
 
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What is drawn at random, each from a stream of its own.
+/// What is drawn at random; each has a stream of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
     Gaps,
@@ -18,7 +18,8 @@ pub(crate) enum Stream {
 pub(crate) fn generator(seed: u64, replication: u32, stream: Stream) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(match stream {
-        // Beyond all replications of the first four: so what these draw stays as it was before there were users.
+        // Beyond all replications of the first four streams, so that what these draw stays as it
+        // was before there were users.
         Stream::Users => 1 << 40 | u64::from(replication),
         _ => u64::from(replication) * 4 + stream as u64,
     });

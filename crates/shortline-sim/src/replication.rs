@@ -1,8 +1,8 @@
 //! One stream of arrivals through all policies at once.
 //!
-//! All systems are brought to the time of an arrival before it enters them. A job is kept
-//! until it has left all of them, then counted for each; so memory is for jobs in the
-//! systems, however many arrive.
+//! Every system is advanced to the time of an arrival before it enters. A job is kept until it has
+//! left all systems, then counted for each. So memory is for jobs in the systems, however many
+//! arrive.
 
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::{Policy, SchedulerConfig, Urgency};
@@ -17,7 +17,7 @@ use crate::{SimError, Simulation};
 
 /// The first length of intervals over time, in nanoseconds; they double as time goes on.
 const INTERVAL_NS: f64 = 1e6;
-/// Beyond the jobs counted a tenth more arrive at most, and so many.
+/// At most a tenth more jobs arrive than are counted, and at most so many.
 const EXTRA_JOBS: u64 = 1000;
 
 pub(crate) struct Replication<'a> {
@@ -29,7 +29,7 @@ pub(crate) struct Replication<'a> {
     /// Which of the systems is processor sharing, if stretch is wanted.
     reference: Option<usize>,
     present: Vec<Present>,
-    /// Sojourn times in nanoseconds of the jobs present, by slot and system; below 0 for jobs
+    /// Sojourn times of the jobs present, in nanoseconds, by slot and system; below 0 for jobs
     /// given up.
     sojourns_ns: Vec<f64>,
     slots_free: Vec<u32>,
@@ -121,7 +121,7 @@ impl<'a> Replication<'a> {
         })
     }
 
-    /// Puts all arrivals through and adds up what is counted, by policy.
+    /// Puts all arrivals through and adds up what counts, by policy.
     pub(crate) fn run(
         mut self,
         arrivals: impl Iterator<Item = Result<Job, SimError>>,
@@ -150,7 +150,7 @@ impl<'a> Replication<'a> {
         Ok(self.tallies)
     }
 
-    /// Whether more arrivals would change nothing that is counted, or hardly.
+    /// Whether more arrivals would not change what is counted, or hardly.
     fn is_enough(&self) -> bool {
         let Some(jobs) = self.simulation.jobs else {
             return false;
@@ -220,7 +220,7 @@ impl<'a> Replication<'a> {
         Ok(())
     }
 
-    /// Brings all systems to a time, and counts those who leave on the way.
+    /// Advances all systems to a time, and counts the jobs that leave on the way.
     fn run_until(&mut self, until_ns: f64) {
         for place in 0..self.systems.len() {
             while (until_ns.is_finite() || self.systems[place].jobs() > 0)
@@ -231,7 +231,7 @@ impl<'a> Replication<'a> {
         }
     }
 
-    /// Tells the systems of the overloads that end before `until_ns`.
+    /// Reports to the systems the overloads that end before `until_ns`.
     fn end_overloads(&mut self, until_ns: f64) {
         let Some(phases) = self.simulation.overloads else {
             return;
@@ -290,7 +290,7 @@ impl<'a> Replication<'a> {
         counted.is_some_and(|number| self.simulation.jobs.is_none_or(|jobs| number < jobs))
     }
 
-    /// A place for a job, one that is free if there is any.
+    /// A place for a job, a free one if there is any.
     fn slot(&mut self, present: Present) -> Result<u32, SimError> {
         if let Some(slot) = self.slots_free.pop() {
             self.present[slot as usize] = present;
@@ -310,18 +310,18 @@ impl<'a> Replication<'a> {
         Ok(slot)
     }
 
-    /// What policies are told of a job's work.
+    /// The work that policies are told.
     fn estimate_ns(&mut self, work_ns: u64) -> u64 {
         if self.simulation.estimate_sigma == 0.0 {
             return work_ns;
         }
         let factor = libm::exp(self.simulation.estimate_sigma * normal(&mut self.estimate_rng));
-        // A float converts with saturation; sums of estimates must not reach its end.
+        // A float converts with saturation; sums of estimates must not reach the maximum.
         ((work_ns as f64 * factor).round() as u64).clamp(1, u64::MAX / 4)
     }
 }
 
-/// Which class of clients a job is of.
+/// The class of clients that a job belongs to.
 struct Clients {
     /// Sums of shares up to and with each class, the last being 1.
     shares_until: Vec<f64>,

@@ -1,10 +1,9 @@
 //! A simulation: servers, users and policies, and the arrivals of some replications.
 //!
-//! A replication puts one stream of arrivals through all policies at once (common random
-//! numbers: differences between policies are not differences of luck) and, if starvation
-//! stretch is wanted, through processor sharing beside them. Replications differ in their
-//! random numbers, run on all cores, and are added up in their order, so that results do not
-//! depend on the number of cores.
+//! A replication puts one stream of arrivals through all policies at once. These are common random
+//! numbers: differences between policies are not differences of luck. If starvation stretch is
+//! wanted, it also goes through processor sharing. Replications differ in their random numbers, run
+//! on all cores, and are added up in order, so results do not depend on the number of cores.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,32 +28,32 @@ pub struct Impatience {
     pub retries: u32,
 }
 
-/// What is simulated.
+/// The settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// The policies to compare, at least one.
     pub policies: Vec<Policy>,
-    /// What waiting adds to all policies. With it `fair` and `las` are not fluid: their jobs
-    /// are served in turns, one at a time.
+    /// What waiting adds to all policies. With it `fair` and `las` are not fluid: their jobs are
+    /// served in turns, one at a time.
     pub urgency: Urgency,
     /// The rate of each server, in bits per second.
     pub rate_bps: u64,
-    /// How many servers there are; a job is on one at most.
+    /// How many servers there are; a job is on at most one.
     pub servers: NonZeroU32,
-    /// A backend behind the gate in the place of the servers' usual way of working; how many of
-    /// them there are and how fast they are stays.
+    /// A backend behind the gate instead of the servers' usual way of working. The number of
+    /// servers and their speed stay.
     pub backend: Option<Backend>,
-    /// Classes of clients; none for clients that take all that a server gives.
+    /// Classes of clients; none if clients take all that a server gives.
     pub clients: Vec<ClientClass>,
-    /// Who asks; none where each job is of a client of its own. `shares` goes by it alone.
+    /// Who asks; empty if each job is of a client of its own. Only `shares` uses it.
     pub users: Vec<UserGroup>,
     /// A client that never has enough, beside the users; its jobs are not counted.
     pub greedy: Option<Greedy>,
     /// What a client may get in a row under `shares` before it stands back, in bytes; 0 for never.
     pub burst_bytes: u64,
-    /// From a job's arrival until its service can begin.
+    /// The time from a job's arrival until its service can begin.
     pub start_delay: Duration,
-    /// How long a turn is where jobs are served in turns (`bands`, `quickfix`), in bytes.
+    /// The length of a turn where jobs are served in turns (`bands`, `quickfix`), in bytes.
     pub quantum_bytes: u64,
     /// Work of each job beside its bytes.
     pub setup: Duration,
@@ -62,10 +61,10 @@ pub struct Simulation {
     pub estimate_sigma: f64,
     /// Users' patience; `None` for endless.
     pub impatience: Option<Impatience>,
-    /// So many jobs are not counted, from the first.
+    /// The first jobs, which are not counted.
     pub warmup_jobs: u64,
-    /// So many jobs are counted after that; more arrive until the last of them has ended (a
-    /// tenth more at most), so that it is not alone in the end. `None` for all arrivals.
+    /// So many jobs are counted after that. More arrive until the last of them has ended (at most a
+    /// tenth more), so that it is not alone in the end. `None` for all arrivals.
     pub jobs: Option<u64>,
     /// Whether starvation stretch is wanted.
     pub stretch: bool,
@@ -75,7 +74,7 @@ pub struct Simulation {
     pub confidence: f64,
     /// Seed of clients and estimates, and of arrivals made from it.
     pub seed: u64,
-    /// The phases of the load, in seconds, where they are known: ends of overloads are watched.
+    /// The phases of the load, in seconds, if they are known; then ends of overloads are watched.
     pub overloads: Option<Phases>,
 }
 
@@ -107,12 +106,12 @@ impl Simulation {
         }
     }
 
-    /// Runs `replications` of them, `arrivals` giving each one's jobs, and returns one result
+    /// Runs `replications` of them, with each one's jobs from `arrivals`, and returns one result
     /// per policy, in the order of the policies.
     ///
     /// # Errors
-    /// [`SimError`] for settings and arrivals that cannot be simulated, whichever
-    /// replication finds it first in their order.
+    /// [`SimError`] for settings and arrivals that cannot be simulated; of several replications,
+    /// the first one's.
     pub fn run<I>(
         &self,
         replications: NonZeroU32,
@@ -184,7 +183,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// What the engine knows of servers and clients.
+    /// The servers and clients as the engine sees them.
     pub(crate) fn capacity(&self) -> Capacity {
         let class = |client: &ClientClass| {
             let cap = (client.rate.bps() as f64 / self.rate_bps as f64).min(1.0);
@@ -217,7 +216,7 @@ impl Simulation {
     }
 }
 
-/// What `run` gives for 0 to `count`, in that order, computed on all cores.
+/// The results of `run` for 0 to `count`, in that order, computed on all cores.
 fn on_all_cores<T: Send>(count: NonZeroU32, run: impl Fn(u32) -> T + Sync) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let next = AtomicU32::new(0);

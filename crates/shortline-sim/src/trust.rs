@@ -1,21 +1,22 @@
 //! Whether a run is long enough for its intervals to be believed.
 //!
-//! An interval by batch means holds as often as it says if the batches hardly depend on each other, and
-//! if what decides the mean was seen in the run. Neither shows in the interval itself:
+//! An interval by batch means holds as often as it claims if the batches hardly depend on each
+//! other, and if the run has seen what decides the mean. Neither shows in the interval itself:
 //!
-//! - **Load.** A queue forgets what it was within its relaxation time, for GI/G/1 in heavy traffic
-//!   about `(c_a^2 + c_s^2) / (1 - load)^2` mean service times, with the squared coefficients of variation of the
-//!   gaps and of the sizes (Whitt, Planning queueing simulations, Management Science 1989). A replication is to last
-//!   400 of them. With exponential sizes intervals of 99 %, of four replications, were found to hold for
-//!   `fifo` in 82 % of 200 runs of 25 relaxation times, in 92 % of 50 and of 100, in 96 % of 200 and in 99 % of 400
-//!   (`fair` alike, `srpt` from 94 % to 98 %). At a load of 0.99 the usual half a million jobs are 25.
-//! - **Tail.** Of heavy-tailed sizes a few very large jobs carry much of the second moment, on which times
-//!   in the system depend, of the first where the second is infinite. A run that has seen none of them
-//!   knows nothing of them (15 % with a Bounded Pareto). Ten at least are to be expected of those that carry the
-//!   upper tenth of that moment.
-//! - **Batches.** Where theory says nothing (traces, loads that alternate, users who give up) what
-//!   was seen does: batch means of which neighbours resemble each other. Their correlation falls about as
-//!   runs get longer.
+//! - **Load.** A queue forgets its past within its relaxation time, for GI/G/1 in heavy traffic
+//!   about `(c_a^2 + c_s^2) / (1 - load)^2` mean service times, with the squared coefficients of
+//!   variation of the gaps and of the sizes (Whitt, Planning queueing simulations, Management
+//!   Science 1989). A replication should last 400 of them. With exponential sizes, intervals of 99
+//!   % over four replications held for `fifo` in 82 % of 200 runs of 25 relaxation times, in 92 %
+//!   of 50 and of 100, in 96 % of 200 and in 99 % of 400 (`fair` alike, `srpt` from 94 % to 98 %).
+//!   At a load of 0.99 the usual half a million jobs are 25.
+//! - **Tail.** With heavy-tailed sizes a few very large jobs carry much of the second moment, on
+//!   which times in the system depend (of the first moment, where the second is infinite). A run
+//!   that has seen none of them knows nothing of them (15 % with a Bounded Pareto). At least ten of
+//!   the jobs that carry the upper tenth of that moment should be expected.
+//! - **Batches.** Where theory says nothing (traces, loads that alternate, users who give up) the
+//!   observations do: batch means whose neighbours resemble each other. Their correlation falls
+//!   roughly as runs get longer.
 
 use std::fmt;
 
@@ -24,15 +25,15 @@ use shortline_sched::Policy;
 use crate::dist::Distribution;
 use crate::results::PolicyResult;
 
-/// A replication is to last so many relaxation times.
+/// Relaxation times that a replication should last.
 const RELAXATIONS_MIN: f64 = 400.0;
-/// So many are to be expected of the jobs in the tail.
+/// Jobs in the tail that should be expected.
 const TAIL_JOBS_MIN: f64 = 10.0;
-/// The share of the moment that is not the tail's.
+/// The share of the moment that does not belong to the tail.
 const BODY_SHARE: f64 = 0.9;
-/// The correlation of neighbouring batches that does no harm.
+/// The harmless correlation of neighbouring batches.
 const RESEMBLANCE_HARMLESS: f64 = 0.1;
-/// Steps by which the beginning of the tail is closed in on.
+/// Steps of the search for the beginning of the tail.
 const STEPS: usize = 200;
 
 /// A run of random jobs.
@@ -40,7 +41,7 @@ const STEPS: usize = 200;
 pub struct Run<'a> {
     /// Their sizes.
     pub sizes: &'a Distribution,
-    /// The steady load, between 0 and 1; `None` where the load alternates, for a while.
+    /// The steady load, between 0 and 1; `None` where the load alternates or ends.
     pub load: Option<f64>,
     /// The squared coefficient of variation of the times between arrivals.
     pub arrivals_c2: f64,
@@ -50,34 +51,34 @@ pub struct Run<'a> {
     pub replications: u32,
 }
 
-/// Why an interval is not to be believed, and what helps. One line as text.
+/// Why an interval cannot be believed, and what helps. One line as text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Doubt {
-    /// The load is so high that a replication is a few relaxation times only.
+    /// The load is so high that a replication lasts only a few relaxation times.
     Load {
         /// The load.
         load: f64,
-        /// How many relaxation times a replication is.
+        /// How many relaxation times a replication lasts.
         relaxations: f64,
         /// Jobs a replication needs.
         jobs_needed: f64,
     },
-    /// The largest jobs, which decide, come too rarely.
+    /// The largest jobs, which decide the mean, come too rarely.
     Tail {
         /// Where the tail begins, in the unit of the sizes.
         size: f64,
         /// How many jobs above that are expected in all replications.
         jobs: f64,
-        /// How many times as long a run would do.
+        /// How many times as long a run would be enough.
         times: f64,
     },
-    /// The batches that intervals are made of depend on each other.
+    /// The batches behind the intervals depend on each other.
     Batches {
         /// Under which policies.
         policies: Vec<Policy>,
         /// The largest correlation of neighbours.
         correlation: f64,
-        /// About how many times as long a run would do.
+        /// About how many times as long a run would be enough.
         times: f64,
     },
 }
@@ -116,12 +117,13 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// What speaks against believing the intervals of a run before it is made; nothing, if it is long enough.
+/// Reasons not to believe the intervals of a run, known before it is made; empty if it is long
+/// enough.
 pub fn doubts(run: &Run<'_>) -> Vec<Doubt> {
     load_doubt(run).into_iter().chain(tail_doubt(run)).collect()
 }
 
-/// What in the results themselves speaks against their intervals.
+/// Reasons in the results themselves not to believe their intervals.
 pub fn batches_doubt(results: &[PolicyResult]) -> Option<Doubt> {
     let alike = || {
         results
@@ -143,7 +145,7 @@ fn load_doubt(run: &Run<'_>) -> Option<Doubt> {
     let mean = run.sizes.mean();
     let sizes_c2 = run.sizes.moment(2) / (mean * mean) - 1.0;
     if !sizes_c2.is_finite() {
-        // No run is long enough for its second moment: the tail says it.
+        // No run is long enough for its second moment; the warning about the tail says so.
         return None;
     }
     let relaxation_jobs = (run.arrivals_c2 + sizes_c2) / ((1.0 - load) * (1.0 - load));
@@ -170,8 +172,8 @@ fn tail_doubt(run: &Run<'_>) -> Option<Doubt> {
     })
 }
 
-/// The size above which jobs carry the last tenth of a moment; `None` if one size is all there is, or the
-/// moment is infinite.
+/// The size above which jobs carry the last tenth of a moment; `None` if there is only one size, or
+/// the moment is infinite.
 fn tail_begins(sizes: &Distribution, power: i32) -> Option<f64> {
     let body = BODY_SHARE * sizes.moment(power);
     let (low, high) = sizes.range();
@@ -196,7 +198,7 @@ fn tail_begins(sizes: &Distribution, power: i32) -> Option<f64> {
             above = middle;
         }
     }
-    // Of sizes that many jobs have, the tail is all that are at least as large.
+    // Where many jobs have one size, the tail is all that are at least as large.
     Some(below)
 }
 
@@ -244,7 +246,7 @@ mod tests {
         assert!(matches!(short[..], [Doubt::Tail { .. }]), "{short:?}");
         assert_eq!(doubts_of("bp:1,1e9,1.1", None, 1e12), []);
         assert_eq!(doubts_of("bp:900,2e6,1.1", None, 1e6), []);
-        // Of an infinite second moment the first decides.
+        // If the second moment is infinite the first decides.
         let endless = doubts_of("bp:1,inf,1.1", None, 1e6);
         assert!(matches!(endless[..], [Doubt::Tail { .. }]), "{endless:?}");
     }

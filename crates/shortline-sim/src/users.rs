@@ -1,11 +1,13 @@
-//! Who asks: users, the clients that they are, and one who never has enough.
+//! Who asks: users, the clients that they are, and a client that never has enough.
 //!
-//! Users are written `NUMBER[/CLIENTS]`, groups separated by commas: `20,100/1` are 20 users who are a
-//! client each (20 addresses) and 100 who are one client together (a carrier's NAT). Each request is of any user with the
-//! same probability. Without groups each request is a client of its own.
+//! Users are written `NUMBER[/CLIENTS]`, groups separated by commas: `20,100/1` are 20 users who
+//! are one client each (20 addresses) and 100 users who are one client together (a carrier's NAT).
+//! Each request comes from any user with the same probability. Without groups each request is a
+//! client of its own.
 //!
-//! A greedy client is written `NUMBER*SIZE`: it always waits for so many responses of that size, in a closed
-//! loop from the first arrival to the last, beside the users. `1*1TB` is a download, `64*1KB` are pieces over 64 connections.
+//! A greedy client is written `NUMBER*SIZE`. It always waits for so many responses of that size, in
+//! a closed loop from the first arrival to the last, beside the users. `1*1TB` is a download,
+//! `64*1KB` are pieces over 64 connections.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -18,7 +20,7 @@ use shortline_sched::units::{Size, excerpt};
 use crate::SimError;
 use crate::random::{Stream, generator, unit};
 
-/// Users, and as how many clients they ask.
+/// Users, and the number of clients they ask as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserGroup {
     /// How many users.
@@ -52,9 +54,9 @@ pub struct GreedyError {
     text: String,
 }
 
-/// Responses that a greedy client waits for at most.
+/// The most responses that a greedy client waits for.
 pub const GREEDY_MAX: u32 = 100_000;
-/// The greedy client's name; users' are smaller.
+/// The greedy client's name; users have smaller ones.
 const GREEDY: u128 = u128::MAX;
 
 impl FromStr for UserGroup {
@@ -111,7 +113,7 @@ impl fmt::Display for Greedy {
     }
 }
 
-/// Says of each request whose it is.
+/// Says of each request who asks.
 pub(crate) struct Users {
     groups: Vec<UserGroup>,
     rng: ChaCha8Rng,
@@ -125,7 +127,7 @@ impl Users {
         }
     }
 
-    /// A user's group, from 0, and its client; none where each request is a client of its own.
+    /// A user's group, from 0, and its client; `None` where each request is a client of its own.
     pub(crate) fn draw(&mut self) -> (usize, Option<Client>) {
         if self.groups.is_empty() {
             return (0, None);
@@ -158,7 +160,7 @@ fn client(name: u128) -> Client {
     }
 }
 
-/// Refuses what cannot be counted.
+/// Refuses numbers that cannot be counted.
 pub(crate) fn check(groups: &[UserGroup]) -> Result<(), SimError> {
     let all: u64 = groups
         .iter()

@@ -1,15 +1,15 @@
 //! What a response costs on the link.
 //!
-//! The link carries more than the body: a head of Ethernet, IP and TCP for each segment,
-//! and for each request the handshake, acknowledgements, the end of the connection and
-//! the head of the response. With b body bytes in segments of s bytes
+//! The link carries more than the body: Ethernet, IP and TCP headers for each segment, and for each
+//! request the handshake, acknowledgements, the end of the connection and the response's head. With
+//! b body bytes in segments of s bytes
 //!
 //! ```text
 //! wire bytes = b + per_packet * ceil(b / s) + per_request
 //! ```
 //!
-//! A run that was measured tells per_request exactly: what the device sent, less bodies
-//! and packet heads, over the number of requests ([`WireModel::calibrate`]).
+//! A measured run gives per_request exactly: what the device sent, less bodies and packet heads,
+//! over the number of requests ([`WireModel::calibrate`]).
 
 use std::num::NonZeroU64;
 
@@ -24,7 +24,7 @@ pub struct WireModel {
     pub per_request_bytes: u64,
 }
 
-/// A device that sent less than the bodies and packets it is said to have carried.
+/// The device sent less than the bodies and packets that it supposedly carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
     /// The count is too small.
@@ -61,8 +61,8 @@ impl WireModel {
             .saturating_add(self.per_request_bytes)
     }
 
-    /// The same model with the cost per request under which responses with these bodies
-    /// add up to what the device sent, to half a byte a request.
+    /// The same model with the per-request cost under which responses with these bodies add up to
+    /// what the device sent, to half a byte a request.
     ///
     /// # Errors
     /// [`CalibrationError`] if there are no bodies, or if they and their packets are more

@@ -1,11 +1,11 @@
 //! Tables and figures in plain text, for people: on a terminal, in a report, on an axis.
 //!
-//! A figure has three digits that count, and a unit that fits it.
+//! A figure has three significant digits and a fitting unit.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
-/// A table with a head; the first column to the left, the others to the right.
+/// A table with a head. The first column is aligned left, the others right.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -57,7 +57,7 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// The same without what is 0 behind the point, for axes: `1 ms`, `0.5 s`.
+/// The same without trailing zeros, for axes: `1 ms`, `0.5 s`.
 pub fn time_on_axis(seconds: f64) -> String {
     time(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
@@ -77,8 +77,8 @@ pub fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
 
-/// A number with three digits that count; more only before the point, and the very small by their
-/// power of ten.
+/// A number with three significant digits. It has more only before the point; very small numbers
+/// have a power of ten.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),
@@ -89,7 +89,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// What is told of a value that may not be there.
+/// The text of a value that may be missing.
 pub fn or_dash<T>(value: Option<T>, tell: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), tell)
 }

@@ -1,4 +1,4 @@
-//! Whom a client trusts, and how it begins.
+//! Whom a client trusts, and how it begins TLS.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use tokio_rustls::client::TlsStream;
 
 use crate::{TlsError, fitness, pem, provider};
 
-/// Whose certificates a client takes.
+/// Whose certificates a client accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Those for the server's name, from an authority that the system trusts.
+    /// Certificates for the server's name, from an authority that the system trusts.
     System,
-    /// Those for the server's name, from an authority in this PEM file.
+    /// Certificates for the server's name, from an authority in this PEM file.
     File(PathBuf),
-    /// Anyone's: only that the server holds its key is checked, as libpq's `require` does.
+    /// Any certificate: only that the server holds its key is checked, as with libpq's `require`.
     Anyone,
 }
 
@@ -49,7 +49,7 @@ pub fn client_config(trust: &Trust, alpn: &[&[u8]]) -> Result<ClientConfig, TlsE
 /// Begins TLS with the server called `host`.
 ///
 /// # Errors
-/// What rustls says of the handshake or of the certificate, or a name that no certificate has.
+/// A handshake or certificate error of rustls, or a name that no certificate can have.
 pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     config: &Arc<ClientConfig>,
     host: &str,
@@ -75,7 +75,7 @@ fn roots_of_system() -> Result<RootCertStore, TlsError> {
     })
 }
 
-/// Those of the certificates that are any use: one at least.
+/// The usable certificates; at least one.
 fn usable(found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match roots.add_parsable_certificates(found) {
@@ -84,7 +84,7 @@ fn usable(found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> 
     }
 }
 
-/// Takes any certificate; only the handshake's signatures are checked.
+/// Accepts any certificate; checks only the handshake's signatures.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,11 +1,11 @@
-//! Certificates that OpenSSL takes and rustls, browsers, Go or Java do not: what is wrong with them,
-//! and what to do about it.
+//! Certificates that OpenSSL accepts and rustls, browsers, Go or Java refuse: what is wrong with
+//! them, and what to do about it.
 //!
 //! | certificate | who refuses it |
 //! |---|---|
-//! | a common name, and no `subjectAltName` | all but libpq: names are looked for there alone (RFC 9525, 2) |
+//! | only a common name, no `subjectAltName` | all but libpq: they look for names only there (RFC 9525, 2) |
 //! | X.509 version 1, as `openssl x509 -req` makes without `-extfile` | the same: it has no extensions |
-//! | an authority's (`CA:TRUE`), as `openssl req -x509` makes by default | rustls: no server's (webpki's `CaUsedAsEndEntity`) |
+//! | an authority's (`CA:TRUE`), as `openssl req -x509` makes by default | rustls: not a server's certificate (webpki's `CaUsedAsEndEntity`) |
 
 use std::io;
 use std::path::Path;
@@ -36,8 +36,8 @@ impl Fault {
     }
 }
 
-/// The error of a handshake with `host`, with reason and remedy if its certificate is one of those
-/// that other programs take.
+/// The error of a handshake with `host`. It has the reason and the remedy if other programs accept
+/// the certificate.
 pub fn explained(error: io::Error, host: &str) -> io::Error {
     let Some(fault) = fault_of(&error) else {
         return error;
@@ -48,10 +48,10 @@ pub fn explained(error: io::Error, host: &str) -> io::Error {
     )
 }
 
-/// Warns of a certificate for clients that many of them will refuse.
+/// Warns of a certificate that many clients will refuse.
 ///
 /// # Errors
-/// Why it cannot be used at all: rustls shows none of version 1.
+/// Why it cannot be used at all: rustls serves no certificate of version 1.
 pub fn check_for_clients(path: &Path, leaf: &CertificateDer<'_>) -> Result<(), String> {
     let Some(fault) = refused_by_clients(leaf) else {
         return Ok(());
@@ -65,7 +65,7 @@ pub fn check_for_clients(path: &Path, leaf: &CertificateDer<'_>) -> Result<(), S
     Ok(())
 }
 
-/// The way to a certificate that everybody takes.
+/// How to make a certificate that everybody accepts.
 fn remedy(host: &str) -> String {
     let kind = match ServerName::try_from(host) {
         Ok(ServerName::IpAddress(_)) => "IP",
@@ -77,7 +77,7 @@ fn remedy(host: &str) -> String {
     )
 }
 
-/// What of this is the reason of a handshake's end.
+/// The fault that ended a handshake, if it is one of these.
 fn fault_of(error: &io::Error) -> Option<Fault> {
     match error.get_ref()?.downcast_ref()? {
         Error::InvalidCertificate(CertificateError::NotValidForNameContext {
@@ -94,15 +94,15 @@ fn fault_of(error: &io::Error) -> Option<Fault> {
     }
 }
 
-/// Why clients will refuse it, other than because of who issued it. Nothing of what cannot be read:
-/// that is told elsewhere.
+/// Why clients will refuse it, apart from who issued it. Unreadable certificates are reported
+/// elsewhere.
 fn refused_by_clients(leaf: &CertificateDer<'_>) -> Option<Fault> {
     let certificate = match EndEntityCert::try_from(leaf) {
         Ok(certificate) => certificate,
         Err(webpki::Error::UnsupportedCertVersion) => return Some(Fault::Version1),
         Err(_) => return None,
     };
-    // A name that none has (RFC 2606): the answer lists those that it has.
+    // A name that no certificate has (RFC 2606): the answer lists those that it has.
     let nobody = ServerName::try_from("nobody.invalid").ok()?;
     match certificate.verify_is_valid_for_subject_name(&nobody) {
         Err(webpki::Error::CertNotValidForName(context)) => {
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(refused_by_clients(&certificate(&["192.0.2.1"])), None);
         let nameless = certificate(&[]);
         assert_eq!(refused_by_clients(&nameless), Some(Fault::NoNames));
-        // Nonsense is told by whoever reads it.
+        // Whoever reads a malformed certificate reports it.
         assert_eq!(refused_by_clients(&CertificateDer::from(vec![1, 2])), None);
     }
 

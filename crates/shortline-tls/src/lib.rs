@@ -1,10 +1,10 @@
-//! TLS as all of Shortline speaks it: 1.2 and 1.3 by rustls with ring.
+//! TLS as all of Shortline uses it: 1.2 and 1.3 by rustls with ring.
 //!
 //! | part | what it does |
 //! |---|---|
 //! | [`load`], [`Certificate`] | a server's certificate: read from PEM, checked before it is used, exchanged while the server runs |
-//! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins |
-//! | `fitness` | certificates that some programs take and others refuse: why, and what to do |
+//! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins TLS |
+//! | `fitness` | certificates that some programs accept and others refuse: why, and what to do |
 //! | [`TlsError`] | what is wrong, with the file |
 
 mod client;
@@ -20,10 +20,10 @@ use rustls::crypto::{CryptoProvider, ring};
 pub use client::{Trust, client_config, connect};
 pub use server::{Certificate, load};
 
-/// Certificates or keys that cannot be used; names the file.
+/// Certificates or keys that cannot be used. Names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that cannot be read or holds no such thing.
+    /// A file that cannot be read or does not hold what it should.
     #[error("{what} {}: {problem}", path.display())]
     File {
         /// What it should have been.
@@ -33,7 +33,7 @@ pub enum TlsError {
         /// What is wrong with it.
         problem: String,
     },
-    /// Each is sound, but they do not belong together.
+    /// Certificate and key are sound, but do not belong together.
     #[error(
         "key {} does not belong to certificate {}: give the key it was made with, and the server's certificate first in its chain",
         key.display(), cert.display()
@@ -44,7 +44,7 @@ pub enum TlsError {
         /// The key's file.
         key: PathBuf,
     },
-    /// The machine knows no authority.
+    /// The machine has no trusted authorities.
     #[error(
         "authorities of the system: {problem}; install them (Debian: ca-certificates), or give a \
          file of your own"

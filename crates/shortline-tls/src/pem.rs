@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::TlsError;
 
-/// The certificates of a file, at least one. Errors call them `what`.
+/// The certificates of a file, at least one. Error messages call them `what`.
 pub fn certificates(
     what: &'static str,
     path: &Path,

@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::{TlsError, fitness, pem, provider};
 
-/// Reads a certificate chain and its key. Warns of a certificate that clients will refuse.
+/// Reads a certificate chain and its key. Warns if clients will refuse the certificate.
 ///
 /// # Errors
 /// [`TlsError`] names the file and what is wrong with it.
@@ -39,7 +39,7 @@ pub fn load(cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
 pub struct Certificate(RwLock<Arc<CertifiedKey>>);
 
 impl Certificate {
-    /// A certificate to be served.
+    /// A certificate to serve.
     pub fn new(key: CertifiedKey) -> Arc<Self> {
         Arc::new(Self(RwLock::new(Arc::new(key))))
     }
@@ -49,8 +49,8 @@ impl Certificate {
         *self.0.write() = Arc::new(key);
     }
 
-    /// Whether clients see this very certificate. One who shook hands just before it was exchanged saw
-    /// another.
+    /// Whether clients see this very certificate. A client that shook hands just before the
+    /// exchange saw another.
     pub fn shows(&self, certificate: &CertificateDer<'_>) -> bool {
         self.0.read().cert.first() == Some(certificate)
     }

@@ -1,4 +1,4 @@
-//! Opening a connection: TCP without Nagle's delay, then TLS where the target wants it.
+//! Opening a connection: TCP without Nagle's delay, then TLS if the target uses it.
 //!
 //! Every TLS connection is a new visitor's: sessions are not resumed.
 
@@ -26,7 +26,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 #[derive(Clone)]
 pub(super) struct Connector {
     address: SocketAddr,
-    /// Where from; the system's choice if not said.
+    /// The source address; `None` lets the system choose.
     source: Option<IpAddr>,
     tls: Option<Tls>,
 }
@@ -64,12 +64,12 @@ impl Connector {
         })
     }
 
-    /// The address its connections come from, if it was said.
+    /// The source address of its connections, if there is one.
     pub(super) fn source(&self) -> Option<IpAddr> {
         self.source
     }
 
-    /// The same from that address.
+    /// The same connector, from that address.
     pub(super) fn from(&self, source: IpAddr) -> Self {
         Self {
             source: Some(source),
@@ -102,15 +102,15 @@ impl Connector {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // Else a port would be taken for this address alone, whoever it connects to, and there
-        // are no more of those than ports.
+        // Otherwise a port would be reserved for this address alone, whatever it connects to, and
+        // there are no more of those than ports.
         setsockopt(&socket, IpBindAddressNoPort, &true)?;
         socket.bind(SocketAddr::new(source, 0))?;
         socket.connect(self.address).await
     }
 }
 
-/// The target's address; of several the first that takes a connection.
+/// The target's address; of several the first that accepts a connection.
 async fn resolve(target: &Target) -> io::Result<SocketAddr> {
     let found = tokio::net::lookup_host((target.host(), target.port())).await?;
     let addresses: Vec<SocketAddr> = found.collect();

@@ -1,4 +1,4 @@
-//! What both HTTP versions share: what is seen of one exchange, and how an error counts.
+//! What both HTTP versions share: what one exchange has shown, and how an error counts.
 
 use std::error::Error;
 use std::io;
@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use crate::record::Failure;
 
-/// What has been seen of a try so far; kept when the try is given up.
+/// What a try has shown so far; kept when the try is given up.
 pub(super) struct Observed {
     intended: Instant,
     /// Seconds after the intended start.
@@ -17,7 +17,7 @@ pub(super) struct Observed {
     pub(super) first_byte_s: Option<f64>,
     /// Body bytes.
     pub(super) received: u64,
-    /// Tries, the one under way included.
+    /// Tries, including the one under way.
     pub(super) tries: u32,
 }
 
@@ -32,7 +32,7 @@ impl Observed {
         }
     }
 
-    /// A try begins: what the one before saw is forgotten.
+    /// Begins a try, and forgets what the one before showed.
     pub(super) fn begin_try(&mut self) {
         *self = Self {
             tries: self.tries + 1,
@@ -69,8 +69,8 @@ impl Observed {
 
 /// How an exchange ended early.
 pub(super) enum Broken {
-    /// The connection had been closed before it saw the request: nobody answered, and a
-    /// fresh connection may be tried (RFC 9110, 9.2.2, RFC 9113, 8.7).
+    /// The connection had been closed before the request reached it. Nobody answered, and a fresh
+    /// connection may be tried (RFC 9110, 9.2.2, RFC 9113, 8.7).
     Stale,
     /// The request failed.
     Failed(Failure),
@@ -82,7 +82,7 @@ impl From<Failure> for Broken {
     }
 }
 
-/// Whether the peer or the network ended the connection, seen through layers of errors.
+/// Whether the peer or the network ended the connection. Looks through layers of errors.
 pub(super) fn is_connection_lost(error: &(dyn Error + 'static)) -> bool {
     let mut layer = Some(error);
     while let Some(error) = layer {

@@ -1,10 +1,10 @@
-//! HTTP/1.1: one request at a time on a connection, K requests at most.
+//! HTTP/1.1: one request at a time on a connection, at most K requests.
 //!
-//! An idle connection with uses left is taken before a new one is opened (paper 000, 2.4),
-//! the one used last first. The last request of a connection says `Connection: close`. An
-//! exchange drives its connection itself, so giving up an exchange closes the connection,
-//! as a browser's stop button does. A kept connection that the server has closed meanwhile
-//! costs another try, on the next connection, and no failure.
+//! An idle connection with uses left is taken before a new one is opened (paper 000, 2.4), the last
+//! used first. The last request of a connection says `Connection: close`. An exchange drives its
+//! connection itself, so giving up an exchange closes the connection, as a browser's stop button
+//! does. If the server has closed a kept connection meanwhile, that costs another try on the next
+//! connection, but no failure.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -26,7 +26,7 @@ use super::connect::{Connector, Wire};
 use super::exchange::{Broken, Observed, is_connection_lost};
 use crate::record::Failure;
 
-/// A finished connection has this long to take leave.
+/// A finished connection has this long to close.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(1);
 
 type Body = Empty<Bytes>;
@@ -36,7 +36,7 @@ pub(super) struct Http1 {
     connector: Arc<Connector>,
     authority: HeaderValue,
     uses_max: NonZeroU32,
-    /// At most as many as requests were ever in flight: a new connection is opened only
+    /// At most as many as requests were ever in flight, because a new connection is opened only
     /// when none is idle.
     idle: Mutex<Vec<Connection>>,
 }
@@ -69,7 +69,7 @@ impl Http1 {
         self.uses_max > NonZeroU32::MIN
     }
 
-    /// The address its connections come from, if it was said.
+    /// The source address of its connections, if there is one.
     pub(super) fn source(&self) -> Option<IpAddr> {
         self.connector.source()
     }
@@ -143,7 +143,7 @@ impl Http1 {
             }
             *driver = None;
         }
-        // What the connection read before it ended is in the exchange's hands already.
+        // The exchange already has what the connection read before it ended.
         exchange.await
     }
 
@@ -177,7 +177,7 @@ impl Http1 {
 }
 
 impl Connection {
-    /// Lets the connection see what happened while it was idle.
+    /// Lets the connection notice what happened while it was idle.
     async fn is_usable(&mut self) -> bool {
         let Some(driver) = &mut self.driver else {
             return false;
@@ -215,7 +215,7 @@ fn in_body(error: hyper::Error) -> Broken {
     })
 }
 
-/// The connection ended in order, only too early.
+/// The connection ended in order, but too early.
 fn is_eof(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     source

@@ -1,10 +1,10 @@
-//! HTTP/2: the streams of all requests share a fixed number of connections, as a browser's
-//! do; each goes where the fewest are.
+//! HTTP/2: the streams of all requests share a fixed number of connections, as a browser's do. Each
+//! goes to the connection with the fewest.
 //!
-//! A connection takes no more streams than the server allows on it. When all are full, one
-//! more is opened, so that in an open loop no request waits in the client. With K requests
-//! per connection, a connection that has had K streams takes no more and ends with its
-//! last. Windows are those of a common browser: 6 MiB a stream, 15 MiB a connection.
+//! A connection takes no more streams than the server allows on it. When all are full, one more is
+//! opened, so that in an open loop no request waits in the client. With K requests per connection,
+//! a connection that has had K streams takes no more and ends with its last. Windows are those of a
+//! common browser: 6 MiB a stream, 15 MiB a connection.
 
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -23,8 +23,8 @@ use crate::record::Failure;
 
 const STREAM_WINDOW_BYTES: u32 = 6 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 15 << 20;
-/// Streams on a connection whose server has not said yet how many it allows (RFC 9113, 6.5.2
-/// asks for no less than 100).
+/// Streams on a connection whose server has not yet said how many it allows (RFC 9113, 6.5.2
+/// recommends at least 100).
 const STREAMS_ASSUMED: usize = 100;
 
 /// The connections to a server.
@@ -41,7 +41,7 @@ pub(super) struct Http2 {
 struct Connection {
     sender: OnceCell<SendRequest<Bytes>>,
     streams: AtomicU32,
-    /// Streams it ever had; counted under the lock of the list.
+    /// Streams it ever had; counted under the list's lock.
     uses: AtomicU32,
     closed: Arc<AtomicBool>,
 }
@@ -71,7 +71,7 @@ impl Http2 {
         }
     }
 
-    /// The address its connections come from, if it was said.
+    /// The source address of its connections, if there is one.
     pub(super) fn source(&self) -> Option<IpAddr> {
         self.connector.source()
     }
@@ -146,7 +146,7 @@ impl Http2 {
             .retain(|other| !Arc::ptr_eq(other, connection));
     }
 
-    /// The connection's sender; the first to ask opens it, the others wait for that.
+    /// The connection's sender. The first caller opens it; the others wait for that.
     async fn sender(&self, connection: &Connection) -> Result<SendRequest<Bytes>, Failure> {
         let sender = connection.sender.get_or_try_init(|| async {
             let wire = self.connector.connect().await?;
@@ -159,7 +159,7 @@ impl Http2 {
                 .map_err(|_| Failure::Connect)?;
             let closed = Arc::clone(&connection.closed);
             tokio::spawn(async move {
-                // Each stream hears of an error itself.
+                // Each stream sees an error itself.
                 let _ = driver.await;
                 closed.store(true, Ordering::Relaxed);
             });
@@ -185,7 +185,7 @@ impl Http2 {
         while let Some(data) = body.data().await {
             let bytes = data.map_err(|_| Failure::Reset)?.len();
             seen.received += bytes as u64;
-            // Fails only on a stream that has ended, which the next read tells.
+            // Fails only on a stream that has ended, which the next read shows.
             let _ = body.flow_control().release_capacity(bytes);
         }
         Ok(status)
@@ -212,8 +212,8 @@ impl Connection {
     }
 }
 
-/// Whether the server has not begun to answer because the connection ended (or it refused the
-/// stream, which promises the same), or failed in another way.
+/// Whether the server has not begun to answer because the connection ended, or because it refused
+/// the stream, which promises the same; else it failed in another way.
 fn before_head(error: h2::Error) -> Broken {
     let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
     if refused || error.is_go_away() || error.is_io() || is_connection_lost(&error) {

@@ -1,9 +1,9 @@
 //! The open loop: every request at its time.
 //!
-//! A start that is late waits until the runtime has done what there is to do and has asked the poller
-//! once more: an answer that has come frees its connection before another is opened. Else a
-//! generator that is behind would open connections for its own sake, ever more of them, each of which
-//! puts it further behind. It does not wait for the server: what has no answer keeps nobody.
+//! A late start waits until the runtime has done everything that is ready and has asked the poller
+//! once more. So an answer that has come frees its connection before another is opened. Otherwise a
+//! generator that is behind would open ever more connections, each of which would put it further
+//! behind. It does not wait for the server: a request without an answer holds up nothing.
 
 use std::io;
 use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! One of several processes that together make a run's requests.
 //!
-//! Part `K/N` makes every N-th request of the open loop, or is every N-th user of the closed one,
-//! the first part beginning with the first. So the parts' requests are together those of one process,
-//! each at its time, in its order and from its source; nothing else is shared: each process
-//! counts time from its own start, keeps its own connections and stays within its own limits.
+//! Part `K/N` makes every N-th request of the open loop, or is every N-th user of the closed one;
+//! the first part begins with the first. So the parts' requests together are those of one process,
+//! each at its time, in its order and from its source. Nothing else is shared: each process counts
+//! time from its own start, keeps its own connections and stays within its own limits.
 
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// More processes than a machine has use for.
+/// More processes than a machine can use.
 const PARTS_MAX: u64 = 1000;
 
 /// A share of a run.
@@ -20,16 +20,16 @@ pub struct Part {
     of: u64,
 }
 
-/// What is no part.
+/// A text that names no part.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}`: want K/N such as 1/2, K from 1 to N and N at most {PARTS_MAX}")]
 pub struct PartError(String);
 
 impl Part {
-    /// All of it.
+    /// The whole run.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
-    /// Whether request or user number `index`, from 0, is this part's.
+    /// Whether request or user number `index`, from 0, belongs to this part.
     pub fn has(self, index: u64) -> bool {
         index % self.of == self.number - 1
     }

@@ -1,6 +1,6 @@
-//! How a run goes, live on standard error: a bar on a terminal, a line every five seconds
-//! elsewhere. Either fits into 80 columns and shows time, requests sent, done and in flight, and the mean response
-//! time of what ended in the last second.
+//! The progress of a run, live on standard error: a bar on a terminal, a line every five seconds
+//! elsewhere. Either fits into 80 columns and shows time, requests sent, done and in flight, and
+//! the mean response time of the requests that ended in the last second.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Progress {
     sent: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
-    /// Sum of the response times of what is done, in microseconds.
+    /// Sum of the response times of finished requests, in microseconds.
     time_us: AtomicU64,
 }
 
@@ -83,7 +83,7 @@ impl View {
     }
 }
 
-/// The counters of the last second's ticks: what was done by then and its summed time.
+/// The counters at the ticks of the last second: requests done by then and their summed time.
 #[derive(Default)]
 struct Window {
     ticks: std::collections::VecDeque<(u64, u64)>,

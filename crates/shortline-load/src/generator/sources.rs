@@ -1,10 +1,10 @@
-//! Whose address a request comes from: clients of several networks in one process.
+//! The address that a request comes from: clients of several networks in one process.
 //!
 //! Request number `i` of the open loop, and user number `i` of the closed one with all its
-//! requests, belongs to the source in whose part of `0..1` the number
-//! `frac(i / phi)` falls, the parts being as long as the shares (phi is the golden ratio; these
-//! numbers fill the interval evenly, however many there are). So every stretch of a run has its
-//! share of each source; a record says which address it was.
+//! requests, belongs to a source by the number `frac(i / phi)`, where phi is the golden ratio.
+//! `0..1` is divided into parts as long as the shares, and the source is the one whose part the
+//! number falls into. These numbers fill the interval evenly, however many there are. So every
+//! stretch of a run has its share of each source. A record says which address it was.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -16,11 +16,11 @@ use thiserror::Error;
 pub struct SourceAddress {
     /// The address, one of this machine's.
     pub address: IpAddr,
-    /// How many of the requests are its own, as a share of all sources' sum; above 0.
+    /// Its share of the requests, relative to the sum of all shares; above 0.
     pub share: f64,
 }
 
-/// What is no source.
+/// A text that names no source.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}`: want an address of this machine, with a share if not 1, such as 10.0.0.1=2.5")]
 pub struct SourceAddressError(String);
@@ -35,7 +35,7 @@ impl FromStr for SourceAddress {
             address: address.parse().map_err(|_| wrong())?,
             share: share.parse().map_err(|_| wrong())?,
         };
-        // What is not a number is not above 0 either.
+        // A value that is not a number is not above 0 either.
         if source.share > 0.0 && source.share.is_finite() {
             Ok(source)
         } else {
@@ -44,7 +44,7 @@ impl FromStr for SourceAddress {
     }
 }
 
-/// Which of the shares request or user number `index` belongs to; 0 if there is one at most.
+/// The source of request or user number `index`; 0 if there is at most one.
 pub fn source_of(index: u64, shares: impl Iterator<Item = f64> + Clone) -> usize {
     const GOLDEN_FRACTION: f64 = 0.618_033_988_749_894_9;
     let sum: f64 = shares.clone().sum();

@@ -1,4 +1,4 @@
-//! Which server is loaded: `http://HOST[:PORT]` or `https://HOST[:PORT]`.
+//! The server that is loaded: `http://HOST[:PORT]` or `https://HOST[:PORT]`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use http::Uri;
 use thiserror::Error;
 
-/// A server: scheme, host and port. The paths come from the trace.
+/// A server: scheme, host and port. The trace gives the paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     secure: bool,

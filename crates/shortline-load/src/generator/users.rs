@@ -1,11 +1,11 @@
 //! The closed loop: users, each of whom fetches a page, rests, and fetches the next.
 //!
-//! - A user's connections are its own. The page itself comes first, then what is embedded in
-//!   it: where a connection serves one request, over two at a time, as the browsers of
-//!   HTTP/1.0 did; over a kept connection one after the other; over HTTP/2 as two
-//!   streams. Before each embedded file is an active OFF time, after the page an inactive one.
-//! - A request's intended start is when the pause before it ends, so that its response time
-//!   counts from there however busy the generator is. A timerfd ends it, as in the open loop.
+//! - A user's connections are its own. The page itself comes first, then its embedded files. Where
+//!   a connection serves one request they come over two at a time, as with the browsers of
+//!   HTTP/1.0; over a kept connection one after the other; over HTTP/2 as two streams. Before each
+//!   embedded file is an active OFF time, after the page an inactive one.
+//! - A request's intended start is the end of the pause before it. So its response time counts from
+//!   there however busy the generator is. A timerfd ends the pause, as in the open loop.
 //! - Nobody starts a page or a file after the run's length.
 
 use std::io;
@@ -23,7 +23,7 @@ use super::visit::{Client, ClientSetup, Shared, visit};
 use crate::trace::Request;
 use crate::workload::{SiteFile, User, UserModel};
 
-/// What one user may have open: a connection and a timer each for two requests.
+/// The most that one user has open: a connection and a timer each for two requests.
 pub(super) const DESCRIPTORS_MAX: NonZeroUsize =
     NonZeroUsize::new(4).expect("invariant: 4 is not 0");
 
@@ -86,7 +86,7 @@ impl<'a> Browser<'a> {
 
     /// Fetches what is embedded in a page.
     async fn embedded(&mut self, files: &[SiteFile]) {
-        // Drawn in the order of the files, so that who comes first changes no pause.
+        // Drawn in the order of the files, so that it does not matter which ends first.
         let files: Vec<(&SiteFile, u64)> = files
             .iter()
             .map(|file| (file, self.user.active_off().as_nanos() as u64))
@@ -124,7 +124,7 @@ impl<'a> Browser<'a> {
         (self.shared.elapsed().as_nanos() as u64).saturating_add(pause_ns)
     }
 
-    /// Whether a time of the run came before the end of it.
+    /// Whether a time of the run lies before its end.
     async fn rest_until(&self, at_ns: u64) -> bool {
         if u128::from(at_ns) >= self.shared.length().as_nanos() {
             return false;
@@ -145,7 +145,8 @@ async fn sleep_until(instant: Instant) {
         alarm::wait(&*alarm).await
     };
     if !left.is_zero() && rung.await.is_err() {
-        // The runtime's own timer is late by a millisecond, but has no descriptor to run out of.
+        // The runtime's own timer is late by a millisecond, but needs no descriptor, of which there
+        // might be none left.
         tokio::time::sleep_until(instant.into()).await;
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Shared {
     records: Mutex<Vec<(u64, RequestRecord)>>,
 }
 
-/// Makes clients that go to one server in one way.
+/// Makes clients for one server, all in one way.
 pub(super) struct ClientSetup {
     /// One for each source address, at least one.
     connectors: Vec<Arc<Connector>>,
@@ -89,7 +89,7 @@ impl Shared {
         self.length
     }
 
-    /// How long the run goes already.
+    /// How long the run has lasted.
     pub(super) fn elapsed(&self) -> Duration {
         self.begin.get().map_or(Duration::ZERO, |begin| {
             Instant::now().saturating_duration_since(*begin)
@@ -133,7 +133,7 @@ impl ClientSetup {
         })
     }
 
-    /// Which source request or user number `index` comes from.
+    /// The source of request or user number `index`.
     pub(super) fn source_of(&self, index: u64) -> usize {
         source_of(index, self.shares.iter().copied())
     }
@@ -174,7 +174,7 @@ impl Client {
         }
     }
 
-    /// The address it comes from, if it was said.
+    /// The source address, if there is one.
     fn source(&self) -> Option<IpAddr> {
         match self {
             Self::Http1(client) => client.source(),
@@ -190,8 +190,8 @@ impl Client {
     }
 }
 
-/// Makes one request, whose time has come, and records what became of it; `order` is its
-/// place among all records.
+/// Makes one request whose time has come, and records what became of it; `order` is its place among
+/// all records.
 pub(super) async fn visit(shared: &Shared, client: &Client, request: &Request, order: u64) {
     let mut seen = Observed::new(shared.instant(request.at_ns));
     let lag_s = seen.elapsed_s();

@@ -11,10 +11,10 @@ use super::RequestRecord;
 use crate::trace::csv_field;
 
 const HEADER: &str = "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error";
-/// The column that follows where the run was told its sources.
+/// The additional column of runs with sources.
 const SOURCE: &str = ",source";
 const FIELDS_AFTER_PATH: usize = 9;
-/// The longest line read, in bytes: the longest path a trace may hold is far below it.
+/// The longest line read, in bytes. The longest path of a trace is far below it.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// A result CSV that could not be read or written.
@@ -79,11 +79,11 @@ pub fn read_records(path: &Path) -> Result<Vec<RequestRecord>, RecordError> {
         })
 }
 
-/// Writes records to any stream, as [`write_records`] does to a file; sources are a column if a
-/// record has one.
+/// Writes records to any stream, as [`write_records`] does to a file. There is a source column if a
+/// record has a source.
 ///
 /// # Errors
-/// Whatever the stream says.
+/// The stream's error.
 pub fn write_records_to(out: &mut impl Write, records: &[RequestRecord]) -> io::Result<()> {
     let sources = records.iter().any(|record| record.source.is_some());
     writeln!(out, "{HEADER}{}", if sources { SOURCE } else { "" })?;
@@ -143,7 +143,7 @@ pub fn read_records_from(mut input: impl BufRead) -> Result<Vec<RequestRecord>, 
 }
 
 fn parse_line(line: usize, text: &str, sources: bool) -> Result<RequestRecord, RecordProblem> {
-    // The path may hold commas, and nothing after it may: count from the end.
+    // The path may contain commas, and no later field does: count from the end.
     let fields_after_path = FIELDS_AFTER_PATH + usize::from(sources);
     let mut after_path: Vec<&str> = text.rsplitn(fields_after_path + 1, ',').collect();
     let Some((at, path)) = after_path.pop().and_then(|rest| rest.split_once(',')) else {

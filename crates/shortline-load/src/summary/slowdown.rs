@@ -1,5 +1,5 @@
 //! Slowdown: response time over the time alone in the system, of requests that finished.
-//! What counts as alone is told in [`crate::summary`].
+//! [`crate::summary`] defines the time alone.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use shortline_sched::units::Rate;
 
 use crate::record::RequestRecord;
 
-/// No response time counts as shorter, in seconds: slowdowns stay finite.
+/// The shortest time that counts, in seconds, so that slowdowns stay finite.
 const TIME_S_MIN: f64 = 1e-6;
 
-/// What the link is known to do, for the slowdown.
+/// The link's rate and costs, for the slowdown.
 #[derive(Clone, Copy)]
 pub struct KnownLink<'a> {
     /// Its rate.
     pub rate: Rate,
-    /// What it carries for a body of so many bytes.
+    /// The wire bytes for a body of so many bytes.
     pub wire_bytes: &'a dyn Fn(u64) -> u64,
 }
 

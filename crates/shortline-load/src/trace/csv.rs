@@ -1,9 +1,9 @@
-//! Traces as CSV: `seconds,path,bytes` a line, the header line optional.
+//! Traces as CSV: `seconds,path,bytes` a line, with an optional header line.
 //!
-//! A request target holds no quote (RFC 3986), so the first and the last comma of a line
-//! bound the path, whatever commas it holds itself; quotes around it are taken off. That
-//! reads what CSV libraries write without a state machine over lines. Blank lines and a
-//! UTF-8 byte order mark are passed over.
+//! A request target contains no quote (RFC 3986). So the first and the last comma of a line bound
+//! the path, whatever commas are in it, and quotes around it are taken off. That reads what CSV
+//! libraries write, without a state machine over lines. Blank lines and a UTF-8 byte order mark are
+//! skipped.
 
 use std::io::{self, BufRead, Write};
 
@@ -12,13 +12,13 @@ use http::uri::PathAndQuery;
 use super::lines::{Lines, shown};
 use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem, csv_field};
 
-/// Room in a line for the time, the size, commas and quotes, in bytes.
+/// Bytes in a line for the time, the size, commas and quotes.
 const LINE_BYTES_BESIDE_PATH: usize = 128;
 
 /// The `http` crate takes URIs below 64 KiB; scheme and host must fit as well.
 const REQUEST_TARGET_BYTES_MAX: usize = 60_000;
 
-/// What a line should be.
+/// The form of a line.
 const WANT: &str = "`seconds,path,bytes`";
 
 /// Reads lines.
@@ -105,7 +105,7 @@ fn parse_line(line: usize, text: &str, options: &TraceOptions) -> Result<Request
 
 fn parse_time(line: usize, value: &str) -> Result<u64, TraceProblem> {
     match value.parse::<f64>() {
-        // The range also keeps out NaN and the infinities.
+        // The range also excludes NaN and the infinities.
         Ok(seconds) if (0.0..=SECONDS_MAX).contains(&seconds) => Ok((seconds * 1e9).round() as u64),
         _ => Err(TraceProblem::Time {
             line,
@@ -135,8 +135,9 @@ fn parse_path(line: usize, value: &str, options: &TraceOptions) -> Result<String
     Ok(path.to_owned())
 }
 
-/// The generator must be able to send it as it stands: what [`PathAndQuery`] takes, less the
-/// quote (it would break the result CSV) and the fragment (it would be cut off unseen).
+/// The generator must be able to send it as it stands. That is what [`PathAndQuery`] accepts,
+/// except the quote (it would break the result CSV) and the fragment (it would be cut off
+/// silently).
 pub(crate) fn is_request_target(path: &str) -> bool {
     path.starts_with('/')
         && path.len() <= REQUEST_TARGET_BYTES_MAX

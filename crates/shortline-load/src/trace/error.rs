@@ -73,7 +73,7 @@ pub enum TraceProblem {
         /// Line number.
         line: usize,
     },
-    /// A time that is no time.
+    /// A time that cannot be read.
     #[error("line {line}: time `{value}`: want seconds from 0 to {SECONDS_MAX:.0}")]
     Time {
         /// Line number.
@@ -102,7 +102,7 @@ pub enum TraceProblem {
         /// The limit in force, in bytes.
         limit: usize,
     },
-    /// A size that is no size.
+    /// A size that cannot be read.
     #[error("line {line}: bytes `{value}`: want a whole number, 0 or more")]
     Bytes {
         /// Line number.
@@ -155,14 +155,14 @@ pub enum TraceProblem {
         /// Seconds since the first record.
         after: u32,
     },
-    /// A field of a log line that is not what the format has there.
+    /// A field of a log line that does not fit the format.
     #[error("line {line}: {field} `{value}`: want {want}")]
     LogField {
         /// Line number.
         line: usize,
         /// Which field.
         field: &'static str,
-        /// The start of what stands there; empty if the line ends before it.
+        /// The beginning of the field; empty if the line ends before it.
         value: String,
         /// What would be right.
         want: &'static str,
@@ -191,7 +191,7 @@ pub enum TraceProblem {
 }
 
 impl TraceProblem {
-    /// Whether the rest of the trace may be good: the line or record alone cannot be read.
+    /// Whether the rest of the trace may be good, because only this line or record cannot be read.
     pub(super) fn is_of_a_line(&self) -> bool {
         match self {
             Self::Fields { .. }

@@ -1,6 +1,6 @@
-//! The bytes of a trace: a file's or standard input's, unpacked if they are gzip (RFC 1952),
-//! which its two magic bytes tell. Nothing is read ahead but these two, nothing seeks: a pipe
-//! will do. Memory is for the window of the packing, however much comes out of it.
+//! The bytes of a trace: a file's or standard input's, unpacked if its two magic bytes say that it
+//! is gzip (RFC 1952). Nothing but these two is read ahead and nothing seeks, so a pipe will do.
+//! Memory is bounded by gzip's window, however much is unpacked.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-/// What begins gzip.
+/// The magic bytes of gzip.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// How much is unpacked at a time, in bytes.
 const UNPACKED_BYTES: usize = 64 * 1024;
@@ -25,7 +25,7 @@ pub(super) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// What errors and titles call it.
+/// Its name in errors and titles.
 pub fn name_of(path: &Path) -> &Path {
     if is_standard_input(path) {
         Path::new("standard input")
@@ -38,7 +38,7 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-/// The stream as it is, or what is packed in it.
+/// The stream itself, or what is packed in it.
 pub(super) fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut head = Vec::new();
     input
@@ -55,7 +55,7 @@ pub(super) fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn B
     })
 }
 
-/// Says of damaged gzip that it is.
+/// Says that the gzip is damaged.
 struct Unpacked<R>(R);
 
 impl<R: Read> Read for Unpacked<R> {

@@ -12,7 +12,7 @@ pub(super) struct Lines {
     buffer: Vec<u8>,
     number: usize,
     bytes_max: usize,
-    /// What a line should be, for errors.
+    /// The form of a line, for errors.
     want: &'static str,
 }
 
@@ -33,7 +33,7 @@ impl Lines {
         }
     }
 
-    /// The next line; `None` at the end. The line after one that is too long can be read.
+    /// The next line; `None` at the end. After a line that is too long the next can be read.
     pub(super) fn next(
         &mut self,
         input: &mut impl BufRead,
@@ -65,7 +65,7 @@ impl Lines {
     }
 }
 
-/// One line holds the error, so what is shown of a value is short and printable.
+/// An error is one line, so the part of a value that it shows is short and printable.
 pub(super) fn shown(value: &str) -> String {
     value
         .chars()

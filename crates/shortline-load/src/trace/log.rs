@@ -1,10 +1,10 @@
-//! Logs in Common or Combined Log Format as traces; a line is `log_line.rs`'s matter.
+//! Logs in Common or Combined Log Format as traces; `log_line.rs` reads a line.
 //!
-//! Servers write a line when the response ends but stamp it with the request's beginning, so
-//! lines come late by as long as responses took. They are put in order: a second is handed
-//! out once a line more than [`LATE_S_MAX`] after it was read; a line later than that is an
-//! error. Requests of one second keep the order of the log and are laid over it as
-//! [`super::Spread`] says. Time counts from the first second that has a request.
+//! Servers write a line when the response ends but stamp it with the request's beginning, so lines
+//! come late by as long as responses took. They are put in order: a second is handed out once a
+//! line more than [`LATE_S_MAX`] after it was read. A line later than that is an error. Requests of
+//! one second keep the order of the log and are spread over it as [`super::Spread`] says. Time
+//! counts from the first second that has a request.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -17,11 +17,11 @@ use super::{PassedOver, Request, SECONDS_MAX, TraceOptions, TraceProblem};
 /// How late a line may come, in seconds of the log's time: as long as a response may take.
 pub(super) const LATE_S_MAX: i64 = 3_600;
 
-/// Room in a line beside the path: names, referer and user agent, in bytes.
+/// Bytes in a line beside the path: names, referer and user agent.
 const LINE_BYTES_BESIDE_PATH: usize = 32_768;
 
-/// Whether a line of this beginning of a file has a log's time, `[day/Mon/year:`. No CSV of
-/// ours has: its paths hold no space.
+/// Whether a line in the beginning of a file has a log's time, `[day/Mon/year:`. No CSV of ours has
+/// one, because its paths contain no space.
 pub(super) fn is_log(head: &[u8]) -> bool {
     let month = |text: &[u8]| {
         [
@@ -62,16 +62,16 @@ pub(super) struct Reader<R> {
     lines: Lines,
     options: TraceOptions,
     spreader: Spreader,
-    /// Requests that were read and not handed out, by second since 1970.
+    /// Requests that were read but not yet handed out, by second since 1970.
     waiting: BTreeMap<i64, Vec<Request>>,
-    /// How many they are.
+    /// How many these are.
     waiting_count: usize,
     /// The latest second read.
     latest: i64,
-    /// The second that time counts from; known once it was handed out.
+    /// The second that time counts from; known once it has been handed out.
     first: Option<i64>,
     ended: bool,
-    /// The second that is being handed out.
+    /// The second being handed out.
     second: std::vec::IntoIter<Request>,
 }
 
@@ -113,7 +113,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The earliest second, if no line can come for it any more.
+    /// The earliest second, if no more line can come for it.
     fn pop_complete(&mut self) -> Option<Vec<Request>> {
         let (second, _) = self.waiting.first_key_value()?;
         if !self.ended && *second >= self.latest - LATE_S_MAX {

@@ -6,16 +6,16 @@
 //! 192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 512 "-" "curl/8"
 //! ```
 //!
-//! - What follows the user agent is passed over: many servers, Shortline among them, add
-//!   fields of their own.
-//! - Inside quotes `\"`, `\\` and `\xHH` are undone. Old servers escaped nothing: a bare quote
-//!   in the request line ends it only where a status follows.
-//! - **Which lines become requests**: GETs answered 200, which alone carry the whole file.
-//!   A 304, a redirect, an error, a 206 with a piece, a HEAD or a POST asked the uplink for
-//!   something else than the file, and the file's size is not known from it: such lines are
-//!   left out and counted by kind ([`LeftOut`]), and of them only the form is checked.
-//! - The size is the body's, `-` being none. The target is sent as it stands, but what a
-//!   request line cannot hold is percent-encoded, and an absolute URL loses scheme and host.
+//! - Everything after the user agent is skipped: many servers, Shortline among them, add fields of
+//!   their own.
+//! - Inside quotes `\"`, `\\` and `\xHH` are undone. Old servers escaped nothing: a bare quote in
+//!   the request line ends it only where a status follows.
+//! - **Which lines become requests**: GETs answered 200, which alone carry the whole file. A 304, a
+//!   redirect, an error, a 206 with a piece, a HEAD or a POST asked the uplink for something else
+//!   than the file, and do not show the file's size. Such lines are left out and counted by kind
+//!   ([`LeftOut`]); only their form is checked.
+//! - The size is the body's; `-` is none. The target is sent as it stands, but what a request line
+//!   cannot hold is percent-encoded, and an absolute URL loses scheme and host.
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use time::OffsetDateTime;
@@ -26,7 +26,7 @@ use super::csv::is_request_target;
 use super::lines::shown_bytes;
 use super::{LeftOut, TraceProblem};
 
-/// What a line should be.
+/// The form of a line.
 pub(super) const WANT: &str =
     "`host ident user [day/Mon/year:h:m:s zone] \"request\" status bytes`";
 
@@ -34,7 +34,8 @@ const TIME: &[BorrowedFormatItem<'_>] = format_description!(
     "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute]"
 );
 
-/// What a path and query cannot hold (RFC 3986), `%` aside, which may begin an encoded byte.
+/// What a path and query cannot contain (RFC 3986). `%` is not among them, because it may begin an
+/// encoded byte.
 const UNSENDABLE: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -48,12 +49,12 @@ const UNSENDABLE: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// A line that was understood.
+/// A line that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// When, in seconds since 1970 in UTC.
     pub(super) unix_s: i64,
-    /// Path and body bytes, or why it is none to repeat.
+    /// Path and body bytes, or why the request cannot be repeated.
     pub(super) request: Result<(String, u64), LeftOut>,
 }
 
@@ -76,7 +77,7 @@ pub(super) fn parse_line(
     Ok(Entry { unix_s, request })
 }
 
-/// Why it is no request for a whole file, if it is none.
+/// Why it is not a request for a whole file; `None` if it is.
 fn left_out(request: &[u8], status: [u8; 3]) -> Option<LeftOut> {
     let method_end = find(request, b" ").unwrap_or(0);
     match &request[..method_end] {
@@ -166,7 +167,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong("bytes", word, "a whole number, or - for none"))
     }
 
-    /// Nothing more, or the two fields that Combined adds and whatever follows them.
+    /// Nothing more, or the two fields that Combined adds and anything after them.
     fn end(&mut self) -> Result<(), TraceProblem> {
         if self.rest.is_empty() {
             return Ok(());
@@ -189,8 +190,8 @@ impl<'a> Fields<'a> {
         word
     }
 
-    /// The next field in quotes: up to a quote that is not escaped and has after it what ends
-    /// the field.
+    /// The next field in quotes. It ends at a quote that is not escaped and is followed by what
+    /// ends the field.
     fn quoted(&mut self, ends: impl Fn(&[u8]) -> bool) -> Option<&'a [u8]> {
         let inside = self.rest.strip_prefix(b" \"")?;
         let mut escaped = false;
@@ -235,7 +236,7 @@ fn without_version(target: &[u8]) -> &[u8] {
     }
 }
 
-/// The path of an absolute URL, as proxies are asked for.
+/// The path of an absolute URL, as in requests to proxies.
 fn without_origin(target: &[u8]) -> &[u8] {
     let lower = target.to_ascii_lowercase();
     let scheme = [b"http://".as_slice(), b"https://"]

@@ -1,18 +1,18 @@
-//! What of a trace did not become a request: lines that could not be read, and lines of a log
-//! that asked for something else than a whole file.
+//! What of a trace did not become a request: lines that could not be read, and lines of a log that
+//! asked for something other than a whole file.
 //!
-//! One bad line in a million costs that line and not the run; whoever reads the result is told
-//! how many there were, and what was wrong with the first.
+//! One bad line in a million costs that line and not the run. The report says how many there were,
+//! and what was wrong with the first.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::TraceProblem;
 
-/// Why a line of a log that could be read is no request for a whole file.
+/// Why a readable line of a log is not a request for a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// No request came, or none of HTTP.
+    /// There was no request, or it was not HTTP.
     NoRequest,
     /// A HEAD.
     Head,
@@ -51,7 +51,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// What was passed over so far.
+/// What has been passed over so far.
 #[derive(Debug, Default)]
 pub struct PassedOver {
     bad: usize,
@@ -65,12 +65,12 @@ impl PassedOver {
         self.bad
     }
 
-    /// How many lines of each kind a log had that are no request for a whole file.
+    /// How many lines of each kind in a log are not requests for a whole file.
     pub fn left_out(&self) -> &BTreeMap<LeftOut, usize> {
         &self.left_out
     }
 
-    /// What to tell of it: a line of what could not be read, a line of what was left out.
+    /// The report: a line on what could not be read, a line on what was left out.
     pub fn told(&self) -> Vec<String> {
         self.told_bad()
             .into_iter()

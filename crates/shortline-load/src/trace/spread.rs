@@ -1,4 +1,4 @@
-//! Lays the requests of one second over it, for the formats that have whole seconds only.
+//! Spreads the requests of one second over it, for the formats that have only whole seconds.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +7,7 @@ use super::{Request, Spread};
 
 pub(super) const NS_PER_S: u64 = 1_000_000_000;
 
-/// Spreads as [`Spread`] says.
+/// Spreads requests as [`Spread`] says.
 pub(super) struct Spreader(Option<ChaCha8Rng>);
 
 impl Spreader {
@@ -18,7 +18,7 @@ impl Spreader {
         })
     }
 
-    /// Lays the requests of one second, all at its start so far, over it.
+    /// Spreads the requests of one second, which so far are all at its start, over it.
     pub(super) fn spread(&mut self, second: &mut [Request]) {
         let count = second.len() as u64;
         let mut offsets: Vec<u64> = match &mut self.0 {

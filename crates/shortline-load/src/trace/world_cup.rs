@@ -1,11 +1,11 @@
-//! The World Cup 98 archive's binary format (Arlitt and Jin, "1998 World Cup Web Site
-//! Access Logs", The Internet Traffic Archive): 20 bytes a request, big-endian:
-//! u32 timestamp (s), u32 client, u32 object, u32 size, u8 method, u8 status, u8 type,
-//! u8 server. A size of 0xFFFFFFFF means that none was sent and counts 0.
+//! The World Cup 98 archive's binary format (Arlitt and Jin, "1998 World Cup Web Site Access Logs",
+//! The Internet Traffic Archive). A request takes 20 bytes, big-endian: u32 timestamp (s), u32
+//! client, u32 object, u32 size, u8 method, u8 status, u8 type, u8 server. A size of 0xFFFFFFFF
+//! means that nothing was sent and counts as 0.
 //!
-//! Object n becomes the path `/wc/n`. Timestamps are whole seconds: the requests of one
-//! second are laid over it as [`super::Spread`] says, by default evenly. Client, method, status,
-//! type and server are not used: every record becomes a GET for its object.
+//! Object n becomes the path `/wc/n`. Timestamps are whole seconds: the requests of one second are
+//! spread over it as [`super::Spread`] says, by default evenly. Client, method, status, type and
+//! server are not used: every record becomes a GET for its object.
 
 use std::io::{BufRead, Read};
 
@@ -25,9 +25,9 @@ pub(super) struct Reader<R> {
     first_timestamp: Option<u32>,
     /// The first record of the next second.
     ahead: Option<Record>,
-    /// What is wrong with a last record that is cut short, until it was told.
+    /// What is wrong with a truncated last record, until it has been reported.
     cut: Option<TraceProblem>,
-    /// The second that is being handed out.
+    /// The second being handed out.
     second: std::vec::IntoIter<Request>,
 }
 
@@ -60,7 +60,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// All requests of the next second, laid over it; none at the end.
+    /// All requests of the next second, spread over it; none at the end.
     fn read_second(&mut self) -> Result<Vec<Request>, TraceProblem> {
         let mut second = Vec::new();
         let Some(begin) = (match self.ahead.take() {
@@ -114,7 +114,7 @@ struct Record {
 }
 
 impl Record {
-    /// The request at the start of its second, counted from the first record's.
+    /// The request, at the start of its second, counted from the first record's.
     fn request(&self, number: usize, first: u32) -> Result<Request, TraceProblem> {
         let after = self.timestamp - first;
         if f64::from(after) > SECONDS_MAX {
@@ -249,7 +249,8 @@ mod tests {
         ));
     }
 
-    /// The totals that come with the archive's sample, which the project may not carry itself.
+    /// The totals that come with the archive's sample. The project may not include the sample
+    /// itself.
     #[test]
     fn the_archives_sample_adds_up() {
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");

@@ -1,11 +1,11 @@
 //! When requests arrive in an open system (paper 000, 2.3): as many as a load asks for, Poisson
 //! inside a phase.
 //!
-//! Load is the bandwidth asked for over the uplink's, counted in what the link carries for
-//! a response, not in body bytes: a phase of load rho has rho * rate / (8 * mean wire
-//! bytes) arrivals a second ([`SiteFiles::mean_wire_bytes`]). The papers replay a log and
-//! scale the times between its requests to the load they want; [`reschedule`] does that with
-//! a trace. Poisson arrivals are this project's departure where no log is at hand.
+//! Load is the bandwidth asked for over the uplink's. It counts what the link carries for a
+//! response, not body bytes: a phase of load rho has rho * rate / (8 * mean wire bytes) arrivals a
+//! second ([`SiteFiles::mean_wire_bytes`]). The papers replay a log and scale the times between its
+//! requests to the load they want; [`reschedule`] does that with a trace. Poisson arrivals are this
+//! project's departure for when no log is at hand.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use shortline_sched::units::Rate;
 use super::{LoadSchedule, SiteFile, SiteFiles};
 use crate::trace::Request;
 
-/// The requests of `schedule` for `length`: each for a file of `site` as its popularity says.
-/// `wire_bytes` says what the link carries for a body of so many bytes (`WireModel` of
+/// The requests of `schedule` for `length`, each for a file of `site` by its popularity.
+/// `wire_bytes` is what the link carries for a body of so many bytes (`WireModel` of
 /// `shortline-sim`).
 pub fn arrivals(
     schedule: impl Into<LoadSchedule>,
@@ -36,7 +36,7 @@ pub fn arrivals(
         .collect()
 }
 
-/// The same as [`arrivals`], one at a time: when it comes, in nanoseconds, and for which file.
+/// The same as [`arrivals`], one at a time: its time, in nanoseconds, and its file.
 pub fn stream_arrivals<'a, S: Into<LoadSchedule>, W: Fn(u64) -> u64>(
     schedule: S,
     rate: Rate,
@@ -70,7 +70,7 @@ pub fn arrivals_at<'a, S: Into<LoadSchedule>>(
                 let file = &site.files()[picker.next(&mut rng)];
                 return Some(((at_s * 1e9) as u64, file));
             }
-            // A Poisson process has no memory: each phase starts afresh at its border.
+            // A Poisson process has no memory, so each phase starts afresh at its border.
             at_s = end_s;
             phase = phases.next();
         }
@@ -78,9 +78,10 @@ pub fn arrivals_at<'a, S: Into<LoadSchedule>>(
     })
 }
 
-/// A trace with the times between its requests scaled, phase by phase, so that it asks for
-/// what `schedule` says (003, 4.2.3; 000, 2.3): where the load is x times the trace's own
-/// mean, x times as fast. Ends with the trace, or after `length`. The trace's own load is that
+/// A trace with the times between its requests scaled, phase by phase, so that its load is that of
+/// `schedule` (003, 4.2.3; 000, 2.3). Where the load is x times the trace's own mean, it runs x
+/// times as fast. It ends with the trace, or after `length`. The trace's own load is that of its
+/// requests over the time from the first to the last.
 /// of its requests over the time from the first to the last.
 pub fn reschedule(
     requests: Vec<Request>,
@@ -94,7 +95,7 @@ pub fn reschedule(
     };
     let (begin_ns, span_ns) = (first.at_ns, last.at_ns - first.at_ns);
     let bytes: f64 = requests.iter().map(|r| wire_bytes(r.bytes) as f64).sum();
-    // How much of the trace's own time passes a second under load 1.
+    // How much of the trace's own time passes in a second at load 1.
     let full_pace = span_ns as f64 / 1e9 * rate.bps() as f64 / 8.0 / bytes;
     let mut phases = schedule.into().until(length.as_secs_f64());
     let mut phase = phases.next();
@@ -109,7 +110,7 @@ pub fn reschedule(
             };
             let pace = load * full_pace;
             let at_s = begin_s + (trace_s - begun_s) / pace;
-            // A trace without any time between its requests has them all at once.
+            // In a trace without any time between its requests all come at once.
             let at_s = if at_s.is_nan() { begin_s } else { at_s };
             if at_s < end_s {
                 let at_ns = (at_s * 1e9) as u64;

@@ -1,20 +1,20 @@
-//! The critical arrival rate, where the load is first 1, found by measuring (003, 4.2.3).
+//! The critical arrival rate, at which the load is first 1, found by measuring (003, 4.2.3).
 //!
-//! What the link carries grows with the arrival rate and stops growing at the critical one. To
-//! carry all that is asked for is the sign of a rate below it. From a low rate on, rates are
-//! doubled until one is not served, and the last two are then brought together by bisection.
-//! A load of rho is then rho times the rate found. 003 raises the rate slowly instead, which
-//! takes more measurements for the same.
+//! What the link carries grows with the arrival rate and stops growing at the critical one. If all
+//! that is asked for is carried, the rate is below it. The search starts from a low rate and
+//! doubles it until one is not served; then bisection brings the last two together. A load of rho
+//! is then rho times the rate found. 003 raises the rate slowly instead, which takes more
+//! measurements for the same.
 
 use thiserror::Error;
 
-/// Doublings and halvings at most.
+/// The most doublings and halvings.
 const STEPS_MAX: usize = 64;
 
 /// Why no critical rate was found.
 #[derive(Debug, Error)]
 pub enum CriticalRateError<E> {
-    /// Even the rate that it began with was not served.
+    /// Not even the first rate was served.
     #[error(
         "{rate_per_s} requests a second are not served already: want a lower rate to begin with"
     )]
@@ -22,7 +22,7 @@ pub enum CriticalRateError<E> {
         /// The rate, in requests a second.
         rate_per_s: f64,
     },
-    /// Nothing was too much.
+    /// No rate was too high.
     #[error("{rate_per_s} requests a second are still served: want a slower uplink or a server")]
     Endless {
         /// The rate, in requests a second.
@@ -33,12 +33,12 @@ pub enum CriticalRateError<E> {
     Probe(E),
 }
 
-/// The highest rate that is served, in requests a second, to within `tolerance` (a share of
-/// it): from `from_per_s` up, `served` measuring whether all is carried that a rate asks for.
+/// The highest rate that is served, in requests a second, to within `tolerance` (a share of it).
+/// The search starts at `from_per_s`; `served` measures whether everything is carried at a rate.
 ///
 /// # Errors
-/// [`CriticalRateError`] if `from_per_s` is not served, nothing up to 2^64 times that is too
-/// much, or a measurement fails.
+/// [`CriticalRateError`] if `from_per_s` is not served, if up to 2^64 times that nothing is too
+/// much, or if a measurement fails.
 pub fn critical_rate<E>(
     from_per_s: f64,
     tolerance: f64,
@@ -85,7 +85,7 @@ mod tests {
         body_bytes + 555
     }
 
-    /// Whether a link of 10 Mbit/s, first come first served, carries in `seconds` all but 2 %
+    /// Whether a link of 10 Mbit/s, first come first served, carries within `seconds` all but 2 %
     /// of what arrives in that time at this rate.
     fn served(site: &SiteFiles, rate_per_s: f64, seconds: u64) -> bool {
         let always = "1".parse::<LoadSchedule>().unwrap();

@@ -1,11 +1,11 @@
-//! Sizes with a log-normal body and a Bounded Pareto tail: the form that files and requests of
-//! the Web have in all the papers (001, 4.1; 000, 2.1; Barford and Crovella 1998).
+//! Sizes with a log-normal body and a Bounded Pareto tail: the form of the files and requests of
+//! the Web in all the papers (001, 4.1; 000, 2.1; Barford and Crovella 1998).
 //!
 //! - body, a share 1 - t: log-normal, cut off below the smallest size and above the cut c;
 //! - tail, a share t: P(X > x) = t ((c/x)^alpha - k) / (1 - k), k = (c/max)^alpha.
 //!
-//! A site of N files has the quantiles at (i + 1/2)/N, so nothing is drawn at random, and
-//! exactly the smallest and the largest size.
+//! A site of N files has the quantiles at (i + 1/2)/N, and exactly the smallest and the largest
+//! size. So nothing is drawn at random.
 
 /// The parameters; sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl Hybrid {
         }
     }
 
-    /// The size that a share of `quantile` stays below.
+    /// The size below which a share of `quantile` lies.
     pub(super) fn bytes_at(&self, quantile: f64) -> f64 {
         let body_share = 1.0 - self.tail_share;
         if quantile < body_share {

@@ -36,10 +36,10 @@ pub struct UnknownSite {
     name: String,
 }
 
-/// A text that is no workload.
+/// A text that names no workload.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WorkloadError {
-    /// What stands before the colon.
+    /// The part before the colon.
     #[error(transparent)]
     Site(#[from] UnknownSite),
     /// The rest.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `w1` to `w10` | Table I of paper 000 |
 //! | `1.4` | 1.4 throughout: persistent overload (000, 2.3) |
-//! | `25s@0.2,25s@1.2` | 0.2 for 25 s, then 1.2 for 25 s, again and again: any alternating or intermittent overload, of up to [`PHASES_MAX`] phases |
+//! | `25s@0.2,25s@1.2` | 0.2 for 25 s, then 1.2 for 25 s, repeated: any alternating or intermittent overload, of up to [`PHASES_MAX`] phases |
 //!
 //! A length is in seconds, or a time with its unit.
 
@@ -30,7 +30,7 @@ pub struct LoadPhase {
     pub load: f64,
 }
 
-/// Phases of load, again and again.
+/// Phases of load, repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadSchedule {
     text: String,
@@ -38,7 +38,7 @@ pub struct LoadSchedule {
     phases: Vec<LoadPhase>,
 }
 
-/// A text that is no schedule.
+/// A text that describes no schedule.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "schedule `{text}`: {problem}; write it like w1 (to w10, Table I of paper 000), 1.4 or \
@@ -67,8 +67,8 @@ impl LoadSchedule {
         }
     }
 
-    /// Begin, end and load of each phase from the start to `end_s`, in seconds, the last one
-    /// cut there.
+    /// Begin, end and load of each phase from the start to `end_s`, in seconds; the last is cut
+    /// there.
     pub fn until(&self, end_s: f64) -> impl Iterator<Item = (f64, f64, f64)> + use<> {
         let mut begin = 0.0;
         let phases = self.phases.clone();

@@ -1,9 +1,8 @@
-//! A trace as something that can be asked of a fresh server: its requests, and a site that has what
-//! they ask for.
+//! A trace as requests to a fresh server: its requests, and a site that has what they ask for.
 //!
-//! A trace's paths are no names of files: they hold queries, end with `/`, and lead out of a folder,
-//! and what one path is changes with time. So each pair of path and size becomes a file of that
-//! size, numbered in the order of its first request; the times stay.
+//! A trace's paths are not file names: they contain queries, end with `/`, lead out of a folder,
+//! and mean different things at different times. So each pair of path and size becomes a file of
+//! that size, numbered in the order of its first request. The times stay.
 
 use std::collections::HashMap;
 
@@ -19,7 +18,7 @@ pub const SITE_BYTES_MAX: Size = Size::from_bytes(16 << 30);
 /// A trace whose files are too many or too large.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ReplayError {
-    /// Nothing is asked for.
+    /// The trace asks for nothing.
     #[error("no request: want one at least")]
     Empty,
     /// Too many files.
@@ -30,7 +29,7 @@ pub enum ReplayError {
     Bytes,
 }
 
-/// The requests with the paths of files, and the site that has these.
+/// The requests, with the files' paths, and the site that has these files.
 ///
 /// # Errors
 /// If the site would be empty or too large.

@@ -1,10 +1,10 @@
-//! Table I of paper 000 (2.3): phases of low load and of overload in turn, the low phase
-//! first. The paper alternates for 30 minutes; how long is an argument.
+//! Table I of paper 000 (2.3): phases of low load and of overload in turn, the low phase first. The
+//! paper alternates for 30 minutes; here the length is an argument.
 
 use thiserror::Error;
 
-/// Load over time: `low_s` seconds at `low_load`, then `high_s` at `high_load`, again and
-/// again. Alternating overload has equal halves, intermittent overload short spikes.
+/// Load over time: `low_s` seconds at `low_load`, then `high_s` at `high_load`, repeated.
+/// Alternating overload has equal halves, intermittent overload short spikes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// Its name in Table I, in lower case.

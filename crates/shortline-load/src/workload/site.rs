@@ -1,7 +1,7 @@
 //! The files of a synthetic site, how often each is asked for, and writing them to disk.
 //!
-//! Contents are pseudo-random (ChaCha8, seeded by the file's place in the list) and so
-//! cannot be compressed: what crosses the link is what the size says.
+//! Contents are pseudo-random (ChaCha8, seeded by the file's place in the list) and so cannot be
+//! compressed: the link carries as much as the size says.
 
 use std::fs::{self, File};
 use std::io;
@@ -28,7 +28,7 @@ pub struct SiteFile {
 #[derive(Clone, Debug)]
 pub struct SiteFiles {
     files: Vec<SiteFile>,
-    /// The share of the requests of each; nothing if all are alike.
+    /// The share of the requests of each; `None` if all are alike.
     shares: Option<Vec<f64>>,
 }
 
@@ -41,7 +41,7 @@ pub struct SiteError {
 }
 
 impl SiteFiles {
-    /// Files that are asked for equally often, each request for any of them.
+    /// Files that are equally popular; each request may be for any of them.
     pub(super) fn new(files: Vec<SiteFile>) -> Self {
         Self {
             files,
@@ -69,8 +69,8 @@ impl SiteFiles {
         (0..self.files.len()).map(move |file| shares.map_or(even, |shares| shares[file]))
     }
 
-    /// What the link carries for a request in the mean, in bytes, `wire_bytes` saying what it
-    /// does for a body: a load is defined by it (003, 4.2.3, the analytical way).
+    /// The mean of what the link carries for a request, in bytes; `wire_bytes` gives it for a body.
+    /// It defines a load (003, 4.2.3, the analytical way).
     pub fn mean_wire_bytes(&self, wire_bytes: impl Fn(u64) -> u64) -> f64 {
         let files = self.files.iter().zip(self.shares());
         files
@@ -78,7 +78,7 @@ impl SiteFiles {
             .sum()
     }
 
-    /// Tells which file is next.
+    /// Returns the file of the next request.
     pub(super) fn picker(&self, rng: &mut ChaCha8Rng) -> Picker {
         match &self.shares {
             None => Picker::Even(
@@ -89,8 +89,8 @@ impl SiteFiles {
         }
     }
 
-    /// Writes every file under `root`, making folders as needed. Files that are there
-    /// already with the right size are kept: contents depend on nothing but the list.
+    /// Writes every file under `root`, making folders as needed. Existing files of the right size
+    /// are kept, because contents depend only on the list.
     ///
     /// # Errors
     /// [`SiteError`] names the file that could not be written.
@@ -107,7 +107,7 @@ impl SiteFiles {
 /// Picks the files of a site, by their place in it.
 #[derive(Clone, Debug)]
 pub(super) enum Picker {
-    /// Of so many, all alike.
+    /// One of so many, all alike.
     Even(u32),
     /// By popularity and locality.
     Popular(References),

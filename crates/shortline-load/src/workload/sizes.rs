@@ -1,5 +1,5 @@
-//! Sizes like those requested from two sites whose logs paper 000 replays. The logs are no
-//! part of this project; what the paper says of their sizes makes a twin of each.
+//! Sizes like those requested from two sites whose logs paper 000 replays. The logs are not part of
+//! this project. What the paper says of their sizes makes a twin of each.
 //!
 //! | | World Cup 98 (2.1) | NASA (appendix) |
 //! |---|---|---|
@@ -9,27 +9,27 @@
 //! | body | log-normal; half under 1 KB, 90 % under 9.3 KB | |
 //! | tail | Pareto with alpha < 1.5 | |
 //!
-//! Both are `hybrid.rs`'s form, K = 1000 bytes. Of the World Cup the two parameters of the
-//! body are fixed by the median of 1 KB and the 90th percentile of 9.3 KB, where the tail
-//! begins. Of NASA the paper gives none: the tail is the largest 2.5 %, and begins where with
-//! alpha = 1 (the tail of 001, Table 1) they hold half the bytes, at 132 KB; the body is the
-//! log-normal that ends there with the rest of the shares and of the bytes (median 2.7 KB).
+//! Both have the form of `hybrid.rs`, K = 1000 bytes. For the World Cup, the median of 1 KB and the
+//! 90th percentile of 9.3 KB, where the tail begins, fix the two parameters of the body. For NASA
+//! the paper gives none. There the tail is the largest 2.5 %. It begins at 132 KB, where with alpha
+//! = 1 (the tail of 001, Table 1) they hold half the bytes. The body is the log-normal that ends
+//! there with the rest of the shares and of the bytes (median 2.7 KB).
 //!
-//! Alpha is then what makes the mean of the N quantiles right. World Cup: 1.40 for 2,000
-//! files, 1.28 for 4,000, 1.23 for 50,000; NASA: 1.01 for 4,000. With fewer files the largest
-//! alone would leave no such tail, so they are refused.
+//! Alpha then makes the mean of the N quantiles right. World Cup: 1.40 for 2,000 files, 1.28 for
+//! 4,000, 1.23 for 50,000; NASA: 1.01 for 4,000. With fewer files the largest alone would leave no
+//! such tail, so they are refused.
 //!
-//! Every file is asked for equally often, so sizes of files and of requests have one
-//! distribution; the paper gives only the latter.
+//! Every file is asked for equally often, so sizes of files and of requests have one distribution.
+//! The paper gives only the latter.
 
 use thiserror::Error;
 
 use super::hybrid::{Hybrid, bisect};
 use super::{SiteFile, SiteFiles};
 
-/// The fewest files a synthetic twin of a log can have.
+/// The fewest files of a log's twin.
 pub const FILES_MIN: usize = 2_000;
-/// The most files a synthetic twin of a log may have (5 GB for the World Cup).
+/// The most files of a log's twin (5 GB for the World Cup).
 pub const FILES_MAX: usize = 1_000_000;
 /// A good number of files for a test: 20 MB in all for the World Cup, 76 MB for NASA.
 pub const FILES_DEFAULT: usize = 4_000;
@@ -78,7 +78,7 @@ const NASA: Twin = Twin {
     },
 };
 
-/// A number of files for which the distribution cannot be had.
+/// A number of files for which the distribution does not exist.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{files} files: want {FILES_MIN} to {FILES_MAX} for {name}-like sizes")]
 pub struct FilesOutOfRange {
@@ -86,7 +86,7 @@ pub struct FilesOutOfRange {
     name: &'static str,
 }
 
-/// A site like the World Cup's of `files` files, smallest first; paths tell the rank, not the
+/// A site like the World Cup's with `files` files, smallest first; paths give the rank, not the
 /// size.
 ///
 /// # Errors
@@ -95,7 +95,7 @@ pub fn world_cup_like(files: usize) -> Result<SiteFiles, FilesOutOfRange> {
     WORLD_CUP.site(files)
 }
 
-/// A site like NASA's of `files` files, as [`world_cup_like`].
+/// A site like NASA's with `files` files, as [`world_cup_like`].
 ///
 /// # Errors
 /// [`FilesOutOfRange`] outside [`FILES_MIN`] to [`FILES_MAX`].
@@ -137,7 +137,7 @@ impl Twin {
     }
 }
 
-/// Files of these sizes, with paths that tell their place.
+/// Files of these sizes, with paths that give their place.
 pub(super) fn named(sizes: Vec<u64>) -> Vec<SiteFile> {
     let named = sizes.into_iter().enumerate().map(|(rank, bytes)| SiteFile {
         path: format!("/{:03}/{rank:06}.bin", rank / FILES_PER_DIRECTORY),
@@ -182,8 +182,8 @@ mod tests {
         }
     }
 
-    /// Least squares on the logarithms of the survival function of the tail, the largest
-    /// 2 % left out: there a tail with a largest size bends.
+    /// Least squares on the logarithms of the tail's survival function. The largest 2 % are left
+    /// out, because there a tail with a largest size bends.
     #[test]
     fn the_tail_is_pareto_with_alpha_below_1_5() {
         let sizes = sorted_sizes(20_000);

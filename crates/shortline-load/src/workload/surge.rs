@@ -12,31 +12,29 @@
 //! | active OFF time, between files of a page, s | Weibull | shape 1.46, scale 0.382 |
 //! | inactive OFF time, between pages, s | Pareto | k = 1, alpha 1.5 |
 //!
-//! SURGE's five steps: make the file sizes; give the files popularities such that the sizes
-//! of requests follow their own law (`matching.rs`); order the requests by their locality
-//! (`references.rs`); group them into pages; and let each user fetch a page, pause, and fetch
-//! the next (`users.rs`). In the **open** variant (003, appendix) there are no users: the same
-//! requests arrive one by one at a load's rate ([`super::arrivals`]; Poisson, 003 does not
-//! say).
+//! SURGE's five steps: make the file sizes; give the files popularities such that the sizes of
+//! requests follow their own law (`matching.rs`); order the requests by their locality
+//! (`references.rs`); group them into pages; and let each user fetch a page, pause, and fetch the
+//! next (`users.rs`). The **open** variant (003, appendix) has no users: the same requests arrive
+//! one by one at a load's rate ([`super::arrivals`]; Poisson, 003 does not say).
 //!
-//! **What the papers print and what is used.** 004's Table 1 lists SURGE's laws, with slips;
-//! each was held against SURGE's definitions and against what it would lead to:
-//! - The log-normal densities have 2 sigma sqrt(2 pi) x-less in the denominator and so do not
-//!   integrate to 1; used is 1/(x sigma sqrt(2 pi)), as in 001, Table 1.
-//! - The tail's k = 1333 KB for 133 KB: the body has 0.02 % above 1333 KB, which leaves no
-//!   tail among 2,000 files; above 133 KB it has 3.2 %. The tail takes just that share.
-//! - The Weibull's density has a b in the denominator for a^b, and a = 1.46, b = 0.382 there
-//!   are scale and shape: 42 % of the pauses inside a page would be over the second that by
+//! **What the papers print and what is used.** 004's Table 1 lists SURGE's laws, with slips. Each
+//! was compared with SURGE's definitions and with what it would lead to:
+//! - The log-normal densities have 2 sigma sqrt(2 pi) in the denominator, without x, and so do not
+//!   integrate to 1. Used is 1/(x sigma sqrt(2 pi)), as in 001, Table 1.
+//! - The tail has k = 1333 KB instead of 133 KB. The body has 0.02 % above 1333 KB, which leaves no
+//!   tail among 2,000 files; above 133 KB it has 3.2 %. The tail takes exactly that share.
+//! - The Weibull's density has b in the denominator instead of a^b, and its a = 1.46, b = 0.382 are
+//!   scale and shape. Then 42 % of the pauses inside a page would be over the second that by
 //!   definition (004, 4.4.3) separates pages. With 1.46 as the shape 1.7 % are.
-//! - Request sizes Pareto with k = 1000, alpha 1: then no request were under 1000 bytes, where
-//!   004's own begin at 77. Used is 001, Table 1, of the same alpha, in which 24 % are
-//!   under 1000 bytes. (003 gives alpha 1.1 with a mean of 11,108 bytes; the mean is that of 1.0.)
-//! - Stack distances with natural logarithms would be 4.5 files at the median and under 54 for
-//!   99.9 %: of 2,000 files all but the last few dozen would never be asked for again, against
-//!   their popularity. With decimal ones the median is 32 and 1.2 % are beyond 2,000.
-//! - Mean request sizes of 001 and 003 (11,108 B) are of the law up to 10^10 bytes; no site of
-//!   theirs has such a file. What comes out with each paper's largest file stands in
-//!   `docs/lab/workloads.md`.
+//! - Request sizes are Pareto with k = 1000, alpha 1. Then no request would be under 1000 bytes,
+//!   while 004's own begin at 77. Used is 001, Table 1, of the same alpha, in which 24 % are under
+//!   1000 bytes. (003 gives alpha 1.1 with a mean of 11,108 bytes; the mean is that of 1.0.)
+//! - Stack distances with natural logarithms would be 4.5 files at the median and under 54 for 99.9
+//!   %. Of 2,000 files all but the last few dozen would never be asked for again, against their
+//!   popularity. With decimal logarithms the median is 32 and 1.2 % are beyond 2,000.
+//! - Mean request sizes of 001 and 003 (11,108 B) belong to the law up to 10^10 bytes; no site of
+//!   theirs has such a file. `docs/lab/workloads.md` has the means with each paper's largest file.
 //!
 //! Each preset has its paper's number of files, smallest and largest file, exactly.
 
@@ -104,7 +102,7 @@ mod tests {
         // Of a log-normal the median is e^mu and 84.1 % are below e^(mu + sigma).
         assert!((above(9.357f64.exp()) - 0.5).abs() < 0.002);
         assert!((above((9.357f64 + 1.318).exp()) - 0.1587).abs() < 0.002);
-        // Of a Pareto tail 10^-alpha of what is above x is above 10 x.
+        // In a Pareto tail 10^-alpha of what is above x is above 10 x.
         let decade = above(1_330_000.0) / above(133_000.0);
         assert!((decade - 10f64.powf(-1.1)).abs() < 0.01, "{decade}");
     }
@@ -119,7 +117,7 @@ mod tests {
         }
     }
 
-    /// A file has a tenth of the requests or more, so the sizes of requests cannot follow a
+    /// One file has a tenth of the requests or more, so the sizes of requests cannot follow a
     /// smooth law closer than half of that.
     #[test]
     fn sizes_of_requests_follow_their_law_as_close_as_popularity_lets_them() {

@@ -1,10 +1,9 @@
-//! `bands`: by the band of the remaining size; fair inside one.
+//! `bands`: ranks by the band of the remaining size; fair inside a band.
 //!
-//! Source: papers 003 3.3 and 000 3.2: few bands come close to SRPT, and within one all
-//! requests share as if there were no sizes. A job of the size of a cutoff belongs to the
-//! band below it. The cutoffs are fixed ([`Cutoffs`]) or learnt ([`super::learnt`]). When
-//! they change, a waiting job keeps its band until it is served, so that nothing needs
-//! sorting anew.
+//! Source: papers 003 3.3 and 000 3.2. A few bands come close to SRPT, and within one all requests
+//! share as if there were no sizes. A job as large as a cutoff belongs to the band below it. The
+//! cutoffs are fixed ([`Cutoffs`]) or learnt ([`super::learnt`]). When they change, a waiting job
+//! keeps its band until it is served, so nothing needs sorting anew.
 
 use super::Needs;
 use super::cutoffs::{CUTOFFS_MAX, Cutoffs};
@@ -70,7 +69,7 @@ impl Bands {
             .count()
     }
 
-    /// What every size in the band of `size` exceeds; 0 in the first.
+    /// The lower limit of the band of `size`: every size in it is larger. 0 for the first band.
     pub(crate) fn floor(&self, size: u64) -> u64 {
         match self.index(size) {
             0 => 0,

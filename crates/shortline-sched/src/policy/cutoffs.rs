@@ -1,7 +1,7 @@
-//! The cutoffs of `bands` as they are configured: sizes, or how many bands to learn.
+//! The configured cutoffs of `bands`: sizes, or a number of bands to learn.
 //!
-//! As text: `1KB,2KB,5KB,50KB` (sizes, rising), or `6` (six bands, learnt). Papers 003 and
-//! 000 use the four sizes of the default; the kernel's priority queue has 16 bands at most.
+//! As text: `1KB,2KB,5KB,50KB` (rising sizes), or `6` (six learnt bands). Papers 003 and 000 use
+//! the four sizes of the default. The kernel's priority queue has at most 16 bands.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub const BANDS_MAX: usize = 16;
 /// The most cutoffs: between 16 bands.
 pub(super) const CUTOFFS_MAX: usize = BANDS_MAX - 1;
 
-/// Between which sizes the bands of policy `bands` lie.
+/// How the bands of policy `bands` divide the sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cutoffs(Kind);
 
@@ -55,7 +55,7 @@ impl Cutoffs {
     /// Fixed cutoffs: the largest size of each band but the last, in bytes.
     ///
     /// # Errors
-    /// [`CutoffsError`] unless they are 1 to 15 and rise from above 0.
+    /// [`CutoffsError`] unless there are 1 to 15 of them, rising from above 0.
     pub fn fixed(bytes: &[u64]) -> Result<Self, CutoffsError> {
         if bytes.is_empty() || bytes.len() > CUTOFFS_MAX {
             return Err(CutoffsError::Count((bytes.len() + 1).to_string()));
@@ -73,10 +73,10 @@ impl Cutoffs {
         Ok(Self::of(bytes))
     }
 
-    /// Cutoffs learnt from the sizes seen, for so many bands.
+    /// Cutoffs for `bands` bands, learnt from the sizes seen.
     ///
     /// # Errors
-    /// [`CutoffsError`] unless they are from 2 to 16.
+    /// [`CutoffsError`] unless it is from 2 to 16.
     pub fn learnt(bands: usize) -> Result<Self, CutoffsError> {
         if (2..=BANDS_MAX).contains(&bands) {
             Ok(Self(Kind::Learnt { bands: bands as u8 }))
@@ -93,7 +93,7 @@ impl Cutoffs {
         }
     }
 
-    /// How many bands they part.
+    /// How many bands the cutoffs make.
     pub fn bands(&self) -> usize {
         self.learnt_bands().unwrap_or(self.sizes().len() + 1)
     }
@@ -138,7 +138,7 @@ impl Cutoffs {
     }
 }
 
-/// So many bytes in units of work.
+/// Bytes as units of work.
 pub(super) fn scaled(bytes: u64, work_per_byte: f64) -> u64 {
     (bytes as f64 * work_per_byte).round() as u64
 }
@@ -155,7 +155,7 @@ impl FromStr for Cutoffs {
     fn from_str(text: &str) -> Result<Self, CutoffsError> {
         let bare_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if bare_number {
-            // What does not fit is too many, too.
+            // A number that does not fit is too many, too.
             let refused = || CutoffsError::Count(excerpt(text));
             return Self::learnt(text.parse().map_err(|_| refused())?);
         }

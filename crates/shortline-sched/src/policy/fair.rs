@@ -1,9 +1,8 @@
 //! `fair`: round robin, one quantum each; processor sharing in the limit of small quanta.
 //!
-//! Source: paper 001 3.1 (its size-independent policy), and the fair bands of 003 3.3. A
-//! job draws a turn whenever it enters the index, so a job that was served goes behind
-//! all that wait. The simulator uses exact processor sharing instead of quanta
-//! ([`crate::processor_sharing`]).
+//! Source: paper 001 3.1 (its size-independent policy), and the fair bands of 003 3.3. A job draws
+//! a turn whenever it enters the index, so a served job goes behind all that wait. The simulator
+//! uses exact processor sharing instead of quanta ([`crate::processor_sharing`]).
 
 use super::Needs;
 use crate::job::Job;

@@ -1,8 +1,8 @@
 //! `fcf`: fastest connection first, by size over the connection's throughput.
 //!
-//! Source: Murta and Corlassoli, ITC 2003, cited by papers 000 and 004 2.1.2 as an extension
-//! of SRPT that prefers small files on fast connections. So the size is the remaining one.
-//! The throughput is what the connection carried so far; before it carried anything, what
+//! Source: Murta and Corlassoli, ITC 2003, cited by papers 000 and 004 2.1.2 as an extension of
+//! SRPT that prefers small files on fast connections. So the size is the remaining one. The
+//! throughput is what the connection has carried so far; before it has carried anything, it is what
 //! its window lets through.
 
 use super::Needs;

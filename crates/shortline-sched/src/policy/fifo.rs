@@ -1,7 +1,7 @@
 //! `fifo`: in order of arrival.
 //!
-//! Source: paper 002 3.1, the order in which its proxy admits by default. Never preempts:
-//! nobody arrives before a job that is being served.
+//! Source: paper 002 3.1, the order in which its proxy admits by default. It never preempts: no job
+//! arrives before one that is being served.
 
 use super::Needs;
 use crate::job::Job;

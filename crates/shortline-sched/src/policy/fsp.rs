@@ -1,27 +1,24 @@
-//! `fsp`: fair sojourn protocol, in the order in which processor sharing would end the jobs.
+//! `fsp`: fair sojourn protocol. Jobs go in the order in which processor sharing would end them.
 //!
-//! Source: Friedman and Henderson, SIGMETRICS 2003, cited by papers 000 and 004 2.1.2. The
-//! job that processor sharing (PS) would end first gets the whole server, so no job ends
-//! later than under PS: by then all work that PS has done for this job and those before it
-//! has been done.
+//! Source: Friedman and Henderson, SIGMETRICS 2003, cited by papers 000 and 004 2.1.2. The job that
+//! processor sharing (PS) would end first gets the whole server. So no job ends later than under
+//! PS: by then all work that PS has done for this job and those before it has been done.
 //!
-//! A twin server under PS runs beside the real one, in virtual time
-//! ([`crate::processor_sharing`]): a job's place in its order is fixed at its arrival, and no
-//! later arrival changes it. So the order costs nothing to keep, and time is looked at only
-//! when a job arrives. The twin serves a second of expected service a second: `fsp` needs
-//! drivers that know how fast they serve. A job that leaves before its end (its client has
-//! gone) leaves the twin, too; one that the real server has ended stays until the twin has
-//! ended it. The twin holds as many jobs as the scheduler may; one more, and its first to end
-//! leaves it early.
+//! A twin server under PS runs beside the real one, in virtual time ([`crate::processor_sharing`]).
+//! A job's place in the twin's order is fixed at its arrival, and no later arrival changes it. So
+//! the order costs nothing to keep, and the time matters only when a job arrives. The twin does a
+//! second of expected service per second, so `fsp` needs drivers that know how fast they serve. A
+//! job that leaves before its end (its client has gone) leaves the twin, too. A job that the real
+//! server has ended stays until the twin has ended it. The twin holds as many jobs as the scheduler
+//! may. If one more arrives, the twin's first to end leaves it early.
 //!
-//! Ties under PS go by arrival. Virtual time is held to 2^-64 ns, so ends that are the same
-//! can differ by rounding: each arrival adds less than 2^-64 ns for each job present to the
-//! work that the twin is wrong about, until nobody is present. So a job that ends within
-//! 2^-24 ns of one that the twin holds takes that one's rank. Ties are ties as long as the
-//! jobs present, summed over the arrivals without an idle moment, are below 2^40 (a thousand
-//! jobs at each of a thousand million arrivals). Ranks are virtual ends to the nearest 1/1024
-//! ns, so that ends less apart than that may count as a tie, and reach 200 days of PS without
-//! an idle moment; beyond, the order is that of arrival.
+//! Ties under PS go by arrival. Virtual time is held to 2^-64 ns, so equal ends can differ by
+//! rounding. Until the server is idle, each arrival adds less than 2^-64 ns to the twin's error for
+//! each job present. So a job that ends within 2^-24 ns of one that the twin holds takes that one's
+//! rank. Ties stay ties as long as the jobs present, summed over the arrivals without an idle
+//! moment, are below 2^40 (a thousand jobs at each of a thousand million arrivals). Ranks are
+//! virtual ends to the nearest 1/1024 ns, so closer ends may count as a tie. They reach 200 days of
+//! PS without an idle moment; beyond that, the order is that of arrival.
 
 use std::collections::BTreeMap;
 
@@ -34,21 +31,21 @@ pub(super) const NEEDS: Needs = Needs::Rate;
 /// Fraction bits of virtual time that ranks leave out.
 const UNRANKED_BITS: u32 = 54;
 
-/// Virtual ends no further apart are the same but for rounding: 2^-24 ns.
+/// Virtual ends within 2^-24 ns of each other differ only by rounding.
 const TOGETHER: Instant64 = 1 << 40;
 
 /// The server under processor sharing.
 #[derive(Clone, Debug)]
 pub(crate) struct Twin {
-    /// The latest time told.
+    /// The latest time that the driver gave.
     now_ns: u64,
-    /// The time that the twin has come to; it follows only when it must.
+    /// The time that the twin has reached; it follows only when it must.
     ran_ns: u64,
     time: VirtualTime,
-    /// The ranks of the jobs held, by the end of each.
+    /// The ranks of the jobs held, by their ends.
     ending: BTreeMap<End, u64>,
     jobs_max: usize,
-    /// Of each of the scheduler's slots.
+    /// What each of the scheduler's slots holds.
     tickets: Vec<Ticket>,
 }
 
@@ -74,9 +71,9 @@ impl Twin {
         }
     }
 
-    /// A job arrives: its rank is fixed. With nobody else held, virtual time may start anew.
+    /// A job arrives, and its rank is fixed. If no other job is held, virtual time may start anew.
     pub(crate) fn submit(&mut self, slot: u32, job: &Job, alone: bool) {
-        self.tell_time(job.arrival_ns);
+        self.advance_to(job.arrival_ns);
         self.run();
         if alone && self.ending.is_empty() {
             self.time.restart();
@@ -99,12 +96,12 @@ impl Twin {
         self.tickets[slot] = ticket;
     }
 
-    /// Time has come to `now_ns`.
-    pub(crate) fn tell_time(&mut self, now_ns: u64) {
+    /// Notes that time has reached `now_ns`.
+    pub(crate) fn advance_to(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// A job goes away before its end. The twin may have ended it.
+    /// A job goes away before its end. The twin may have ended it already.
     pub(crate) fn abandon(&mut self, slot: u32) {
         self.run();
         self.ending.remove(&self.tickets[slot as usize].end);
@@ -128,7 +125,7 @@ impl Twin {
         self.time.advance(self.ending.len(), self.now_ns);
     }
 
-    /// The rank of the nearest of the jobs that end together with one that ends then.
+    /// The rank of the nearest job whose virtual end ties with this one.
     fn rank_together(&self, ends: Instant64) -> Option<u64> {
         let before = self.ending.range(..=(ends, u64::MAX)).next_back();
         let after = self.ending.range((ends, u64::MAX)..).next();
@@ -182,7 +179,7 @@ mod tests {
         let mut twin = Twin::new(10);
         submit(&mut twin, 0, 0, 100);
         submit(&mut twin, 1, 0, 100);
-        twin.tell_time(20);
+        twin.advance_to(20);
         twin.abandon(0);
         // Two shared for 20, then one is alone for 30.
         submit(&mut twin, 2, 50, 1);

@@ -1,8 +1,7 @@
 //! `las`: least attained service first, which needs no sizes.
 //!
-//! Source: cited by paper 000 among the size-blind policies; also known as foreground-
-//! background. Small jobs overtake large ones because they end before they have had
-//! much.
+//! Source: cited by paper 000 among the size-blind policies; also known as foreground-background.
+//! Small jobs overtake large ones because they end before they have had much service.
 
 use super::Needs;
 use crate::job::Job;

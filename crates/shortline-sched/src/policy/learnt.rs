@@ -1,14 +1,14 @@
 //! Cutoffs learnt from the sizes seen.
 //!
-//! Source: the rules of thumb of papers 003 3.3.1 and 000 3.2: the lowest cutoff at the
-//! median, the highest so that 0.5-1 % of the sizes lie above (here 0.75 %), those between
-//! evenly by the logarithm.
+//! Source: the rules of thumb of papers 003 3.3.1 and 000 3.2. The lowest cutoff lies at the
+//! median, the highest has 0.5-1 % of the sizes above it (here 0.75 %), and the others lie evenly
+//! between by the logarithm.
 //!
-//! The sizes are counted in bins, 32 to the octave, so that a cutoff is within 3 % of the exact
-//! quantile, and what lies evenly by the logarithm is an equal number of bins apart. New
-//! cutoffs are drawn after 16, 32, 64 ... 1024 sizes and then after each 1024. Counts are
-//! halved whenever there are 65,536, so that a site that changes is learnt anew. Before
-//! the first 16 there is one band for all.
+//! Sizes are counted in bins, 32 to the octave. So a cutoff is within 3 % of the exact quantile,
+//! and cutoffs even by the logarithm are an equal number of bins apart. New cutoffs are drawn after
+//! 16, 32, 64 ... 1024 sizes and then after each 1024. All counts are halved whenever their sum
+//! reaches 65,536, so that a site that changes is learnt anew. Before the first 16 sizes there is
+//! one band for all.
 
 use super::cutoffs::CUTOFFS_MAX;
 
@@ -47,7 +47,7 @@ impl Sizes {
         self.cutoffs
     }
 
-    /// Counts a size; gives new cutoffs when it is time for them.
+    /// Counts a size. Returns new cutoffs when they are due.
     pub(super) fn see(&mut self, size: u64) -> Option<[u64; CUTOFFS_MAX]> {
         self.counts[bin(size)] += 1;
         self.seen += 1;
@@ -75,7 +75,7 @@ impl Sizes {
         learnt
     }
 
-    /// The lowest bin that leaves at most so many sizes above it.
+    /// The lowest bin with at most so many sizes above it.
     fn bin_with_at_most_above(&self, above_max: u64) -> usize {
         let mut above = u64::from(self.seen);
         for (bin, &count) in self.counts.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! The policies: each gives a job a rank, and the smallest rank is served first.
 //!
-//! One file per policy holds its rank function, names its source and says what it needs to
-//! know. [`Policy`] is the list of them; equal ranks go in the order of submission, whatever
-//! the policy. As text, a policy is its name, for `bands` and `quickfix` with a parameter
-//! after a colon if need be: `bands:1KB,2KB,5KB,50KB`, `bands:6`, `quickfix:2KB`.
+//! One file per policy holds its rank function, names its source and says what it needs to know.
+//! [`Policy`] is the list of them. Under every policy, equal ranks go in the order of submission.
+//! As text, a policy is its name; `bands` and `quickfix` may have a parameter after a colon:
+//! `bands:1KB,2KB,5KB,50KB`, `bands:6`, `quickfix:2KB`.
 
 mod bands;
 mod cutoffs;
@@ -45,9 +45,9 @@ pub enum Policy {
     Srpt,
     /// By the band of the remaining size; fair inside one.
     Bands(Cutoffs),
-    /// Small before large; fair among either.
+    /// Small before large; fair within each kind.
     QuickFix {
-        /// The largest size that is small; `None` for the median of the sizes seen.
+        /// The largest size that counts as small; `None` for the median of the sizes seen.
         small_max: Option<Size>,
     },
     /// By remaining size and round trip time.
@@ -70,9 +70,9 @@ pub enum Policy {
 /// What a policy needs to know of its jobs and their server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Needs {
-    /// The jobs' sizes at most.
+    /// At most the jobs' sizes.
     Sizes,
-    /// The rate at which the server works, too: how long a job takes alone.
+    /// Also the rate at which the server works: how long a job takes alone.
     Rate,
     /// The sizes and each connection's path ([`crate::PathView`]).
     Path,
@@ -137,8 +137,8 @@ impl Policy {
         }
     }
 
-    /// The policy for a driver that counts `work_per_byte` units of work for each byte: its
-    /// sizes are in that unit then, which its text does not tell.
+    /// The policy for a driver that counts `work_per_byte` units of work for each byte. Its sizes
+    /// are then in that unit, which its text does not say.
     #[must_use]
     pub fn scaled(self, work_per_byte: f64) -> Self {
         match self {

@@ -1,8 +1,8 @@
 //! `psjf`: preemptive shortest job first.
 //!
-//! Source: paper 002 3.2 made preemptive, as in Scully, Grosof and Mitzenmacher (arXiv
-//! 2110.00633): it stays within a bound of the optimum when sizes are estimates, where
-//! the remaining size of an underestimated job would sink to 0 and block the others.
+//! Source: paper 002 3.2 made preemptive, as in Scully, Grosof and Mitzenmacher (arXiv 2110.00633).
+//! It stays within a bound of the optimum when sizes are estimates. Under SRPT the remaining size
+//! of an underestimated job would sink to 0 and block the others.
 
 use super::Needs;
 use crate::job::Job;

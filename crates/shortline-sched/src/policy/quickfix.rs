@@ -1,9 +1,8 @@
-//! `quickfix`: small jobs before large ones, fair among either kind.
+//! `quickfix`: small jobs before large ones, fair within each kind.
 //!
-//! Source: paper 003 7, "quick fix": half of the requests are small, by their total size,
-//! so the limit is the median; there it was 1 KB. Either the limit is given, or it is the
-//! median of the sizes seen so far ([`super::learnt`]). The band that 003 keeps for
-//! SYN-ACKs is the link's affair.
+//! Source: paper 003 7, "quick fix". Half of the requests are small, by their total size, so the
+//! limit is the median; there it was 1 KB. The limit is either given or the median of the sizes
+//! seen so far ([`super::learnt`]). The band that 003 keeps for SYN-ACKs belongs to the link.
 
 use super::Needs;
 use super::bands::{Bands, in_turn};

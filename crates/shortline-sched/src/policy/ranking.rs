@@ -1,10 +1,10 @@
-//! A policy at work: the rank of each job, from the job itself and from what the policy
-//! keeps beside the jobs (bands, paths, a twin server), and what growing makes of it.
+//! A policy at work. It ranks each job from the job itself and from what the policy keeps beside
+//! the jobs (bands, paths, a twin server), and applies growing.
 //!
-//! Growing needs ranks as times of service ([`Growing`]): work counts as the service
-//! expected for it, a band as that of its smallest size, a time as itself. Within a band
-//! the order is then by age instead of by turns. `fair`, `fifo`, `fsp` and `shares`, in
-//! whose orders nobody is passed for ever, stay as they are.
+//! Growing needs ranks as times of service ([`Growing`]). Work counts as the service expected for
+//! it, a band as that of its smallest size, a time as itself. Within a band the order is then by
+//! age instead of by turns. `fair`, `fifo`, `fsp` and `shares` pass no job for ever, so growing
+//! leaves them as they are.
 
 use super::bands::Bands;
 use super::fsp::Twin;
@@ -21,7 +21,7 @@ pub(crate) struct Ranking {
     growing: Option<Growing>,
 }
 
-/// A policy with what it keeps.
+/// A policy with its state.
 #[derive(Clone, Debug)]
 enum Rule {
     Fair,
@@ -63,7 +63,7 @@ impl Ranking {
         Self { rule, growing }
     }
 
-    /// Takes note of a job that arrives; `alone` if no other is held.
+    /// Notes a job that arrives; `alone` if no other is held.
     pub(crate) fn submit(&mut self, slot: u32, job: &Job, spec: &JobSpec, alone: bool) {
         match &mut self.rule {
             Rule::Bands(bands) | Rule::QuickFix(bands) => bands.see(job.work_estimate),
@@ -72,7 +72,7 @@ impl Ranking {
         }
     }
 
-    /// Takes note of a job's path.
+    /// Notes a job's path.
     pub(crate) fn update_path(&mut self, slot: u32, path: PathView) {
         if let Rule::Swift(paths) | Rule::Fcf(paths) | Rule::Srrt(paths) | Rule::Stert(paths) =
             &mut self.rule
@@ -81,14 +81,14 @@ impl Ranking {
         }
     }
 
-    /// Takes note of the time.
-    pub(crate) fn tell_time(&mut self, now_ns: u64) {
+    /// Notes the time.
+    pub(crate) fn advance_to(&mut self, now_ns: u64) {
         if let Rule::Fsp(twin) = &mut self.rule {
-            twin.tell_time(now_ns);
+            twin.advance_to(now_ns);
         }
     }
 
-    /// Takes note of a job that leaves.
+    /// Notes a job that leaves.
     pub(crate) fn remove(&mut self, slot: u32, job: &Job) {
         if let Rule::Fsp(twin) = &mut self.rule
             && job.remaining() > 0
@@ -97,7 +97,7 @@ impl Ranking {
         }
     }
 
-    /// The cutoffs between the bands at present, if the policy has any.
+    /// The present cutoffs between the bands, if the policy has any.
     pub(crate) fn cutoffs(&self) -> Option<&[u64]> {
         match &self.rule {
             Rule::Bands(bands) | Rule::QuickFix(bands) => Some(bands.cutoffs()),
@@ -105,8 +105,8 @@ impl Ranking {
         }
     }
 
-    /// How long the job's response takes by the estimate that the policy goes by, in nanoseconds;
-    /// nothing if it goes by none.
+    /// How long the job's response takes by the policy's estimate, in nanoseconds; `None` if the
+    /// policy uses no estimate.
     pub(crate) fn response_ns(&self, slot: u32, job: &Job, now_ns: u64) -> Option<u64> {
         match &self.rule {
             Rule::Swift(_) | Rule::Fcf(_) | Rule::Srrt(_) => Some(self.rank_plain(slot, job)),

@@ -1,8 +1,8 @@
 //! `sjf`: shortest job first, without preemption.
 //!
-//! Source: paper 002 3.2. The size is the total, which in the gate is an estimate. A job
-//! that was started ranks before all that were not; of several started ones (a link
-//! passes over a connection that cannot send) the shortest is first.
+//! Source: paper 002 3.2. The size is the total, which in the gate is an estimate. A started job
+//! ranks before all jobs not started. Of several started ones (a link passes over a connection that
+//! cannot send) the shortest is first.
 
 use super::Needs;
 use crate::job::Job;
@@ -17,7 +17,7 @@ pub(super) fn rank(job: &Job) -> u64 {
     never_preempting(job, job.work_estimate)
 }
 
-/// A rank that goes before those of all jobs not started once the job is.
+/// The rank of a started job: before the ranks of all that are not started.
 pub(super) fn never_preempting(job: &Job, rank: u64) -> u64 {
     if job.started {
         rank & !NOT_STARTED

@@ -7,10 +7,10 @@
 //! elapsed + RTT + remaining / (0.9 past rate + 0.1 cwnd / RTT)
 //! ```
 //!
-//! Elapsed time grows alike for all, so jobs are compared without the present, by the
-//! estimate less the arrival. Before anything was sent the paper's past rate is 0/0; then
-//! the window's rate counts alone, for with a past rate of 0 every new request would seem
-//! ten times as long as it is.
+//! Elapsed time grows alike for all jobs, so they are compared without the present, by the estimate
+//! less the arrival. Before anything was sent the paper's past rate is 0/0. Then the window's rate
+//! counts alone, because with a past rate of 0 every new request would seem ten times as long as it
+//! is.
 
 use super::Needs;
 use crate::job::Job;
@@ -22,17 +22,16 @@ pub(super) const NEEDS: Needs = Needs::Path;
 /// The share of the past rate, the paper's alpha.
 const PAST_SHARE: f64 = 0.9;
 
-/// Stands for the present, later than any arrival and early enough to add a time to it.
+/// Stands for the present: later than any arrival, and early enough to add a time to it.
 const PRESENT_NS: u64 = 1 << 63;
 
-/// The rank: the total estimated response time, in nanoseconds, at a present that is the
-/// same for all.
+/// The rank: the total estimated response time in nanoseconds, at one present for all.
 pub(super) fn rank(job: &Job, path: &PathView) -> u64 {
     total_ns(job, path, PRESENT_NS)
 }
 
-/// The rank that grows: the elapsed time of [`rank`] and the age that makes a job urgent
-/// are the same time, once for and once against it.
+/// The rank under growing. The elapsed time of [`rank`] and the age that makes a job urgent are the
+/// same time, once for it and once against it.
 pub(super) fn rank_growing(job: &Job, path: &PathView, growing: Growing) -> u64 {
     let arrival_ns = job.arrival_ns as f64;
     let total_ns = remaining_ns(job, path) - arrival_ns;

@@ -1,7 +1,6 @@
-//! Policies as people write them: a name, with a parameter after a colon if need be, and
-//! lists of them.
+//! Policies as text: a name, with a parameter after a colon if need be, and lists of them.
 //!
-//! Each policy is printed so that it reads back as itself.
+//! Each policy prints as text that reads back as itself.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,11 +44,11 @@ fn names() -> String {
 }
 
 impl Policy {
-    /// Reads several policies with commas between them. The commas between cutoffs are told
-    /// apart by what follows: no policy's name begins with a digit.
+    /// Reads several policies separated by commas. A comma between cutoffs differs by what follows
+    /// it: no policy's name begins with a digit.
     ///
     /// # Errors
-    /// [`PolicyError`] for the first that is none.
+    /// [`PolicyError`] for the first text that names no policy.
     pub fn list(text: &str) -> Result<Vec<Self>, PolicyError> {
         let mut policies = Vec::new();
         let mut start = 0;

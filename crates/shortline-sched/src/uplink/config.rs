@@ -1,5 +1,5 @@
-//! The limits and windows of the controller, with the defaults that the simulated plants and
-//! the lab were run with.
+//! The limits and windows of the controller. The simulated plants and the lab ran with these
+//! defaults.
 
 /// One millisecond in nanoseconds.
 pub(super) const MS: u64 = 1_000_000;
@@ -10,27 +10,27 @@ pub(super) const MS: u64 = 1_000_000;
 pub struct UplinkConfig {
     /// Never pace below this. Default: 100 kbit/s.
     pub rate_bps_min: u64,
-    /// Never pace above this; a decision of just this rate holds nothing back. Default: 100
+    /// Never pace above this; a decision of exactly this rate holds nothing back. Default: 100
     /// Gbit/s.
     pub rate_bps_max: u64,
-    /// The queueing delay to leave at the bottleneck, so that it never runs dry; where round trips are
-    /// short it is half a millisecond and an eighth of theirs, and always at least the time of two
-    /// packets. Default: 3 ms.
+    /// The queueing delay to leave at the bottleneck, so that it never runs dry. Where round trips
+    /// are short it is half a millisecond plus an eighth of theirs. It is always at least the time
+    /// of two packets. Default: 3 ms.
     pub delay_target_ns: u64,
-    /// Without an estimate, this much delay is a queue. Default: 8 ms.
+    /// Without an estimate, a delay of this much counts as a queue. Default: 8 ms.
     pub delay_start_ns: u64,
     /// The shortest time over which a rate is measured. Default: 200 ms.
     pub window_ns_min: u64,
-    /// The longest; on slow uplinks a measurement waits for 24 packets, but no longer than
-    /// this. Default: 1.5 s.
+    /// The longest time over which a rate is measured. On slow uplinks a measurement waits for 24
+    /// packets, but no longer than this. Default: 1.5 s.
     pub window_ns_max: u64,
     /// The round-trip time assumed where none is known. Default: 100 ms.
     pub rtt_ns_assumed: u64,
-    /// Two observations further apart than this do not belong together. Default: 1 s.
+    /// Observations further apart than this do not belong together. Default: 1 s.
     pub gap_ns_max: u64,
-    /// Bytes are sent and no delay is known for this long: blind. Default: 2 s.
+    /// Blind after bytes were sent without a known delay for this long. Default: 2 s.
     pub blind_ns: u64,
-    /// Sending at what the connections allow for this long without a queue: no bottleneck.
+    /// No bottleneck after sending at what the connections allow for this long without a queue.
     /// Default: 3 s.
     pub open_ns: u64,
     /// While yielding, try this often whether the others have gone. Default: 3 s.

@@ -1,4 +1,4 @@
-//! The controller: takes observations in, filters what they say, and asks the state it is in.
+//! The controller: takes observations in, filters them, and asks the state it is in.
 
 use super::config::UplinkConfig;
 use super::decision::{Decision, State};
@@ -10,17 +10,17 @@ use super::paced::{Next, Paced, Sight};
 use super::sweep::Sweep;
 use super::yielding::{After, Yielding};
 
-/// From this confidence on an estimate is one to rely on.
+/// An estimate of at least this confidence can be relied on.
 const CONFIDENT: f64 = 0.7;
 /// The delay is smoothed over this time.
 const SMOOTHING_NS: f64 = 20e6;
 /// What the sampling itself adds to a round trip before a change shows.
 const SAMPLING_NS: u64 = 20_000_000;
-/// A known delay is good for this long.
+/// A known delay is valid for this long.
 const DELAY_AGE_NS_MAX: u64 = 500_000_000;
-/// After a pause that is no longer, what was begun goes on.
+/// After a pause no longer than this, what was begun goes on.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
-/// Nothing is believed of a round trip longer than this.
+/// Longer round trips than this are not believed.
 const RTT_NS_MAX: u64 = 1_000_000_000;
 
 /// Finds the uplink's rate from what the link sees of it.
@@ -38,7 +38,7 @@ pub struct Controller {
     mode: Mode,
     delivery: Delivery,
     estimate: Option<Estimate>,
-    /// None: nothing is held back.
+    /// `None`: nothing is held back.
     rate_bps: Option<f64>,
     decision: Decision,
 }
@@ -78,8 +78,8 @@ impl Controller {
         }
     }
 
-    /// Takes in what the link saw and says what it is to do until the next observation. Never
-    /// fails: what cannot be true is left out.
+    /// Takes in what the link saw, and returns what it must do until the next observation. Never
+    /// fails: impossible values are left out.
     pub fn observe(&mut self, observation: &Observation) -> Decision {
         self.local.observe(observation.local, observation.now_ns);
         if let Some(span_ns) = self.advance(observation.now_ns) {
@@ -90,7 +90,7 @@ impl Controller {
         self.decision
     }
 
-    /// What was decided last.
+    /// The last decision.
     pub fn decision(&self) -> Decision {
         self.decision
     }
@@ -100,7 +100,7 @@ impl Controller {
         self.delay_ns.map(|delay_ns| delay_ns as u64)
     }
 
-    /// The time since the observation before; None where the two do not belong together.
+    /// The time since the previous observation; `None` where the two do not belong together.
     fn advance(&mut self, now_ns: u64) -> Option<u64> {
         let last_ns = self.last_ns.replace(now_ns);
         let span_ns = last_ns.and_then(|last_ns| now_ns.checked_sub(last_ns));
@@ -126,8 +126,8 @@ impl Controller {
         }
     }
 
-    /// After a pause or a jump of the clock: the measurements begin anew. The estimate stays, and after a
-    /// short pause so does what is under way: on a busy machine they are many.
+    /// After a pause or a jump of the clock the measurements begin anew. The estimate stays. After
+    /// a short pause so does what is under way, because a busy machine has many of them.
     fn forget_the_moment(&mut self) {
         self.meter.clear();
         self.delay_ns = None;
@@ -179,7 +179,7 @@ impl Controller {
         });
     }
 
-    /// Asks the state; while no delay is known, all stays as it is.
+    /// Asks the state. While no delay is known, everything stays as it is.
     fn step(&mut self, observation: &Observation, span_ns: u64) {
         let Some(delay_ns) = self.delay_ns() else {
             return;
@@ -204,7 +204,7 @@ impl Controller {
             Mode::Yielding(yielding) => give_way(&sight, yielding, self.estimate),
         };
         let high_ns = estimate.map_or(0, |estimate| sight.high_ns(estimate.bps));
-        // What was measured in other bytes than we send in is measured again.
+        // A measurement in other bytes than we send is repeated.
         let strange = matches!(mode, Mode::Paced(_))
             && self
                 .delivery
@@ -271,7 +271,7 @@ type Step = (Mode, Option<Estimate>, Option<f64>);
 struct Free {
     /// How long no queue has shown although more could have been sent, less how long one has.
     queueless_ns: u64,
-    /// Whether something was lost meanwhile, as behind a full queue.
+    /// Whether something was lost meanwhile, as happens behind a full queue.
     lost: bool,
     sweep: Sweep,
     /// What was delivered when the sweep began.
@@ -290,20 +290,21 @@ impl Free {
         }
     }
 
-    /// Takes note of an observation, with a queue or without.
+    /// Notes an observation, with a queue or without.
     fn look(&mut self, sight: &Sight<'_>, queue: bool) {
         if queue {
             self.queueless_ns = self.queueless_ns.saturating_sub(sight.span_ns);
         } else if sight.limited_by != Limit::Application {
             self.queueless_ns = self.queueless_ns.saturating_add(sight.span_ns);
         }
-        // Where our own interface has the queue, losses tell of none beyond.
+        // Where our own interface has the queue, losses do not mean a queue beyond it.
         let lost = sight.window(0).is_some_and(|window| window.lost_bytes > 0);
         self.lost = (self.lost || lost) && !sight.queue_is_here;
     }
 
-    /// The rate of a sweep. A queue that was full when every path was first seen, and has been since, is
-    /// taken for the ground, and shows by nothing but losses: a little is held back now and then.
+    /// The rate of a sweep. A queue that was full when every path was first seen, and has been
+    /// since, is taken for the ground, and only losses show it. So a little is held back now and
+    /// then.
     fn sweep_bps(&mut self, sight: &Sight<'_>) -> Option<f64> {
         if !self.lost || self.queueless_ns <= sight.config.open_ns {
             return None;
@@ -317,7 +318,8 @@ impl Free {
     }
 }
 
-/// Nothing is held back but by sweeps, until a queue stands long enough to measure what goes through it.
+/// Only sweeps hold anything back, until a queue stands long enough to measure what goes through
+/// it.
 fn start(sight: &Sight<'_>, estimate: Option<Estimate>, free: &mut Free) -> Step {
     let queue = sight.delay_ns >= sight.config.delay_start_ns;
     free.look(sight, queue);

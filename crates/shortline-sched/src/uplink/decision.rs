@@ -1,20 +1,20 @@
-//! What the controller wants of the link, and what it takes the uplink for.
+//! What the controller asks of the link, and what it takes the uplink for.
 
 use serde::Serialize;
 use std::fmt;
 
-/// What the link is to do until the next observation.
+/// What the link must do until the next observation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// Release no more than this, in wire bits per second. A rate of
-    /// [`UplinkConfig::rate_bps_max`](super::UplinkConfig) does not hold anything back. None:
-    /// nothing is known that a rate could be told from; the link uses slots.
+    /// [`UplinkConfig::rate_bps_max`](super::UplinkConfig) holds nothing back. `None`: nothing is
+    /// known that a rate could come from, and the link uses slots.
     pub pacing_rate_bps: Option<u64>,
     /// What the uplink is taken for.
     pub state: State,
-    /// The capacity of the bottleneck that is left to us, in wire bits per second.
+    /// The capacity of the bottleneck that is left for us, in wire bits per second.
     pub estimate_bps: Option<u64>,
-    /// How sure of the estimate, from 0 to 1; above 0.7 the state is [`State::Confident`].
+    /// How sure the estimate is, from 0 to 1; above 0.7 the state is [`State::Confident`].
     pub confidence: f64,
 }
 
@@ -25,10 +25,10 @@ pub enum State {
     /// No queue has been seen yet. Nothing is held back.
     #[default]
     Starting,
-    /// There was enough to send for long, and no queue: no bottleneck on the way. Nothing is
+    /// There was enough to send for long, and no queue, so the way has no bottleneck. Nothing is
     /// held back.
     Open,
-    /// A queue showed and its rate was measured; it is paced, and measured again.
+    /// A queue showed and its rate was measured. It is paced, and measured again.
     Searching,
     /// The measurements agree; the queue stands here.
     Confident,

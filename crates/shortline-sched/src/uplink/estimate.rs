@@ -1,20 +1,20 @@
-//! The capacity that is left to us, and how sure we are.
+//! The capacity that is left for us, and how sure it is.
 //!
 //! cake-autorate's rule: the throughput achieved while delay shows is the capacity. Such
-//! measurements are averaged as long as they agree within [`AGREE`], and replace the average
-//! when they do not. What clients acknowledge falsely, or never, is taken out first ([`Delivery`]).
+//! measurements are averaged as long as they agree within [`AGREE`], and replace the average when
+//! they do not. What clients acknowledge falsely, or never, is taken out first ([`Delivery`]).
 
 use super::config::UplinkConfig;
 use super::meter::{Meter, Window};
 
 /// Measurements this close to the estimate, relatively, confirm it.
 const AGREE: f64 = 0.08;
-/// Of what is sent, no less and no more than this is taken to be seen as delivered.
+/// Limits of the share of what is sent that may count as delivered.
 const RATIO_MIN: f64 = 0.5;
 const RATIO_MAX: f64 = 1.5;
-/// A queue that is emptied makes what is delivered no larger than this share of what is sent.
+/// A queue being emptied makes deliveries at most this many times what is sent.
 const QUEUE_EMPTIED: f64 = 1.15;
-/// Without a measurement, the estimate falls no further than this below the last.
+/// Without a measurement, the estimate falls at most this share below the last one.
 const SCALED_DOWN_MAX: f64 = 0.05;
 /// The weight of a new measurement that agrees.
 const WEIGHT: f64 = 0.2;
@@ -23,11 +23,11 @@ const WEIGHT: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub bps: f64,
-    /// What the last measurements made of it.
+    /// The value that the last measurements gave it.
     pub measured_bps: f64,
     /// Moving average of the relative distance of measurements.
     error: f64,
-    /// Measurements that agreed since one did not, up to a few.
+    /// Measurements that have agreed since the last that did not, up to a few.
     agreed: u32,
 }
 
@@ -41,7 +41,7 @@ impl Estimate {
         }
     }
 
-    /// Takes a measurement into account: the mean of the first few, then a moving average.
+    /// Adds a measurement: the mean of the first few, then a moving average.
     pub fn measure(&mut self, bps: f64) {
         let distance = (bps - self.bps).abs() / self.bps;
         if distance > AGREE {
@@ -55,8 +55,7 @@ impl Estimate {
         self.agreed = (self.agreed + 1).min(4);
     }
 
-    /// Takes note of a measurement from which nothing follows but that the estimate may be
-    /// right.
+    /// Notes a measurement that only shows that the estimate may be right.
     pub fn confirm(&mut self, bps: f64) {
         if (bps - self.bps).abs() <= AGREE * self.bps {
             self.error += WEIGHT * ((bps - self.bps).abs() / self.bps - self.error);
@@ -64,13 +63,13 @@ impl Estimate {
         }
     }
 
-    /// Moves the estimate by a factor without a measurement; down, hardly below the last one.
+    /// Scales the estimate without a measurement; downwards hardly below the last one.
     pub fn scale(&mut self, factor: f64) {
         let lowest = self.bps.min((1.0 - SCALED_DOWN_MAX) * self.measured_bps);
         self.bps = (self.bps * factor).max(lowest);
     }
 
-    /// The same inside the limits of the configuration.
+    /// The same, inside the limits of the configuration.
     pub fn within(mut self, config: &UplinkConfig) -> Self {
         let (lowest, highest) = (config.rate_bps_min as f64, config.rate_bps_max as f64);
         if !self.bps.is_finite() {
@@ -80,17 +79,17 @@ impl Estimate {
         self
     }
 
-    /// From 0 to 1.
+    /// The confidence, from 0 to 1.
     pub fn confidence(&self) -> f64 {
         let seen = f64::from(self.agreed) / 2.0;
         (1.0 - 3.0 * self.error).clamp(0.0, 1.0) * seen.min(1.0)
     }
 }
 
-/// How much of what is sent is seen to be delivered, in the long run: not 1 where clients
-/// acknowledge falsely or never, where packets get lost behind the bottleneck, or where the
-/// scaling to bytes on the wire is a little wrong. In steady pacing nothing piles up, so the
-/// ratio is only that; what is delivered is divided by it.
+/// The share of what is sent that is seen to be delivered, in the long run. It is not 1 where
+/// clients acknowledge falsely or never, where packets get lost behind the bottleneck, or where the
+/// scaling to bytes on the wire is a little wrong. In steady pacing nothing piles up, so only these
+/// causes are in the ratio. What is delivered is divided by it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Delivery {
     ratio: f64,
@@ -105,9 +104,9 @@ impl Delivery {
         }
     }
 
-    /// While paced: one ratio each longest window in which no delay was as long as `high_ns`, as
-    /// a queue that long changes and overflows. True if what was measured so far was in quite
-    /// other bytes, and has to be measured again.
+    /// While paced, learns one ratio for each longest window in which no delay was as long as
+    /// `high_ns`, because a queue that long changes and overflows. Returns true if what was
+    /// measured so far was in quite different bytes, and must be measured again.
     pub fn learn(
         &mut self,
         meter: &Meter,
@@ -136,7 +135,7 @@ impl Delivery {
         stranger
     }
 
-    /// What was delivered, in the bytes in which we send; never much more than was sent.
+    /// What was delivered, in the bytes that we send in; never much more than was sent.
     pub fn delivered_bps(
         &self,
         meter: &Meter,

@@ -1,15 +1,15 @@
-//! Our own interface as the bottleneck: the kernel says how much waits and, for HTB, TBF, cake
-//! and a link's speed, how fast it goes. Nothing has to be searched then.
+//! Our own interface as the bottleneck. The kernel says how much waits and, for HTB, TBF, cake and
+//! a link's speed, how fast it drains. Then there is nothing to search for.
 
 use super::config::MS;
 use super::observation::LocalQueue;
 
 /// A backlog above this is a queue, not the packet that is being sent.
 const BACKLOG_BYTES: u64 = 2 * 1514;
-/// Where the link is paced, its interface shows a queue now and then only: it is taken to have it for so long.
+/// A paced link shows a queue at its interface only now and then; the queue counts for this long.
 const LATELY_NS: u64 = 5_000 * MS;
 
-/// What is known of the local interface.
+/// What is known about the local interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Local {
     /// Its stated rate.
@@ -19,7 +19,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Takes in what is known now; an interface that has vanished is forgotten.
+    /// Takes in what is known now. An interface that has vanished is forgotten.
     pub fn observe(&mut self, queue: Option<LocalQueue>, now_ns: u64) {
         let rate_bps = queue
             .and_then(|queue| queue.rate_bps)
@@ -35,7 +35,7 @@ impl Local {
         }
     }
 
-    /// The rate that is never exceeded, where it is stated.
+    /// The rate that is never exceeded, if it is stated.
     pub fn rate_bps(&self) -> Option<u64> {
         self.rate_bps
     }
@@ -45,14 +45,14 @@ impl Local {
         self.queued_ns.is_some()
     }
 
-    /// Whether it has been the bottleneck until lately.
+    /// Whether it was the bottleneck until lately.
     pub fn is_bottleneck_lately(&self, now_ns: u64) -> bool {
         self.queued_ns
             .is_some_and(|queued_ns| now_ns.saturating_sub(queued_ns) < LATELY_NS)
     }
 
-    /// The part of a shared delay that is not in this queue. Where no rate is stated the
-    /// queue is one like any other on the way, and its delay is left in.
+    /// The part of a shared delay that is not in this queue. Where no rate is stated the queue is
+    /// like any other on the way, and its delay stays in.
     pub fn beyond_ns(&self, delay_ns: u64, queue: Option<LocalQueue>) -> u64 {
         match (self.rate_bps, queue) {
             (Some(rate_bps), Some(queue)) => {

@@ -1,16 +1,15 @@
 //! What happened lately: the observations of the last second and a half, in cells.
 //!
-//! A rate is measured over a window that ends now, as BBR's rate samples are
-//! (draft-ietf-ccwg-bbr, 4.1), but over all connections together. A window is *busy* where the
-//! delay says that the bottleneck always had something to send: only then is what it
-//! delivered its capacity.
+//! A rate is measured over a window that ends now, as BBR's rate samples are (draft-ietf-ccwg-bbr,
+//! 4.1), but over all connections together. A window is *busy* where the delay says that the
+//! bottleneck always had something to send. Only then is what it delivered its capacity.
 
 use super::config::MS;
 use std::collections::VecDeque;
 
 /// Observations closer together than this share a cell.
 const CELL_NS: u64 = 5 * MS;
-/// More cells than this are not kept: 2.5 s at the least.
+/// The most cells kept: at least 2.5 s.
 const CELLS_MAX: usize = 512;
 
 /// One observation as the meter takes it.
@@ -22,7 +21,7 @@ pub(super) struct Reading {
     pub lost_bytes: u64,
     /// The filtered queueing delay, where one is known.
     pub delay_ns: Option<u64>,
-    /// Something waited for the pacer or for the network: more could have been sent.
+    /// Something waited for the pacer or for the network, so more could have been sent.
     pub backlogged: bool,
 }
 
@@ -32,14 +31,14 @@ pub(super) struct Meter {
     cells: VecDeque<Reading>,
 }
 
-/// Sums over the end of the meter.
+/// Sums over the last cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Window {
     pub span_ns: u64,
     pub sent_bytes: u64,
     pub delivered_bytes: u64,
     pub lost_bytes: u64,
-    /// How long the delay was above the threshold that was asked about.
+    /// How long the delay was above the given threshold.
     pub busy_ns: u64,
     /// How long more could have been sent.
     pub backlogged_ns: u64,
@@ -60,18 +59,18 @@ impl Meter {
         self.cells.push_back(reading);
     }
 
-    /// Forgets everything: what comes does not belong to what was.
+    /// Forgets everything, because what comes does not belong to what was.
     pub fn clear(&mut self) {
         self.cells.clear();
     }
 
-    /// The last `span_ns`; None if there is not that much. `busy_delay_ns` is the delay from
-    /// which a cell counts as busy.
+    /// The last `span_ns`; `None` if the meter has less. A cell counts as busy from `busy_delay_ns`
+    /// on.
     pub fn last(&self, span_ns: u64, busy_delay_ns: u64) -> Option<Window> {
         self.before(0, span_ns, busy_delay_ns)
     }
 
-    /// `span_ns` of time that ended `ago_ns` ago, likewise.
+    /// The `span_ns` that ended `ago_ns` ago, likewise.
     pub fn before(&self, ago_ns: u64, span_ns: u64, busy_delay_ns: u64) -> Option<Window> {
         let mut window = Window::default();
         let mut skipped_ns = 0;
@@ -127,7 +126,7 @@ impl Window {
         self.busy_ns * 10 >= self.span_ns * 9
     }
 
-    /// Whether more could have been sent for most of it.
+    /// Whether more could have been sent for most of the window.
     pub fn is_backlogged(&self) -> bool {
         self.backlogged_ns * 2 >= self.span_ns
     }

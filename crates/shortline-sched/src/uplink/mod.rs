@@ -1,11 +1,10 @@
 //! The uplink that finds its own rate: what `--uplink auto` decides, without I/O or a clock.
 //!
-//! The link says every few milliseconds what it saw ([`Observation`]) and the [`Controller`]
-//! answers with a pacing rate, how sure it is, and what it takes the path for ([`Decision`]).
-//! The aim is that of Bundler (Cangialosi et al., EuroSys 2021, arXiv 2011.01258, section 4):
-//! one rate for all responses together, slightly held back by the queueing delay that they
-//! share, so that the queue of a bottleneck anywhere on the way stands here instead, where it
-//! can be ordered.
+//! Every few milliseconds the link says what it saw ([`Observation`]). The [`Controller`] answers
+//! with a pacing rate, how sure it is, and what it takes the path for ([`Decision`]). The aim is
+//! that of Bundler (Cangialosi et al., EuroSys 2021, arXiv 2011.01258, section 4): one rate for all
+//! responses together, slightly held back by the queueing delay that they share. Then the queue of
+//! a bottleneck anywhere on the way stands here instead, where it can be ordered.
 //!
 //! | part | what it does | source |
 //! |---|---|---|
@@ -28,10 +27,10 @@
 //!  any -> Local: the interface's own queue stands and its rate is stated
 //! ```
 //!
-//! Starting, Open and Yielding do not hold back: the rate is the highest allowed, and the
-//! congestion control of each connection does what it does behind a plain server. But for a sweep now
-//! and then in Open, after losses while our own interface had no queue: a queue beyond that was full when every
-//! path was first seen shows by nothing else.
+//! Starting, Open and Yielding do not hold back: the rate is the highest allowed, and each
+//! connection's congestion control does what it does behind a plain server. The exception is a
+//! sweep now and then in Open, after losses while our own interface had no queue. A queue beyond it
+//! that was full when every path was first seen shows in no other way.
 
 mod config;
 mod controller;

@@ -1,34 +1,33 @@
 //! What the link saw of its uplink since it last looked.
 
-/// What the link saw since the previous observation. It makes one every 5 to 20 ms while
-/// anything is sent; after a pause the first covers no more than those last milliseconds.
+/// What the link saw since the previous observation. It makes one every 5 to 20 ms while anything
+/// is sent. After a pause the first one covers only those last milliseconds.
 ///
-/// Every field may be missing or wrong: see each. What cannot be true is not believed.
+/// Every field may be missing or wrong, as each says. Impossible values are not believed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// When it was made, in nanoseconds from an origin of the link's choice. One that goes back
+    /// When it was made, in nanoseconds from an origin of the link's choice. A time that goes back
     /// or jumps forward begins a new measurement.
     pub now_ns: u64,
-    /// What left into the network in the interval, in bytes on the wire (the device's counters
+    /// What left into the network in the interval, in bytes on the wire (by the device's counters
     /// or TCP's).
     pub sent_wire_bytes: u64,
     /// What receivers acknowledged in the interval, over all sampled connections, scaled to
     /// bytes on the wire.
     pub delivered_wire_bytes: u64,
-    /// The queueing delay that many paths share: a low quantile over the recently sampled
-    /// paths of the round-trip time less that path's smallest. None: nothing was sampled.
+    /// The queueing delay that many paths share: a low quantile, over the recently sampled paths,
+    /// of the round-trip time less that path's smallest. `None`: nothing was sampled.
     pub shared_delay_ns: Option<u64>,
-    /// A typical round-trip time of the sampled paths, queueing included: how long it takes
-    /// until a change of the rate is seen. None: 100 ms are assumed.
+    /// A typical round-trip time of the sampled paths, queueing included, which is how long a
+    /// change of the rate takes to show. `None`: 100 ms are assumed.
     pub rtt_ns: Option<u64>,
     /// Distinct paths (addresses of peers) behind `shared_delay_ns`.
     pub paths: u32,
-    /// What was sent again in the interval, in bytes on the wire; contained in
-    /// `sent_wire_bytes`.
+    /// What was sent again in the interval, in bytes on the wire; part of `sent_wire_bytes`.
     pub lost_wire_bytes: u64,
     /// What kept us from sending more.
     pub limited_by: Limit,
-    /// The queue of our own interface. None: not known.
+    /// The queue of our own interface. `None`: not known.
     pub local: Option<LocalQueue>,
 }
 
@@ -48,6 +47,6 @@ pub enum Limit {
 pub struct LocalQueue {
     /// What waits in the qdisc, in bytes.
     pub backlog_bytes: u64,
-    /// The rate at which the kernel says that it drains (HTB, TBF, cake, the link's speed).
+    /// The rate at which the kernel says it drains (HTB, TBF, cake, the link's speed).
     pub rate_bps: Option<u64>,
 }

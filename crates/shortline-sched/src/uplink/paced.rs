@@ -1,24 +1,25 @@
 //! Pacing at the estimate: the states Searching and Confident.
 //!
-//! rate = C (1 - (d - d*) / (2 L)), Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1)
-//! without its cross traffic term: C the estimate, d the delay, d* its target, L how long a
+//! rate = C (1 - (d - d*) / (2 L)) is Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1)
+//! without its cross traffic term. C is the estimate, d the delay, d* its target, L how long a
 //! change takes to show. At most half of C is held back. C itself follows
-//! - what was delivered, where all of it came out of a queue, and more or less than went in a flight's
-//!   time before. Where both are the same nothing follows for C: else a delay that is not ours
-//!   would drive the rate to nothing;
+//! - what was delivered, where all of it came out of a queue, and where it differs from what went
+//!   in a flight's time before. Where both are the same nothing follows for C; else a delay that is
+//!   not ours would drive the rate to nothing;
 //! - a trial that has shown that the queue was ours: what was delivered then is the capacity;
 //! - the integral of the same error, near the target;
-//! - without any queue, growth: 1 % in the first round, then twice as much in each up to a
-//!   quarter, as long as something waits for the pacer. Near the most that was measured lately no more
-//!   than makes a queue of 7 ms before it is seen, which with clients far away takes long.
+//! - without any queue, growth: 1 % in the first round, then twice as much in each up to a quarter,
+//!   as long as something waits for the pacer. Near the highest recent measurement it grows only so
+//!   much that the queue reaches 7 ms before it is seen. With clients far away that takes long.
 //!
-//! What was delivered is known by acknowledgements, which come late and from few connections, and by the
-//! delay: what left a FIFO in a window is what entered in the time before that is as much longer or
-//! shorter as the delay fell or rose meanwhile, whoever else fills it. Where nothing was lost the greater counts.
+//! Two things say what was delivered. One is acknowledgements, which come late and from few
+//! connections. The other is the delay: the bytes that leave a FIFO in a window entered it in a
+//! window longer by as much as the delay fell, whoever sent them. Where nothing was lost the
+//! greater counts.
 //!
-//! A delay that stands above the target begins a trial. One that finds others there is made again
-//! before the rate is given up for them: with a capacity that was taken for too large, too little
-//! was held back. So is a rate that is held back for long without an end.
+//! A delay that stays above the target begins a trial. A trial that finds others is made again
+//! before the rate is given up for them: if the capacity was overestimated, too little was held
+//! back. A rate that is held back for long without an end is given up, too.
 
 use std::ops::Range;
 
@@ -31,38 +32,38 @@ use super::trial::{Effect, Trial, Verdict};
 
 /// Two full packets on the wire, in bits.
 const TWO_PACKETS_BITS: f64 = 2.0 * 1514.0 * 8.0;
-/// The shortest delay to leave, but for two packets.
+/// The shortest delay to leave, except for the time of two packets.
 const TARGET_NS_MIN: u64 = MS / 2;
-/// Rates that differ by this share are not the same.
+/// Rates that differ by this share are different.
 const DIFFERS: f64 = 0.05;
-/// A trial is begun anew no more often than this.
+/// A trial is begun anew at most this often.
 const RESTARTS_MAX: u32 = 2;
 /// The most that is held back, as a share of the estimate.
 const HELD_BACK_MAX: f64 = 0.5;
 /// Growth per round without a queue: at first, and at most.
 const GROWTH_FIRST: f64 = 0.01;
 const GROWTH_MAX: f64 = 0.25;
-/// At such shares of the most that was measured lately a queue is to be expected: it may become no longer
-/// than this before it is seen.
+/// Within these shares of the highest recent measurement a queue is to be expected. It may become
+/// no longer than this before it is seen.
 const NEAR_HIGHEST: Range<f64> = 0.92..1.12;
 const QUEUE_OF_GROWTH_NS: f64 = 7e6;
-/// At the target, the growth of before is forgotten in this time.
+/// At the target, earlier growth is forgotten over this time.
 const GROWTH_MEMORY_NS: f64 = 1e9;
-/// The queue is ours if this share of what should go in a trial goes.
+/// The queue is ours if at least this share of what should go in a trial goes.
 const SHARE_WANTED: f64 = 0.4;
-/// What is sent in a trial at most, as a share of what was delivered when it began.
+/// The most sent in a trial, as a share of what was delivered when it began.
 const TRIAL_RATE: f64 = 0.85;
-/// Less than this share of what was delivered lately, for this long, is stuck.
+/// Delivery below this share of what it was lately, for this long, is stuck.
 const STUCK: f64 = 0.6;
 const STUCK_NS: u64 = 1500 * MS;
-/// What was delivered or measured lately is forgotten over this time, in nanoseconds.
+/// Recent deliveries and measurements are forgotten over this time, in nanoseconds.
 const FORGETS_NS: f64 = 20e9;
-/// A delay below this share of what it was lately falls.
+/// A delay below this share of what it was lately is falling.
 const FALLS: f64 = 0.95;
 /// A delay above the target for this long is worth a trial.
 const ABOVE_TARGET_NS: u64 = 1000 * MS;
 
-/// What is seen at one observation.
+/// What one observation shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight<'a> {
     pub config: &'a UplinkConfig,
@@ -77,22 +78,22 @@ pub(super) struct Sight<'a> {
     pub lag_ns: u64,
     pub paths: u32,
     pub limited_by: Limit,
-    /// Whether our own interface has been the bottleneck until lately.
+    /// Whether our own interface was the bottleneck until lately.
     pub queue_is_here: bool,
 }
 
-/// What comes of a step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Next {
     /// Go on, at this rate.
     Pace(f64),
     /// Others keep the queue: get out of their way.
     Yield,
-    /// What was measured does not hold any more: begin anew.
+    /// What was measured no longer holds: begin anew.
     Restart,
 }
 
-/// Where the pacing stands.
+/// The state of the pacing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paced {
     /// A trial, and what was delivered when it began, in bits per second.
@@ -105,7 +106,7 @@ pub(super) struct Paced {
     restarts: u32,
     usual_delay_ns: f64,
     best_bps: f64,
-    /// The most that was measured lately.
+    /// The highest recent measurement.
     highest_bps: f64,
     stuck_ns: u64,
     stuck_delay_ns: u64,
@@ -116,7 +117,7 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// Begins with a queue that stands, seen on so many paths, and a trial of whose it is.
+    /// Begins with a queue that stands, seen on so many paths, and with a trial of whose it is.
     pub fn new(sight: &Sight<'_>, bps: f64) -> Self {
         Self {
             trial: Some((sight.trial(SHARE_WANTED), bps)),
@@ -144,12 +145,12 @@ impl Paced {
         }
     }
 
-    /// After a pause: nothing of the moment holds, only how many paths there were.
+    /// The state after a pause: only the number of paths still holds.
     pub fn resumed(&self) -> Self {
         Self::drained(self.paths)
     }
 
-    /// One observation later.
+    /// Takes one observation.
     pub fn step(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Next {
         let target_ns = sight.target_ns(estimate.bps);
         self.highest_bps = (self.highest_bps * sight.kept()).max(estimate.measured_bps);
@@ -164,7 +165,7 @@ impl Paced {
             if self.outgrown(sight) {
                 return Next::Restart;
             }
-            // A queue that a sweep has emptied says nothing of more capacity.
+            // A queue that a sweep has emptied says nothing about more capacity.
             if !self.sweep.is_running() {
                 self.grow(sight, estimate);
             }
@@ -173,7 +174,7 @@ impl Paced {
             && sight.delay_ns <= sight.high_ns(estimate.bps)
             && sight.limited_by != Limit::Application
         {
-            // The rate is right for now: how fast it grew is forgotten.
+            // The rate is right for now, so its growth is forgotten.
             let forgotten = (sight.span_ns as f64 / GROWTH_MEMORY_NS).min(1.0);
             self.growth -= forgotten * (self.growth - GROWTH_FIRST);
             let error_ns = target_ns as f64 - sight.delay_ns as f64;
@@ -189,7 +190,7 @@ impl Paced {
         Next::Pace(bps)
     }
 
-    /// Takes a measurement each window, where one says anything.
+    /// Takes a measurement each window, if there is one that says anything.
     fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) {
         self.since_measured_ns += sight.span_ns;
         let tolerated_ns = sight.tolerated_ns(estimate.bps);
@@ -203,11 +204,11 @@ impl Paced {
             return;
         };
         self.since_measured_ns = 0;
-        // What came out against what went in a flight's time before.
+        // Compares what came out with what went in a flight's time before.
         let sent = sight.meter.before(sight.flight_ns, window.span_ns, 0);
         let sent_bps = sent.map_or(bps, |sent| sent.sent_bps());
-        // Without a queue that changes they are the same, whatever round trips of different lengths
-        // make of it.
+        // Without a changing queue the two are equal, even if round trips of different lengths blur
+        // them.
         let stands = sight.delay_ns > tolerated_ns && sight.stood(&window, tolerated_ns / 3);
         if stands {
             self.restart_above(sight, bps);
@@ -217,14 +218,14 @@ impl Paced {
             return;
         }
         if (bps - estimate.bps).abs() > 2.0 * DIFFERS * estimate.bps && self.trial.is_some() {
-            // What the trial expected came from the wrong capacity.
+            // The trial's expectation came from the wrong capacity.
             self.restart(sight, bps);
         }
         estimate.measure(bps);
     }
 
-    /// A trial that took what was delivered before the link slowed down for its capacity holds back too
-    /// little to show anything.
+    /// A trial whose capacity was measured before the link slowed down holds back too little to
+    /// show anything.
     fn restart_above(&mut self, sight: &Sight<'_>, bps: f64) {
         let too_high =
             |(_, capacity_bps): &(Trial, f64)| bps < (1.0 - 2.0 * DIFFERS) * capacity_bps;
@@ -243,7 +244,7 @@ impl Paced {
         may
     }
 
-    /// Begins a trial where the delay asks for one, and goes on with the one that runs.
+    /// Begins a trial where the delay asks for one, and continues the one that runs.
     fn judge(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) -> Option<Verdict> {
         let high_ns = sight.high_ns(estimate.bps);
         let tolerated_ns = sight.tolerated_ns(estimate.bps);
@@ -272,7 +273,7 @@ impl Paced {
         match verdict {
             Verdict::Pending => return None,
             Verdict::Ours => {
-                // The queue was ours, so what was delivered is what the bottleneck can.
+                // The queue was ours, so what was delivered is the bottleneck's capacity.
                 let delivered_bps = sight.delivered_from_queue_bps(tolerated_ns / 3);
                 estimate.measure(delivered_bps.unwrap_or(capacity_bps));
                 self.trial = None;
@@ -291,7 +292,7 @@ impl Paced {
         Some(verdict)
     }
 
-    /// Whether the delay is on its way down already.
+    /// Whether the delay is already falling.
     fn falls(&mut self, sight: &Sight<'_>) -> bool {
         let delay_ns = sight.delay_ns as f64;
         let over_ns = sight.lag_ns as f64;
@@ -300,8 +301,8 @@ impl Paced {
         delay_ns < FALLS * self.usual_delay_ns
     }
 
-    /// No more than this, while a trial runs: a little less than was delivered when it began,
-    /// and when enough has been held back, just that.
+    /// The limit while a trial runs: a little less than was delivered when it began, and exactly
+    /// that once enough has been held back.
     fn trial_bps(&self) -> f64 {
         match &self.trial {
             Some((trial, bps)) if trial.is_enough() => *bps,
@@ -310,8 +311,8 @@ impl Paced {
         }
     }
 
-    /// Whether much less than was delivered lately has been sent for long, and the delay has not even
-    /// halved: whoever keeps it, it is not worth that.
+    /// Whether much less than lately has been sent for long while the delay has not even
+    /// halved. Whoever keeps that delay up, fighting it is not worth the loss.
     fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
         self.best_bps = (self.best_bps * sight.kept()).max(delivered);
@@ -326,7 +327,7 @@ impl Paced {
         self.stuck_ns > STUCK_NS
     }
 
-    /// Without a queue and with something waiting, more is tried.
+    /// Without a queue and with something waiting, tries more.
     fn grow(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) {
         if sight.limited_by != Limit::Pacing {
             return;
@@ -343,7 +344,7 @@ impl Paced {
     }
 
     /// Whether the estimate comes from so few paths that it may have been one client's own
-    /// bottleneck, and the many there are now see no queue.
+    /// bottleneck, while the many paths there are now see no queue.
     fn outgrown(&mut self, sight: &Sight<'_>) -> bool {
         let outgrown =
             self.paths <= 2 && sight.paths > 2 * self.paths && sight.limited_by == Limit::Pacing;
@@ -353,15 +354,15 @@ impl Paced {
 }
 
 impl Sight<'_> {
-    /// The delay to leave at the bottleneck: where round trips are short a shorter one, as theirs
-    /// vary less and it is more to them.
+    /// The delay to leave at the bottleneck. Where round trips are short it is shorter, because
+    /// they vary less and it means more to them.
     pub fn target_ns(&self, bps: f64) -> u64 {
         let of_flight_ns = TARGET_NS_MIN + self.flight_ns / 8;
         let wanted_ns = self.config.delay_target_ns.min(of_flight_ns);
         wanted_ns.max(two_packets_ns(bps))
     }
 
-    /// A delay that is not worth a trial, however the target is.
+    /// A delay that is not worth a trial, whatever the target is.
     pub fn tolerated_ns(&self, bps: f64) -> u64 {
         self.config.delay_target_ns.max(two_packets_ns(bps)) * 3 / 2
     }
@@ -377,7 +378,7 @@ impl Sight<'_> {
         self.window_of(self.config.window_ns_min.max(shortest_ns), busy_delay_ns)
     }
 
-    /// The window for the first estimate, which is only to be good enough to empty the queue.
+    /// The window for the first estimate, which only needs to be good enough to empty the queue.
     pub fn first_window(&self) -> Option<Window> {
         let shortest_ns = (self.config.window_ns_min / 2).max(2 * self.lag_ns);
         self.window_of(shortest_ns, self.config.delay_start_ns)
@@ -393,8 +394,8 @@ impl Sight<'_> {
         self.meter.last(self.config.window_ns_max, busy_delay_ns)
     }
 
-    /// Whether a queue stood all the time in which the bottleneck sent what a window has seen delivered:
-    /// clients far away say so a flight later, some of them two of the average.
+    /// Whether a queue stood all the time in which the bottleneck sent what a window has seen
+    /// delivered. Far clients report it a flight later, some of them two average flights.
     fn stood(&self, window: &Window, busy_delay_ns: u64) -> bool {
         let since_ns = window.span_ns + 2 * self.flight_ns;
         let stood = self
@@ -403,12 +404,12 @@ impl Sight<'_> {
         stood.is_some_and(|window| window.is_busy())
     }
 
-    /// What is kept of the most there was lately.
+    /// What is kept of the recent highest values.
     fn kept(&self) -> f64 {
         1.0 - (self.span_ns as f64 / FORGETS_NS).min(1.0)
     }
 
-    /// How much more may be tried at once, at such a share of the most that was measured lately.
+    /// How much more may be tried at once, at such a share of the highest recent measurement.
     fn growth_max(&self, of_highest: f64) -> f64 {
         if !NEAR_HIGHEST.contains(&of_highest) {
             return GROWTH_MAX;
@@ -429,8 +430,8 @@ impl Sight<'_> {
         Some(drained_bps.max(acknowledged_bps))
     }
 
-    /// What left a FIFO in a window: what entered between the packets that its first and its last delay
-    /// are of.
+    /// What left a FIFO in a window. It entered between the packets that the window's first and
+    /// last delay belong to.
     fn drained_bps(&self, window: &Window) -> Option<f64> {
         let then_ns = self.meter.delay_before(window.span_ns)?;
         let entered_ns = (window.span_ns + then_ns).checked_sub(self.delay_ns)?;
@@ -446,7 +447,7 @@ impl Sight<'_> {
             .and_then(|window| self.delivered_bps(&window))
     }
 
-    /// The same, if it all came out of a queue.
+    /// The same, if all of it came out of a queue.
     fn delivered_from_queue_bps(&self, busy_delay_ns: u64) -> Option<f64> {
         let window = self.window(0)?;
         let stood = self.stood(&window, busy_delay_ns);

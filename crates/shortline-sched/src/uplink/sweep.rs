@@ -1,26 +1,27 @@
 //! Emptying the queue to the ground, now and then.
 //!
-//! The delay is counted from each path's smallest round-trip time. A path that was first seen
-//! while a queue stood takes that for its ground, and the queue would stay for ever. So after
-//! a queue has been found to be ours, and every ten seconds (BBR's ProbeRTT has the same
-//! interval and reason), a little is held back for a round trip; and again as long as round-trip
-//! times, less the queue that is known, fall by that.
+//! The delay is counted from each path's smallest round-trip time. A path that was first seen while
+//! a queue stood takes that for its ground, and the queue would stay for ever. So a little is held
+//! back for a round trip after a queue has been found to be ours, and every ten seconds (BBR's
+//! ProbeRTT has the same interval and reason). It is repeated as long as round-trip times, less the
+//! known queue, fall by it.
 
 use super::config::MS;
 use super::paced::Sight;
 
-/// What is held back, as a share: after a trial, and otherwise.
+/// The share that is held back: after a trial, and at other times.
 const AFTER_TRIAL: f64 = 0.15;
 const REGULAR: f64 = 0.1;
 const EVERY_NS: u64 = 10_000 * MS;
-/// For so much longer than a round trip, as those of paths far away are more than the typical one.
+/// A sweep lasts so much longer than a round trip, because far paths have longer ones than the
+/// typical.
 const EXTRA_NS: u64 = 100 * MS;
-/// A round trip that got shorter by this share, without the queue that was known, had one in it.
+/// A round trip that got shorter by this share, apart from the known queue, contained a queue.
 const SHORTER: f64 = 0.02;
-/// No more than so many in a row.
+/// The most sweeps in a row.
 const IN_A_ROW_MAX: u32 = 4;
 
-/// A sweep that runs, or the time since the last.
+/// A running sweep, or the time since the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep {
     since_ns: u64,

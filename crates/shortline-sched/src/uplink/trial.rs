@@ -1,33 +1,33 @@
 //! Whose queue is it? Send less than is drained, and see whether it goes away.
 //!
 //! Nimbus (Goyal et al., SIGCOMM 2022, section 3) modulates the rate with pulses and looks for
-//! their echo in the rate of the cross traffic, by an FFT over 5 s. That needs what was sent
-//! and received of the very same packets, which a server without a box at the other end does
-//! not have, and takes its 5 s. But a queue has to be emptied anyway, and
-//! doing that answers the same question: if all of the queue is ours (or the others' rate does
-//! not depend on us), sending at a share f of the capacity for a time T takes (1 - f) T of
-//! delay away. Elastic cross traffic takes the room instead, and the delay stays.
+//! their echo in the rate of the cross traffic, by an FFT over 5 s. That needs what was sent and
+//! received of the very same packets, which a server without a box at the other end does not have,
+//! and it takes those 5 s. But a queue has to be emptied anyway, and emptying it answers the same
+//! question. If all of the queue is ours (or the others' rate does not depend on us), sending at a
+//! share f of the capacity for a time T takes (1 - f) T of delay away. Elastic cross traffic takes
+//! the room instead, and the delay stays.
 
 use super::config::MS;
 
-/// A trial that came to nothing in this time is decided as it stands.
+/// A trial that is undecided after this time is decided as it stands.
 const LONGEST_NS: u64 = 2500 * MS;
-/// A delay that has not been lower than before by this share of where it began, for a round
-/// trip, falls no longer.
+/// A delay no longer falls if for a round trip it has not been lower than before by this share of
+/// where it began.
 const FALLS: f64 = 0.03;
-/// A delay that after that is still higher than ever by this factor is not ours.
+/// A delay that then is still higher than ever by this factor is not ours.
 const RISES: f64 = 1.05;
-/// The least that has to be held back before anything can be said.
+/// The least that must be held back before anything can be said.
 const EXPECTED_NS_MIN: f64 = 10e6;
 
-/// One trial: how much delay should have gone, and by when that must show.
+/// One trial: how much delay should go, and by when that must show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trial {
     started_ns: u64,
     delay_before_ns: f64,
     share_wanted: f64,
     expected_ns: f64,
-    /// When enough was held back; its effect is seen a round trip later.
+    /// When enough was held back. The effect shows a round trip later.
     enough_at_ns: Option<u64>,
     lowest_ns: f64,
     lowest_at_ns: u64,
@@ -40,10 +40,10 @@ pub(super) struct Effect {
     pub span_ns: u64,
     /// What was sent, as a share of the capacity.
     pub sent_share: f64,
-    /// The delay, and at or below which it has gone.
+    /// The delay, and the value at or below which it has gone.
     pub delay_ns: u64,
     pub gone_below_ns: u64,
-    /// How late that is: a round trip, and what the sampling adds.
+    /// How late the observation is: a round trip, and what the sampling adds.
     pub lag_ns: u64,
 }
 
@@ -59,8 +59,8 @@ pub(super) enum Verdict {
 }
 
 impl Trial {
-    /// Begins to hold back, at `now_ns`, with the delay that is observed. The queue is ours if
-    /// more than `share_wanted` of what should go has gone.
+    /// Begins to hold back at `now_ns`, with the observed delay. The queue is ours if more than
+    /// `share_wanted` of what should go has gone.
     pub fn new(now_ns: u64, delay_ns: u64, share_wanted: f64) -> Self {
         Self {
             started_ns: now_ns,
@@ -78,7 +78,7 @@ impl Trial {
         self.enough_at_ns.is_some()
     }
 
-    /// One observation later.
+    /// Takes one observation.
     pub fn step(&mut self, effect: Effect) -> Verdict {
         if effect.delay_ns <= effect.gone_below_ns {
             return Verdict::Ours;
@@ -88,7 +88,7 @@ impl Trial {
             if delay_ns > RISES * self.delay_before_ns && self.is_seen(effect) {
                 return Verdict::Theirs;
             }
-            // What is observed is late, and may still rise before it falls.
+            // Observations are late, and may still rise before they fall.
             self.delay_before_ns = delay_ns;
             self.lowest_ns = delay_ns;
             self.lowest_at_ns = effect.now_ns;

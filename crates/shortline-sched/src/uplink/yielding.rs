@@ -1,9 +1,10 @@
 //! Out of the way of elastic cross traffic: the state Yielding.
 //!
 //! Nothing is held back, so that every connection competes as it would behind a plain server
-//! (Bundler, 5.2). Whether the others have gone shows in what we get: when that rises by a
-//! quarter, and every few seconds anyway, a trial holds back three tenths of it until a part of the queue should
-//! have gone, and little until that shows. It ends at once where the queue goes away by itself.
+//! (Bundler, 5.2). Whether the others have gone shows in what we get. When that rises by a quarter,
+//! and every few seconds anyway, a trial begins. It holds back three tenths until a part of the
+//! queue should have gone, and then little until the effect shows. It ends at once where the queue
+//! goes away by itself.
 
 use super::config::MS;
 use super::estimate::Estimate;
@@ -12,19 +13,19 @@ use super::trial::{Trial, Verdict};
 
 /// What we get settles for this long first.
 const SETTLE_NS: u64 = 1500 * MS;
-/// A rise of what we get by this factor is worth a trial.
+/// If what we get rises by this factor, a trial is worth it.
 const RISE: f64 = 1.25;
 /// What is sent in a trial, as a share of what we got before.
 const TRIAL_SHARE: f64 = 0.7;
-/// What is sent when enough has been held back and the effect is awaited.
+/// What is sent once enough has been held back and the effect is awaited.
 const WAITING_SHARE: f64 = 0.95;
-/// The queue is ours if this share of what should go in a trial goes: with one of ours and one of
-/// theirs it is about half.
+/// The queue is ours if this share of what should go in a trial goes. With one connection of ours
+/// and one of theirs it is about half.
 const SHARE_WANTED: f64 = 0.75;
 /// Without a queue for this long the others have gone, and so have we.
 const QUEUELESS_NS: u64 = 500 * MS;
 
-/// Where the yielding stands.
+/// The state of the yielding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Yielding {
     waited_ns: u64,
@@ -33,7 +34,7 @@ pub(super) struct Yielding {
     trial: Option<(Trial, f64)>,
 }
 
-/// What comes of a step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum After {
     /// Go on, at this rate; None: hold nothing back.
@@ -54,7 +55,7 @@ impl Yielding {
         }
     }
 
-    /// One observation later.
+    /// Takes one observation.
     pub fn step(&mut self, sight: &Sight<'_>) -> After {
         let window = sight.window(sight.config.delay_start_ns);
         let got_bps = window.and_then(|window| sight.delivered_bps(&window));
@@ -79,7 +80,7 @@ impl Yielding {
         After::Yield(None)
     }
 
-    /// Time has passed of which nothing is known.
+    /// Notes time of which nothing is known.
     pub fn pause(&mut self, span_ns: u64) {
         self.waited_ns += span_ns;
     }
@@ -98,7 +99,7 @@ impl Yielding {
         match trial.step(sight.effect(bps)) {
             Verdict::Pending => {
                 self.trial = Some((trial, bps));
-                // What has gone by then is kept away, and no more is given up.
+                // What has gone by then is kept away, and nothing more is given up.
                 let share = if trial.is_enough() {
                     WAITING_SHARE
                 } else {

@@ -1,26 +1,26 @@
-//! Aging: nobody waits much longer than a multiple of its own expected service.
+//! Aging: no job waits much longer than a multiple of its own expected service.
 //!
-//! Paper 002 3.2 bounds the time a request is delayed by X times its expected service.
-//! So the deadline of a job is
+//! Paper 002 3.2 bounds the time a request is delayed by X times its expected service. So the
+//! deadline of a job is
 //!
 //! ```text
 //! deadline = arrival + X * expected service
 //! ```
 //!
 //! and a job is overdue from its deadline on. An eighth of the work goes to overdue jobs, earliest
-//! deadline first, the rest by rank: each unit of work for one that passes others is
-//! followed by [`IN_ORDER`] units in the order of ranks, if somebody waits.
+//! deadline first; the rest goes by rank. Each unit of work for a job that passes others is
+//! followed by [`IN_ORDER`] units in the order of ranks, if some job waits.
 //!
-//! It departs from 002 in that 002 promotes a job only if that delays no other beyond
-//! its bound (a look-ahead, for the gate); here, on a link that preempts at every grant,
-//! the overdue job takes over at its deadline. In an overload no bound can hold for all: without
-//! the eighth soon nearly all jobs are overdue, and what was to help the few makes a FIFO of any order
-//! (W1 with X = 20: a mean of 404 ms instead of 33, where fair sharing has 229). With it the others have
-//! seven eighths of the server, by rank.
+//! Departures from 002: it promotes a job only if that delays no other beyond its bound (a
+//! look-ahead, for the gate). A link preempts at every grant, so here the overdue job takes over at
+//! its deadline. In an overload no bound can hold for all. Without the limit of an eighth nearly
+//! all jobs are soon overdue, and a rule meant to help a few turns any order into a FIFO (W1 with X
+//! = 20: a mean of 404 ms instead of 33, where fair sharing has 229). With it the others have seven
+//! eighths of the server, by rank.
 
 use super::factor_above_zero;
 
-/// For each unit of work that an overdue job gets ahead of others, so many are done in the order of ranks.
+/// Units of work done in the order of ranks for each unit that an overdue job gets ahead of others.
 pub(crate) const IN_ORDER: u64 = 7;
 
 /// The factor X: how many times its expected service a job may wait before it is overdue.

@@ -1,23 +1,23 @@
-//! Growing: a job's priority grows with its age, so that a large job becomes as urgent as
-//! a small one in time.
+//! Growing: a job's priority grows with its age, so that in time a large job becomes as urgent as a
+//! small one.
 //!
-//! Source: paper 001 7, which names the idea (dynamic priority adjustment) and no formula.
-//! Here, with a policy's rank as a time of service, the rank of a job falls evenly:
+//! Source: paper 001 7, which names the idea (dynamic priority adjustment) but gives no formula.
+//! Here a policy's rank is a time of service, and a job's rank falls evenly:
 //!
 //! ```text
 //! rank at time t = rank - (t - arrival) / X
 //! ```
 //!
-//! A job that has waited X times the service its rank stands for is as urgent as one that
-//! needs none and comes just then. All ranks fall at the same speed, so the order of two
-//! jobs changes only if one of them is served, and a job need not be looked at while it
-//! waits. What is compared is the rank times X, without the t that all have in common:
+//! A job that has waited X times the service its rank stands for is as urgent as one that arrives
+//! now and needs none. All ranks fall at the same speed. So the order of two jobs changes only if
+//! one of them is served, and a waiting job need not be looked at. What is compared is the rank
+//! times X, without the t that all have in common:
 //!
 //! ```text
 //! arrival + X * rank
 //! ```
 //!
-//! With a small X everything goes nearly by arrival; with a large one, by the policy.
+//! With a small X the order is nearly that of arrival; with a large one, nearly the policy's.
 
 use super::factor_above_zero;
 
@@ -28,8 +28,8 @@ pub struct Growing(f64);
 factor_above_zero!(Growing, "growing");
 
 impl Growing {
-    /// The rank of a job whose rank as a time of service is `service_ns`; see the module's
-    /// text. It saturates.
+    /// The rank of a job whose rank as a time of service is `service_ns`; see the module's text. It
+    /// saturates.
     pub(crate) fn rank(self, arrival_ns: u64, service_ns: f64) -> u64 {
         arrival_ns.saturating_add((self.0 * service_ns).round() as u64)
     }
@@ -44,7 +44,7 @@ mod tests {
     fn a_large_job_is_as_urgent_as_a_small_one_in_time() {
         let growing: Growing = "5".parse().unwrap();
         let large = growing.rank(1000, 200.0);
-        // The large job passes those of size 20 that come 5 * (200 - 20) later or more.
+        // The large job passes those of size 20 that come at least 5 * (200 - 20) later.
         assert!(growing.rank(1899, 20.0) < large);
         assert_eq!(growing.rank(1900, 20.0), large);
         assert!(growing.rank(1901, 20.0) > large);

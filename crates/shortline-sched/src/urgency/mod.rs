@@ -1,5 +1,5 @@
-//! What time adds to a policy's order, so that no job waits for ever: nothing, [`Aging`]
-//! or [`Growing`].
+//! What time adds to a policy's order, so that no job waits for ever: nothing, [`Aging`] or
+//! [`Growing`].
 
 mod aging;
 mod growing;
@@ -10,7 +10,7 @@ pub use aging::Aging;
 pub(crate) use aging::IN_ORDER;
 pub use growing::Growing;
 
-/// How a job that waits becomes more urgent, over any policy.
+/// How a waiting job becomes more urgent, under any policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Urgency {
     /// Not at all: the policy alone decides.
@@ -69,7 +69,7 @@ fn read(what: &'static str, text: &str) -> Result<f64, FactorError> {
     checked(what, factor).map_err(|_| refused())
 }
 
-/// What both kinds of factor share: made, read, printed and (de)serialized as a number.
+/// What both factors share: making, reading, printing and (de)serializing them as a number.
 macro_rules! factor_above_zero {
     ($type:ident, $what:literal) => {
         impl $type {

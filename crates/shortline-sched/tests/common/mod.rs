@@ -1,7 +1,7 @@
 //! A single server in virtual time that does one unit of work at a step.
 //!
-//! Sizes and arrivals are whole, so preemption at whole times is all that any policy can
-//! use, and the schedule is exact.
+//! Sizes and arrivals are whole, so no policy can use preemption at other than whole times, and the
+//! schedule is exact.
 
 use proptest::prelude::*;
 use shortline_sched::{JobId, JobSpec, PathView, Policy, Scheduler, SchedulerConfig};
@@ -21,7 +21,7 @@ pub fn incoming_jobs() -> impl Strategy<Value = Vec<Incoming>> {
 pub struct Step<'a> {
     pub now_ns: u64,
     pub served: JobId,
-    /// Everyone present before this unit, served one included.
+    /// All jobs present before this unit, including the served one.
     pub scheduler: &'a Scheduler,
 }
 
@@ -63,8 +63,8 @@ pub fn serve(
     ended_ns
 }
 
-/// Serves all jobs, each as long as nothing happens: until it ends or another one arrives.
-/// Exact for sizes of any scale under policies whose order only changes then.
+/// Serves all jobs, each as long as nothing happens: until it ends or another one arrives. Exact
+/// for sizes of any scale under policies whose order changes only then.
 pub fn serve_by_events(policy: Policy, incoming: &[Incoming]) -> Vec<u64> {
     let mut scheduler = Scheduler::new(config(policy));
     let mut ids = Vec::new();

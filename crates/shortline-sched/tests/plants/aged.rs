@@ -1,9 +1,9 @@
-//! `auto` after an hour of anything: within half a minute it gates as a fresh one does.
+//! `auto` after an hour of anything: within half a minute it orders as a fresh one does.
 //!
-//! An hour of random phases: nobody at all, a few clients that think, dozens of threads of short requests,
-//! long ones, bursts, one request after the other of each type as a test suite has them. Then a hundred
-//! clients come that never think, and what is done and how many are inside from 30 s to 60 s after that is
-//! compared with a gate that was started just then.
+//! The hour is random phases: nobody at all, a few clients that think, dozens of threads of short
+//! requests, long ones, bursts, and one request of each type after the other, as a test suite has
+//! them. Then a hundred clients come that never think. The work done and the number inside, from 30
+//! s to 60 s after that, are compared with those of a gate that was started just then.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -44,7 +44,7 @@ const CURVES: [Throughput; 4] = [
     Throughput::Flat { servers: 4.0 },
 ];
 
-/// What runs for a while.
+/// A phase.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     clients: usize,
@@ -95,7 +95,7 @@ impl Bed {
     /// Runs a phase; its clients go away at its end. `draw` gives each request its type.
     fn run(&mut self, phase: Phase, draw: impl Fn(&mut ChaCha8Rng) -> usize) {
         let begin_s = self.backend.now_s();
-        // Clients of this phase, whose requests only are followed by others.
+        // Clients of this phase; only their requests are followed by others.
         let first = 1 + begin_s as usize * 1000;
         for client in first..first + phase.clients {
             let job = self.job(client, &draw);

@@ -1,5 +1,5 @@
-//! A backend behind the gate to which requests come as a test says: clients in a closed loop, bursts,
-//! arrivals at a rate. Processor sharing at the rate of a curve, in virtual time.
+//! A backend behind the gate, with requests that come as a test says: clients in a closed loop,
+//! bursts, arrivals at a rate. It shares the processor at the rate of a curve, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -37,7 +37,7 @@ pub struct Backend {
     /// The requests inside by the attained service at which they end, in nanoseconds.
     inside: BinaryHeap<Reverse<(u64, RequestId)>>,
     inside_s: f64,
-    /// Who comes when, in nanoseconds.
+    /// Which requests come when, in nanoseconds.
     coming: BinaryHeap<Reverse<(u64, u64)>>,
     jobs: HashMap<u64, Job>,
     sequence: u64,
@@ -79,7 +79,7 @@ impl Backend {
         (self.work_done, self.inside_sum)
     }
 
-    /// Nobody comes any more who has not come yet.
+    /// Drops all requests that have not come yet.
     pub fn forget_coming(&mut self) {
         self.coming.clear();
         self.jobs.clear();
@@ -149,7 +149,7 @@ impl Backend {
         }
     }
 
-    /// Lets in all who have come until now.
+    /// Admits all requests that have come until now.
     fn arrive(&mut self) {
         let now_ns = self.now_ns();
         while let Some(&Reverse((at_ns, sequence))) = self.coming.peek()

@@ -1,5 +1,5 @@
-//! `calibrate` against the same models of a backend: what it ends with is the best fixed capacity,
-//! or as good.
+//! `calibrate` with the same models of a backend: it ends with the best fixed capacity, or one as
+//! good.
 
 use shortline_sched::admission::{CalibrationStage, CalibrationView, Capacity, CapacityState};
 

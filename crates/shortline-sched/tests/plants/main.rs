@@ -1,11 +1,12 @@
 //! `auto` capacity against models of a backend, in virtual time.
 //!
-//! Hundreds of backends, each drawn from a seed: throughput that rises to a knee and stays, falls
+//! Hundreds of backends, each drawn from a seed. Throughput rises to a knee and then stays, falls
 //! gently, falls off a cliff, follows Gunther's universal scalability law, or falls with the work
-//! inside rather than with the number of requests; one to fourteen types over orders of magnitude;
-//! service times within a type exact to exponential-like. Each is overloaded all the time. After
-//! 90 s it becomes half as fast, after 180 s the mix changes. What is done from 30 s after the
-//! start and after each change is compared with the best fixed capacity, found by search.
+//! inside instead of the number of requests. There are one to fourteen types over orders of
+//! magnitude; service times within a type are exact to exponential-like. Each backend is overloaded
+//! all the time. After 90 s it becomes half as fast, after 180 s the mix changes. The work done
+//! from 30 s after the start and after each change is compared with that of the best fixed
+//! capacity, found by search.
 
 mod aged;
 mod backend;

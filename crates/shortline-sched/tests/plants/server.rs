@@ -12,7 +12,7 @@ use shortline_sched::units::Span;
 
 use crate::plant::Plant;
 
-/// No more requests are inside at once: a capacity that ran away would eat the memory.
+/// The most requests inside at once, because a runaway capacity would eat the memory.
 const INSIDE_MAX: usize = 3000;
 
 pub struct Server {
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// Somebody waits always.
+    /// Some request always waits.
     fn fill(&mut self) {
         let now_ns = self.now_ns();
         loop {

@@ -1,5 +1,5 @@
-//! Nobody starves: types that were never seen, types of which one request took long, and whoever is
-//! longest in a lasting overload. Fixed capacities, in virtual time.
+//! No request starves: types that were never seen, types of which one request took long, and the
+//! longest requests in a lasting overload. Fixed capacities, in virtual time.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +25,8 @@ fn job(name: &str, work_s: f64, client: usize) -> Job {
     }
 }
 
-/// Clients that send the next request when the last one has ended, until `until_s`; what else ends is
-/// told to `other`.
+/// Clients that send the next request when the last one has ended, until `until_s`; ends of other
+/// requests go to `other`.
 fn closed_loop(backend: &mut Backend, until_s: f64, mut other: impl FnMut(&mut Backend, Ended)) {
     while let Some(ended) = backend.next_end(until_s) {
         if ended.job.client > 0 {
@@ -66,8 +66,8 @@ fn a_type_never_seen_starts_with_the_next_end() {
     );
 }
 
-/// How many requests of twelve clients of a known type end in a minute, beside a flood of names that nobody
-/// has seen before, each of them long, or without it.
+/// How many requests of twelve clients of a known type end in a minute, beside a flood of unseen
+/// names, each of a long request, or without the flood.
 fn known_ended(capacity: &str, types_max: usize, is_flooded: bool) -> u32 {
     let config = AdmissionConfig {
         capacity: capacity.parse().expect("a capacity"),
@@ -155,9 +155,9 @@ fn a_type_that_was_slow_for_a_while_is_tried_again() {
     assert!(web > 1000, "{web}");
 }
 
-/// Arrivals at a rate of `load` for two minutes, of a web type, a larger one and a few best sellers; then
-/// nobody comes. The mean sojourn of all, the longest of the first type and how many best sellers had
-/// ended when the load ended.
+/// Arrivals at a rate of `load` for two minutes, of a web type, a larger one and a few best
+/// sellers; then none. Returns the mean sojourn of all, the longest of the first type, and how many
+/// best sellers had ended when the load ended.
 fn overload(load: f64, oldest_share: &str) -> (f64, f64, usize, usize) {
     const KINDS: [(&str, f64, f64); 4] = [
         ("home", 0.002, 0.60),
@@ -235,8 +235,9 @@ fn what_the_oldest_share_costs() {
     }
 }
 
-/// Eight clients that each ask for a fraction of a millisecond again and again, as the first benchmark that
-/// everybody runs: more may be done the more are inside, so that each look for a smaller capacity costs.
+/// Eight clients that each ask for a fraction of a millisecond again and again, like everybody's
+/// first benchmark. More may be done with more inside, so that each look for a smaller capacity has
+/// a cost.
 #[test]
 fn a_few_clients_with_short_requests_are_not_held_back() {
     let all_at_once = Throughput::Flat { servers: 8.0 };

@@ -1,4 +1,4 @@
-//! Clients that go early: nobody is late for it, and the mean is nearer to SRPT's.
+//! Clients that go early: nobody is late because of them, and the mean is nearer to SRPT's.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn what_is_nearly_done_goes_before_what_is_longer_than_its_rest() {
     assert_eq!(ends(BURST, &mut arrivals), [100_000, 440_000, 140_000]);
 }
 
-/// At a load of 0.95 of heavy-tailed lengths, a client each.
+/// A load of 0.95 with heavy-tailed lengths, one client per request.
 #[test]
 fn most_of_what_fair_sojourn_loses_to_srpt_is_won_back() {
     let (mut early, mut in_turn, mut srpt) = (0, 0, 0);

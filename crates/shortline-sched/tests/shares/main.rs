@@ -1,8 +1,9 @@
-//! What `shares` promises: nobody ends later than under fair sharing among clients, and pieces gain nothing.
+//! The promise of `shares`: no client ends later than under fair sharing among clients, and pieces
+//! gain nothing.
 //!
-//! The reference is fair sharing itself, computed event by event: every client that has a request is
-//! served at once, in proportion to its weight, and inside a client the shortest remaining first. The
-//! scheduler serves quanta on one server. Both have the same arrivals.
+//! The reference is fair sharing itself, computed event by event: every client that has a request
+//! is served at once, in proportion to its weight, and inside a client the shortest remaining
+//! first. The scheduler serves quanta on one server. Both have the same arrivals.
 #![allow(clippy::unwrap_used)]
 
 mod calls;
@@ -30,7 +31,7 @@ fn fair_sharing(arrivals: &[Arrival], weights: &[u32]) -> Vec<f64> {
     let (mut now, mut next) = (0.0, 0);
     let mut present: Vec<usize> = Vec::new();
     while next < arrivals.len() || !present.is_empty() {
-        // Of each client the one that has the least left.
+        // Of each client, the request with the least left.
         let mut served: Vec<usize> = Vec::new();
         for client in 0..weights.len() {
             let own = present
@@ -70,8 +71,8 @@ fn fair_sharing(arrivals: &[Arrival], weights: &[u32]) -> Vec<f64> {
     ends
 }
 
-/// When each ends with the scheduler in front of one server. Those that come during a quantum are told
-/// at its end, which is their arrival then.
+/// When each request ends with the scheduler in front of one server. Requests that come during a
+/// quantum are submitted at its end, which then is their arrival.
 fn scheduled(policy: Policy, arrivals: &mut [Arrival], weights: &[u32], quantum: u64) -> Vec<u64> {
     let config = SchedulerConfig::new(policy, 100_000);
     scheduled_as(config, arrivals, weights, quantum)
@@ -148,7 +149,7 @@ fn keep_one_each(arrivals: &mut Vec<Arrival>, single: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// The theorem, beside clients that do whatever they please, and whether or not some stand back.
+    /// The theorem, beside clients that do anything, and whether or not some stand back.
     #[test]
     fn a_client_of_one_request_ends_no_later_than_under_fair_sharing(
         mut arrivals in arrivals(9, 60),
@@ -166,7 +167,8 @@ proptest! {
         }
     }
 
-    /// Of clients with many requests at once all have ended when fair sharing would have ended all.
+    /// If a client has many requests at once, all have ended when fair sharing would have ended
+    /// all.
     #[test]
     fn what_a_client_asks_for_ends_no_later_as_a_whole(
         mut arrivals in arrivals(5, 60),
@@ -187,7 +189,7 @@ proptest! {
         }
     }
 
-    /// Who asks for a file in pieces has the last of them when he would have had the file.
+    /// A client that asks for a file in pieces has the last piece when it would have had the file.
     #[test]
     fn pieces_gain_nothing(
         mut others in arrivals(40, 40),
@@ -223,7 +225,7 @@ fn one_client_alone_is_served_as_under_srpt() {
 
 #[test]
 fn a_weight_of_two_is_a_share_of_two() {
-    // Both have more than anybody waits for; the third asks for little again and again.
+    // Both have more than any other waits for; the third asks for little again and again.
     let mut scheduler = Scheduler::new(SchedulerConfig::new(Policy::Shares, 10));
     let mut done = [0_i64; 2];
     let jobs = [1, 2].map(|weight| {

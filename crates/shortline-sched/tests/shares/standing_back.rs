@@ -4,19 +4,19 @@ use super::*;
 
 const PIECE: u64 = 1_000;
 const QUANTUM: u64 = 1_500;
-/// Clients that the others are, in turn.
+/// The other clients, in turn.
 const USERS: usize = 20;
 const BURST: u64 = 128 << 10;
 
-/// One that always waits for so many pieces, each of that length, or for a download without an end.
+/// A client that always waits for so many pieces, each of that length, or for an endless download.
 #[derive(Clone, Copy)]
 enum Beside {
     Pieces(usize, u64),
     Download,
 }
 
-/// Requests whose lengths are Bounded Pareto, with the time until the next of each: Poisson arrivals
-/// at a load of the server.
+/// Requests with Bounded Pareto lengths, and the time until the next of each: Poisson arrivals at a
+/// load of the server.
 pub(super) fn requests(load: f64, number: usize, seed: u64) -> Vec<(u64, u64)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut share = || random.random_range(f64::MIN_POSITIVE..1.0);
@@ -71,8 +71,8 @@ fn mean_of_others(policy: Policy, burst: u64, beside: Beside) -> f64 {
     total as f64 / requests.len() as f64
 }
 
-/// The mean response time of 100 users behind one address, beside 20 with an address each, at a load
-/// of 0.9, over four draws. They are told apart as so many clients.
+/// The mean response time of 100 users behind one address, beside 20 with an address each, at a
+/// load of 0.9, over four draws. They are told apart as so many clients.
 fn mean_behind_one_address(policy: Policy, burst: u64, told_apart: usize) -> f64 {
     let mean = |seed| mean_of_a_draw(policy, burst, told_apart, seed);
     (1..=4).map(mean).sum::<f64>() / 4.0
@@ -102,8 +102,8 @@ fn mean_of_a_draw(policy: Policy, burst: u64, told_apart: usize, seed: u64) -> f
     total as f64 / behind().count() as f64
 }
 
-/// An address has one share. To stand back costs users behind it little beside that, and to be told
-/// apart gives it back.
+/// An address has one share. Standing back costs the users behind it little more than that, and
+/// being told apart gives it back.
 #[test]
 fn users_behind_one_address_are_held_to_their_share_and_told_apart_to_theirs() {
     let mean = |burst, told_apart| mean_behind_one_address(Policy::Shares, burst, told_apart);
@@ -143,7 +143,7 @@ fn a_download_costs_them_what_it_does_under_srpt() {
     assert!(shares <= 1.25 * srpt, "{shares} beside {srpt}");
 }
 
-/// So an address that stands back is no queue in the order of arrival for those behind it.
+/// So an address that stands back is not a queue in the order of arrival for those behind it.
 #[test]
 fn a_short_request_is_served_in_the_turn_of_a_long_one_of_the_same_client() {
     let config = SchedulerConfig {

@@ -1,12 +1,12 @@
 //! When jobs arrive and how large they are, one at a time: nothing is made up in advance.
 //!
-//! Gaps between arrivals are drawn with mean 1 ([`Gaps`]) in a time that runs as fast as
-//! arrivals are expected ([`LoadProfile`]): constantly for a steady load, faster in the
-//! phases of an overload. With exponential gaps that is a Poisson process of the load's
-//! intensity; with others a renewal process, stretched.
+//! Gaps between arrivals are drawn with mean 1 ([`Gaps`]) in a time that runs as fast as arrivals
+//! are expected ([`LoadProfile`]): evenly for a steady load, faster in the phases of an overload.
+//! With exponential gaps that is a Poisson process of the load's intensity; with others a stretched
+//! renewal process.
 //!
-//! Gaps and sizes are drawn from separate streams of one seed, so arrivals stay the same when
-//! only sizes change, and the same under every policy.
+//! Gaps and sizes come from separate streams of one seed. So arrivals stay the same when only sizes
+//! change, and are the same under every policy.
 
 mod gaps;
 mod profile;
@@ -18,7 +18,7 @@ use crate::SimError;
 use crate::dist::Distribution;
 use crate::random::{Stream, generator};
 
-/// A job on its way in.
+/// An arriving job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
     /// When it arrives, in nanoseconds.
@@ -36,7 +36,7 @@ pub struct Generated {
     pub sizes: Distribution,
     /// Load over time.
     pub profile: LoadProfile,
-    /// Jobs that a load of 1 has in a second ([`Generated::jobs_per_s`]).
+    /// Jobs per second at a load of 1 ([`Generated::jobs_per_s`]).
     pub full_load_jobs_per_s: f64,
     /// Jobs present at the start, before any arrival.
     pub preloaded: u64,
@@ -45,12 +45,12 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// Jobs a second at which `servers` of `rate_bps` each have a load of 1, if each job has
+    /// Jobs per second at which `servers` of `rate_bps` each have a load of 1, if each job has
     /// `setup_ns` of work beside its bytes.
     ///
     /// # Errors
-    /// [`SimError`] if the sizes have no finite mean, or so small a one that nanoseconds
-    /// would not tell their service times apart.
+    /// [`SimError`] if the sizes have no finite mean, or one so small that nanoseconds would not
+    /// tell their service times apart.
     pub fn jobs_per_s(
         sizes: &Distribution,
         rate_bps: u64,

@@ -2,7 +2,7 @@
 
 use crate::{Phases, SimError};
 
-/// The load at any time, 1 being all that the servers can do.
+/// The load at any time; 1 is all that the servers can do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadProfile(Profile);
 
@@ -43,7 +43,7 @@ impl LoadProfile {
         match self.0 {
             Profile::Steady(load) => (load, f64::INFINITY),
             Profile::Alternating(phases) => {
-                // From the start anew, so that rounding does not add up.
+                // Counted from the start, so that rounding does not add up.
                 let begin_s = (index / 2) as f64 * phases.period();
                 if index.is_multiple_of(2) {
                     (phases.low_load(), begin_s + phases.low_span())
@@ -76,8 +76,7 @@ impl Clock {
         }
     }
 
-    /// The time, in seconds, at which `jobs` more arrivals are to be expected; `None` from
-    /// the end on.
+    /// The time, in seconds, at which `jobs` more arrivals are expected; `None` after the end.
     pub(super) fn advance(&mut self, jobs: f64) -> Option<f64> {
         let mut jobs_left = jobs;
         loop {

@@ -1,7 +1,7 @@
-//! Only so many sizes, each with its share: the sizes of a list, or a single one.
+//! Finitely many sizes, each with its share: the sizes of a list, or a single one.
 //!
-//! Kept as the different sizes in order with running sums, so that a partial moment or a
-//! quantile takes a binary search.
+//! The different sizes are kept in order with running sums, so a partial moment or a quantile takes
+//! a binary search.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ pub(super) struct Discrete {
 struct Table {
     /// The different sizes, ascending.
     sizes: Vec<f64>,
-    /// How many of the list are at most as large as the size at the same place.
+    /// How many of the list are at most as large as the size at the same index.
     counts: Vec<u64>,
-    /// For each of the powers: the sum of size^power over the list up to the same place.
+    /// For each power: the sum of size^power over the list up to the same index.
     sums: Vec<Vec<f64>>,
 }
 
 impl Discrete {
-    /// From at least one size, ascending, each with how often it is there.
+    /// From at least one size, ascending, each with its count.
     pub(super) fn new(counted: impl IntoIterator<Item = (f64, u64)>) -> Self {
         let mut until = 0;
         let (sizes, counts): (Vec<f64>, Vec<u64>) = counted

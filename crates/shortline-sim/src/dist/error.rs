@@ -1,11 +1,11 @@
-//! Why there is no such distribution of sizes.
+//! Why a distribution of sizes cannot exist.
 
 /// How distributions are written.
 pub(super) const FORMS: &str = "exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE, \
     weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA, \
     surge-001 (paper 001, Table 1), world-cup (paper 000, 2.1)";
 
-/// A distribution that cannot be; the text is one line.
+/// A distribution that cannot exist; the text is one line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DistError {
     /// The text begins with no known name.
@@ -26,7 +26,7 @@ pub enum DistError {
         /// How many it should have.
         wanted: usize,
     },
-    /// Something that is no number where one should be.
+    /// Something that should be a number and is not.
     #[error("distribution `{text}`: `{value}` is no number; want {form}")]
     NoNumber {
         /// What was given.
@@ -46,7 +46,7 @@ pub enum DistError {
         /// What would be right.
         wanted: String,
     },
-    /// A size in a list that is none.
+    /// A size in a list that is no size.
     #[error("size {size} at place {} of the list: want a size above 0, from 1e-90 to 1e90", .index + 1)]
     Entry {
         /// Where in the list, from 0.
@@ -54,7 +54,7 @@ pub enum DistError {
         /// What was there.
         size: f64,
     },
-    /// A list without a size.
+    /// An empty list.
     #[error("a list of no sizes has no distribution: want at least one size")]
     Empty,
 }
@@ -106,7 +106,7 @@ impl DistError {
     }
 }
 
-/// Sizes and parameters stay where their squares and cubes are numbers.
+/// Sizes and parameters stay small enough that their squares and cubes are numbers.
 const NUMBERS: std::ops::RangeInclusive<f64> = 1e-90..=1e90;
 
 pub(super) fn positive(parameter: &'static str, value: f64) -> Result<f64, DistError> {

@@ -1,6 +1,6 @@
-//! What a family of distributions of sizes has to know.
+//! What a family of size distributions provides.
 
-/// What every family knows. Integrals reach from 0 up to and including their bound.
+/// What each family provides. Integrals run from 0 up to and including their bound.
 pub trait Law {
     /// E\[S^power\]; infinite where it does not exist.
     fn moment(&self, power: i32) -> f64;

@@ -11,15 +11,15 @@
 //! | `uniform:LOW,HIGH` | uniform |
 //! | `lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA` | log-normal body under CUT, Bounded Pareto tail from CUT to HIGH |
 //! | `surge-001` | that with the parameters of paper 001, Table 1 |
-//! | `world-cup` | that with those of the log of papers 000 and 003, as 000, 2.1 tells of it |
+//! | `world-cup` | that with the parameters of the log of papers 000 and 003, as 000, 2.1 describes it |
 //!
-//! The tail of the last three has the share that the body leaves. Paper 001 writes it with a
-//! scale k = 631.44 instead, the same thing: (k/CUT) of the jobs are above CUT, and body and
-//! tail add up to 1 within 0.0001.
+//! The tail of the last three has the share that the body leaves. Paper 001 writes it with a scale
+//! k = 631.44 instead, which is the same: (k/CUT) of the jobs are above CUT, and body and tail add
+//! up to 1 within 0.0001.
 //!
-//! Sizes are of whatever unit the caller takes them for. Sampling inverts the distribution
-//! function at one random number each, so that two policies, or two distributions, can be
-//! given common random numbers; it uses `libm`, so a seed gives the same sizes everywhere.
+//! Sizes are in any unit the caller chooses. Sampling inverts the distribution function at one
+//! random number each, so that two policies, or two distributions, can get common random numbers.
+//! It uses `libm`, so a seed gives the same sizes everywhere.
 
 mod discrete;
 mod error;
@@ -144,8 +144,8 @@ impl Distribution {
         Ok(Self(Family::LogNormalPareto(law)))
     }
 
-    /// The sizes of a list, each as likely as it is often there. Memory is for the different
-    /// ones, however long the list is.
+    /// The sizes of a list, each as likely as it is frequent. Memory is for the different sizes,
+    /// however long the list is.
     ///
     /// # Errors
     /// [`DistError`] if the list is empty or a size in it is not finite and above 0.
@@ -197,8 +197,8 @@ impl Distribution {
         self.law().partial_moment(power, size)
     }
 
-    /// The smallest size with P(S <= size) >= share. A share of 0 gives the smallest size
-    /// there is, one of 1 the largest.
+    /// The smallest size with P(S <= size) >= share. A share of 0 gives the smallest size, one of 1
+    /// the largest.
     pub fn quantile(&self, share: f64) -> f64 {
         self.size_exceeded_by(1.0 - share)
     }
@@ -216,13 +216,13 @@ impl Distribution {
         }
     }
 
-    /// The smallest and the largest size. The first may be 0, the second infinite, if sizes
-    /// come as close to it as one likes.
+    /// The smallest and the largest size. The first may be 0 and the second infinite, if sizes come
+    /// arbitrarily close to it.
     pub fn range(&self) -> (f64, f64) {
         self.law().range()
     }
 
-    /// If there are only so many sizes: each with its share of the jobs, smallest first.
+    /// Each size with its share of the jobs, smallest first, if there are finitely many sizes.
     pub fn atoms(&self) -> Option<impl ExactSizeIterator<Item = (f64, f64)> + '_> {
         match &self.0 {
             Family::Deterministic(discrete) | Family::Empirical(discrete) => Some(discrete.atoms()),
@@ -230,7 +230,7 @@ impl Distribution {
         }
     }
 
-    /// Sizes between which the density is smooth: the range's ends and what lies between.
+    /// Sizes between which the density is smooth: the ends of the range, and points inside.
     pub fn breaks(&self) -> Vec<f64> {
         let (low, high) = self.range();
         match &self.0 {

@@ -93,7 +93,7 @@ fn the_quantile_inverts_the_distribution_function() {
         for share in [1e-12, 1e-6, 0.01, 0.07, 0.3, 0.5, 0.9, 0.999_999] {
             let size = distribution.size_exceeded_by(share);
             let back = distribution.share_above(size);
-            // Sizes next to the largest are told apart no better than that.
+            // The distribution does not resolve sizes next to the largest better than that.
             let exact = close(back, share, 1e-7) || (back - share).abs() < 1e-15;
             assert!(exact, "{distribution}: {share} {back}");
         }

@@ -1,4 +1,4 @@
-//! Distributions as people write them, `bp:1,1000,1.5`, read and printed.
+//! Distributions as text, `bp:1,1000,1.5`: read and printed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::lognormal_pareto::LogNormalPareto;
 use super::{DistError, Distribution, Family};
 
 impl Distribution {
-    /// All forms that a distribution is written in, for messages and help.
+    /// All forms of a distribution's text, for messages and help.
     pub const FORMS: &str = FORMS;
 }
 
@@ -109,9 +109,9 @@ fn surge_001() -> Distribution {
     Distribution(Family::LogNormalPareto(law))
 }
 
-/// Paper 000, 2.1: sizes in bytes, half under 1 KB, 90 % under 9.3 KB, at most 2.02 MB; alpha
-/// makes the mean 5 KB. The files that `shortline load` makes up have the same quantiles, but
-/// none under 41 B, as 3 % are here.
+/// Paper 000, 2.1: sizes in bytes, half under 1 KB, 90 % under 9.3 KB, at most 2.02 MB; alpha makes
+/// the mean 5 KB. The files that `shortline load` makes up have the same quantiles, but none under
+/// 41 B; here 3 % are.
 fn world_cup() -> Distribution {
     let law = LogNormalPareto::new(6.907_755, 1.740_089, 9300.0, 2.02e6, 1.231);
     Distribution(Family::LogNormalPareto(law))

@@ -1,17 +1,17 @@
 //! `las`: least attained service first, exactly.
 //!
-//! The jobs that have had least service share the servers (foreground-background); when they
-//! have caught up with those that had next to least, they share with them. A level is a
-//! group of jobs of one class of clients and of equal service a, which hence move together:
+//! The jobs that have had least service share the servers (foreground-background). When they have
+//! caught up with the jobs that had next to least, they share with them. A level is a group of jobs
+//! of one class of clients and of equal service a, which therefore move together:
 //!
 //! - its first job ends when a reaches that job's work;
-//! - it catches up with the level before it when their a are equal: of the same class they
-//!   become one level, else they share from then on, for as long as neither is held back by
-//!   its clients' cap.
+//! - it catches up with the level before it when their a are equal. If both are of the same class
+//!   they become one level; else they share from then on, as long as neither is held back by its
+//!   clients' cap.
 //!
 //! Capacity is given out from the least service upwards, by water level among equals (see
-//! `sharing.rs`), so only so many levels move as there are servers and classes, and an event
-//! costs O(servers + classes + log n) and what joining the smaller level to the larger costs.
+//! `sharing.rs`). So only as many levels move as there are servers and classes. An event costs
+//! O(servers + classes + log n), plus joining the smaller level to the larger.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ pub(crate) struct Levels {
     servers: f64,
     caps: Vec<f64>,
     now_ns: f64,
-    /// By descending service: the last has least.
+    /// By descending service: the last has had least.
     levels: Vec<Level>,
     submitted: u64,
-    /// The key of each slot's job, for those who leave early.
+    /// The key of each slot's job, for jobs that leave early.
     keys: Vec<Key>,
 }
 
@@ -41,9 +41,9 @@ struct Level {
 
 enum Event {
     None,
-    /// The first job of the level at this place ends.
+    /// The first job of the level at this index ends.
     End(usize),
-    /// The level at this place catches up with the one below it in the list.
+    /// The level at this index catches up with the one below it in the list.
     CatchUp(usize),
 }
 
@@ -103,7 +103,7 @@ impl Levels {
                     return ended.map(|(_, slot)| slot);
                 }
                 Event::CatchUp(place) => {
-                    // Equal, whatever rounding made of it.
+                    // Equal, apart from rounding.
                     self.levels[place].attained_ns = self.levels[place - 1].attained_ns;
                     self.rearrange();
                 }
@@ -111,8 +111,8 @@ impl Levels {
         }
     }
 
-    /// What happens next, and when. Of events at the same time an end is before a catching
-    /// up, and the level of least service before the others.
+    /// The next event and its time. Of events at the same time an end goes before a catching up,
+    /// and the level of least service before the others.
     fn event_next(&self) -> (f64, Event) {
         let mut next = (f64::INFINITY, Event::None);
         for place in (0..self.levels.len()).rev() {
@@ -153,10 +153,10 @@ impl Levels {
         self.now_ns = until_ns;
     }
 
-    /// Puts equals together and gives out the capacity anew.
+    /// Joins equal levels and gives out the capacity anew.
     fn rearrange(&mut self) {
         let mut left = self.servers;
-        // Levels above `end` have their speed; those moving before the change have lost it.
+        // Levels above `end` keep their speed; those that moved before the change have lost it.
         let mut end = self.levels.len();
         while end > 0 {
             let was_moving = self.levels[end - 1].speed > 0.0;
@@ -170,7 +170,7 @@ impl Levels {
         }
     }
 
-    /// Where the run of equal service begins that ends at `end`.
+    /// The start of the run of equal service that ends at `end`.
     fn run_of_equals(&self, end: usize) -> usize {
         let attained_ns = self.levels[end - 1].attained_ns;
         let mut begin = end - 1;
@@ -180,8 +180,8 @@ impl Levels {
         begin
     }
 
-    /// Makes the levels of a run one for each class that has jobs, those of the fastest
-    /// clients first, and returns the run's new end.
+    /// Joins the levels of a run into one for each class that has jobs, fastest clients first.
+    /// Returns the run's new end.
     fn join_equals(&mut self, begin: usize, end: usize) -> usize {
         if end - begin == 1 && !self.levels[begin].jobs.is_empty() {
             return end;
@@ -194,19 +194,19 @@ impl Levels {
             }
         }
         joined.retain(|level| !level.jobs.is_empty());
-        // The slower falls behind, so it must come later in the list.
+        // The slower class falls behind, so it must come later in the list.
         joined.sort_by(|a, b| self.caps[b.class].total_cmp(&self.caps[a.class]));
         let end_after = begin + joined.len();
         self.levels.splice(begin..begin, joined);
         end_after
     }
 
-    /// Gives a run of equals its speeds out of what is left, and returns what then is.
+    /// Gives a run of equals its speeds out of what is left, and returns the rest.
     fn share(&mut self, begin: usize, end: usize, mut left: f64) -> f64 {
         let run = &mut self.levels[begin..end];
         let mut jobs_left: f64 = run.iter().map(|level| level.jobs.len() as f64).sum();
-        // Nobody gets less than one of slower clients, or, once that is an equal part, more: by
-        // rounding they would catch up with each other for ever.
+        // No class gets less than one of slower clients, or more once that is an equal part.
+        // Otherwise rounding would make them catch up with each other for ever.
         let (mut slower, mut equal_part) = (0.0, None);
         for level in run.iter_mut().rev() {
             let jobs = level.jobs.len() as f64;
@@ -225,7 +225,7 @@ impl Levels {
 }
 
 impl Level {
-    /// Takes in the jobs of another level, the fewer into the more.
+    /// Takes in the jobs of another level, moving the fewer jobs.
     fn join(&mut self, mut other: Self) {
         if other.jobs.len() > self.jobs.len() {
             std::mem::swap(&mut self.jobs, &mut other.jobs);

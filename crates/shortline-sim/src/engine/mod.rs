@@ -1,23 +1,22 @@
 //! The exact engine: what a system of servers does between two arrivals, by its own events.
 //!
-//! A job's work is the time that one server needs for it, in nanoseconds. There are K
-//! servers, and a job is on one of them at most; a client that takes less than the server
-//! gives ([`crate::ClientClass`]) uses a share of it and leaves the rest to others. So a set
-//! of servers is a capacity K of which job j can use cap_j <= 1 at most, and a policy is a
-//! way to part it:
+//! A job's work is the time that one server needs for it, in nanoseconds. There are K servers, and
+//! a job is on at most one of them. A client that takes less than the server gives
+//! ([`crate::ClientClass`]) uses a share of it and leaves the rest to others. So a set of servers
+//! is a capacity K of which job j can use at most cap_j <= 1, and a policy is a way to divide it:
 //!
-//! - [`ranked::Ranked`]: in the order of [`shortline_sched::Scheduler`], each as much as it
-//!   can use until nothing is left. The scheduler is asked again when a job arrives, ends,
-//!   leaves, or (aging) when it says that time alone changes its answer;
-//! - [`sharing::Sharing`]: `fair`, processor sharing, which no quantum reaches;
-//! - [`levels::Levels`]: `las`, which shares among the jobs of least service;
-//!   with aging or growing `fair` and `las` are [`ranked::Ranked`], and jobs of one rank take turns of a quantum, as
-//!   on the link: time orders such jobs, and no fluid has their order;
-//! - [`Gated`]: a backend behind the gate, which shares among those admitted.
+//! - [`ranked::Ranked`]: in the order of [`shortline_sched::Scheduler`], each job as much as it can
+//!   use until nothing is left. The scheduler is asked again when a job arrives, ends, leaves, or
+//!   (aging) when it says that time alone changes its answer;
+//! - [`sharing::Sharing`]: `fair`, processor sharing, the limit of ever smaller quanta;
+//! - [`levels::Levels`]: `las`, which shares among the jobs of least service. With aging or
+//!   growing, `fair` and `las` are [`ranked::Ranked`], and jobs of one rank take turns of a
+//!   quantum, as on the link: time orders such jobs, and no fluid has their order;
+//! - [`Gated`]: a backend behind the gate, which shares among the admitted jobs.
 //!
-//! Nothing proceeds in steps of time. Time is in nanoseconds in `f64`, whose whole numbers
-//! are exact for 104 days; arrivals and work are whole nanoseconds, so with full servers and
-//! a ranked policy every event is exact.
+//! Nothing proceeds in steps of time. Time is in nanoseconds in `f64`, whose whole numbers are
+//! exact for 104 days. Arrivals and work are whole nanoseconds, so with full servers and a ranked
+//! policy every event is exact.
 
 mod levels;
 mod ranked;
@@ -37,19 +36,19 @@ use crate::admission::Gated;
 /// A job as the servers see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
-    /// Names the job until it ends: small, used again after.
+    /// Names the job until it ends: a small number, used again after.
     pub slot: u32,
-    /// Which of the capacity's classes of clients it belongs to.
+    /// The class of clients that it belongs to.
     pub class: usize,
-    /// Who asks; none is a client of its own.
+    /// Who asks; `None` is a client of its own.
     pub client: Option<Client>,
     /// How long one server needs for it, in nanoseconds: whole and at least 1.
     pub work_ns: f64,
-    /// What a policy is told of `work_ns`.
+    /// The work that a policy is told.
     pub estimate_ns: u64,
 }
 
-/// What there is to give.
+/// The capacity that is to be shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Capacity {
     /// How many servers, K.
@@ -59,7 +58,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// One server, of which every job can use the whole.
+    /// One server; every job can use all of it.
     pub(crate) fn one() -> Self {
         Self {
             servers: 1.0,
@@ -71,12 +70,12 @@ impl Capacity {
     }
 }
 
-/// What the servers know of a class of clients.
+/// A class of clients as the servers see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Class {
     /// The share of a server that a job can use: above 0, at most 1.
     pub cap: f64,
-    /// What path-aware policies are told, in the unit of work.
+    /// The path that path-aware policies see, in the unit of work.
     pub path: Option<PathView>,
 }
 
@@ -117,7 +116,7 @@ impl Servers {
         )))
     }
 
-    /// Adds a job at the time that was come to.
+    /// Adds a job at the present time.
     pub(crate) fn submit(&mut self, job: &Work) {
         match self {
             Self::Ranked(servers) => servers.submit(job),
@@ -127,7 +126,7 @@ impl Servers {
         }
     }
 
-    /// Goes on until a job ends, which is returned, or to `until_ns` if that is earlier.
+    /// Advances until a job ends, which is returned, or to `until_ns` if that is earlier.
     pub(crate) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
         match self {
             Self::Ranked(servers) => servers.run_until(until_ns),
@@ -147,7 +146,7 @@ impl Servers {
         }
     }
 
-    /// The time that was come to, in nanoseconds.
+    /// The present time, in nanoseconds.
     pub(crate) fn now_ns(&self) -> f64 {
         match self {
             Self::Ranked(servers) => servers.now_ns(),
@@ -158,11 +157,11 @@ impl Servers {
     }
 }
 
-/// Capacity below this is what rounding left over, not something to give out.
+/// Capacity below this is left over from rounding and not given out.
 const NOTHING: f64 = 1e-9;
 
-/// What shared servers do so soon after an arrival they do before it: in exact arithmetic it is
-/// at the same time.
+/// Events of shared servers this soon after an arrival count as before it: in exact arithmetic they
+/// are at the same time.
 const ROUNDING_NS: f64 = 1e-3;
 
 /// Writes `value` at `index` of a table that grows as slots come into use.

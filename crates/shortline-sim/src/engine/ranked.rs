@@ -1,15 +1,15 @@
 //! Servers that do the jobs of smallest rank: every policy but processor sharing and least
 //! attained service.
 //!
-//! The order is [`Scheduler`]'s. The first in it gets all it can use, then the second, until
-//! the capacity is given out. While nobody arrives or leaves, a job that is served keeps its
-//! place before those that wait, so nothing is asked in between, except where the scheduler
-//! says that time alone will change its answer, and, for policies that serve in turns
-//! (`bands` and `quickfix` inside a band), after each quantum, as on the link.
+//! The order is [`Scheduler`]'s. The first job in it gets all it can use, then the second, until
+//! the capacity is given out. While no job arrives or leaves, a job in service keeps its place
+//! before those that wait. So nothing is asked in between, with two exceptions: where the scheduler
+//! says that time alone will change its answer, and, for policies that serve in turns (`bands` and
+//! `quickfix` inside a band), after each quantum, as on the link.
 //!
-//! Departure: among jobs that are served at different speeds (slow clients), the last one
-//! served with what is left over can overtake another's rank between two events; what they
-//! are given changes at the next event only.
+//! Departure: where jobs are served at different speeds (slow clients), the last one served with
+//! what is left over can overtake another's rank between two events. The speeds change only at the
+//! next event.
 
 use shortline_sched::{JobId, JobSpec, Scheduler, SchedulerConfig};
 
@@ -23,13 +23,13 @@ pub(crate) struct Ranked {
     now_ns: f64,
     /// Who is served, and at which speed.
     served: Vec<Served>,
-    /// Whether who is served has to be decided anew.
+    /// Whether the served jobs must be chosen anew.
     stale: bool,
-    /// When the scheduler will answer differently though nothing happens; infinite for never.
+    /// When the scheduler will answer differently without an event; infinite for never.
     change_ns: f64,
     /// By [`JobId::index`].
     jobs: Vec<Present>,
-    /// The scheduler's name of each slot's job, for those who leave early.
+    /// The scheduler's name of each slot's job, for jobs that leave early.
     ids: Vec<Option<JobId>>,
 }
 
@@ -45,7 +45,7 @@ struct Present {
     cap: f64,
     work_ns: f64,
     remaining_ns: f64,
-    /// Work that the scheduler was told of.
+    /// Work that was reported to the scheduler.
     recorded_ns: u64,
 }
 
@@ -71,7 +71,7 @@ impl Ranked {
     }
 
     pub(super) fn submit(&mut self, job: &Work) {
-        // `shares` places a new job by the work that was done until now.
+        // `shares` places a new job by the work done until now.
         if self.scheduler.counts_clients() {
             for place in 0..self.served.len() {
                 self.record(self.served[place].id);
@@ -107,7 +107,8 @@ impl Ranked {
 
     pub(super) fn run_until(&mut self, until_ns: f64) -> Option<u32> {
         loop {
-            // Whoever arrives at this instant is to be chosen from, too: a choice is for time that passes.
+            // A job that arrives at this instant takes part in the choice, which is for the time
+            // that follows.
             if self.stale && until_ns > self.now_ns {
                 self.choose();
             }
@@ -125,7 +126,7 @@ impl Ranked {
         }
     }
 
-    /// Decides who is served from now on.
+    /// Chooses the jobs served from now on.
     fn choose(&mut self) {
         self.stale = false;
         for Served { id, .. } in std::mem::take(&mut self.served) {
@@ -143,7 +144,7 @@ impl Ranked {
         self.change_ns = self.change_next();
     }
 
-    /// When the scheduler has to be asked again though nothing happens.
+    /// When the scheduler must be asked again without an event.
     fn change_next(&self) -> f64 {
         if self.scheduler.waiting() == 0 {
             return f64::INFINITY;
@@ -155,7 +156,7 @@ impl Ranked {
         change_ns.min(self.now_ns + self.turn_ns)
     }
 
-    /// Tells the scheduler of the work done for a job, in whole nanoseconds.
+    /// Reports the work done for a job to the scheduler, in whole nanoseconds.
     fn record(&mut self, id: JobId) {
         let job = &mut self.jobs[id.index()];
         let done_ns = (job.work_ns - job.remaining_ns) as u64;
@@ -165,7 +166,7 @@ impl Ranked {
         }
     }
 
-    /// When the first of those served ends, and who that is.
+    /// When the first of the served jobs ends, and which one.
     fn end_next(&self) -> (f64, Option<JobId>) {
         let mut first = (f64::INFINITY, None);
         for &Served { id, speed } in &self.served {
@@ -191,7 +192,7 @@ impl Ranked {
         job.remaining_ns = 0.0;
         let slot = job.slot;
         self.ids[slot as usize] = None;
-        // The scheduler tells one that ended from one that left.
+        // The scheduler must know whether a job ended or left.
         self.record(id);
         self.remove(id);
         slot

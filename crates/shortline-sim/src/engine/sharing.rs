@@ -7,11 +7,11 @@
 //! sum over jobs of min(cap, w) = min(K, sum of caps)
 //! ```
 //!
-//! All jobs of a class of clients have the same speed, so a class has a virtual time V, the
-//! service that each of its jobs has had; a job of work x that arrives at V ends at V + x
-//! (Demers, Keshav, Shenker 1989; [`shortline_sched::ProcessorSharing`] is the same for one
-//! class and server). An event costs O(classes + log n). V starts at 0 whenever its class
-//! is empty, which keeps `f64` fine.
+//! All jobs of a class of clients have the same speed. So a class has a virtual time V, the service
+//! that each of its jobs has had, and a job of work x that arrives at V ends at V + x (Demers,
+//! Keshav, Shenker 1989; [`shortline_sched::ProcessorSharing`] is the same for one class and
+//! server). An event costs O(classes + log n). V starts at 0 whenever its class is empty, which
+//! keeps `f64` precise.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub(crate) struct Sharing {
     now_ns: f64,
     /// By ascending cap.
     classes: Vec<Class>,
-    /// The place in `classes` of each of the capacity's classes.
+    /// The index in `classes` of each of the capacity's classes.
     places: Vec<usize>,
     jobs: usize,
     submitted: u64,
-    /// Where the job of each slot is, for those who leave early.
+    /// Where the job of each slot is, for jobs that leave early.
     keys: Vec<(usize, Key)>,
 }
 
@@ -101,7 +101,7 @@ impl Sharing {
         self.serve(end_ns.min(until_ns));
         let class = &mut self.classes[place];
         let ((end_bits, _), slot) = class.ending.pop_first()?;
-        // What rounding left of it must not be left for the others.
+        // What rounding left of it must not remain for the others.
         class.virtual_ns = f64::from_bits(end_bits);
         self.jobs -= 1;
         self.set_speeds();
@@ -132,8 +132,8 @@ impl Sharing {
         self.now_ns = until_ns;
     }
 
-    /// Finds the water level: the slowest clients get their cap as long as it is below an
-    /// equal part of what is left.
+    /// Finds the water level. The slowest clients get their cap as long as it is below an equal
+    /// part of what is left.
     fn set_speeds(&mut self) {
         let mut left = self.servers;
         let mut jobs_left = self.jobs as f64;

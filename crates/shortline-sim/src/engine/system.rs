@@ -1,10 +1,10 @@
-//! Users in front of the servers: they wait until their request can be served, lose patience
-//! and ask again; and what is to be known of them at any time.
+//! Users in front of the servers. They wait until their request can be served, lose patience and
+//! ask again. The system also keeps what is to be known of them at any time.
 //!
-//! A job is in the system from its arrival until it ends. Its service can begin a start
-//! delay after it (the handshake's round trips); a user who has waited for `after` gives up,
-//! which loses the work done, and asks for the whole again at once, up to so many times
-//! (paper 000, environment J). The time in the system counts from the first arrival.
+//! A job is in the system from its arrival until it ends. Its service can begin a start delay after
+//! it (the handshake's round trips). A user who has waited for `after` gives up, which loses the
+//! work done, and asks for the whole again at once, up to so many times (paper 000, environment J).
+//! The time in the system counts from the first arrival.
 
 use std::collections::BTreeSet;
 
@@ -42,16 +42,18 @@ pub(crate) struct End {
 pub(crate) struct System {
     config: SystemConfig,
     servers: Servers,
-    /// What users will do next and when: the time's bits (a float not below 0) and the slot.
+    /// The next actions of users and their times: the time's bits (a float not below 0) and the
+    /// slot.
     timers: BTreeSet<(u64, u32)>,
     /// By slot; used only where there are timers.
     users: Vec<User>,
-    /// What a client that never has enough asks for, by slot from 0 on; no jobs of the system.
+    /// What a client that never has enough asks for, by slot from 0. These are not jobs of the
+    /// system.
     greedy: Vec<Work>,
     jobs: u64,
     /// Attempts that were given up.
     pub aborts: u64,
-    /// How many are in the system over time.
+    /// The number in the system over time.
     pub number: TimeLine,
     pub recovery: Recovery,
 }
@@ -93,7 +95,7 @@ impl System {
         self.jobs
     }
 
-    /// A job arrives at the time that was come to.
+    /// A job arrives at the present time.
     pub(crate) fn arrive(&mut self, work: &Work) {
         self.count_change(1);
         if !self.has_timers() {
@@ -111,20 +113,20 @@ impl System {
         self.ask(work.slot);
     }
 
-    /// A client asks for this, and again as soon as it has it. These have the first slots.
+    /// A client asks for this, and again as soon as it has it. These jobs have the first slots.
     pub(crate) fn ask_for_ever(&mut self, work: &Work) {
         self.greedy.push(*work);
         self.servers.submit(work);
     }
 
-    /// Nobody asks for ever any more, nor for what is left of it.
+    /// Drops the greedy client and its unfinished jobs.
     pub(crate) fn stop_greedy(&mut self) {
         for work in std::mem::take(&mut self.greedy) {
             self.servers.cancel(work.slot);
         }
     }
 
-    /// Goes on until a job is gone, which is returned, or to `until_ns` if that is earlier.
+    /// Advances until a job is gone, which is returned, or to `until_ns` if that is earlier.
     pub(crate) fn run_until(&mut self, until_ns: f64) -> Option<End> {
         loop {
             let timer_ns = self
@@ -166,7 +168,7 @@ impl System {
         }
     }
 
-    /// Sets a user's timer to what comes next: the begin of service or the end of patience.
+    /// Sets a user's timer to its next action: the start of service or the end of patience.
     fn set_timer(&mut self, slot: u32) {
         let user = &mut self.users[slot as usize];
         let begin_ns = user.asked_ns + self.config.start_delay_ns;
@@ -193,7 +195,7 @@ impl System {
         }
     }
 
-    /// Does what the first timer is set for; the end, if that is one.
+    /// Does what the first timer is set for; returns the end, if that is one.
     fn next_timer(&mut self) -> Option<End> {
         let (bits, slot) = self.timers.pop_first()?;
         let user = &mut self.users[slot as usize];
@@ -220,7 +222,8 @@ impl System {
         self.set_timer(slot);
     }
 
-    /// A user gives an attempt up, and asks again if that may be; the end, if not.
+    /// A user gives an attempt up, and asks again if allowed; else that is the end, which is
+    /// returned.
     fn give_up(&mut self, slot: u32, retries: u32) -> Option<End> {
         self.aborts += 1;
         let User {

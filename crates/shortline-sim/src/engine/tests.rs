@@ -186,8 +186,8 @@ fn latest_over_sharing(policy: Policy, jobs: &[(u64, u64)]) -> f64 {
     later.fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// By how much the engine may end a job too early: what ends so soon after an arrival ends before it, and shares
-/// nothing with who arrives.
+/// The most by which the engine may end a job too early. A job that ends this soon after an arrival
+/// ends before it, and shares nothing with the arriving job.
 fn rounded(jobs: &[(u64, u64)]) -> f64 {
     ROUNDING_NS * jobs.len() as f64
 }
@@ -267,7 +267,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the policy, the servers and the clients: all end, nobody before it can.
+    /// Under every policy, with all servers and clients: every job ends, and none before it can.
     #[test]
     fn no_job_is_lost_or_too_fast(jobs in classed_jobs(), servers in 1..4u32) {
         let caps = [0.1, 0.5, 1.0];

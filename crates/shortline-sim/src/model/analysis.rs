@@ -1,4 +1,4 @@
-//! What a closed form says: means over all jobs, by percentile of size, and of the largest.
+//! What a closed form gives: means over all jobs, by percentile of size, and of the largest.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::residence::Residence;
 use crate::dist::Distribution;
 use crate::results::PERCENTILE_BUCKETS;
 
-/// Single sizes are looked at where a share of m / 10^k is larger, for each of these m ...
+/// Single sizes are those that a share of m / 10^k exceeds, for each of these m ...
 const SHARES_OF_TEN: [f64; 7] = [7.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0];
 /// ... and k from 1 to this.
 const DECADES: i32 = 9;
@@ -23,14 +23,13 @@ pub struct Analysis {
     pub sojourn_mean: f64,
     /// E\[T/S\]; infinite if jobs next to no size wait (E\[1/S\] is).
     pub slowdown_mean: f64,
-    /// The largest E\[T(x)\]/x of any size: what the worst treated size must expect.
+    /// The largest E\[T(x)\]/x of any size: what the worst size must expect.
     pub slowdown_max: f64,
-    /// The size that has it; infinite if it is approached by ever larger jobs, 0 by ever
-    /// smaller ones.
+    /// The size that has it; infinite if ever larger jobs approach it, 0 if ever smaller ones do.
     pub slowdown_max_size: f64,
     /// E\[T(x)\]/x of the largest size, or the limit where there is none.
     pub slowdown_largest: f64,
-    /// What single sizes must expect, ever larger ones, to the largest if there is one.
+    /// What jobs of single sizes must expect, up to the largest size if there is one.
     pub points: Vec<Point>,
     /// The means of the jobs between one half per cent of sizes and the next.
     pub buckets: Vec<Bucket>,
@@ -72,7 +71,7 @@ impl Analysis {
         delays.analysis(policy, mesh)
     }
 
-    /// The same with times and sizes counted in so many of the unit, such as the mean size.
+    /// The same with times and sizes counted in a unit, such as the mean size.
     pub fn in_units_of(mut self, unit: f64) -> Self {
         self.sojourn_mean /= unit;
         self.slowdown_max_size /= unit;
@@ -87,11 +86,11 @@ impl Analysis {
     }
 }
 
-/// What is known of a queue under a policy: the mean delay of each size.
+/// A queue under a policy: the mean delay of each size.
 pub(super) struct Delays<'a> {
     pub sizes: &'a Distribution,
     pub of_size: &'a dyn Fn(f64) -> f64,
-    /// The delay of a job of no size, in the limit.
+    /// The delay of a job as its size goes to 0.
     pub of_none: f64,
     /// The slowdown of ever larger jobs, in the limit.
     pub slowdown_at_infinity: f64,
@@ -134,7 +133,7 @@ impl Delays<'_> {
             for (place, weight) in parts(point.share_below, point.weight, discrete) {
                 let bucket = &mut buckets[place];
                 bucket.sojourn += weight * (point.size + delay);
-                // Of the smallest, what even a job of no size waits goes by E[1/S] below.
+                // For the smallest jobs, the wait of a job of size 0 is added below by E[1/S].
                 let smallest = place == 0 && !discrete;
                 let delay = if smallest { delay - least } else { delay };
                 bucket.slowdown += weight * (1.0 + delay / point.size);
@@ -198,7 +197,7 @@ impl Delays<'_> {
         }
     }
 
-    /// (size, slowdown) of the worst treated size: the worst border, then golden sections.
+    /// (size, slowdown) of the worst size: the worst border, then golden sections.
     fn slowdown_max(&self, mesh: &Mesh) -> (f64, f64) {
         let (smallest, largest) = self.sizes.range();
         if smallest == 0.0 && self.of_none > 0.0 {
@@ -206,7 +205,7 @@ impl Delays<'_> {
         }
         let ends = [(largest, self.slowdown_largest())];
         let inside = mesh.borders.iter().map(|&size| (size, self.slowdown(size)));
-        // By rounding alone no size is worse than another.
+        // A size that is worse only by rounding is not worse.
         let worst = |best: (f64, f64), other: (f64, f64)| {
             let worse = other.1 > best.1 * (1.0 + 1e-12);
             if worse { other } else { best }

@@ -2,7 +2,7 @@
 
 use super::form::Form;
 
-/// A question to the model that has no answer; the text is one line.
+/// A question that the model cannot answer; the text is one line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// There is no steady state, or nothing to wait for.
@@ -28,7 +28,7 @@ pub enum ModelError {
         /// Who needs the moment.
         policy: Form,
     },
-    /// Nobody knows a formula.
+    /// No formula is known.
     #[error(
         "policy `{policy}`: no closed form is known; want one of {}",
         Form::names()

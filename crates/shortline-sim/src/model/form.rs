@@ -12,8 +12,8 @@
 //! | `srpt` | lambda (m2(x) + x² F'(x)) / (2 (1 - rho(x-)) (1 - rho(x))) + the integral of rho(t) / (1 - rho(t)) up to x | Schrage, Miller 1966; paper 001, 6.1 |
 //! | `las` | lambda (m2(x) + x² F'(x)) / (2 (1 - r)²) + x r / (1 - r), r = rho(x) + lambda x F'(x) | Schrage 1967 |
 //!
-//! The papers have continuous sizes. Where many jobs have one size x, rho(x-) leaves those
-//! out: equal jobs go in the order of arrival, so later ones of the same size do not delay.
+//! The papers have continuous sizes. Where many jobs have one size x, rho(x-) leaves those out:
+//! equal jobs go in the order of arrival, so later ones of the same size do not delay.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl Form {
         Self::ALL.map(|form| form.policy().name()).join(", ")
     }
 
-    /// The policy that it is the form of.
+    /// The policy whose form it is.
     pub const fn policy(self) -> Policy {
         match self {
             Self::Fifo => Policy::Fifo,
@@ -71,7 +71,7 @@ impl Form {
         }
     }
 
-    /// The form of a policy; `None` if nobody knows one.
+    /// The form of a policy; `None` if none is known.
     pub fn of(policy: Policy) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.policy() == policy)
     }
@@ -81,7 +81,7 @@ impl Form {
         matches!(self, Self::Fifo | Self::Sjf)
     }
 
-    /// The mean delay of a job of size 0, in the limit.
+    /// The mean delay of a job as its size goes to 0.
     pub(super) fn delay_least(self, queue: &Queue) -> f64 {
         match self {
             Self::Fifo => queue.backlog() / (1.0 - queue.load()),
@@ -102,7 +102,7 @@ impl Form {
     pub(super) fn delay(self, queue: &Queue, residence: &Residence<'_>, size: f64) -> f64 {
         let rate = queue.arrival_rate();
         let second = |size| queue.sizes().partial_moment(2, size);
-        // What the jobs above `size` still contribute: each is one of that size, once.
+        // The jobs above `size` still contribute: each is one of that size, once.
         let cut = || size * size * queue.sizes().share_above(size);
         let ahead = || {
             let load = rate * queue.sizes().partial_moment(1, size);

@@ -1,11 +1,11 @@
-//! Where integrals over job sizes are taken.
+//! The mesh of sizes over which integrals are taken.
 //!
-//! The variable is w = -ln P(S > x), from 0 at the smallest size to infinity at the largest:
-//! an exponential size is proportional to it and a Pareto's logarithm is, so an integrand is
-//! as smooth in a heavy tail as in a light one, and dF(x) = exp(-w) dw needs no density. Nodes
-//! lie ever denser towards 0, at a factor of at most 1.02 in w and 1.2 in size, at the borders
-//! of the percentile buckets and where the density jumps; between two of them Gauss-Legendre
-//! of five points. Beyond w = 690 (P(S > x) = 1e-300) the caller takes the slowdown as
+//! The variable is w = -ln P(S > x), from 0 at the smallest size to infinity at the largest. An
+//! exponential size is proportional to it and a Pareto's logarithm is, so an integrand is as smooth
+//! in a heavy tail as in a light one, and dF(x) = exp(-w) dw needs no density. Nodes get ever
+//! denser towards 0, at a factor of at most 1.02 in w and 1.2 in size. There are nodes at the
+//! borders of the percentile buckets and where the density jumps. Between two nodes the rule is
+//! five-point Gauss-Legendre. Beyond w = 690 (P(S > x) = 1e-300) the caller takes the slowdown as
 //! constant.
 
 use crate::dist::Distribution;
@@ -15,7 +15,7 @@ const W_MIN: f64 = 1e-10;
 const W_MAX: f64 = 690.0;
 const W_FACTOR: f64 = 1.02;
 const SIZE_FACTOR: f64 = 1.2;
-/// No border lies beyond: the square of a size must not overflow.
+/// No border lies beyond, because the square of a size must not overflow.
 const SIZE_MAX: f64 = 1e150;
 /// Abscissae and weights of Gauss-Legendre on -1 to 1.
 const GAUSS: [(f64, f64); 5] = [
@@ -29,10 +29,10 @@ const GAUSS: [(f64, f64); 5] = [
 /// Sizes with weights, smallest first.
 #[derive(Debug)]
 pub(super) struct Mesh {
-    /// Between these sizes, ascending, the share of the jobs changes smoothly (or not at all).
+    /// Between these ascending sizes the share of the jobs changes smoothly (or not at all).
     pub borders: Vec<f64>,
-    /// Points of the integral over all jobs: the sum of weight times value is the mean, but
-    /// for what lies beyond the last border.
+    /// Points of the integral over all jobs: the sum of weight times value is the mean, except for
+    /// what lies beyond the last border.
     pub points: Vec<WeightedSize>,
 }
 
@@ -50,7 +50,7 @@ impl Mesh {
         Self::with_factor(sizes, W_FACTOR)
     }
 
-    /// With a factor of so much at most between one w and the next.
+    /// A mesh with at most this factor between one w and the next.
     pub(super) fn with_factor(sizes: &Distribution, w_factor: f64) -> Self {
         match sizes.atoms() {
             Some(atoms) => Self::of_atoms(atoms),

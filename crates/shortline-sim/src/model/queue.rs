@@ -5,7 +5,7 @@ use super::mesh::Mesh;
 use super::{Form, ModelError};
 use crate::dist::Distribution;
 
-/// Poisson arrivals of jobs to one server of speed 1; a steady state exists.
+/// Poisson arrivals of jobs to one server of speed 1, with a steady state.
 #[derive(Clone, Debug)]
 pub struct Queue {
     sizes: Distribution,
@@ -14,7 +14,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The queue whose jobs have such sizes and which is busy for a share `load` of the time.
+    /// The queue with jobs of such sizes that is busy for a share `load` of the time.
     ///
     /// # Errors
     /// [`ModelError`] unless 0 < load < 1 and the sizes have a finite mean.

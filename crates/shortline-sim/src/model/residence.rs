@@ -1,6 +1,6 @@
-//! How long smaller arrivals hold up a job under SRPT once it has begun: the integral of
-//! rho(t) / (1 - rho(t)) from 0 to its size (Schrage, Miller 1966), as a table at the mesh's
-//! borders. Infinite from where the smaller jobs alone overload the server.
+//! How long smaller arrivals hold up a job under SRPT once it has begun: the integral of rho(t) /
+//! (1 - rho(t)) from 0 to its size (Schrage, Miller 1966), as a table at the mesh's borders. It is
+//! infinite from the size at which the smaller jobs alone overload the server.
 
 use super::mesh::{Mesh, gauss};
 use crate::dist::Distribution;

@@ -1,32 +1,31 @@
 //! Confidence intervals by batch means.
 //!
-//! Times in the system of jobs near each other depend on each other; means over long batches
-//! of jobs hardly do. Jobs go to batches by the order of arrival, so that a job counts in the
-//! same batch under every policy. There are 20 to 39 batches: at 40, neighbours are joined
-//! and batches are twice as long from then on. The interval is Student's, over the batches of
-//! all replications:
+//! Times in the system of jobs near each other depend on each other; means over long batches of
+//! jobs hardly do. Jobs go to batches in the order of arrival, so a job counts in the same batch
+//! under every policy. There are 20 to 39 batches: at 40, neighbours are joined and batches are
+//! twice as long from then on. The interval is Student's, over the batches of all replications:
 //!
 //! ```text
 //! half-width = t(1 - (1 - confidence) / 2, n - 1) * deviation of the batch means / sqrt(n)
 //! ```
 //!
-//! That holds if batches do not depend on each other, which their correlation at lag 1 tells: of
-//! n independent ones it is about 0, with a deviation of 1/sqrt(n).
+//! That holds if batches do not depend on each other, which their correlation at lag 1 shows: of n
+//! independent ones it is about 0, with a deviation of 1/sqrt(n).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 const BATCHES_MAX: usize = 40;
 /// Neighbours resemble each other if they correlate by more than this and more than chance.
 const ALIKE: f64 = 0.25;
-/// What chance does hardly ever, in deviations.
+/// What chance hardly ever exceeds, in deviations.
 const CHANCE: f64 = 3.0;
-/// Fewer pairs of neighbours tell nothing.
+/// Fewer pairs of neighbours say nothing.
 const PAIRS_MIN: usize = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Batches {
     batch_jobs: u64,
-    /// Sum and number of each batch, one after the other of each run.
+    /// Sum and number of each batch, run after run.
     runs: Vec<Vec<(f64, u64)>>,
 }
 
@@ -64,7 +63,7 @@ impl Batches {
         self.runs.append(&mut other.runs);
     }
 
-    /// Half the width of the interval about the mean; `None` for fewer than two full batches.
+    /// Half the width of the interval around the mean; `None` for fewer than two full batches.
     pub(crate) fn half_width(&self, confidence: f64) -> Option<f64> {
         let means = self.means().concat();
         let n = means.len() as f64;
@@ -74,8 +73,8 @@ impl Batches {
         Some(freedom.inverse_cdf(0.5 + confidence / 2.0) * (variance / n).sqrt())
     }
 
-    /// The correlation of neighbouring batches where they resemble each other, so that the
-    /// interval is too narrow; `None` where they do not, or are too few to tell.
+    /// The correlation of neighbouring batches if they resemble each other, so that the interval is
+    /// too narrow. `None` if they do not, or are too few to tell.
     pub(crate) fn resemblance(&self) -> Option<f64> {
         let runs = self.means();
         let all = runs.concat();

@@ -1,24 +1,24 @@
-//! Results by size of job: 60 bins of ratio 1.2 and 200 percentile buckets, as paper 003's
-//! Fig 5 has them, and groups by nines (2 is the 99th percentile, 3 the 99.9th), which go on
-//! to the largest jobs.
+//! Results by size of job: 60 bins of ratio 1.2 and 200 percentile buckets, as in paper 003's Fig
+//! 5, and groups by nines (2 is the 99th percentile, 3 the 99.9th), which go on to the largest
+//! jobs.
 //!
-//! Jobs are added up in cells of 0.8 % of size ([`super::log_cells`]), so the table's length
-//! does not depend on the number of jobs. The bins end at the largest size and go down from
-//! there, each [x, 1.2 x] wide; what is smaller than the 60 is in the first. A percentile
-//! bucket is half a percent of the jobs in the order of size; a cell that lies across a
-//! border, of buckets or of nines, gives to both sides by proportion.
+//! Jobs are added up in cells of 0.8 % of size ([`super::log_cells`]), so the table's length does
+//! not depend on the number of jobs. The bins end at the largest size and go down from there, each
+//! [x, 1.2 x] wide; the first also has everything smaller than the 60. A percentile bucket is half
+//! a percent of the jobs in the order of size. A cell that lies across a border, of buckets or of
+//! nines, gives to both sides in proportion.
 
 use serde::Serialize;
 
 use super::log_cells::LogCells;
 
-/// How many bins of size there are at most.
+/// The most bins of size.
 pub const SIZE_BINS: usize = 60;
 /// The ratio of a bin's ends.
 pub const SIZE_BIN_RATIO: f64 = 1.2;
 /// How many percentile buckets there are.
 pub const PERCENTILE_BUCKETS: usize = 200;
-/// How many groups there are to a power of ten of larger jobs.
+/// Groups per power of ten of larger jobs.
 const GROUPS_PER_NINE: f64 = 4.0;
 
 /// Sums over the jobs of a size.
@@ -82,7 +82,7 @@ impl BySize {
         };
         let mut bins = vec![SizeSums::default(); SIZE_BINS];
         for cell in self.filled() {
-            // A hair is taken off so that the largest itself is in the last bin.
+            // A hair is taken off, so that the largest size itself is in the last bin.
             let steps = ((largest / cell.size_mean()).ln() / SIZE_BIN_RATIO.ln() - 1e-9).max(0.0);
             let from_end = (steps as usize).min(SIZE_BINS - 1);
             bins[SIZE_BINS - 1 - from_end].add(cell, 1.0);
@@ -118,8 +118,8 @@ impl BySize {
         self.by_rank(groups, share_below, nines, with_stretch)
     }
 
-    /// Groups by the share of jobs that are smaller, from that of an index to that of the next;
-    /// each is named by its indexes. The last takes all that is left.
+    /// Groups by the share of jobs that are smaller, from that of one index to that of the next;
+    /// each is named by its indexes. The last takes everything that is left.
     fn by_rank(
         &self,
         groups: usize,

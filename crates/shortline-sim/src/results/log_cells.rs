@@ -1,8 +1,8 @@
 //! Cells by the logarithm of a positive number, 128 to a factor of 2: a table of bounded size
 //! for numbers of any magnitude.
 //!
-//! A cell is named by the first bits of a float, exponent and 7 bits of fraction, so finding
-//! it takes no logarithm. A cell is at most 0.8 % wide.
+//! The first bits of a float, exponent and 7 bits of fraction, name its cell, so finding it takes
+//! no logarithm. A cell is at most 0.8 % wide.
 
 const FRACTION_BITS: u32 = 7;
 const DROPPED_BITS: u32 = 52 - FRACTION_BITS;
@@ -29,7 +29,7 @@ impl<T: Clone + Default> LogCells<T> {
         &mut self.cells[name - self.first]
     }
 
-    /// All cells in ascending order, with the numbers that each begins and ends at.
+    /// All cells in ascending order, with the numbers at their ends.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (f64, f64, &T)> {
         let border = |name: usize| f64::from_bits((name as u64) << DROPPED_BITS);
         self.cells.iter().enumerate().map(move |(index, cell)| {

@@ -1,9 +1,9 @@
-//! What is worth knowing about simulated jobs, in memory that does not grow with their number.
+//! The results of simulated jobs, in memory that does not grow with their number.
 //!
 //! - sojourn time: how long a job is in the system, from its arrival;
-//! - slowdown: that over the time it would have been there alone;
-//! - starvation stretch: that over its sojourn time under processor sharing with the same
-//!   arrivals; a job with more than 1 starves (paper 004, 5.3.3);
+//! - slowdown: sojourn time over the time the job would have been there alone;
+//! - starvation stretch: sojourn time over that under processor sharing with the same arrivals; a
+//!   job with more than 1 starves (paper 004, 5.3.3);
 //! - C²: squared coefficient of variation, variance over squared mean.
 //!
 //! The largest 1 % are those of most bytes, by the percentile buckets.
@@ -30,20 +30,20 @@ pub(crate) use self::time_line::{ARRIVAL_INTERVALS_MAX, INTERVALS_MAX, TimeLine}
 pub struct PolicyResult {
     /// The policy.
     pub policy: Policy,
-    /// How many jobs were counted, of all replications, after the warm-up.
+    /// Jobs counted, in all replications, after the warm-up.
     pub requests: u64,
-    /// How many of them were given up by their users; they count with the time until then.
+    /// Jobs that their users gave up; they count with the time until then.
     pub failed: u64,
     /// Attempts given up, of all jobs.
     pub aborts: u64,
     /// Mean sojourn time.
     pub sojourn_mean: f64,
-    /// The same by the users' groups, in their order; empty without any.
+    /// The same by groups of users, in their order; empty without groups.
     pub by_users: Vec<UsersResult>,
     /// Half the width of the confidence interval of `sojourn_mean`; `None` for too few jobs.
     pub sojourn_mean_half_width: Option<f64>,
-    /// Where the batches that intervals are made of depend on each other: the correlation of
-    /// neighbours, the larger of sojourns' and slowdowns'; `None` where they do not.
+    /// The correlation of neighbouring batches where the batches behind the intervals depend on
+    /// each other, the larger of sojourns' and slowdowns'; `None` where they do not.
     pub batches_resemblance: Option<f64>,
     /// Median sojourn time.
     pub sojourn_p50: f64,
@@ -79,7 +79,7 @@ pub struct PolicyResult {
     pub number_mean: f64,
     /// Starvation stretch; `None` if it was not asked for.
     pub stretch: Option<StretchSummary>,
-    /// Recovery after overloads; `None` without any.
+    /// Recovery after overloads; `None` if there were none.
     pub recovery: Option<RecoverySummary>,
     /// Bins of ratio 1.2 in bytes.
     pub by_size: Vec<SizeGroup>,
@@ -88,15 +88,15 @@ pub struct PolicyResult {
     /// Groups by nines of size, a quarter of a nine each: from 2 to 3 are the jobs between the
     /// 99th percentile and the 99.9th.
     pub by_nines: Vec<SizeGroup>,
-    /// Jobs in the system over time: seconds, and the mean about then (over the replications).
+    /// Jobs in the system over time: seconds, and the mean around then (over the replications).
     pub number_over_time: Vec<(f64, f64)>,
-    /// Mean sojourn time of those who arrived about then: seconds, seconds.
+    /// Mean sojourn time of jobs that arrived around then: seconds, seconds.
     pub sojourn_over_time: Vec<(f64, f64)>,
     /// Sojourn times and the share of jobs with a longer one.
     pub sojourn_complementary: Vec<(f64, f64)>,
 }
 
-/// What a group of users waited.
+/// The waits of a group of users.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct UsersResult {
     /// How many jobs were theirs.

@@ -1,18 +1,17 @@
 //! Percentiles of any number of values in bounded memory.
 //!
-//! Up to [`EXACT_MAX`] values they are exact, by nearest rank. Beyond that values are counted
-//! in cells of 0.8 % width and read off on a straight line within a cell; the largest stays
-//! exact.
+//! Up to [`EXACT_MAX`] values they are exact, by nearest rank. Beyond that values are counted in
+//! cells 0.8 % wide and read off on a straight line within a cell; the largest stays exact.
 
 use super::log_cells::LogCells;
 
-/// So many values are kept one by one.
+/// This many values are kept one by one.
 pub(crate) const EXACT_MAX: usize = 100_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Quantiles {
     exact: Vec<f64>,
-    /// Where the values are once they are too many.
+    /// The cells, once there are too many values.
     cells: LogCells<u64>,
     count: u64,
     max: f64,
@@ -69,7 +68,7 @@ impl Quantiles {
         shares.map(|share| self.in_cells(rank(share)))
     }
 
-    /// The share of values above `threshold`; in cells to the cell's width.
+    /// The share of values above `threshold`; with cells, to within a cell's width.
     pub(crate) fn complementary(&self, points: usize) -> Vec<(f64, f64)> {
         let shares = (0..points).map(|step| {
             // Dense in the tail, where values are few and matter.

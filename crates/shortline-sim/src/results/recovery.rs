@@ -1,9 +1,9 @@
-//! How long it takes after an overload until it is over for those who come then.
+//! How long it takes after an overload until new arrivals no longer feel it.
 //!
-//! All policies that never idle have as much work left when load drops, and are done with it
-//! at the same time; what differs is in how many jobs it lies (paper 000, 6.2 and 6.3). So a
-//! system counts as recovered when no more jobs are in it than processor sharing would hold
-//! on average at the low load, rho / (1 - rho), and at least 1.
+//! All policies that never idle have as much work left when load drops, and finish it at the same
+//! time. They differ in how many jobs hold it (paper 000, 6.2 and 6.3). So a system counts as
+//! recovered when no more jobs are in it than processor sharing would hold on average at the low
+//! load, rho / (1 - rho), and at least 1.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     jobs_recovered: u64,
-    /// When the overload ended that is not recovered from.
+    /// When the overload ended from which the system has not yet recovered.
     overload_end_ns: Option<f64>,
     overloads: u64,
     jobs_at_end_sum: u64,
@@ -25,20 +25,21 @@ pub(crate) struct Recovery {
 pub struct RecoverySummary {
     /// How many overloads ended.
     pub overloads: u64,
-    /// How many were followed by another before the system had recovered, or by the end.
+    /// How many were followed by another overload, or by the end, before the system had recovered.
     pub not_recovered: u64,
     /// Jobs in the system when an overload ended, on average.
     pub jobs_at_end_mean: f64,
     /// The number of jobs at which a system counts as recovered.
     pub jobs_recovered: u64,
-    /// How long recovering took on average, in seconds; `None` if it never came to that.
+    /// How long recovering took on average, in seconds; `None` if it never happened.
     pub seconds_mean: Option<f64>,
     /// The longest, in seconds.
     pub seconds_max: Option<f64>,
 }
 
 impl Recovery {
-    /// Recovered means no more jobs than at a load of `load_low`, below 1, on average.
+    /// Recovered means at most as many jobs as there are on average at a load of `load_low`, below
+    /// 1.
     pub(crate) fn new(load_low: f64) -> Self {
         Self {
             jobs_recovered: (load_low / (1.0 - load_low)).max(1.0) as u64,
@@ -54,7 +55,7 @@ impl Recovery {
         self.see(at_ns, jobs);
     }
 
-    /// So many jobs are in the system from now on.
+    /// The number of jobs in the system from now on.
     #[inline]
     pub(crate) fn see(&mut self, at_ns: f64, jobs: u64) {
         if let Some(end_ns) = self.overload_end_ns
@@ -67,7 +68,7 @@ impl Recovery {
         }
     }
 
-    /// Adds what was seen in another run.
+    /// Adds the observations of another run.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.overloads += other.overloads;
         self.jobs_at_end_sum += other.jobs_at_end_sum;
@@ -76,7 +77,7 @@ impl Recovery {
         self.took_max_ns = self.took_max_ns.max(other.took_max_ns);
     }
 
-    /// What was seen; `None` if no overload ended.
+    /// The observations; `None` if no overload ended.
     pub(crate) fn summary(&self) -> Option<RecoverySummary> {
         let any = |count: u64| (count > 0).then_some(count as f64);
         Some(RecoverySummary {

@@ -10,7 +10,7 @@ use super::{
     UsersResult,
 };
 
-/// A stretch above this is above 1, not a matter of rounding.
+/// A stretch above this is really above 1, not by rounding.
 const ABOVE_ONE: f64 = 1.0 + 1e-9;
 /// Points of the complementary distribution.
 const COMPLEMENTARY_POINTS: usize = 200;
@@ -51,7 +51,7 @@ pub(crate) struct Tally {
     recovery: Recovery,
 }
 
-/// Mean and variance, about the first value, so that neither rounding nor a far mean spoils
+/// Mean and variance relative to the first value, so that neither rounding nor a large mean spoils
 /// them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moments {
@@ -72,7 +72,7 @@ struct Stretch {
 }
 
 impl Tally {
-    /// Of jobs whose users are in so many groups.
+    /// A tally of jobs whose users are in so many groups.
     pub(crate) fn new(interval_ns: f64, groups: usize) -> Self {
         Self {
             failed: 0,
@@ -118,7 +118,7 @@ impl Tally {
         });
     }
 
-    /// Takes over what was seen of the system over time.
+    /// Takes over the observations of the system over time.
     pub(crate) fn set_system(&mut self, aborts: u64, number: TimeLine, recovery: Recovery) {
         self.aborts = aborts;
         self.number = number;
@@ -229,7 +229,7 @@ impl Moments {
             *self = *other;
             return;
         }
-        // Theirs about our first value instead of theirs.
+        // Their sums, relative to our first value instead of theirs.
         let shift = other.first - self.first;
         let count = other.count as f64;
         self.sum_off_squared +=

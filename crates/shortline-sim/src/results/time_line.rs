@@ -1,11 +1,11 @@
 //! A quantity over time in a bounded number of equal intervals.
 //!
-//! When time runs beyond the last interval, neighbours are joined and intervals are twice as
-//! long from then on, so there are never more than so many, however long it takes.
+//! When time runs beyond the last interval, neighbours are joined and intervals are twice as long
+//! from then on. So their number is bounded, however long the time.
 
-/// The most intervals of a quantity that every moment has.
+/// The most intervals of a quantity that has a value at every moment.
 pub(crate) const INTERVALS_MAX: usize = 1024;
-/// The most intervals of what only arrivals have: fewer, so that each has many of them.
+/// The most intervals of a quantity that only arrivals have: fewer, so that each has many.
 pub(crate) const ARRIVAL_INTERVALS_MAX: usize = 128;
 
 /// Sums and weights by interval of time.
@@ -15,12 +15,12 @@ pub(crate) struct TimeLine {
     intervals_max: usize,
     /// Sum and weight of each interval.
     intervals: Vec<(f64, f64)>,
-    /// Up to where [`TimeLine::hold_until`] has come.
+    /// The end of the last [`TimeLine::hold_until`].
     held_ns: f64,
 }
 
 impl TimeLine {
-    /// Nothing yet, in intervals of `interval_ns` to begin with and at most `intervals_max`.
+    /// An empty line, with intervals of `interval_ns` at first and at most `intervals_max` of them.
     pub(crate) fn new(interval_ns: f64, intervals_max: usize) -> Self {
         Self {
             interval_ns,
@@ -54,7 +54,7 @@ impl TimeLine {
         }
     }
 
-    /// Adds another line, of as many runs as one likes.
+    /// Adds another line, of any number of runs.
     pub(crate) fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
         while self.interval_ns < other.interval_ns {

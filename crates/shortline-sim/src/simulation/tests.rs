@@ -43,8 +43,8 @@ fn of_jobs(simulation: &Simulation, jobs: &[(u64, f64)]) -> Result<Vec<PolicyRes
     simulation.run(replications(1), arrivals)
 }
 
-/// Holds every form's means against the simulator's: the exact one is in the interval of 99 %,
-/// and within a share of itself. All are told before any may fail.
+/// Holds the simulator against every form's means: the exact one is in the interval of 99 %, and
+/// within a share of itself. All are printed before any may fail.
 fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within: f64) {
     let simulation = Simulation {
         seed,
@@ -70,7 +70,7 @@ fn agrees_with_closed_forms(sizes: &str, load: f64, jobs: u64, seed: u64, within
             ),
         ];
         for (what, mean, half_width, exact) in checks {
-            // No simulation has the jobs next to no size that make a mean infinite.
+            // No simulation has the tiny jobs that make a mean infinite.
             if exact.is_infinite() {
                 continue;
             }

@@ -30,7 +30,7 @@ impl Fifo {
         self.bytes
     }
 
-    /// Takes in what fits and says how many bytes did not.
+    /// Takes in what fits, and returns how many bytes did not.
     pub fn put(&mut self, part: Part) -> f64 {
         let kept = part.bytes.min((self.room - self.bytes).max(0.0));
         if kept > 0.0 {

@@ -11,7 +11,7 @@ const WINDOW_MIN: f64 = 2.0 * PACKET;
 const WINDOW_MAX: f64 = 4.0 * 1024.0 * 1024.0;
 
 pub(super) struct Flow {
-    /// The path of one of ours; the others' flows have none.
+    /// The path of one of our flows; the others' have none.
     pub path: Option<usize>,
     pub unsent: f64,
     to_repeat: f64,
@@ -50,7 +50,7 @@ impl Flow {
         }
     }
 
-    /// Nothing of it is left anywhere.
+    /// Nothing of it is under way any more.
     pub fn is_over(&self) -> bool {
         self.path.is_some() && self.unsent <= 0.0 && self.in_flight < 1.0
     }
@@ -64,7 +64,7 @@ impl Flow {
         (self.window - self.in_flight).clamp(0.0, self.unsent.max(0.0))
     }
 
-    /// Sends, and says how much of it was sent before.
+    /// Sends, and returns how much of it was sent before.
     pub fn send(&mut self, bytes: f64) -> f64 {
         self.unsent -= bytes;
         self.in_flight += bytes;

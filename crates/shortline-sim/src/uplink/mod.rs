@@ -1,14 +1,14 @@
 //! A link with a queue, and what a server sees of it: the plant of the uplink's controller.
 //!
-//! Everything is fluid in steps of one millisecond: flows put bytes into one FIFO, which drains
-//! at the link's rate and drops what does not fit; what comes out is acknowledged a path's
-//! propagation time later. Our flows and the others' follow the same CUBIC (RFC 9438, with
-//! HyStart's exit from slow start by delay); ours also wait for the pacing rate, in the order
-//! of remaining bytes. Every ten milliseconds an [`Observation`] is made as the real link makes it: from
-//! what left, what was acknowledged, and round-trip times with noise.
+//! Everything is fluid in steps of one millisecond. Flows put bytes into one FIFO, which drains at
+//! the link's rate and drops what does not fit. What comes out is acknowledged a path's propagation
+//! time later. Our flows and the others' follow the same CUBIC (RFC 9438, with HyStart's exit from
+//! slow start by delay). Ours also wait for the pacing rate, in the order of remaining bytes. Every
+//! ten milliseconds an [`Observation`] is made as the real link makes it: from what left, what was
+//! acknowledged, and round-trip times with noise.
 //!
-//! What is left out: packets (a millisecond at 10 Mbit/s is about one), timeouts, the way back's
-//! queue. A decision without a rate holds nothing back.
+//! Left out are packets (at 10 Mbit/s about one a millisecond), timeouts, and the queue of the way
+//! back. A decision without a rate holds nothing back.
 
 mod fifo;
 mod flow;
@@ -34,11 +34,11 @@ const OBSERVED_EVERY: u32 = 10;
 pub(crate) const PACKET: f64 = 1514.0;
 /// The longest way from the bottleneck to the acknowledgement, in steps.
 const FLIGHT_MAX: usize = 4096;
-/// More of our own responses than this are not sent at once; the rest waits.
+/// At most this many of our own responses are sent at once; the rest wait.
 const FLOWS_MAX: usize = 96;
 
-/// Plays `plan` for its time; `control` is asked after each observation. The same plan and the
-/// same answers give the same trace.
+/// Plays `plan` for its time; `control` is asked after each observation. The same plan and the same
+/// answers give the same trace.
 pub fn run(plan: &Plan, control: impl FnMut(&Observation) -> Decision) -> Trace {
     let mut plant = Plant::new(plan);
     let mut control = control;
@@ -78,7 +78,7 @@ struct Plant<'a> {
     trace: Trace,
 }
 
-/// What is counted between two observations.
+/// Counters between two observations.
 #[derive(Default)]
 struct Interval {
     sent: f64,
@@ -124,7 +124,7 @@ impl<'a> Plant<'a> {
         self.drain(step, now_s);
     }
 
-    /// What receivers said arrives.
+    /// Receivers' acknowledgements and losses arrive.
     fn echo(&mut self, step: u32) {
         let slot = step as usize % FLIGHT_MAX;
         let mut echoes = std::mem::take(&mut self.flight[slot]);
@@ -167,7 +167,7 @@ impl<'a> Plant<'a> {
         }
     }
 
-    /// Every flow sends what it may, the others' and ours in turns of who is first.
+    /// Every flow sends what it may, the others' and ours taking turns to be first.
     fn send(&mut self, step: u32, now_s: f64) {
         let ours_first = self.rng.next_u32().is_multiple_of(2);
         if ours_first {
@@ -225,7 +225,7 @@ impl<'a> Plant<'a> {
         }
     }
 
-    /// Into the queue, as far as there is room; of the rest the sender hears.
+    /// Puts bytes into the queue, as far as there is room. The sender hears of the rest.
     fn put(&mut self, k: usize, bytes: f64, step: u32) {
         if bytes <= 0.0 {
             return;

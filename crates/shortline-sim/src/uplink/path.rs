@@ -1,16 +1,17 @@
 //! Round-trip times as a server sees them, per path, and the delay that paths share
 //! (`shortline_link`'s discovery: `round_trip`, `shared`).
 
-/// A delay counts that was seen no longer ago than this, in steps, or as long as it takes to have enough paths.
+/// A delay counts if it was seen within this many steps, or for as long as it takes to have enough
+/// paths.
 const FRESH: u32 = 20;
 const PATHS_ENOUGH: usize = 4;
-/// It is forgotten after this many.
+/// A delay is forgotten after this many steps.
 const RECENT: u32 = 100;
 
 pub(super) struct PathState {
-    /// Since the last look, of each connection: round trips, and their sum.
+    /// Of each connection, since the last look: the number of round trips, and their sum.
     since: Vec<(usize, u32, f64)>,
-    /// The means of looks before, and when.
+    /// The means of earlier looks, and their times.
     means: Vec<(u32, f64)>,
     smallest_ms: f64,
 }
@@ -36,7 +37,7 @@ impl PathState {
         }
     }
 
-    /// Its connections are asked.
+    /// Looks at its connections.
     pub fn look(&mut self, step: u32) {
         self.means.retain(|(at, _)| at + RECENT > step);
         let means = self.since.drain(..);
@@ -44,7 +45,7 @@ impl PathState {
             .extend(means.map(|(_, count, sum_ms)| (step, sum_ms / f64::from(count))));
     }
 
-    /// When it was seen last, if it was.
+    /// When it was last seen, if ever.
     fn seen(&self) -> Option<u32> {
         self.means.last().map(|(at, _)| *at)
     }
@@ -55,8 +56,8 @@ impl PathState {
     }
 }
 
-/// The lower quartile of the freshly sampled paths' excess over their smallest round-trip time,
-/// the median of their round-trip times, both in nanoseconds, and the number of paths seen at all.
+/// The lower quartile of the fresh paths' excess over their smallest round-trip time, the median of
+/// their round-trip times, both in nanoseconds, and the number of paths seen at all.
 pub(super) fn shared_delay(paths: &[PathState], step: u32) -> (Option<u64>, Option<u64>, u32) {
     let mut seen: Vec<u32> = paths.iter().filter_map(PathState::seen).collect();
     seen.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,4 +1,4 @@
-//! What is played: the link, its paths, what we have to send, and who else is there.
+//! What is played: the link, its paths, what we send, and who else is there.
 
 /// A link and everybody on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,7 +7,7 @@ pub struct Plan {
     pub rates: Vec<(f64, f64)>,
     /// What fits into the bottleneck's FIFO, in milliseconds at the first rate.
     pub buffer_ms: f64,
-    /// The ways beyond the bottleneck; at least one.
+    /// The paths beyond the bottleneck; at least one.
     pub paths: Vec<Path>,
     /// From a time in seconds on, every path is longer by so many milliseconds.
     pub rtt_rise: Option<(f64, f64)>,
@@ -17,15 +17,15 @@ pub struct Plan {
     pub cross: Vec<Cross>,
     /// The share of packets lost behind the bottleneck, whatever the load.
     pub loss: f64,
-    /// What is reported as acknowledged, over what was: 1 where the scaling to wire bytes is right.
+    /// The ratio of reported to real acknowledgements: 1 where the scaling to wire bytes is right.
     pub acknowledged_scale: f64,
-    /// For how long, in seconds.
+    /// The length, in seconds.
     pub seconds: f64,
-    /// For everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 
-/// One peer's way, as a round trip without queues.
+/// One peer's path, as a round trip without queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
     /// Propagation there and back, in milliseconds.
@@ -34,20 +34,20 @@ pub struct Path {
     pub noise_ms: f64,
     /// Now and then (one in a hundred) a round trip takes this much longer, in milliseconds.
     pub spike_ms: f64,
-    /// Acknowledgements come together every so many milliseconds.
+    /// Acknowledgements come together, once every so many milliseconds.
     pub aggregation_ms: u32,
 }
 
 /// What we have to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Demand {
-    /// So many connections with always more to send.
+    /// A number of connections that always have more to send.
     Backlogged {
         /// Connections.
         flows: usize,
     },
-    /// Responses with sizes of a bounded Pareto distribution, Poisson arrivals, a load that alternates
-    /// (of the first rate; above 1 is overload).
+    /// Responses with sizes of a bounded Pareto distribution, Poisson arrivals, and a load that
+    /// alternates (relative to the first rate; above 1 is overload).
     Responses {
         /// The load in every even period.
         high: f64,
@@ -58,20 +58,21 @@ pub enum Demand {
     },
 }
 
-/// Somebody else's download, or a steady stream.
+/// Somebody else's traffic: a download, or a steady stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cross {
-    /// From and to, in seconds.
+    /// Start and end, in seconds.
     pub from_s: f64,
     /// When it ends.
     pub to_s: f64,
     /// Its round trip without queues, in milliseconds.
     pub rtt_ms: f64,
-    /// A steady stream of this rate in bits per second; None: CUBIC with always more to send.
+    /// The rate of a steady stream, in bits per second; `None`: CUBIC with always more to send.
     pub rate_bps: Option<f64>,
 }
 
-/// Sizes of responses: bounded Pareto between these, in bytes, with this exponent; W1's are alike.
+/// Sizes of responses: bounded Pareto between these, in bytes, with this exponent; W1's are
+/// similar.
 const SIZE_MIN: f64 = 1_000.0;
 const SIZE_MAX: f64 = 4_000_000.0;
 const SIZE_ALPHA: f64 = 1.1;

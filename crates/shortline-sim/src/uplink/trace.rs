@@ -9,7 +9,7 @@ pub struct Sample {
     pub at_s: f64,
     /// The link's rate, in bits per second.
     pub link_bps: f64,
-    /// What the controller decided; None: nothing is held back.
+    /// What the controller decided; `None`: nothing is held back.
     pub paced_bps: Option<f64>,
     /// The controller's estimate.
     pub estimate_bps: Option<f64>,
@@ -52,7 +52,7 @@ impl Trace {
             .filter(move |sample| sample.at_s > from_s && sample.at_s <= to_s)
     }
 
-    /// The mean of what is asked of each sample in a span of time; 0 for an empty one.
+    /// The mean of a value of each sample in a span of time; 0 if the span is empty.
     pub fn mean(&self, from_s: f64, to_s: f64, of: impl Fn(&Sample) -> f64) -> f64 {
         let (sum, count) = self
             .between(from_s, to_s)

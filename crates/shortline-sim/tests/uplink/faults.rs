@@ -5,7 +5,7 @@ use crate::{assert_target, share_of_off};
 use shortline_sched::uplink::{LocalQueue, Observation};
 use shortline_sim::uplink::{Plan, Trace};
 
-/// What we got with a fault from 5 s on, as a share of what a plain server gets.
+/// What we get with a fault from 5 s on, as a share of what a plain server gets.
 fn with_fault(seed: u64, fault: impl FnMut(&mut Observation)) -> f64 {
     let plan = Draw::new(seed).link(15.0);
     let got = |trace: &Trace| trace.mean(5.0, 15.0, |sample| sample.ours_bps);
@@ -94,7 +94,7 @@ fn loss_without_congestion_is_not_a_lower_rate() {
 #[test]
 fn a_longer_route_is_not_a_queue_for_long() {
     // Until the smallest round-trip times have been forgotten the link is not scheduled all of the
-    // time, and what is tried meanwhile costs something.
+    // time, and the trials meanwhile cost something.
     assert_target("longer route", 10, 0.9, 0, |seed| {
         let plan = Plan {
             rtt_rise: Some((6.0, 30.0)),

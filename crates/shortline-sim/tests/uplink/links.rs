@@ -1,4 +1,4 @@
-//! Random links, and what is asked of the controller on one.
+//! Random links, and measurements of the controller on one.
 
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,12 +13,12 @@ impl Draw {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Even between two numbers.
+    /// Uniform between two numbers.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0.next_u32() as f64 / f64::from(u32::MAX)
     }
 
-    /// Even between the logarithms of two numbers.
+    /// Uniform between the logarithms of two numbers.
     pub fn about(&mut self, low: f64, high: f64) -> f64 {
         self.between(low.ln(), high.ln()).exp()
     }
@@ -70,7 +70,7 @@ pub fn auto(plan: &Plan) -> Trace {
     faulty(plan, |_| {})
 }
 
-/// The controller on a link, told something else than what was.
+/// The controller on a link, with observations changed on the way.
 pub fn faulty(plan: &Plan, mut fault: impl FnMut(&mut Observation)) -> Trace {
     let mut controller = Controller::new(UplinkConfig::default());
     run(plan, |observation| {

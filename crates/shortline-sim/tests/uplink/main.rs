@@ -1,8 +1,9 @@
 //! The uplink's controller on random links in virtual time.
 //!
 //! Each test draws links, measures one figure on each, and asserts how many of a thousand links may
-//! miss the target; both are stated beside it, and those that are far from none are what is left to do
-//! (docs/uplink.md). `SHORTLINE_LINKS=n` draws n links for each instead; the ignored test draws a hundred.
+//! miss the target. Both numbers stand beside it; those far from zero are what is left to do
+//! (docs/uplink.md). `SHORTLINE_LINKS=n` draws n links for each instead; the ignored test draws a
+//! hundred.
 
 mod faults;
 mod links;
@@ -14,7 +15,7 @@ use shortline_sched::uplink::State;
 use shortline_sim::uplink::{Demand, Path, Plan, Trace};
 
 thread_local! {
-    /// No fewer links than this, in the tests that this thread runs.
+    /// The fewest links, in the tests that this thread runs.
     static LINKS_MIN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -34,8 +35,8 @@ fn a_hundred_links_each() {
     without_a_bottleneck_nothing_is_held_back();
 }
 
-/// Measures a figure on each of `count` links, says how they are spread, and asserts that no more
-/// than `misses` of a thousand are worse than `target`.
+/// Measures a figure on each of `count` links, prints the distribution, and asserts that at most
+/// `misses` of a thousand are worse than `target`.
 fn assert_target(name: &str, count: u64, target: f64, misses: usize, figure: impl Fn(u64) -> f64) {
     let count = std::env::var("SHORTLINE_LINKS")
         .ok()
@@ -156,8 +157,8 @@ fn a_link_that_quadruples_is_used_within_five_seconds() {
     });
 }
 
-/// A hundred megabits over a round trip of a millisecond, where three milliseconds of queue are more
-/// than the responses themselves take.
+/// A hundred megabits over a round trip of a millisecond, where a queue of three milliseconds is
+/// longer than the responses themselves take.
 #[test]
 fn a_fast_link_keeps_a_queue_of_a_millisecond() {
     let mut plan = Plan::new(100e6, 9.0, 1);
@@ -183,8 +184,7 @@ fn a_fast_link_keeps_a_queue_of_a_millisecond() {
     }
 }
 
-/// Clients 20 to 200 ms away: what is seen of the queue and of what is delivered comes late, and at
-/// different times.
+/// Clients 20 to 200 ms away: the queue and the deliveries show late, and at different times.
 #[test]
 fn far_clients_leave_the_link_full_in_overload() {
     assert_target("far clients", 20, 0.93, 20, |seed| {

@@ -1,15 +1,15 @@
-//! Which file gets which popularity (SURGE's matching problem): with sizes s and shares p of
-//! the requests, the share of requests below each size should be that of the requests' law F.
+//! Which file gets which popularity (SURGE's matching problem): with sizes s and shares p of the
+//! requests, the share of requests below each size should be that of the requests' law F.
 //!
-//! The border between two neighbouring files is their geometric mean, and a file's demand is
-//! what F has between its borders. The most popular first, each share goes to the free file in
-//! the middle of the narrowest range of sizes (by logarithm) whose demand is still that much,
-//! and uses the demand up from there outwards. The largest share being a single file, the two
-//! distributions differ by half of it at least; they differ by hardly more. SURGE's own
+//! The border between two neighbouring files is their geometric mean, and a file's demand is what F
+//! has between its borders. Shares are placed in turn, the most popular first. Each goes to the
+//! free file in the middle of the narrowest range of sizes (by logarithm) whose demand is still
+//! that much, and uses the demand up from there outwards. The largest share is a single file, so
+//! the two distributions differ by at least half of it; they differ by hardly more. SURGE's own
 //! heuristic draws a size from F for each share instead.
 
-/// The share of the requests of each file, in the order of `sizes`, which rises;
-/// `popularity` falls and has as many.
+/// The share of the requests of each file, in the order of `sizes`, which rise. `popularity` falls
+/// and has the same length.
 pub(super) fn matched(
     sizes: &[u64],
     share_below: impl Fn(f64) -> f64,
@@ -82,7 +82,7 @@ impl Demand {
         self.middle(first, last)
     }
 
-    /// Where half of the demand of the range is reached.
+    /// Where half of the range's demand is reached.
     fn middle(&self, first: usize, last: usize) -> usize {
         let half = self.left[first..=last].iter().sum::<f64>() / 2.0;
         let mut inside = 0.0;

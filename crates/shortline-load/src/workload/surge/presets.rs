@@ -70,8 +70,8 @@ impl SurgePreset {
         law.joined()
     }
 
-    /// The law that the sizes of its requests should follow: 001, Table 1, between its
-    /// smallest and its largest file.
+    /// The law that the sizes of its requests should follow: 001, Table 1, between its smallest and
+    /// its largest file.
     pub(super) fn request_law(&self) -> Hybrid {
         let law = Hybrid {
             log_mean: 7.630,

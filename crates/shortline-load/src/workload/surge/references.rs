@@ -1,13 +1,13 @@
-//! Which file is asked for next: as often as its popularity says, and as soon again as the
-//! temporal locality says (SURGE's last step).
+//! Which file is asked for next: as often as its popularity says, and as soon again as the temporal
+//! locality says (SURGE's last step).
 //!
-//! Files lie on a stack, the one asked for last on top. A reference's stack distance is how
-//! deep its file lies, and should be log-normal. Requests to come are drawn by popularity
-//! into a pool; each reference draws a distance and takes from the pool the file that lies
-//! nearest to that depth. So popularity holds to within what waits in the pool, and
-//! distances hold as far as the pool has a file there: with [`POOL_PER_FILE`] requests for
-//! each file their quartiles are within a tenth. SURGE orders a sequence of fixed length so;
-//! the pool makes it endless, and is used before the first reference until it has settled.
+//! Files lie on a stack, the last requested on top. A reference's stack distance is how deep its
+//! file lies, and should be log-normal. Future requests are drawn by popularity into a pool. Each
+//! reference draws a distance and takes from the pool the file nearest to that depth. So popularity
+//! holds to within what waits in the pool, and distances hold as far as the pool has a file there:
+//! with [`POOL_PER_FILE`] requests for each file their quartiles are within a tenth. SURGE orders a
+//! sequence of fixed length this way; the pool makes it endless. It runs before the first reference
+//! until it has settled.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -17,7 +17,7 @@ use super::matching::nearest;
 
 /// Requests in the pool for each file of the site.
 const POOL_PER_FILE: usize = 4;
-/// References that are made and forgotten at first, in pools.
+/// References that are made and discarded at first, in pools.
 const POOLS_FORGOTTEN: usize = 10;
 /// Mean and deviation of the decimal logarithm of stack distances.
 const LOG10_MEAN: f64 = 1.5;
@@ -26,9 +26,9 @@ const LOG10_DEVIATION: f64 = 0.80;
 /// An endless sequence of files.
 #[derive(Clone, Debug)]
 pub(in super::super) struct References {
-    /// The share of the requests of each file and of all before it.
+    /// The cumulative share of the requests up to and with each file.
     shares_summed: Vec<f64>,
-    /// Files, the one asked for last first.
+    /// Files, the last requested first.
     stack: Vec<usize>,
     /// Requests in the pool, by file.
     pool: Vec<u32>,
@@ -58,12 +58,12 @@ impl References {
         references
     }
 
-    /// The file of the next request, by its place in the site.
+    /// The file of the next request, as its place in the site.
     pub(in super::super) fn next(&mut self, rng: &mut ChaCha8Rng) -> usize {
         self.next_with_depth(rng).0
     }
 
-    /// The same, and the stack distance: 1 if it is the one asked for last.
+    /// The same, and the stack distance: 1 if it is the last requested file.
     fn next_with_depth(&mut self, rng: &mut ChaCha8Rng) -> (usize, usize) {
         self.refill(rng);
         let wanted = draw_depth(self.stack.len(), rng) - 1;
@@ -81,7 +81,7 @@ impl References {
         let total = self.shares_summed.last().copied().unwrap_or_default();
         let point = rng.random::<f64>() * total;
         let file = self.shares_summed.partition_point(|sum| *sum <= point);
-        // Rounding may leave the point at the very end.
+        // Rounding may put the point at the very end.
         self.pool[file.min(self.stack.len() - 1)] += 1;
     }
 }
@@ -97,7 +97,7 @@ fn draw_depth(files: usize, rng: &mut ChaCha8Rng) -> usize {
     }
 }
 
-/// Box and Muller's transformation, one of its two.
+/// Box and Muller's transformation; one of its two numbers.
 fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.random::<f64>()));
     radius * libm::cos(std::f64::consts::TAU * rng.random::<f64>())

@@ -1,10 +1,10 @@
-//! User equivalents: each fetches a page, rests, fetches the next, for ever (001, 4.2; 004,
-//! 4.4.3). All users together make one sequence of references, in the order in which they ask;
-//! each has its own pauses.
+//! User equivalents: each fetches a page, rests, fetches the next, for ever (001, 4.2; 004, 4.4.3).
+//! All users together make one sequence of references, in the order in which they ask. Each has its
+//! own pauses.
 //!
-//! A page is as many files as a Pareto draw rounded down: 1 in 81 % of the cases, 1.37 in the
-//! mean, by [`FILES_PER_PAGE_MAX`] at most. They are the next ones of the sequence, which
-//! leaves popularity and locality as they are.
+//! A page has as many files as a Pareto draw rounded down: 1 in 81 % of the cases, 1.37 in the
+//! mean, at most [`FILES_PER_PAGE_MAX`]. They are the next ones of the sequence, which leaves
+//! popularity and locality as they are.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub struct User<'a> {
 pub type Page = Vec<SiteFile>;
 
 impl UserModel {
-    /// Users of this site. The same seed gives the same references and the same pauses.
+    /// The users of this site. The same seed gives the same references and the same pauses.
     pub fn new(site: SiteFiles, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let picker = site.picker(&mut rng);
@@ -53,7 +53,7 @@ impl UserModel {
         }
     }
 
-    /// The user of this number.
+    /// The user with this number.
     pub fn user(&self, number: u64) -> User<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         // Stream 0 is that of the references.
@@ -61,7 +61,7 @@ impl UserModel {
         User { model: self, rng }
     }
 
-    /// The next of all references.
+    /// The next reference of all users.
     fn next_file(&self) -> &SiteFile {
         let (picker, rng) = &mut *self.sequence.lock();
         &self.site.files()[picker.next(rng)]
@@ -69,9 +69,9 @@ impl UserModel {
 }
 
 impl User<'_> {
-    /// How long until the user's first page: what is left of a pause, as if users had been at
-    /// it for ever, so that the load of a run is the same from its beginning. With pauses of
-    /// mean m P(first wait > x) is the integral of P(pause > t) from x on, over m.
+    /// How long until the user's first page: the rest of a pause, as if users had been active for
+    /// ever, so that the load of a run is the same from its beginning. With pauses of mean m,
+    /// P(first wait > x) is the integral of P(pause > t) from x on, over m.
     pub fn first_wait(&mut self) -> Duration {
         let (k, a) = (INACTIVE_OFF_MIN_S, INACTIVE_OFF_ALPHA);
         let mean_s = k * a / (a - 1.0);

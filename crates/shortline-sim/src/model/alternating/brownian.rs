@@ -1,33 +1,33 @@
 //! Work in a queue as a Brownian motion: drift load - 1, variance lambda E\[S²\] per time.
 //!
-//! With the mean of the steady state, variance / (2 |drift|), it gives Pollaczek and
-//! Khinchin's formula, and it needs no steady state. Formulas: Harrison, *Brownian Motion and
-//! Stochastic Flow Systems*, 1985, chapter 1.
+//! With the mean of the steady state, variance / (2 |drift|), it gives Pollaczek and Khinchin's
+//! formula, but it needs no steady state. Formulas: Harrison, *Brownian Motion and Stochastic Flow
+//! Systems*, 1985, chapter 1.
 
 use std::f64::consts::PI;
 
 use crate::normal::{density, share_above};
 
-/// Nearer to 0 than this a drift counts as this, where formulas divide by it.
+/// A drift nearer to 0 than this counts as this where formulas divide by it.
 const DRIFT_MIN: f64 = 1e-6;
 
 /// Work that arrives and is done at random.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
-    /// By how much it grows per time.
+    /// Growth per time.
     pub drift: f64,
     /// Variance of the growth per time.
     pub variance: f64,
 }
 
-/// Whether a server gets through its work within some time.
+/// Whether a server finishes its work within some time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passage {
     /// The probability that it does not.
     pub unfinished: f64,
     /// Mean time until it does or the time is over.
     pub span: f64,
-    /// If it does not: mean work left.
+    /// If it does not finish: mean work left.
     pub work: f64,
 }
 
@@ -44,7 +44,7 @@ impl Work {
         }
     }
 
-    /// Mean work after so long, from `start`; idle whenever there is none.
+    /// Mean work after so long, from `start`; the server idles whenever there is none.
     pub(super) fn mean_after(&self, start: f64, span: f64) -> f64 {
         let growth = self.drift * span;
         let deviation = (self.variance * span).sqrt();
@@ -59,7 +59,7 @@ impl Work {
         (start + growth + idle).max(0.0)
     }
 
-    /// What becomes of work of `start` within `span`.
+    /// The outcome of work of `start` within `span`.
     pub(super) fn passage(&self, start: f64, span: f64) -> Passage {
         let growth = self.drift * span;
         let deviation = (self.variance * span).sqrt();
@@ -80,7 +80,7 @@ impl Work {
                 work: 0.0,
             };
         }
-        // Stopped at the end of either, the work has grown by drift times the time.
+        // Whichever end comes first, by then the work has grown by drift times the time.
         Passage {
             unfinished: unfinished.min(1.0),
             span: ((work - start) / self.drift).clamp(0.0, span),
@@ -109,7 +109,7 @@ fn below(deviations: f64) -> f64 {
     share_above(-deviations)
 }
 
-/// exp(exponent) times the normal distribution function, one huge and the other tiny.
+/// exp(exponent) times the normal distribution function, where one is huge and the other tiny.
 fn times_below(exponent: f64, deviations: f64) -> f64 {
     if deviations > -30.0 && exponent < 600.0 {
         return exponent.exp() * below(deviations);
@@ -150,8 +150,8 @@ mod tests {
         assert!((mean - 10.0 * (2.0 / PI).sqrt()).abs() < 1e-3, "{mean}");
     }
 
-    /// A motion that drifts away returns with probability exp(-2 drift start / variance), one
-    /// that drifts back does so after start / drift.
+    /// A motion that drifts away returns with probability exp(-2 drift start / variance). One that
+    /// drifts back returns after start / drift.
     #[test]
     fn passages_have_their_known_probability_and_mean() {
         let away = Work::new(1.25, 2.0).passage(3.0, 1e5);

@@ -1,11 +1,11 @@
 //! Processor sharing under alternating load.
 //!
-//! Let v(t) be the service that a job present all the time has got. The mean number in the
-//! system is n(t) = the integral over past arrivals at s of lambda(s) P(S > v(t) - v(s)), and
-//! v grows at 1 / (1 + n): the share of one more job. Where n is large this is the fluid
-//! limit of an overloaded processor-sharing queue (Puha, Stolyar, Williams 2006); at a
-//! steady load below 1 it gives n = rho / (1 - rho), which is exact. In between it takes the
-//! mean of 1 / (1 + N) for 1 / (1 + mean N), so it errs to the slow side.
+//! Let v(t) be the service that a job present all the time has had. The mean number in the system
+//! is n(t) = the integral over past arrivals at s of lambda(s) P(S > v(t) - v(s)), and v grows at 1
+//! / (1 + n), the share of one more job. Where n is large this is the fluid limit of an overloaded
+//! processor-sharing queue (Puha, Stolyar, Williams 2006). At a steady load below 1 it gives n =
+//! rho / (1 - rho), which is exact. In between it uses 1 / (1 + mean N) for the mean of 1 / (1 +
+//! N), so it errs to the slow side.
 //!
 //! v is computed on a grid of time, linear inside a cell, over whole periods until they repeat.
 
@@ -37,7 +37,7 @@ pub(super) fn delays(queue: &Alternating, sizes: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The service that a job gets over a period, again and again.
+/// The service that a job gets over a repeating period.
 struct Service {
     /// (time, service) at the cells' borders of one period, both from 0.
     borders: Vec<(f64, f64)>,
@@ -96,7 +96,7 @@ impl Service {
         unreachable!("invariant: the last period returns")
     }
 
-    /// How long a job takes that comes at this time of the period.
+    /// How long a job takes that arrives at this time of the period.
     fn sojourn(&self, at: f64, size: f64) -> f64 {
         let &(span, gained) = self
             .borders
@@ -118,7 +118,7 @@ impl Service {
     }
 }
 
-/// Joins the older half of the cohorts in pairs, so that all periods together have few.
+/// Joins the older half of the cohorts in pairs, so that all periods together have only a few.
 fn thin(cohorts: &mut Vec<Cohort>) {
     let old = cohorts.len().saturating_sub(4 * CELLS);
     let joined: Vec<Cohort> = cohorts[..old]
@@ -143,8 +143,8 @@ struct Cell<'a> {
 impl Cell<'_> {
     /// (service, number) at the end, from those at the start.
     fn advance(&self, service: f64, number: f64) -> (f64, f64) {
-        // The number at the end that the growth of service over the step leads to, and that it
-        // came from, must be one: by false position, Illinois' way.
+        // The number at the end leads to a growth of service over the step, which leads to a number
+        // at the end. The two must be equal: by false position, Illinois' way.
         let end = |guess: f64| service + self.step / (1.0 + f64::midpoint(number, guess));
         let error = |guess: f64| self.number(service, end(guess)) - guess;
         let (mut low, mut high) = (0.0, number + self.arrivals);

@@ -1,9 +1,9 @@
 //! A queue whose load alternates between two levels, one of which may be an overload.
 //!
 //! Paper 000, 6.3, considers this M/GI/1 under FAIR and SRPT and gives the outcome, not the
-//! derivation. This one is our own: under `srpt` the work that counts for a size is a
-//! reflected Brownian motion whose drift changes with the phase; under `fair` the number in
-//! the system follows a fluid model that is also right where the load stays low.
+//! derivation. This derivation is ours. Under `srpt` the work that counts for a size is a reflected
+//! Brownian motion whose drift changes with the phase. Under `fair` the number in the system
+//! follows a fluid model that is also right where the load stays low.
 //!
 //! Checked against the simulator on the schedules W1 to W10 of paper 000, Table I, and
 //! Bounded Pareto sizes (`docs/lab/simulate.md` has the table).
@@ -39,8 +39,8 @@ struct Phase {
 }
 
 impl Alternating {
-    /// The queue whose jobs have such sizes and whose load alternates. Spans are in the unit of
-    /// the sizes: the server has speed 1.
+    /// The queue with jobs of such sizes and an alternating load. Spans are in the unit of the
+    /// sizes: the server has speed 1.
     ///
     /// # Errors
     /// [`ModelError::NoMean`] unless the sizes have a finite mean.
@@ -93,8 +93,8 @@ impl Alternating {
         self.mean
     }
 
-    /// Mean over the arrivals of a period of something that depends on the phase (0 is the
-    /// low one) and the time since it began.
+    /// Mean, over the arrivals of a period, of something that depends on the phase (0 is the low
+    /// one) and the time since it began.
     fn over_arrivals(&self, value: impl Fn(usize, f64) -> f64) -> f64 {
         const PANELS: u32 = 8;
         let mut sum = 0.0;
@@ -121,7 +121,7 @@ fn knots(mesh: &Mesh, mean: f64) -> Vec<f64> {
     let (Some(&first), Some(&last)) = (borders.first(), borders.last()) else {
         return Vec::new();
     };
-    // Even both in rank and in the logarithm of the size: neither alone meets every family.
+    // Even both in rank and in the logarithm of the size, because neither alone fits every family.
     let by_rank = (0..KNOTS / 2).map(|knot| borders[knot * (borders.len() - 1) / (KNOTS / 2)]);
     let factor = (last / first).ln() / (KNOTS / 2) as f64;
     let by_size = (0..KNOTS / 2).map(|knot| first * (factor * knot as f64).exp());

@@ -1,16 +1,15 @@
 //! SRPT under alternating load.
 //!
-//! A job of size x first waits until no work of remaining size up to x is left that was there
-//! before or came meanwhile, then is only held up by smaller arrivals.
+//! A job of size x first waits until no work of remaining size up to x is left, neither what was
+//! there before nor what came meanwhile. Then only smaller arrivals hold it up.
 //!
-//! - The work that counts is, in a phase, a reflected Brownian motion of load rho(x) and
-//!   variance lambda (m2(x) + x² F'(x)): at a steady load its mean is Schrage and Miller's.
-//!   In an overload those jobs above x that never get down to x do not count: the ones larger
-//!   than the size up to which the load is 1. Each phase begins with the mean that the one
-//!   before ends with.
-//! - The wait of a job that finds the mean work: the motion's mean time to 0, phase by phase.
-//! - Then it is held up as a fluid: left with r, it proceeds at 1 - rho(r) in its phase. Where
-//!   that is below 0 it stands, and what smaller work piles up is done before it goes on.
+//! - In a phase, the work that counts is a reflected Brownian motion of load rho(x) and variance
+//!   lambda (m2(x) + x² F'(x)): at a steady load its mean is Schrage and Miller's. In an overload,
+//!   jobs above x that never get down to x do not count: those larger than the size up to which the
+//!   load is 1. Each phase begins with the mean that the one before ends with.
+//! - The wait of a job that finds the mean work is the motion's mean time to 0, phase by phase.
+//! - Then it is held up as a fluid: with r left, it proceeds at 1 - rho(r) in its phase. Where that
+//!   is below 0 it stands still, and the smaller work that piles up is done before it goes on.
 
 use super::brownian::Work;
 use super::{Alternating, Phase};
@@ -19,7 +18,7 @@ use crate::model::residence::Residence;
 
 /// A wait is followed over at most so many phases; beyond them only the mean load counts.
 const PHASES_MAX: usize = 24;
-/// What is less likely is left out.
+/// Less likely outcomes are ignored.
 const LIKELIHOOD_MIN: f64 = 1e-6;
 
 /// The mean delay of each of the sizes.
@@ -40,7 +39,7 @@ impl Model<'_> {
     fn delay(&self, size: f64) -> f64 {
         let ahead = [0, 1].map(|place| self.work(place, size));
         let starts = self.starts(ahead);
-        // Later jobs of the same size do not delay; they count only where there are atoms.
+        // Later jobs of the same size do not delay it; they matter only where there are atoms.
         let passing = match self.queue.sizes.atoms() {
             Some(_) => [0, 1].map(|place| self.work(place, size.next_down())),
             None => ahead,
@@ -108,11 +107,11 @@ impl Model<'_> {
         sojourn
     }
 
-    /// How long a job takes that has begun with `left` of a phase to come.
+    /// How long a job takes that began with `left` of a phase to come.
     fn in_service(&self, size: f64, place: usize, left: f64) -> f64 {
         let (mut size, mut place, mut left) = (size, place, left);
         let mut span = 0.0;
-        // Work of smaller jobs that came in overloads and has to be done first.
+        // Work of smaller jobs that arrived in overloads and must be done first.
         let mut backlog = 0.0;
         for _ in 0..PHASES_MAX {
             let residence = &self.residences[place];
@@ -150,11 +149,11 @@ impl Model<'_> {
     }
 }
 
-/// How long a job that has begun takes in one phase, if it lasts.
+/// How long a started job takes in one phase, if the phase lasts.
 struct PhaseResidence {
     /// (size, span), ascending, as far as spans are finite.
     spans: Vec<(f64, f64)>,
-    /// From this size on jobs are not served at all.
+    /// Jobs from this size on are not served at all.
     size_served: f64,
 }
 

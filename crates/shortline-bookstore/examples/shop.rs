@@ -1,8 +1,8 @@
-//! A shop on a private database, and visitors, without the lab around them:
-//! `shop KIND ITEMS CUSTOMERS BROWSERS SECONDS [application|database]`.
+//! A shop on a private database, with visitors, without the lab: `shop KIND ITEMS CUSTOMERS
+//! BROWSERS SECONDS [application|database]`.
 //!
-//! KIND is postgres or mariadb; thinking and session times are a tenth of 002's; the last word says
-//! where locking is done. Prints for each interaction how many there were and how long they took.
+//! KIND is postgres or mariadb. Thinking and session times are a tenth of 002's. The last word says
+//! where locking is done. Prints the number and the times of each interaction.
 
 use std::error::Error;
 use std::net::Ipv4Addr;

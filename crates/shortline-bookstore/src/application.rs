@@ -1,8 +1,8 @@
 //! The web application: HTTP/1.1 in front, a pool of database connections behind.
 //!
-//! Pages that change the database are asked for with POST (a form), the others with GET, pictures
-//! at `/images/BYTES/NUMBER.gif`. An interaction that has begun runs to its end, as a servlet does,
-//! also if its visitor went away: what nobody waits for any more still loads the database.
+//! Pages that change the database are requested with POST (a form), the others with GET, pictures
+//! at `/images/BYTES/NUMBER.gif`. An interaction that has begun runs to its end, like a servlet,
+//! even if its visitor has gone away. Work that nobody waits for still loads the database.
 //!
 //! | status | when |
 //! |---|---|
@@ -42,33 +42,33 @@ use crate::store::{Database, Pool, StoreError, Work, WorkOptions, pool};
 
 /// The longest form, in bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
-/// How long a visitor may take to send a request's head.
+/// The longest time for a visitor to send a request's head.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(3600);
-/// How often an interaction is begun that the database undoes because of others, as InnoDB does when the
-/// gaps that two lock meet.
+/// How often an interaction is tried if the database rolls it back because of others, as InnoDB
+/// does when two lock gaps that meet.
 const ATTEMPTS_MAX: u32 = 4;
-/// How long those under way have after the shop closes.
+/// How long interactions under way get after the shop closes.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// How the shop is run.
+/// How the shop runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Who keeps conflicting interactions apart (002, 4.2).
     pub locking: Locking,
-    /// One transaction an interaction, else one a statement. With locking in the database it is
-    /// always one an interaction.
+    /// One transaction per interaction, or else one per statement. With locking in the database it
+    /// is always one per interaction.
     pub transactions: bool,
-    /// Whether statements carry SQLCommenter's `route`, as those of an ordinary framework may.
+    /// Whether statements carry SQLCommenter's `route`, as an ordinary framework may add it.
     pub tags: bool,
-    /// Connections to the database at most; 002's servlets had one each.
+    /// The most connections to the database. 002's servlets had one each.
     pub database_connections_max: usize,
-    /// How long an interaction waits for one.
+    /// How long an interaction waits for a connection.
     pub database_wait_max: Duration,
-    /// Connections of visitors at most; more wait in the kernel.
+    /// The most connections of visitors. Further ones wait in the kernel.
     pub visitors_max: usize,
     /// How many items were loaded.
     pub items: u64,
-    /// How many [`Execution`]s are kept, the first of them.
+    /// How many [`Execution`]s are kept, the first ones.
     pub executions_max: usize,
 }
 
@@ -87,19 +87,19 @@ impl Default for Options {
     }
 }
 
-/// What an interaction took of the database, as 002 (3.1) measures it: from its first statement to the
-/// answer to its last. Waiting in a gate is part of it, waiting for a free connection is not.
+/// The time an interaction took at the database, as 002 (3.1) measures it: from its first statement
+/// to the answer to its last. It includes waiting in a gate, but not waiting for a free connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Execution {
     /// Which interaction.
     pub interaction: Interaction,
-    /// When it began, in seconds after the shop was made.
+    /// When it began, in seconds since the shop was made.
     pub at_s: f64,
     /// How long it took, in seconds.
     pub took_s: f64,
 }
 
-/// A shop that can be opened.
+/// A shop that is ready to open.
 #[derive(Clone)]
 pub struct Application {
     shop: Arc<Shop>,
@@ -114,10 +114,10 @@ struct Shop {
 }
 
 impl Application {
-    /// A shop over that database; it connects when the first visitor wants something.
+    /// A shop over that database. It connects when the first visitor needs it.
     ///
     /// # Errors
-    /// If the pool of connections cannot be made.
+    /// The pool of connections cannot be made.
     pub fn new(database: Database, options: Options) -> Result<Self, StoreError> {
         let pool = pool(
             database,
@@ -141,12 +141,12 @@ impl Application {
         })
     }
 
-    /// What was kept of the interactions that went well so far, in the order of their ends.
+    /// What was kept of the interactions that have succeeded so far, in the order of their ends.
     pub fn executions(&self) -> Vec<Execution> {
         self.shop.executions.lock().clone()
     }
 
-    /// Serves visitors until `closing` is done, and for at most 5 s after it those under way.
+    /// Serves visitors until `closing` is done, then interactions under way for at most 5 s.
     pub async fn serve(&self, listener: TcpListener, closing: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(self.shop.options.visitors_max));
         let mut visitors = JoinSet::new();
@@ -181,7 +181,7 @@ async fn accept(
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, place)),
         Err(error) => {
-            // Out of file descriptors, say: it passes when others go.
+            // For example, out of file descriptors. That passes when others leave.
             tracing::warn!(%error, "bookstore: cannot accept");
             tokio::time::sleep(Duration::from_millis(50)).await;
             None
@@ -189,8 +189,8 @@ async fn accept(
     }
 }
 
-/// Serves one visitor's connection until either side ends it; once `closed` has no sender any more,
-/// after the page under way.
+/// Serves one visitor's connection until either side ends it. When `closed` has no sender any more,
+/// it ends after the page under way.
 async fn visitor(shop: Arc<Shop>, stream: TcpStream, mut closed: watch::Receiver<()>) {
     stream.set_nodelay(true).ok();
     let service = service_fn(move |request| {
@@ -211,7 +211,7 @@ async fn visitor(shop: Arc<Shop>, stream: TcpStream, mut closed: watch::Receiver
         .header_read_timeout(HEAD_WAIT_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    // Whatever ends it, the visitor sees it too.
+    // Whatever ends the connection, the visitor sees it too.
     tokio::select! {
         _ = &mut connection => return,
         _ = closed.changed() => connection.as_mut().graceful_shutdown(),
@@ -300,7 +300,7 @@ impl Shop {
         Ok(page)
     }
 
-    /// Whether the database undid the whole interaction and wants it from the start.
+    /// Whether the database rolled back the whole interaction and expects it again from the start.
     fn may_ask_again(&self, error: &StoreError) -> bool {
         self.work.is_one_transaction() && error.asks_to_restart()
     }
@@ -331,7 +331,7 @@ fn refused(interaction: Interaction, error: &PageError) -> Answer {
     text(status, &error.to_string())
 }
 
-/// `BYTES/NUMBER.gif`: all pictures of one size look alike.
+/// `BYTES/NUMBER.gif`. All pictures of one size look the same.
 fn picture(method: &Method, rest: &str) -> Answer {
     let bytes = rest
         .split_once('/')

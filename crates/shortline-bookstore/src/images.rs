@@ -1,8 +1,8 @@
 //! The pictures: a thumbnail and an image of each item, and the buttons of the pages.
 //!
-//! An image is as large as clause 4.7.1 wants it and begins as a valid GIF of one pixel; what
-//! follows that GIF's end is padding, which every reader of GIFs skips. So there are no files, and
-//! a picture costs the application what a file in the page cache would.
+//! An image has the size that clause 4.7.1 asks for. It begins as a valid GIF of one pixel. What
+//! follows the GIF's end is padding, which every GIF reader skips. So no files are needed, and a
+//! picture costs the application as much as a file in the page cache would.
 
 use bytes::Bytes;
 use rand::Rng;
@@ -15,7 +15,7 @@ pub(crate) const BUTTON_BYTES: u32 = 1024;
 /// The largest image's size, in bytes.
 pub(crate) const IMAGE_BYTES_MAX: u32 = 250 * 1024;
 
-/// Sizes in bytes and how many in a hundred images have them.
+/// Sizes in bytes, and how many images in a hundred have each.
 const SIZES: [(u32, u32); 5] = [
     (5 * 1024, 45),
     (10 * 1024, 35),
@@ -34,7 +34,7 @@ static PADDED: LazyLock<Bytes> = LazyLock::new(|| {
     bytes.into()
 });
 
-/// A picture of that size; none if no picture is that large or small.
+/// A picture of that size. `None` if no picture has that size.
 pub(crate) fn picture(bytes: u32) -> Option<Bytes> {
     let length = bytes as usize;
     (PIXEL.len()..=IMAGE_BYTES_MAX as usize)
@@ -42,7 +42,7 @@ pub(crate) fn picture(bytes: u32) -> Option<Bytes> {
         .then(|| PADDED.slice(..length))
 }
 
-/// The size of some item's image, in bytes.
+/// The size of a random item's image, in bytes.
 pub(crate) fn draw_size(rng: &mut impl Rng) -> u32 {
     let mut drawn = rng.random_range(0..100);
     for (bytes, share) in SIZES {

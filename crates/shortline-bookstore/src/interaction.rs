@@ -17,7 +17,7 @@ pub enum Interaction {
     BestSellers,
     BuyConfirm,
     BuyRequest,
-    /// The one that asks nothing of the database.
+    /// The one that does not use the database.
     CustomerRegistration,
     Home,
     NewProducts,
@@ -74,7 +74,7 @@ impl Interaction {
         self as usize
     }
 
-    /// Whether it changes the database; such a page is asked for with POST, so that nobody on the
+    /// Whether it changes the database. Such a page is requested with POST, so that nothing on the
     /// way repeats it.
     pub fn writes(self) -> bool {
         self.tables()
@@ -116,7 +116,7 @@ impl FromStr for Interaction {
     }
 }
 
-/// A word that names no [`Interaction`].
+/// A word that is not the name of an [`Interaction`].
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("want one of TPC-W's fourteen interactions, such as home or best_sellers")]
 pub struct UnknownInteraction;
@@ -128,8 +128,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A table in the statements of an interaction, under the name they give it: MariaDB locks a
-/// table once for each alias.
+/// A table in the statements of an interaction, under its alias there: MariaDB locks a table once
+/// for each alias.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub table: &'static str,
@@ -157,7 +157,7 @@ const fn write(table: &'static str) -> Used {
     }
 }
 
-// Each list in the order of the tables' names, so that two interactions cannot deadlock.
+// Each list is in the order of the tables' names, so that two interactions cannot deadlock.
 const ITEMS: &[Used] = &[read("author"), read("item")];
 const CUSTOMERS: &[Used] = &[read("customer")];
 const PROMOTED: &[Used] = &[read("item"), read_as("item", "promoted")];

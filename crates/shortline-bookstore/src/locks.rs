@@ -1,13 +1,13 @@
 //! Where conflicting interactions are kept apart (002, 4.2).
 //!
-//! - In the database: strict two-phase locking. Each interaction takes read and write locks on
-//!   all tables of its statements before the first of them and holds them to its end. A table
-//!   that is both read and written is locked for writing.
-//! - In the application: no locking statements; what changes the same rows goes through mutexes of
-//!   the application, one a table, held from the first change to the commit. Only stocks and
-//!   related items can conflict (carts, customers and orders belong to one session), and both are
-//!   in one table. 002 says no more of its servlets than that Java's synchronization serializes
-//!   conflicting requests; readers need none here, as both databases give them a snapshot.
+//! - In the database: strict two-phase locking. Each interaction takes read and write locks on all
+//!   tables of its statements before the first statement, and holds them to its end. A table that
+//!   is both read and written is locked for writing.
+//! - In the application: no locking statements. Interactions that change the same rows go through
+//!   mutexes of the application, one per table, held from the first change to the commit. Only
+//!   stocks and related items can conflict (carts, customers and orders belong to one session), and
+//!   both are in one table. About its servlets 002 says only that Java's synchronization serializes
+//!   conflicting requests. Readers need no mutex here, as both databases give them a snapshot.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -36,13 +36,13 @@ pub(crate) struct Mutexes {
 }
 
 impl Mutexes {
-    /// Waits until nobody else changes items.
+    /// Waits until no other interaction changes items.
     pub async fn items(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.items).lock_owned().await
     }
 }
 
-/// The statements, as one text, that lock what `interaction` uses; none if it uses nothing.
+/// The statements, as one text, that lock what `interaction` uses. `None` if it uses nothing.
 pub(crate) fn lock_statement(kind: Kind, interaction: Interaction) -> Option<String> {
     let used = interaction.tables();
     if used.is_empty() {
@@ -54,8 +54,8 @@ pub(crate) fn lock_statement(kind: Kind, interaction: Interaction) -> Option<Str
     })
 }
 
-/// One statement a table, in order. `EXCLUSIVE` keeps out `SHARE`, which is what makes readers
-/// wait; the plain reads of a table in `SHARE` need no more.
+/// One statement per table, in order. `EXCLUSIVE` conflicts with `SHARE`, which makes readers wait.
+/// Plain reads of a table in `SHARE` need no more.
 fn postgres_locks(used: &[Used]) -> String {
     let mut text = String::new();
     let mut last = "";

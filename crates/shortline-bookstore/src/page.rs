@@ -1,4 +1,4 @@
-//! What all pages share: head, buttons, links that carry the session on, lists of books.
+//! What all pages share: head, buttons, links that carry the session, lists of books.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -6,7 +6,7 @@ use crate::images::{BUTTON_BYTES, THUMBNAIL_BYTES};
 use crate::interaction::Interaction;
 use crate::request::Session;
 
-/// A whole page. The hidden fields name the session; the buttons lead on.
+/// A whole page. The hidden fields name the session; the buttons lead to other pages.
 pub(crate) fn page(session: Session, interaction: Interaction, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -63,17 +63,17 @@ pub(crate) fn promotion(session: Session, promoted: &[Promoted]) -> Markup {
     }
 }
 
-/// A picture of `bytes` that belongs to `number`.
+/// A picture of `bytes` for the item `number`.
 pub(crate) fn image(bytes: u32, number: i64, what: &str) -> Markup {
     html! { img src=(format!("/images/{bytes}/{number}.gif")) alt=(what); }
 }
 
-/// Where the details of an item are.
+/// The link to the details of an item.
 pub(crate) fn item_link(session: Session, item: i64) -> String {
     format!("{}&i_id={item}", link(session, Interaction::ProductDetail))
 }
 
-/// Where a page is, for this session.
+/// The link to a page, for this session.
 pub(crate) fn link(session: Session, to: Interaction) -> String {
     let number = |value: Option<i64>| value.map_or_else(String::new, |value| value.to_string());
     format!(

@@ -1,4 +1,4 @@
-//! What a visitor sends with a request, parsed.
+//! The fields of a visitor's request.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -13,22 +13,22 @@ const FIELDS_MAX: usize = 64;
 /// Why a page cannot be shown.
 #[derive(Debug, Error)]
 pub(crate) enum PageError {
-    /// The visitor's fault.
+    /// The visitor's fault: a field is missing or wrong.
     #[error("field `{field}`: want {want}")]
     Field {
         field: &'static str,
         want: &'static str,
     },
-    /// The visitor's fault.
+    /// The visitor's fault: too many fields.
     #[error("more than {FIELDS_MAX} fields")]
     Fields,
-    /// What was asked for is not there.
+    /// What was asked for does not exist.
     #[error("there is no such {0}")]
     NotFound(&'static str),
     /// Name and password do not belong together.
     #[error("user name and password do not belong together")]
     Password,
-    /// The database's fault, or of the way to it.
+    /// A fault of the database, or of the connection to it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -38,7 +38,7 @@ pub(crate) enum PageError {
 pub(crate) struct Fields(HashMap<String, String>);
 
 impl Fields {
-    /// Those in `encoded`, as `a=1&b=two`; of two with one name the last counts.
+    /// Parses `encoded`, such as `a=1&b=two`. If a name occurs twice, the last one counts.
     pub fn parse(encoded: &[u8]) -> Result<Self, PageError> {
         let mut fields = HashMap::new();
         for (name, value) in form_urlencoded::parse(encoded) {
@@ -50,27 +50,27 @@ impl Fields {
         Ok(Self(fields))
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub fn text(&self, field: &'static str) -> Result<&str, PageError> {
         let want = "a text";
         self.optional_text(field)
             .ok_or(PageError::Field { field, want })
     }
 
-    /// A text that may be there; an empty one is not.
+    /// An optional text. An empty one counts as absent.
     pub fn optional_text(&self, field: &'static str) -> Option<&str> {
         let text = self.0.get(field).map(String::as_str);
         text.filter(|text| !text.is_empty())
     }
 
-    /// A number that must be there.
+    /// A required number.
     pub fn number<T: FromStr>(&self, field: &'static str) -> Result<T, PageError> {
         let want = "a whole number";
         self.optional_number(field)?
             .ok_or(PageError::Field { field, want })
     }
 
-    /// A number that may be there.
+    /// An optional number.
     pub fn optional_number<T: FromStr>(&self, field: &'static str) -> Result<Option<T>, PageError> {
         let parse = |text: &str| {
             let want = "a whole number";
@@ -79,7 +79,7 @@ impl Fields {
         self.optional_text(field).map(parse).transpose()
     }
 
-    /// The fields whose names begin with `prefix` and end with a number, with that and their value.
+    /// The fields whose names consist of `prefix` and a number: that number and the field's value.
     pub fn numbered(&self, prefix: &'static str) -> Result<Vec<(i64, i64)>, PageError> {
         let want = "whole numbers";
         let mut pairs = Vec::new();
@@ -93,12 +93,12 @@ impl Fields {
                 want,
             })?);
         }
-        // The order of a hash map would be another every time, and rows are locked in it.
+        // A hash map's order would differ every time, and rows are locked in this order.
         pairs.sort_unstable();
         Ok(pairs)
     }
 
-    /// Whose session it is, as far as known.
+    /// The session, as far as it is known.
     pub fn session(&self) -> Result<Session, PageError> {
         Ok(Session {
             customer: self.optional_number("c_id")?,
@@ -107,7 +107,7 @@ impl Fields {
     }
 }
 
-/// What every link of a page carries on.
+/// What every link of a page carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Session {
     pub customer: Option<i64>,

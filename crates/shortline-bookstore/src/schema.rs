@@ -1,11 +1,11 @@
-//! The tables of TPC-W (clause 1.4) and the indexes of its published implementations.
+//! The tables of TPC-W (clause 1.4), with the indexes of its published implementations.
 //!
-//! Departures: money is whole cents and a discount whole percents, so that both databases compute
-//! the same; an image is the number of its item and its size in bytes (see `images`).
+//! Departures: money is in whole cents and a discount in whole percent, so that both databases
+//! compute the same. An image is the number of its item and its size in bytes (see `images`).
 
 use crate::store::Kind;
 
-/// All tables, those that others refer to first.
+/// All tables. A table comes after those it refers to.
 pub(crate) const TABLES: [Table; 10] = [
     Table {
         name: "country",
@@ -177,17 +177,17 @@ pub(crate) const TABLES: [Table; 10] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub name: &'static str,
-    /// The column whose number the database makes, if there is one.
+    /// The column that the database numbers, if there is one.
     pub id: Option<&'static str>,
     /// Names and types.
     pub columns: &'static [(&'static str, &'static str)],
     pub key: &'static str,
-    /// Columns that have an index of their own.
+    /// Columns that have their own index.
     pub indexes: &'static [&'static str],
 }
 
 impl Table {
-    /// The names of its columns, with commas.
+    /// The names of its columns, separated by commas.
     pub fn column_list(&self) -> String {
         let names: Vec<_> = self.columns.iter().map(|(name, _)| *name).collect();
         names.join(", ")
@@ -198,8 +198,8 @@ impl Table {
         format!("DROP TABLE IF EXISTS {}", self.name)
     }
 
-    /// The statement that makes it, without indexes but for MariaDB's, whose tables are kept in the
-    /// order of their key.
+    /// The statement that creates it, without indexes. MariaDB's key is included, because its
+    /// tables are kept in key order.
     pub fn create(&self, kind: Kind) -> String {
         let mut parts: Vec<String> = self
             .columns
@@ -223,8 +223,8 @@ impl Table {
         format!("CREATE TABLE {} ({}){engine}", self.name, parts.join(", "))
     }
 
-    /// The statements that follow once it is filled: keys, indexes, and where the database's own
-    /// numbers go on.
+    /// The statements that follow once it is filled: keys, indexes, and the next number of the
+    /// database's own numbering.
     pub fn complete(&self, kind: Kind, rows: u64) -> Vec<String> {
         let name = self.name;
         let mut statements = Vec::new();
@@ -244,7 +244,7 @@ impl Table {
             });
         }
         statements.push(match kind {
-            // Else it would do so by itself some time in the next minutes, in the middle of a run.
+            // Otherwise the database would do it by itself within minutes, in the middle of a run.
             Kind::Postgres => format!("VACUUM (ANALYZE) {name}"),
             Kind::MariaDb => format!("ANALYZE TABLE {name}"),
         });

@@ -5,7 +5,7 @@ use rand::Rng;
 const SYLLABLES: [&str; 10] = ["BA", "OG", "AL", "RI", "RE", "SE", "AT", "UL", "IN", "NG"];
 const LETTERS: &[u8; 52] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// `DigSyl(D, N)`: the decimal digits of `number`, padded with zeros to `digits` (0: not padded),
+/// `DigSyl(D, N)`: the decimal digits of `number`, padded with zeros to `digits` (0: no padding),
 /// each as a syllable.
 pub(crate) fn digsyl(number: u64, digits: usize) -> String {
     let figures = format!("{number:0digits$}");
@@ -13,22 +13,22 @@ pub(crate) fn digsyl(number: u64, digits: usize) -> String {
     figures.bytes().map(syllable).collect()
 }
 
-/// A string of letters, `low` to `high` long.
+/// A string of letters, from `low` to `high` long.
 pub(crate) fn letters(rng: &mut impl Rng, low: usize, high: usize) -> String {
     let length = rng.random_range(low..=high);
     let letter = |_| char::from(LETTERS[rng.random_range(0..LETTERS.len())]);
     (0..length).map(letter).collect()
 }
 
-/// A string of figures, `low` to `high` long.
+/// A string of digits, from `low` to `high` long.
 pub(crate) fn figures(rng: &mut impl Rng, low: usize, high: usize) -> String {
     let length = rng.random_range(low..=high);
     let figure = |_| char::from(b'0' + rng.random_range(0..10u8));
     (0..length).map(figure).collect()
 }
 
-/// `NURand(A, 1, high)` (clause 2.1.13 in the wording of TPC-C): a customer that comes back, some
-/// far more often than others. `A` follows the number of customers.
+/// `NURand(A, 1, high)` (clause 2.1.13, in the wording of TPC-C): a returning customer, some far
+/// more often than others. `A` depends on the number of customers.
 pub(crate) fn customer(rng: &mut impl Rng, customers: u64) -> u64 {
     let mask = match customers {
         0..10_000 => 1023,
@@ -42,13 +42,13 @@ pub(crate) fn customer(rng: &mut impl Rng, customers: u64) -> u64 {
     mixed % customers + 1
 }
 
-/// The name that a title holds, and that a search by title looks for: one of a fifth as many as
-/// there are items, so that a search finds about five.
+/// The name within a title, which a search by title looks for. There are a fifth as many names as
+/// items, so a search finds about five.
 pub(crate) fn title_name(rng: &mut impl Rng, items: u64) -> String {
     digsyl(rng.random_range(1..=(items / 5).max(1)), 7)
 }
 
-/// The name that an author's last name holds, one of a tenth as many as there are items.
+/// The name within an author's last name. There are a tenth as many as items.
 pub(crate) fn author_name(rng: &mut impl Rng, items: u64) -> String {
     digsyl(rng.random_range(1..=(items / 10).max(1)), 7)
 }

@@ -1,4 +1,4 @@
-//! A private database server is gone with whoever wanted it, however that ended.
+//! A private database server is gone together with its owner, however that ended.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use shortline_bookstore::Kind;
 use shortline_bookstore::bed::{Bed, Sizing};
 
-/// Set in a process that is to be killed while it has a server.
+/// Set in a process that will be killed while it has a server.
 const OWNER: &str = "SHORTLINE_BED_OWNER";
-/// The server ends a moment after its owner.
+/// How long the server may outlive its owner.
 const ENDING_MAX: Duration = Duration::from_secs(20);
 
 #[test]
@@ -41,7 +41,7 @@ fn an_owner_that_is_killed_leaves_nothing() {
     }
 }
 
-/// Not a test of its own: what [`an_owner_that_is_killed_leaves_nothing`] kills.
+/// Not a test of its own: [`an_owner_that_is_killed_leaves_nothing`] kills it.
 #[test]
 fn an_owner() {
     let Ok(kind) = std::env::var(OWNER) else {
@@ -67,8 +67,8 @@ fn assert_gone(paths: &[PathBuf]) {
     }
 }
 
-/// A statement that keeps the processor busy, timed at both speeds in turn would be a measurement; here
-/// it is only that the group exists, holds the server, and is gone after it.
+/// Timing a busy statement at both speeds would be a measurement. This only checks that the group
+/// exists, holds the server, and is gone after it.
 #[test]
 fn a_slowed_server_is_in_a_group_that_goes_with_it() {
     let kind = Kind::Postgres;

@@ -1,5 +1,5 @@
-//! Emulated browsers in a real shop: both loops, all mixes; nothing fails, and what was bought is in
-//! the tables.
+//! Emulated browsers in a real shop: both loops, all mixes. Nothing fails, and purchases are in the
+//! tables.
 #![allow(clippy::unwrap_used)]
 
 mod bench;
@@ -36,7 +36,7 @@ fn a_closed_loop_fails_nowhere_and_what_was_bought_is_there() {
             assert!(all.count > 50, "{}", all.count);
             let confirmed = summary.types.get(&Interaction::BuyConfirm);
             let confirmed = confirmed.map_or(0, |of| (of.count - of.failed - of.unfinished) as i64);
-            // One that was cut off at the end may have gone through.
+            // A purchase that was cut off at the end may have gone through.
             assert!(
                 (confirmed..=confirmed + 12).contains(&bought),
                 "{confirmed}, {bought}"
@@ -64,7 +64,7 @@ fn an_open_loop_is_drained_and_repeats() {
         assert_eq!(one.turned_away, 0);
         assert!(one.sessions > 0);
         assert_eq!(one.sessions, other.sessions);
-        // Each session makes as many clicks, whatever came of them.
+        // Each session makes the same number of clicks, whatever became of them.
         assert_eq!(one.records.len(), other.records.len());
     });
 }
@@ -83,7 +83,7 @@ fn clicks_of_an_open_loop_come_by_themselves_and_visitors_stay() {
         let failed = results.records.iter().find(|one| one.failure.is_some());
         assert!(failed.is_none(), "{failed:?}");
         assert_eq!(results.turned_away, 0);
-        // 40 a second in the mean for 3 s, by visitors who make many each.
+        // 40 per second in the mean for 3 s, by visitors who make many each.
         let (clicks, visitors) = (results.records.len(), results.sessions as usize);
         assert!((70..190).contains(&clicks), "{clicks}");
         assert!(visitors * 3 < clicks, "{visitors} of {clicks}");

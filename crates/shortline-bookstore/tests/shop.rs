@@ -1,4 +1,4 @@
-//! The shop on real databases: each interaction answers, and leaves in the tables what the
+//! The shop on real databases. Each interaction answers, and leaves in the tables what the
 //! specification says. A database that is not installed is skipped, with a line.
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ mod bench;
 use bench::{Bench, for_each_database};
 use shortline_bookstore::{Kind, Locking};
 
-/// All that a customer can do, in an order that makes sense, with what it leaves behind.
+/// Everything that a customer can do, in a sensible order, with its effects on the tables.
 #[test]
 fn all_fourteen_interactions_answer_and_leave_what_they_should() {
     for_each_database(async |kind| {
@@ -58,7 +58,7 @@ async fn carts(bench: &Bench) {
     let number = hidden(&cart, "shopping_id");
     let lines = format!("SELECT COUNT(*) FROM shopping_cart_line WHERE scl_sc_id = {number}");
     assert_eq!(bench.number(&lines).await, 1);
-    // The same book twice is one line of two.
+    // The same book twice is one line with quantity two.
     for _ in 0..2 {
         bench
             .post("/shopping_cart", &format!("shopping_id={number}&i_id=11"))
@@ -87,12 +87,12 @@ async fn buying(bench: &Bench) {
     bench
         .post("/shopping_cart", &format!("shopping_id={cart}&qty_3=4"))
         .await;
-    // A customer who comes back is the same.
+    // A returning customer is the same one.
     let before = bench.number("SELECT COUNT(*) FROM customer").await;
     let back = format!("shopping_id={cart}&returning_flag=Y&uname=OG&passwd=og");
     assert_eq!(hidden(&bench.post("/buy_request", &back).await, "c_id"), 1);
     assert_eq!(bench.number("SELECT COUNT(*) FROM customer").await, before);
-    // A new one is entered, with name and address.
+    // A new customer is inserted, with name and address.
     let new = format!(
         "shopping_id={cart}&returning_flag=N&fname=Ada&lname=Lovelace&street1=A&street2=B&city=C\
          &state=D&zip=E&country=Canada&phone=123&email=a%40b.c&birthdate=1915-12-10&data=x"
@@ -103,7 +103,7 @@ async fn buying(bench: &Bench) {
         before + 1
     );
     assert_eq!(customer, before + 1);
-    // The same address again is not entered twice.
+    // The same address is not inserted twice.
     let addresses = bench.number("SELECT COUNT(*) FROM address").await;
     bench.post("/buy_request", &new).await;
     assert_eq!(
@@ -122,7 +122,7 @@ async fn buying(bench: &Bench) {
     }
 }
 
-/// Clause 2.7.3: four of item 3, of which `stock` are there, leave `left`.
+/// Clause 2.7.3: buying four of item 3 with `stock` in stock leaves `left`.
 async fn buy_four(bench: &Bench, customer: i64, cart: i64, stock: i64, left: i64) {
     bench
         .run(&format!("UPDATE item SET i_stock = {stock} WHERE i_id = 3"))
@@ -206,8 +206,8 @@ async fn administration(bench: &Bench) {
     assert_eq!(bench.number(related).await, 1);
 }
 
-/// A buyer gets item 1 and waits for item 2, whose other holder then wants item 1: the database undoes
-/// the purchase, which has changed less.
+/// A buyer gets item 1 and waits for item 2. The holder of item 2 then wants item 1. The database
+/// rolls back the purchase, which has changed less.
 #[test]
 fn a_purchase_that_a_deadlock_undoes_is_made_again() {
     for_each_database(async |kind| {
@@ -221,7 +221,7 @@ fn a_purchase_that_a_deadlock_undoes_is_made_again() {
             .await;
         let orders = bench.number("SELECT COUNT(*) FROM orders").await;
         let last = bench.number("SELECT MAX(o_id) FROM orders").await;
-        // PostgreSQL undoes whoever notices: the purchase is to, which waits first.
+        // PostgreSQL rolls back the one that notices. That must be the purchase, which waits first.
         let patient = match kind {
             Kind::Postgres => "SET deadlock_timeout = '10min';",
             Kind::MariaDb => "",
@@ -249,7 +249,7 @@ fn a_purchase_that_a_deadlock_undoes_is_made_again() {
             bench.number("SELECT COUNT(*) FROM orders").await,
             orders + 1
         );
-        // The number of the order that was undone is lost: there was one.
+        // The number of the order that was rolled back is lost, which shows that there was one.
         let now = bench.number("SELECT MAX(o_id) FROM orders").await;
         assert_eq!(now, last + 2, "{kind}: no deadlock");
         let stock = "SELECT i_stock FROM item WHERE i_id = 1";

@@ -1,5 +1,5 @@
-//! Chunked bodies: however the bytes come in pieces they are told the same, and what is let pass is
-//! what its sizes say, byte for byte.
+//! Chunked bodies. The result does not depend on how the bytes are cut, and what is accepted is
+//! exactly what its sizes say.
 
 use shortline_web::chunked::Chunked;
 
@@ -24,7 +24,7 @@ pub fn body(bytes: &[u8]) {
     assert_eq!(whole, Ok(None));
 }
 
-/// Decodes a body in the plainest way: it ends where it was said to.
+/// Decodes a body in the plainest way, to check that it ends where it was said to.
 fn hold(body: &[u8]) {
     let mut rest = body;
     loop {
@@ -44,7 +44,7 @@ fn hold(body: &[u8]) {
     assert!(rest.is_empty(), "the body ends where it was said to");
 }
 
-/// The next line, which has no other end than CRLF.
+/// The next line. Only CRLF ends it.
 fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let end = rest.windows(2).position(|window| window == b"\r\n");
     let (line, after) = rest.split_at(end.expect("a line ends with CRLF"));

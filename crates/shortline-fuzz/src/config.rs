@@ -1,5 +1,5 @@
-//! The configuration file of `shortline serve` and `shortline gate`. It is parsed in the program
-//! itself, which is no library: so its source files are compiled in here, too.
+//! The configuration file of `shortline serve` and `shortline gate`. The program parses it, and the
+//! program is not a library. So its source files are compiled in here too.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -27,7 +27,7 @@ mod serve {
     }
 }
 
-/// A whole file: an error names it and is one line.
+/// Reads a whole file. An error must name the file and fit on one line.
 pub fn file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -1,9 +1,9 @@
-//! What proxies say of whom they ask for.
+//! The fields in which proxies name the client.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use shortline_web::Clients;
 
-/// The field after a byte that chooses which it is: only what trusted proxies said counts.
+/// A byte that chooses the field, then its value. Only what trusted proxies said may count.
 pub fn field(bytes: &[u8]) {
     let Some((&chosen, value)) = bytes.split_first() else {
         return;
@@ -30,7 +30,7 @@ pub fn field(bytes: &[u8]) {
         return;
     };
     assert_eq!(of_stranger, stranger);
-    // Whom the field names is known by its end: a claim before it changes nothing.
+    // The end of the field decides who is named. A claim before it must change nothing.
     if !clients.proxies.iter().any(|network| network.has(told)) {
         let claimed = [b"203.0.113.9, for=203.0.113.9, ", value].concat();
         assert_eq!(asks(trusted, &claimed), Some(told));

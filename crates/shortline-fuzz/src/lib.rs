@@ -1,11 +1,12 @@
-//! What each fuzz target does with bytes: give them to a parser of bytes from outside and hold what
-//! it makes of them to what it promises. An entry panics where a promise is broken.
+//! The fuzz targets. Each gives bytes to a parser of outside input and checks the result against
+//! what the parser promises. It panics if a promise is broken.
 //!
-//! Two drive the same entries: libFuzzer, by the programs in `fuzz/fuzz_targets` (`scripts/fuzz`),
-//! and `tests/corpus.rs`, which replays the kept corpus `fuzz/corpus` on every test run.
+//! The same entries are driven in two ways: by libFuzzer, through the programs in
+//! `fuzz/fuzz_targets` (`scripts/fuzz`), and by `tests/corpus.rs`, which replays the kept corpus
+//! `fuzz/corpus` on every test run.
 //!
-//! Bytes of HTTP/1.1, HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which are fuzzed at
-//! home; what we look at beside them is here. What the kernel says (netlink, `/proc`) does not come from outside.
+//! HTTP/1.1, HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which have their own fuzzing.
+//! What we parse in addition is here. What the kernel says (netlink, `/proc`) is not outside input.
 
 #![forbid(unsafe_code)]
 
@@ -53,14 +54,14 @@ pub const TARGETS: &[(&str, Entry)] = &[
 /// Gives `bytes` to the target called `name`.
 ///
 /// # Panics
-/// If there is none of that name, or its parser breaks a promise.
+/// There is no such target, or its parser breaks a promise.
 pub fn run(name: &str, bytes: &[u8]) {
     let named = TARGETS.iter().find(|(known, _)| *known == name);
     let (_, entry) = named.unwrap_or_else(|| panic!("no target `{name}`"));
     entry(bytes);
 }
 
-/// Holds an error to one line.
+/// Checks that an error is one line.
 fn assert_one_line(error: &impl std::fmt::Display) {
     let text = error.to_string();
     assert!(!text.contains('\n'), "{text:?}");

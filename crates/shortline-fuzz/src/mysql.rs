@@ -1,4 +1,4 @@
-//! Bytes of MySQL's protocol, as they come from clients and from servers.
+//! MySQL's protocol, from clients and from servers.
 
 use shortline_gate::mysql::command::{Command, wanted_bytes};
 use shortline_gate::mysql::compress::{Decoder, Sequence};
@@ -14,10 +14,10 @@ const SHAPES: [Shape; 5] = [
     Shape::UntilEnd,
     Shape::Authentication,
 ];
-/// Decoded at once, in bytes.
+/// The most bytes decoded at once.
 const PLAIN_BYTES_MAX: usize = 4096;
 
-/// A connection's opening, its commands, its responses, its frames.
+/// A connection's opening, commands, responses and frames.
 pub fn mysql(bytes: &[u8]) {
     opening(bytes);
     control::read(bytes);
@@ -56,7 +56,7 @@ fn opening(bytes: &[u8]) {
     }
 }
 
-/// The messages found when the stream comes in pieces of so many bytes, and the stream renumbered.
+/// The messages in a stream that comes in pieces of this many bytes, and the renumbered stream.
 fn messages(bytes: &[u8], piece_bytes: usize) -> (Vec<(u64, Vec<u8>)>, Vec<u8>) {
     let (mut scanner, mut renumbering) = (Scanner::default(), Renumbering::default());
     let (mut found, mut renumbered) = (Vec::new(), bytes.to_vec());
@@ -75,7 +75,7 @@ fn messages(bytes: &[u8], piece_bytes: usize) -> (Vec<(u64, Vec<u8>)>, Vec<u8>) 
     (found, renumbered)
 }
 
-/// What is known after a response that comes in pieces of so many bytes.
+/// What is known after a response that comes in pieces of this many bytes.
 fn followed(
     shape: Shape,
     capabilities: u64,
@@ -96,7 +96,7 @@ fn followed(
     )
 }
 
-/// What frames hold that come in pieces of so many bytes; none if they are none.
+/// The content of frames that come in pieces of this many bytes. `None` if they are not frames.
 fn decoded(bytes: &[u8], piece_bytes: usize) -> Option<Vec<u8>> {
     let (mut decoder, mut sequence) = (Decoder::default(), Sequence::default());
     let mut whole = Vec::new();

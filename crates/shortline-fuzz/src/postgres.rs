@@ -1,4 +1,4 @@
-//! Bytes of PostgreSQL's protocol, as they come from clients.
+//! PostgreSQL's protocol, from clients.
 
 use shortline_gate::postgres::control::is_transaction_control;
 use shortline_gate::postgres::conversation::{Conversation, Status};
@@ -24,7 +24,7 @@ pub fn postgres(bytes: &[u8]) {
     assert_eq!(messages(bytes, bytes.len()), messages(bytes, 3));
 }
 
-/// Reads openings one behind the other: each says how far it goes or what it lacks.
+/// Reads openings one after the other. Each says how far it goes or what it lacks.
 fn openings(bytes: &[u8]) {
     let reader = Reader {
         statements: &Statements::new(1),
@@ -52,8 +52,8 @@ fn openings(bytes: &[u8]) {
 /// A message's letter and the beginning of its body.
 type Found = (u8, Vec<u8>);
 
-/// The messages found when the stream comes in pieces of so many bytes; none if it breaks. What is
-/// owed after them does not depend on the pieces either.
+/// The messages in a stream that comes in pieces of this many bytes, and whether nothing is owed
+/// after them. `None` if the stream breaks. Neither depends on the pieces.
 fn messages(bytes: &[u8], piece_bytes: usize) -> Option<(Vec<Found>, bool)> {
     let mut scanner = Scanner::new(BODY_BYTES_MAX);
     let mut conversation = Conversation::new(10);
@@ -64,7 +64,7 @@ fn messages(bytes: &[u8], piece_bytes: usize) -> Option<(Vec<Found>, bool)> {
         while let Some(message) = scanner.next(piece, &mut at, wanted).ok()? {
             found.push((message.tag, message.start.to_vec()));
             conversation.sent(message.tag).ok()?;
-            // The backend answers in the clients' letters: any order will do.
+            // The backend answers with the clients' letters: any order will do.
             match message.tag {
                 b'Z' => conversation.received_ready(Status::Idle),
                 tag => conversation.received(tag),

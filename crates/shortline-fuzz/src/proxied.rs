@@ -1,5 +1,5 @@
-//! Heads of requests on their way to a backend: whatever a client says, the backend sees one host, one
-//! length, and its own proxy's word on who the client is.
+//! Heads of requests on their way to a backend. Whatever a client says, the backend must see one
+//! host, one length, and our proxy's own word on who the client is.
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -16,7 +16,7 @@ const PEER: &str = "192.0.2.7";
 pub fn head(bytes: &[u8]) {
     let Some(head) = parse(bytes) else { return };
     let _host = host_name(&head);
-    // No route is for `*`, which names no file (RFC 9112 3.2.4).
+    // No route takes `*`, which names no file (RFC 9112 3.2.4).
     let sound = request::check(&head).is_ok() && refuse_ambiguous(&head).is_ok();
     if head.uri.path() == "*" || !sound {
         return;

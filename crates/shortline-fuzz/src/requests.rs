@@ -1,11 +1,11 @@
-//! What clients send: request targets and the header fields that files care about.
+//! What clients send: request targets, and the header fields that matter to files.
 
 use shortline_web::site::conditional::{entity_tags, parse_date};
 use shortline_web::site::encoding::{Accepted, Choice};
 use shortline_web::site::paths::{PATH_BYTES_MAX, Target, parse_target};
 use shortline_web::site::range::{Piece, RANGES_MAX, Ranges, parse_range};
 
-/// Request targets: never a path that could leave the root.
+/// Request targets. None may become a path that could leave the root.
 pub fn target(bytes: &[u8]) {
     let Ok(raw) = std::str::from_utf8(bytes) else {
         return;
@@ -31,8 +31,8 @@ pub fn target(bytes: &[u8]) {
     }
 }
 
-/// The Range field after eight bytes for the file's length: pieces inside the file and apart, never
-/// more than the file.
+/// A Range field after eight bytes for the file's length. Pieces must lie inside the file and not
+/// overlap. Together they must not exceed the file.
 pub fn range(bytes: &[u8]) {
     let Some((length, field)) = bytes.split_first_chunk() else {
         return;
@@ -51,7 +51,7 @@ pub fn range(bytes: &[u8]) {
     assert!(pieces.windows(2).all(apart));
 }
 
-/// Accept-Encoding after a byte that says which codings are at hand: never one that is not.
+/// Accept-Encoding after a byte that says which codings are available. No other may be chosen.
 pub fn encoding(bytes: &[u8]) {
     let Some((mask, field)) = bytes.split_first() else {
         return;
@@ -64,7 +64,7 @@ pub fn encoding(bytes: &[u8]) {
     }
 }
 
-/// If-None-Match and the fields with dates: tags are quoted.
+/// If-None-Match and the fields with dates. Tags must be quoted.
 pub fn conditional(field: &[u8]) {
     for tag in entity_tags(field) {
         let [b'"', inner @ .., b'"'] = tag.opaque else {

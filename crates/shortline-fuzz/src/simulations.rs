@@ -1,9 +1,9 @@
-//! What a simulation is told in words: sizes and clients.
+//! Parameters of a simulation in words: sizes and clients.
 
 use shortline_sim::ClientClass;
 use shortline_sim::dist::Distribution;
 
-/// Distributions of sizes: a mean between the least size and the largest.
+/// Distributions of sizes. The mean must lie between the least size and the largest.
 pub fn distribution(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -12,7 +12,7 @@ pub fn distribution(bytes: &[u8]) {
         Ok(sizes) => {
             let (low, high) = sizes.range();
             let mean = sizes.mean();
-            // A mean is rounded, and may so leave a very narrow range.
+            // A mean is rounded, so it may leave a very narrow range.
             let slack = 1e-6 * mean.abs();
             assert!(
                 low - slack <= mean && mean <= high + slack,
@@ -23,7 +23,7 @@ pub fn distribution(bytes: &[u8]) {
     }
 }
 
-/// Classes of clients: shares that can be drawn from.
+/// Classes of clients. Their shares must allow drawing.
 pub fn client_class(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -1,4 +1,5 @@
-//! What the gate tells types of requests by: a statement's fingerprint and tags, a request's route.
+//! What the gate finds types of requests by: a statement's fingerprint and tags, and a request's
+//! route.
 
 use std::sync::LazyLock;
 
@@ -33,7 +34,7 @@ pub fn statement(bytes: &[u8]) {
         let first = classifier.statement(bytes, &Client::default());
         assert_name(&first);
         assert_eq!(classifier.statement(bytes, &Client::default()), first);
-        // What was looked up without its constants is what it is by itself.
+        // A lookup without constants must give the statement's own type.
         if Tagged::new(bytes).tags.is_empty() && !name.is_empty() {
             assert_eq!(*first, *name);
         }

@@ -1,9 +1,10 @@
-//! Traces, CSV, logs or World Cup records, packed or not: requests in order and within the
-//! limits, and whoever wants every line gets all of them or is told of the first bad one.
+//! Traces: CSV, logs or World Cup records, packed or not. Requests must be in order and within the
+//! limits. A reader that asks for every line must get all of them, or an error for the first bad
+//! one.
 
 use shortline_load::trace::{Request, Requests, TraceOptions, TraceProblem, parse_trace};
 
-/// A whole trace, in whichever format.
+/// A whole trace, in any format.
 pub fn trace(bytes: &[u8]) {
     let options = TraceOptions {
         requests_max: 1000,
@@ -29,7 +30,7 @@ pub fn trace(bytes: &[u8]) {
     }
 }
 
-/// What can be read of it, and how many lines cannot.
+/// The requests that can be read, and how many lines cannot.
 fn read(bytes: &[u8], options: &TraceOptions) -> (Result<Vec<Request>, TraceProblem>, usize) {
     let mut requests = match Requests::new(bytes, options) {
         Ok(requests) => requests,

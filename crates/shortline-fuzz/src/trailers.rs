@@ -1,4 +1,5 @@
-//! Frames of HTTP/2 after the client's preface: however the bytes come in pieces, the same streams are told.
+//! Frames of HTTP/2 after the client's preface. However the bytes are cut, the same streams must be
+//! reported.
 
 use shortline_web::trailers::Frames;
 

@@ -1,4 +1,4 @@
-//! Words of flags, keys and request files: what is printed reads back.
+//! Words of flags, keys and request files. What is printed must read back.
 
 use shortline_load::workload::Workload;
 use shortline_sched::units::{Rate, Size, Span};

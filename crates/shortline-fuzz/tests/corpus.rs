@@ -1,5 +1,5 @@
-//! The fuzz targets on stable Rust, on every test run: each is given its kept corpus and
-//! [`MUTANTS`] inputs made from it by a seeded generator, the same everywhere.
+//! The fuzz targets on stable Rust, on every test run. Each gets its kept corpus and [`MUTANTS`]
+//! inputs made from it by a seeded generator, the same everywhere.
 
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
@@ -10,9 +10,9 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use shortline_fuzz::{Entry, TARGETS};
 
-/// Inputs made for each target.
+/// The number of inputs made for each target.
 const MUTANTS: usize = 50_000;
-/// Changes to one input at most.
+/// The most changes to one input.
 const CHANGES_MAX: usize = 6;
 /// The longest input made, in bytes.
 const INPUT_BYTES_MAX: usize = 4096;
@@ -55,7 +55,7 @@ fn each_target_has_a_program_and_a_corpus_and_they_a_target() {
     assert_eq!(names_in("corpus"), names);
 }
 
-/// The first input that breaks a promise of the target, its own complaint having been printed.
+/// The first input that breaks a promise of the target. Its own message has already been printed.
 fn first_that_fells(name: &str, entry: Entry) -> Option<Vec<u8>> {
     let corpus = corpus_of(name);
     assert!(!corpus.is_empty(), "fuzz/corpus/{name} is empty");

@@ -1,9 +1,10 @@
 //! The gate in front of a web application: `shortline gate http`, and the routes of `serve`.
 //!
-//! The proxy itself is `shortline_web::proxy`. Here is what it asks when a request may go: the
-//! request's type is told by the [`Classifier`] (a rule, else method and route template), and the
-//! [`Gate`] decides. The unit is the request: from its admission until the last byte of its response
-//! has come from the backend. Time in which the backend waits for a slow client is no service.
+//! The proxy itself is `shortline_web::proxy`. It asks this module when a request may go. The
+//! [`Classifier`] finds the request's type (a rule, or else method and route template), and the
+//! [`Gate`] decides. The unit of work is the request, from its admission until the last byte of its
+//! response has come from the backend. Time in which the backend waits for a slow client is not
+//! service.
 
 use std::future::Future;
 use std::io;
@@ -24,12 +25,12 @@ use tokio::net::TcpListener;
 use crate::classify::Classifier;
 use crate::gate::{Admitted, Gate};
 
-/// What a gate in front of a web application is told.
+/// The settings of a gate in front of a web application.
 #[derive(Clone)]
 pub struct HttpConfig {
     /// The backends.
     pub upstream: UpstreamOptions,
-    /// How the types of requests are told.
+    /// Finds the types of requests.
     pub classifier: Classifier,
     /// The limits of clients.
     pub limits: Limits,
@@ -37,19 +38,19 @@ pub struct HttpConfig {
     pub link: LinkConfig,
     /// The certificate and protocols, if clients speak TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Who is told of every response.
+    /// Receives a record of every response.
     pub access_log: Option<Arc<dyn AccessLog>>,
-    /// Time for responses under way after the end was asked for.
+    /// Time that responses under way get after shutdown was asked for.
     pub drain_time_max: Duration,
 }
 
 /// Why the gate does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The uplink cannot be had as configured.
+    /// The uplink cannot be used as configured.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// TLS to the backends cannot be had.
+    /// TLS to the backends cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A socket or thread cannot be had.
@@ -57,7 +58,7 @@ pub enum HttpError {
     Io(#[from] io::Error),
 }
 
-/// A relay at any number of addresses, which can be looked at while it runs.
+/// A relay at any number of addresses. Its state can be read while it runs.
 pub struct HttpRelay {
     server: Arc<Server>,
     link: Arc<Link>,
@@ -72,7 +73,7 @@ pub struct GateAdmission {
 }
 
 impl HttpRelay {
-    /// A relay that does not listen yet. Call inside a runtime.
+    /// Does not listen yet. Must be called inside a runtime.
     ///
     /// # Errors
     /// [`HttpError::Link`], [`HttpError::Tls`]
@@ -97,12 +98,12 @@ impl HttpRelay {
         })
     }
 
-    /// Its connections, responses and backends now.
+    /// The state of its connections, responses and backends.
     pub fn snapshot(&self) -> ServerSnapshot {
         self.server.snapshot()
     }
 
-    /// Relays until `shutdown`; then lets responses finish.
+    /// Relays until `shutdown`, then lets responses finish.
     ///
     /// # Errors
     /// [`HttpError::Io`]
@@ -138,7 +139,7 @@ impl HttpRelay {
 }
 
 impl GateAdmission {
-    /// Types by `classifier`, leave by `gate`.
+    /// Types come from `classifier`, admission from `gate`.
     pub fn new(gate: Gate, classifier: Classifier) -> Self {
         Self { gate, classifier }
     }

@@ -1,8 +1,8 @@
 //! Admission in front of a database or an application server.
 //!
-//! A [`Gate`] learns each request type's service time, lets as much work through as the backend
-//! does well, and lets the rest wait in the order of a policy: `shortline_sched::admission`
-//! decides, this crate has the clock, the waiting tasks and the relays that ask it.
+//! A [`Gate`] learns the service time of each type of request. It admits as much work as the
+//! backend does well, and lets the rest wait in the order of a policy. `shortline_sched::admission`
+//! decides. This crate has the clock, the waiting tasks, and the relays that ask it.
 #![forbid(unsafe_code)]
 
 pub mod classify;

@@ -1,5 +1,7 @@
-//! The account of one response: how long it waited, how long it was sent, what became of it.
-//! Kept while it is sent, counted (`ledger`) and logged when it ends, however it ends.
+//! The account of one response: how long it waited, how long it took to send, and how it ended.
+//!
+//! It is kept while the response is sent. When the response ends, however it ends, it is counted
+//! (`ledger`) and logged.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,7 +14,7 @@ use crate::clients::Asks;
 use crate::context::Connection;
 use crate::log::{AccessLog, AccessRecord};
 
-/// The part of a request that only the log wants.
+/// The part of a request that only the log needs.
 struct RequestText {
     method: String,
     target: String,
@@ -34,11 +36,11 @@ pub struct Account {
     complete: bool,
 }
 
-/// What a request said, as far as accounts go.
+/// The parts of a request that its account needs.
 pub struct RequestFacts<'a> {
     /// The request's method.
     pub method: &'a Method,
-    /// Its target as it came.
+    /// Its target, as received.
     pub target: &'a str,
     /// Its version.
     pub version: Version,
@@ -47,7 +49,7 @@ pub struct RequestFacts<'a> {
 }
 
 impl Account {
-    /// A request on `connection` is complete; its response begins.
+    /// Opens the account of a request on `connection` that is complete: its response begins.
     pub fn open(connection: &Arc<Connection>, facts: &RequestFacts<'_>) -> Self {
         connection.watch.response_begins();
         let access_log = connection.server.ledger.access_log();
@@ -68,7 +70,7 @@ impl Account {
         &self.connection
     }
 
-    /// Whoever asks, as the order sees it.
+    /// The client, as the order sees it.
     pub fn client(&self) -> Client {
         self.connection.settings.clients.client(self.asks)
     }
@@ -78,17 +80,17 @@ impl Account {
         self.begun_ns
     }
 
-    /// The response's status is decided.
+    /// Notes the response's status.
     pub fn set_status(&mut self, status: u16) {
         self.status = status;
     }
 
-    /// The first grant, or a later one.
+    /// Notes a grant. The first one ends the wait.
     pub fn granted(&mut self) {
         self.granted_ns.get_or_insert_with(now_ns);
     }
 
-    /// Body bytes went to the connection; `complete` with the last ones.
+    /// Counts body bytes given to the connection. `complete` is set with the last ones.
     pub fn handed_over(&mut self, body_bytes: u32, complete: bool) {
         self.body_bytes += u64::from(body_bytes);
         self.complete = complete;

@@ -1,5 +1,5 @@
-//! Holds the body of a request with `Transfer-Encoding: chunked` to its grammar (RFC 9112 7.1), byte
-//! by byte and without a buffer.
+//! Checks the body of a request with `Transfer-Encoding: chunked` against its grammar (RFC 9112
+//! 7.1), byte by byte and without a buffer.
 //!
 //! ```text
 //! chunk     = size [ chunk-ext ] CRLF data CRLF          the last one has the size 0 and no data
@@ -7,51 +7,51 @@
 //! after the last chunk: *( field-line CRLF ) CRLF
 //! ```
 //!
-//! hyper takes anything for an extension, `;` alone and blanks before the end of the line, and has no
-//! switch for it; whoever stands before us may read such a line in another way, and then the two of us
-//! do not agree where the request ends. Blanks are let pass where the grammar has them, before and
-//! between the parts of an extension (BWS), and nowhere else. A line ends with CRLF; what the lines
-//! after the last chunk say is parsed by hyper. A line may have [`LINE_BYTES_MAX`] bytes.
+//! hyper accepts anything as an extension, even a lone `;` or blanks before the end of the line,
+//! and has no switch for it. A proxy in front of us may read such a line differently, and then the
+//! two of us disagree on where the request ends. Blanks are allowed only where the grammar has them
+//! (BWS): before and between the parts of an extension. A line ends with CRLF and has at most
+//! [`LINE_BYTES_MAX`] bytes. hyper parses the fields after the last chunk.
 
-/// The most bytes of a chunk's size with its extensions, or of a field after the last chunk.
+/// The most bytes in a chunk's size with its extensions, or in a field after the last chunk.
 pub const LINE_BYTES_MAX: usize = 4096;
 
 /// What is wrong with a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The size is no number.
-    #[error("a chunk's size is no number: want hexadecimal digits")]
+    /// The size is not a number.
+    #[error("a chunk's size is not a number: want hexadecimal digits")]
     Size,
-    /// The size does not fit.
+    /// The size is too large.
     #[error("a chunk's size is too large: want less than 2^64")]
     TooLarge,
-    /// What follows the size is no extension.
-    #[error("a chunk's extension is none: want ;name or ;name=value, and no blank at the end")]
+    /// What follows the size is not an extension.
+    #[error("a chunk's extension is malformed: want ;name or ;name=value, and no blank at the end")]
     Extension,
-    /// The size and its extensions, or a trailer, go on for too long.
+    /// The size with its extensions, or a trailer, is too long.
     #[error("a line of the chunked body has more than {LINE_BYTES_MAX} bytes")]
     Line,
-    /// A line or the data does not end as it must.
+    /// A line or the data does not end with CRLF.
     #[error("a line or a chunk of the body does not end with CRLF")]
     End,
 }
 
-/// A chunked body as far as it has come.
+/// The state of a chunked body that is being read.
 #[derive(Clone, Debug)]
 pub struct Chunked {
     state: State,
-    /// Of the chunk at hand: bytes still to come.
+    /// Bytes of the current chunk still to come.
     left_bytes: u64,
     line_bytes: usize,
 }
 
-/// What has been read last, or what must come.
+/// What was read last, or what must come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Before the first digit.
     Begin,
     Size,
-    /// A blank after the size or a whole extension: another extension must come.
+    /// A blank after the size or after a whole extension. Another extension must follow.
     Blank,
     Semicolon,
     Name,
@@ -84,10 +84,11 @@ impl Default for Chunked {
 }
 
 impl Chunked {
-    /// Reads on. `Some`: the body ends after so many of `bytes`; what follows is another request's.
+    /// Reads on. `Some(n)`: the body ends after `n` of `bytes`. The rest belongs to another
+    /// request.
     ///
     /// # Errors
-    /// [`ChunkError`]: no chunked body begins like this.
+    /// [`ChunkError`] if the bytes so far cannot begin a chunked body.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Option<usize>, ChunkError> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::End {
@@ -108,7 +109,7 @@ impl Chunked {
         Ok((self.state == State::End).then_some(at))
     }
 
-    /// The state after a byte that is not of a chunk's data.
+    /// The state after a byte outside a chunk's data.
     fn after(&mut self, byte: u8) -> Result<State, ChunkError> {
         use State::*;
         let blank = matches!(byte, b' ' | b'\t');
@@ -279,7 +280,7 @@ mod tests {
             prop_assert_eq!(read(&followed), Ok(Some(body.len())));
         }
 
-        /// However the bytes come in pieces, and whatever is changed in them.
+        /// The result does not depend on how the bytes are split, whichever of them are changed.
         #[test]
         fn the_pieces_do_not_matter(
             body in body(),

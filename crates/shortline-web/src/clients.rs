@@ -1,13 +1,14 @@
-//! Who asks, as the order sees it: an address, or whoever a trusted proxy says that it asks for.
+//! Who the client of a request is: an address, or the one that a trusted proxy names.
 //!
-//! A proxy adds the address that it was asked from to `X-Forwarded-For` or `Forwarded` (RFC 7239), behind
-//! what it was told itself. So the list is read from its end: whom the last trusted one names is
-//! the client, and what stands before that is a claim. Any other field is read like `X-Forwarded-For`. From
-//! those who are not trusted the field says nothing.
+//! A proxy appends the address that its request came from to `X-Forwarded-For` or `Forwarded` (RFC
+//! 7239), behind what it was told itself. So the list is read from its end. The client is the last
+//! address that is not a trusted proxy. Everything before it is only a claim. Any other field is
+//! read like `X-Forwarded-For`. The field of a peer that is not trusted is ignored.
 //!
-//! Many users behind one address (an office, a carrier's NAT) are one client, unless they are told apart:
-//! then they are as many as there are, up to a limit. Anybody can pretend to be many, and has as many shares then:
-//! so the limit is one unless the operator says otherwise.
+//! Many users behind one address (an office, a carrier's NAT) are one client, unless they are told
+//! apart. Then they are as many clients as there are users, up to a limit. But anybody can pretend
+//! to be many users, and would get as many shares. So the limit is one unless the operator raises
+//! it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -19,27 +20,28 @@ use http::{HeaderMap, HeaderName, header};
 use shortline_link::user_at;
 use shortline_sched::{Client, Network};
 
-/// Proxies of a list that are looked at.
+/// How many proxies of a list are read.
 const PROXIES_MAX: usize = 32;
-/// Tells users apart so that nobody can choose whom he is taken for.
+/// Hashes users with a random key, so that nobody can choose which user they count as.
 static USERS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// How clients are told apart, and what they weigh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clients {
-    /// Proxies that are believed.
+    /// Proxies whose field is believed.
     pub proxies: Vec<Network>,
-    /// Where they say whom they ask for.
+    /// The field in which proxies name the client.
     pub header: HeaderName,
-    /// Weights of the clients in networks; of several the first counts, without any it is one.
+    /// Weights of the clients in a network. The first network that matches counts; the default is
+    /// one.
     pub weights: Vec<(Network, NonZeroU32)>,
-    /// So many clients at most are the users behind one address.
+    /// The most clients that the users behind one address may be.
     pub users_per_address: NonZeroU16,
-    /// The cookie that tells them apart; without it their TLS sessions do.
+    /// The cookie that tells users apart. Without it their TLS sessions do.
     pub user_cookie: Option<String>,
 }
 
-/// Who asks: an address, and which of the users behind it.
+/// The client of a request: an address, and which of the users behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asks {
     /// The address.
@@ -60,7 +62,7 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// Who asks by a request that came from `peer`, in a TLS session that was named so.
+    /// The client of a request from `peer`, in the TLS session with this number.
     pub fn asks(&self, peer: IpAddr, session: Option<u64>, headers: &HeaderMap) -> Asks {
         Asks {
             address: self.address(peer, headers),
@@ -80,7 +82,7 @@ impl Clients {
         }
     }
 
-    /// The number of a user; those who cannot be told apart have the first.
+    /// The number of a user. Users that cannot be told apart have the first.
     fn user(&self, session: Option<u64>, headers: &HeaderMap) -> u16 {
         let users = u64::from(self.users_per_address.get());
         if users == 1 {
@@ -100,7 +102,7 @@ impl Clients {
         }
         let mut asks = peer;
         for named in self.named(headers).take(PROXIES_MAX) {
-            // One that is hidden or no address ends what can be known.
+            // Nothing is known beyond an element that is hidden or not an address.
             let Some(address) = named else {
                 return asks;
             };
@@ -116,7 +118,7 @@ impl Clients {
         self.proxies.iter().any(|network| network.has(address))
     }
 
-    /// Whom the field names, the last first.
+    /// The addresses that the field names, the last first.
     fn named<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = Option<IpAddr>> + 'a {
         let forwarded = self.header == header::FORWARDED;
         let values = headers.get_all(&self.header).iter().rev();
@@ -132,7 +134,8 @@ impl Clients {
     }
 }
 
-/// What a cookie of that name has (RFC 6265, 5.4); the first counts, and one without a value tells nothing.
+/// The value of the cookie called `name` (RFC 6265, 5.4). The first one counts; an empty value is
+/// none.
 fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let fields = headers.get_all(header::COOKIE).iter();
     let mut pairs = fields.flat_map(|field| field.as_bytes().split(|&byte| byte == b';'));
@@ -142,7 +145,7 @@ fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// What an element of `Forwarded` has after `for=`.
+/// The value of `for=` in an element of `Forwarded`.
 fn asked_for(element: &str) -> Option<&str> {
     element.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -152,7 +155,7 @@ fn asked_for(element: &str) -> Option<&str> {
     })
 }
 
-/// An address with or without a port, in brackets or quotes as it pleases proxies.
+/// An address with or without a port, brackets and quotes, since proxies write all of these.
 fn node(text: &str) -> Option<IpAddr> {
     let text = text.trim_matches('"');
     let bare = text
@@ -197,7 +200,7 @@ mod tests {
             (&["2001:db8::1"], "2001:db8::1"),
             (&["[2001:db8::1]:4711"], "2001:db8::1"),
             (&["::ffff:192.0.2.1"], "192.0.2.1"),
-            // The last that is no proxy of ours counts; what stands before it is a claim.
+            // The last address that is not a trusted proxy counts. The ones before it are claims.
             (&["203.0.113.9, 192.0.2.1, 10.0.0.8"], "192.0.2.1"),
             (&["203.0.113.9", "192.0.2.1", "10.0.0.8"], "192.0.2.1"),
             (&["10.1.1.1, fd00::1"], "10.1.1.1"),
@@ -278,9 +281,9 @@ mod tests {
         clients.users_per_address = NonZeroU16::new(8).unwrap();
         assert_eq!(names(&clients, &[None], &cookies), 8);
         assert_eq!(names(&clients, &sessions, &["other=1"]), 8);
-        // The cookie counts where there is one.
+        // The cookie counts if there is one.
         assert_eq!(names(&clients, &sessions, &["b=2;sid=7"]), 1);
-        // What tells nobody apart.
+        // These tell nobody apart.
         for cookie in ["sid=", "xsid=1", "sidx=1", "sid"] {
             assert_eq!(names(&clients, &[None], &[cookie, "a=1"]), 1, "{cookie}");
         }

@@ -1,5 +1,5 @@
-//! One connection from its acceptance to its end: TLS (or what came in its place), which protocol, and
-//! the parked times in between.
+//! One connection from accept to close: TLS (or plain text on a TLS port), the choice of protocol,
+//! and the times when it is parked.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -22,32 +22,34 @@ use crate::session;
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
 
-/// What our side of a TLS handshake is taken for: a chain of two certificates with RSA keys, and two tickets.
+/// The size charged for our side of a TLS handshake: a chain of two RSA certificates, and two
+/// tickets.
 const HANDSHAKE_BYTES: u64 = 3 * 1024;
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What a stage may be large: h2 keeps buffers of 4 KiB and more, of which an idle connection has
-/// touched the first page. A buffer in the place of a stage that has ended has all its pages.
+/// The most bytes of a stage's future. h2 keeps buffers of 4 KiB and more, and an idle connection
+/// has touched only their first page. A buffer that takes the place of a finished stage has all its
+/// pages.
 #[cfg(test)]
 const STAGE_BYTES_MAX: usize = 3_584;
-/// The first read of a connection, and of a parked one: most heads fit.
+/// The size of the first read of a connection, and of a parked one. Most heads fit.
 const FIRST_READ_BYTES: usize = 1024;
 
-/// Plain HTTP came where TLS is spoken.
+/// Plain HTTP came on a port that speaks TLS.
 #[derive(Debug, thiserror::Error)]
-#[error("plain HTTP where TLS is spoken: want https://")]
+#[error("plain HTTP on a TLS port: want https://")]
 struct PlainHttp;
 
-/// Serves a connection until it ends.
+/// Serves a connection until it closes.
 pub async fn serve(
     connection: Arc<Connection>,
     receiving: ReceiveHalf,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     let socket = ClientSocket::new(receiving, Arc::clone(&connection.watch));
-    // Each stage is boxed and gives its memory back before the next begins: 10,000 idle
-    // connections hold only what the last one needs. It must be smaller than the buffers that
-    // stay (`STAGE_BYTES_MAX`).
+    // Each stage is boxed and freed before the next begins, so that 10,000 idle connections hold
+    // only what the last stage needs. A stage must be smaller than the buffers that stay
+    // (`STAGE_BYTES_MAX`).
     let protocol = match tls {
         None => Box::pin(begin_plain(connection, socket)).await,
         Some(tls) => Box::pin(begin_tls(connection, socket, tls)).await,
@@ -57,7 +59,7 @@ pub async fn serve(
     }
 }
 
-/// A connection from the moment that its protocol is known.
+/// A connection whose protocol is known.
 type Protocol = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn begin_tls(
@@ -99,8 +101,9 @@ async fn begin_tls(
     })
 }
 
-/// Ready when the link grants the connection its handshake, which is a job of its client's like a response:
-/// or else whoever connects a thousand times a second had the uplink.
+/// Ready when the link grants the connection its handshake. A handshake is a job of its client,
+/// like a response. Otherwise a client that connects a thousand times a second would take the
+/// uplink.
 async fn turn(connection: &Connection) {
     let asks = connection.asks(&HeaderMap::new());
     let client = connection.settings.clients.client(asks);
@@ -111,8 +114,8 @@ async fn turn(connection: &Connection) {
             poll_fn(|context| job.poll_grant(context)).await;
             job.finish(HANDSHAKE_BYTES as u32);
         }
-        // Its first response will hear of it.
-        Err(full) => connection.server.tell_full(&full),
+        // The first response on the connection meets the same limit and reports it.
+        Err(full) => connection.server.report_full(&full),
     }
 }
 
@@ -126,7 +129,7 @@ async fn begin_plain(connection: Arc<Connection>, mut socket: ClientSocket) -> O
     })
 }
 
-/// HTTP/1.1, parked between requests that are long in coming.
+/// Serves HTTP/1.1. The connection is parked while the next request is long in coming.
 async fn serve_http1<S>(connection: Arc<Connection>, mut stream: S, mut before: Bytes)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -148,7 +151,7 @@ where
     }
 }
 
-/// Reads until `tell` knows what it is, and says what it is.
+/// Reads until `tell` recognises the bytes, and returns them with what they are.
 async fn first_bytes(
     watch: &Watch,
     socket: &mut ClientSocket,
@@ -163,14 +166,14 @@ async fn first_bytes(
     }
 }
 
-/// Whether the client speaks HTTP/2; `None`: more bytes will tell.
+/// Whether the client speaks HTTP/2. `None`: more bytes are needed.
 fn is_preface(first: &[u8]) -> Option<bool> {
     let seen = first.len().min(PREFACE.len());
     let so_far = first[..seen] == PREFACE[..seen];
     (!so_far || seen == PREFACE.len()).then_some(so_far)
 }
 
-/// `before` and what the next read brings; an error at the end of the stream.
+/// `before` and what the next read brings. The end of the stream is an error.
 async fn read_some<S: AsyncRead + Unpin>(stream: &mut S, before: Bytes) -> io::Result<Bytes> {
     poll_fn(|context| {
         // On the stack of this call only: a connection that waits must not hold a buffer.
@@ -189,7 +192,7 @@ async fn read_some<S: AsyncRead + Unpin>(stream: &mut S, before: Bytes) -> io::R
 mod tests {
     use super::*;
 
-    /// The size of what an async function of three arguments returns.
+    /// The size of the future that an async function of three arguments returns.
     fn future_bytes<A, B, C, F: Future>(_: fn(A, B, C) -> F) -> usize {
         std::mem::size_of::<F>()
     }

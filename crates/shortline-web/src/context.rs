@@ -1,5 +1,5 @@
-//! The context: what the code of a request needs of the server, of the settings in force, and of its connection. It
-//! stands below all of them.
+//! The context: what the code of a request needs from the server, from the settings in force, and
+//! from its connection. All other modules build on it.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -21,15 +21,15 @@ use crate::site::Site;
 use crate::watch::{Registry, Watch};
 use shortline_base::throttle::Throttle;
 
-/// What may change while the server runs; connections keep what they were accepted under.
+/// What may change while the server runs. A connection keeps the settings it was accepted under.
 pub struct Settings {
-    /// The files; `None`: what no route is for is not found.
+    /// The files. `None`: a request that no route takes is not found.
     pub site: Option<Arc<Site>>,
-    /// What other servers answer.
+    /// The paths that other servers answer.
     pub routes: Routes,
     /// The limits.
     pub limits: Limits,
-    /// Who is a client of its own.
+    /// How clients are told apart.
     pub clients: Clients,
     /// The uplink. Its pacer must be running ([`Link::run`]).
     pub link: Arc<Link>,
@@ -39,11 +39,11 @@ pub struct Settings {
 pub struct Active {
     /// The files, if any are served.
     pub site: Option<Arc<Site>>,
-    /// What other servers answer.
+    /// The paths that other servers answer.
     pub routes: Routes,
     /// The limits.
     pub limits: Limits,
-    /// Who is a client of its own.
+    /// How clients are told apart.
     pub clients: Clients,
     /// The uplink.
     pub link: Arc<Link>,
@@ -58,13 +58,13 @@ pub struct Shared {
     pub registry: Arc<Registry>,
     /// Counters and access log.
     pub ledger: Ledger,
-    /// Connections accepted, closed at once because their address had its share, closed because a limit of time ran
-    /// out, and ended by an error, since the start.
+    /// Connections since the start: accepted; closed at once because their address had its share;
+    /// closed because a time limit ran out; ended by an error.
     pub connections: AtomicU64,
     pub refused: AtomicU64,
     pub expired: AtomicU64,
     pub failed: AtomicU64,
-    /// Lines about a queue that is full.
+    /// Limits the log lines about a full queue.
     full: Mutex<Throttle>,
 }
 
@@ -76,18 +76,18 @@ pub struct Connection {
     pub settings: Arc<Active>,
     /// The connection in the registry.
     pub watch: Arc<Watch>,
-    /// The client.
+    /// The client's address.
     pub peer: IpAddr,
     /// Whether it came over TLS.
     pub secure: bool,
-    /// The number of its TLS session, as soon as it has one.
+    /// The number of its TLS session, once there is one.
     pub session: OnceLock<u64>,
-    /// The worker it stays with.
+    /// The worker that serves it from accept to close.
     pub worker: usize,
 }
 
 impl Connection {
-    /// Who asks by a request with these fields.
+    /// The client of a request with these fields.
     pub fn asks(&self, headers: &HeaderMap) -> Asks {
         let session = self.session.get().copied();
         self.settings.clients.asks(self.peer, session, headers)
@@ -108,7 +108,7 @@ impl Active {
 }
 
 impl Shared {
-    /// With these settings, and no connection yet.
+    /// Starts with these settings and no connection.
     pub fn new(settings: Settings, ledger: Ledger) -> Self {
         Self {
             active: RwLock::new(Arc::new(Active::new(settings))),
@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// New connections are served with `settings` from now on.
+    /// Serves new connections with `settings` from now on.
     pub fn replace(&self, settings: Settings) {
         *self.active.write() = Arc::new(Active::new(settings));
     }
@@ -132,14 +132,15 @@ impl Shared {
         Arc::clone(&self.active.read())
     }
 
-    /// A connection ended by an error; clients cause most of them, so they are only counted.
+    /// Counts a connection that ended by an error. Clients cause most of these, so they are not
+    /// logged.
     pub fn count_connection_error(&self, error: &(dyn Error + 'static)) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("connection ended: {error}");
     }
 
-    /// A response was answered with 503, as too many wait already.
-    pub fn tell_full(&self, full: &QueueFull) {
+    /// Logs that a response was refused with 503 because too many already wait.
+    pub fn report_full(&self, full: &QueueFull) {
         if let Some(untold) = self.full.lock().allow(Instant::now()) {
             tracing::warn!(status = 503, untold, "{full}");
         }

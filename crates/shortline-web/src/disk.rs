@@ -1,6 +1,6 @@
-//! Reads that must wait for the disk, in the order of the uplink's policy (paper 001 3.1 gives
-//! the disk a queue of its own): a few at a time, the others wait here, so that a small response
-//! does not wait behind the reads of large ones.
+//! The queue for the disk (paper 001 3.1 gives the disk a queue of its own). Reads that must wait
+//! for the disk run a few at a time, in the order of the uplink's policy. The others wait here, so
+//! that a small response does not wait behind the reads of large ones.
 
 use std::io;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tokio::time::Instant;
 use crate::site::OpenFile;
 use shortline_base::throttle::Throttle;
 
-/// Reads that may wait; one more is refused and its response ends.
+/// The most reads that may wait. One more is refused, and its response ends.
 const READS_WAITING_MAX: usize = 100_000;
 
 /// The queue in front of the disk.
 pub struct Disk {
     queue: Mutex<Queue>,
-    /// Lines about files that cannot be read.
+    /// Limits the log lines about files that cannot be read.
     failures: Mutex<Throttle>,
 }
 
@@ -33,14 +33,14 @@ struct Queue {
     reads_max: usize,
 }
 
-/// One that waits for the disk.
+/// A response that waits for the disk.
 struct Reader {
     turn: oneshot::Sender<()>,
     bytes: u64,
 }
 
 impl Disk {
-    /// At most `reads_max` reads at a time, the others in the order of `policy`.
+    /// Runs at most `reads_max` reads at a time, in the order of `policy`.
     pub fn new(policy: Policy, reads_max: usize) -> Arc<Self> {
         Arc::new(Self {
             queue: Mutex::new(Queue {
@@ -58,7 +58,7 @@ impl Disk {
         self.queue.lock().scheduler.len()
     }
 
-    /// Reads `length` bytes at `offset` for a response with `remaining_bytes` to go to a client.
+    /// Reads `length` bytes at `offset` for a response that still has `remaining_bytes` to send.
     pub async fn read(
         self: Arc<Self>,
         file: Arc<OpenFile>,
@@ -71,7 +71,7 @@ impl Disk {
         bytes.await.inspect_err(|error| self.log(error))
     }
 
-    /// Logs that a response was reset, as its file was cut short or its disk failed.
+    /// Logs that a response was reset because its file was cut short or its disk failed.
     pub fn log(&self, error: &io::Error) {
         if let Some(untold) = self.failures.lock().allow(Instant::now()) {
             let reason = error.to_string();
@@ -88,10 +88,9 @@ impl Disk {
         client: Client,
     ) -> io::Result<Bytes> {
         let (place, turn) = self.enter(remaining_bytes, length, client)?;
-        // The sender lives in the queue for as long as the place is held.
+        // The sender stays in the queue for as long as the place is held.
         let _ = turn.await;
-        // The place goes with the read, not with us: a read whose response was aborted still
-        // keeps the disk busy.
+        // The read owns the place. If the response is aborted, its read still keeps the disk busy.
         run_blocking(move || {
             let bytes = file.read_blocking(offset, length);
             drop(place);
@@ -140,7 +139,7 @@ impl Queue {
             self.reads += 1;
             if let Some(reader) = self.waiting[id.index()].take() {
                 self.scheduler.record(id, reader.bytes);
-                // The reader may have given up; its place is given back when it is dropped.
+                // The reader may have given up. Dropping its place frees it.
                 let _ = reader.turn.send(());
             }
         }

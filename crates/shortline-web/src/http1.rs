@@ -1,11 +1,10 @@
-//! HTTP/1.1 on hyper: one response at a time, its head not written before its first grant, one
-//! body frame a grant. A connection that stays idle gives hyper's state back (10,000 of them
-//! would hold 100 MB) and keeps only its socket.
+//! HTTP/1.1 on hyper: one response at a time. Its head is not written before its first grant, and
+//! each grant carries one body frame. A connection that stays idle drops hyper's state (10,000 of
+//! them would hold 100 MB) and keeps only its socket.
 //!
-//! What hyper reads of a connection passes through `reading`, which holds chunked bodies to their
-//! grammar.
+//! hyper reads the connection through `reading`, which checks chunked bodies against their grammar.
 //!
-//! A client that closes its sending side is taken to have gone: its response is aborted.
+//! A client that closes its sending side counts as gone: its response is aborted.
 
 mod reading;
 
@@ -32,19 +31,19 @@ use crate::respond::{Responding, Tunnel, respond};
 use crate::watch::Order;
 use reading::{Messages, Reading};
 
-/// What is left of a connection after its parser is gone.
+/// The connection once its parser is gone.
 pub enum After<S> {
-    /// It is over.
+    /// The connection is over.
     Closed,
-    /// It may bring another request; these bytes of it were read already.
+    /// The connection may bring another request. These bytes of it have already been read.
     Open(S, Bytes),
 }
 
-/// What is known of a connection's requests, by those who answer them and those who read them.
+/// What the code that answers a connection's requests shares with the code that reads them.
 #[derive(Default)]
 struct Known {
     messages: Messages,
-    /// What takes the connection over after the answer.
+    /// What takes over the connection after the answer.
     tunnel: Mutex<Option<Box<Tunnel>>>,
 }
 
@@ -106,7 +105,7 @@ where
         Some(Ok(())) => {
             let parts = driver.into_parts();
             let (too_early, stream) = parts.io.into_inner().into_parts();
-            // Nothing of it may keep the whole buffer.
+            // A copy, so that no part keeps the whole buffer alive.
             let left = || Bytes::from([parts.read_buf, too_early].concat());
             let tunnel = known.tunnel.lock().take();
             if let Some(tunnel) = tunnel {
@@ -122,9 +121,9 @@ where
     }
 }
 
-/// The end of the stream after the last response, so that the client sees it as complete.
+/// Ends the stream after the last response, so that the client sees the response as complete.
 async fn close<S: AsyncWrite + Unpin>(mut stream: S) {
-    // A client that has gone already needs no farewell.
+    // A client that has already gone needs no goodbye.
     let _ = poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await;
 }
 
@@ -162,7 +161,7 @@ impl Body for ScheduledBody {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let polled = self.0.poll_frame(context, u32::MAX);
         if let Poll::Ready(Some(Err(_))) = polled {
-            // Where only the end tells the length, an end would make it complete.
+            // If only the end of the stream tells the length, a normal end would look complete.
             self.0.account.connection().watch.reset();
         }
         polled

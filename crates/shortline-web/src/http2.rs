@@ -1,9 +1,9 @@
-//! HTTP/2 on the h2 crate: every stream is a job of its own. Only what was granted is inside h2,
-//! one quantum a connection, so that the order is the scheduler's and not h2's.
+//! HTTP/2 on the h2 crate. Every stream is a job of its own. h2 holds only what was granted, one
+//! quantum per connection, so that the scheduler and not h2 decides the order.
 //!
-//! A stream asks h2 for window only when it has a grant. If there is none, it declines the grant
-//! and gives the claim back: a claim left standing would be served by h2 in its own order. It
-//! asks again when the connection has moved bytes, for only that can open a window.
+//! A stream asks h2 for window only when it has a grant. If there is no window, it declines the
+//! grant and withdraws its request. h2 would serve a standing request in its own order. The stream
+//! asks again when the connection has moved bytes, since only that can open a window.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -31,9 +31,9 @@ use crate::trailers::{Condemned, Watched};
 use crate::unwanted;
 use crate::watch::Order;
 
-/// Bytes h2 may hold of one stream: a grant of a connection that is not scheduled.
+/// The most bytes that h2 holds of one stream: a grant of a connection that is not scheduled.
 const SEND_BUFFER_BYTES_MAX: usize = 256 * 1024;
-/// Streams a client may open and reset before its connection is taken for an attack.
+/// Streams that a client may open and reset before its connection counts as an attack.
 const RESETS_PENDING_MAX: usize = 32;
 
 type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -44,7 +44,7 @@ pub struct Http2<S> {
     condemned: Arc<Condemned>,
 }
 
-/// Exchanges settings with the client; `None` if the connection ended over it.
+/// Exchanges settings with the client. `None`: the connection ended meanwhile.
 pub fn begin<S>(connection: &Connection, stream: S) -> impl Future<Output = Option<Http2<S>>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -94,7 +94,7 @@ where
             Order::Drain => h2.graceful_shutdown(),
         }
         loop {
-            // Streams first: what they hand over is flushed by the connection right after.
+            // Streams first: the connection flushes right after what they hand over.
             while let Poll::Ready(Some(())) = Pin::new(&mut streams).poll_next(context) {}
             match h2.poll_accept(context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
@@ -146,7 +146,7 @@ impl Exchange {
         }
     }
 
-    /// An error resets the stream, which may have been reset by the client.
+    /// Answers a request. An error resets the stream, unless the client has reset it already.
     async fn respond(
         &self,
         request: Request<RecvStream>,
@@ -176,7 +176,8 @@ impl Exchange {
                     let _ = channel.send_informational(interim);
                 }
                 match channel.poll_reset(context) {
-                    // The client has reset the stream: its job leaves the queue with the future.
+                    // The client has reset the stream. Dropping the future takes its job out of the
+                    // queue.
                     Poll::Ready(_) => Poll::Ready(Err(Reason::CANCEL)),
                     Poll::Pending => work.as_mut().poll(context).map(|started| {
                         started.map_err(|error| {
@@ -230,7 +231,7 @@ async fn send(
         .map_err(io::Error::other)?;
     let stream = &mut stream;
     while !outgoing.is_complete() {
-        // Without window no data can leave; the end of a stream can.
+        // Data needs window; the end of a stream does not.
         let bytes = window(connection, moved, &mut outgoing, stream).await?;
         let frame = poll_fn(|context| match poll_reset(stream, context) {
             Some(error) => Poll::Ready(Some(Err(error))),
@@ -246,8 +247,8 @@ async fn send(
     Ok(())
 }
 
-/// Waits until the stream has both a grant and window; how many bytes of it both cover. `None`:
-/// there is nothing left to send but the stream's end.
+/// Waits until the stream has both a grant and window. Returns how many bytes both cover. `None`:
+/// only the end of the stream is left to send.
 async fn window(
     connection: &Connection,
     moved: &Notify,
@@ -255,7 +256,7 @@ async fn window(
     stream: &mut SendStream<Bytes>,
 ) -> io::Result<Option<u32>> {
     loop {
-        // Enabled before the look, so that no move is missed in between.
+        // Enabled before the check, so that no move is missed in between.
         let mut next_move = pin!(moved.notified());
         next_move.as_mut().enable();
         let granted_bytes = poll_fn(|context| match poll_reset(stream, context) {
@@ -284,7 +285,7 @@ async fn window(
     }
 }
 
-/// The client has reset the stream, or the connection is gone.
+/// Ready if the client has reset the stream, or the connection is gone.
 fn poll_reset(stream: &mut SendStream<Bytes>, context: &mut Context<'_>) -> Option<io::Error> {
     match stream.poll_reset(context) {
         Poll::Ready(_) => Some(io::ErrorKind::ConnectionReset.into()),

@@ -1,4 +1,4 @@
-//! The ledger: what all responses came to, by worker, and the access log.
+//! The ledger: the totals of all responses, by worker, and the access log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::log::AccessLog;
 
-/// Upper bounds of the response time histogram, in seconds; the last bucket has none.
+/// Upper bounds of the response time histogram, in seconds. The last bucket has none.
 pub const RESPONSE_SECONDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 const STATUS_CLASSES: usize = 5;
 
-/// Counters of one worker's responses since the start. Two processors that count in one line of
-/// their caches take it from each other with every response: so each worker has its own, apart.
+/// Counters of one worker's responses since the start. Two processors that write to one cache line
+/// take it from each other with every response. So each worker has its own line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counters {
@@ -38,7 +38,7 @@ pub struct ResponseCounts {
     pub wait_seconds_total: f64,
     /// Sum of the times from the complete request to the last byte handed over.
     pub response_seconds_total: f64,
-    /// Complete responses by that time: bounds as [`RESPONSE_SECONDS`], not cumulative.
+    /// Complete responses by response time. The bounds are [`RESPONSE_SECONDS`]; not cumulative.
     pub by_response_time: Vec<u64>,
 }
 
@@ -60,16 +60,16 @@ impl Counters {
     }
 }
 
-/// Where the accounts of all responses go.
+/// The ledger; see the module's text.
 pub struct Ledger {
     by_worker: Box<[Counters]>,
     access_log: Mutex<Option<Arc<dyn AccessLog>>>,
-    /// Whether there is an access log: without one no response asks for its lock.
+    /// Whether there is an access log. If not, no response takes its lock.
     logging: AtomicBool,
 }
 
 impl Ledger {
-    /// Accounts of so many workers.
+    /// A ledger for this many workers.
     pub fn new(workers: usize, access_log: Option<Arc<dyn AccessLog>>) -> Self {
         Self {
             by_worker: (0..workers).map(|_| Counters::default()).collect(),
@@ -83,7 +83,7 @@ impl Ledger {
         self.by_worker.len()
     }
 
-    /// Responses are logged to `access_log` from now on.
+    /// Logs responses to `access_log` from now on.
     pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
         let mut place = self.access_log.lock();
         self.logging.store(access_log.is_some(), Ordering::Release);
@@ -99,8 +99,8 @@ impl Ledger {
         sum
     }
 
-    /// A response of a worker has ended. `times_ns`: how long it waited for its first grant and how long it took, if
-    /// it is complete.
+    /// Counts a response of a worker that has ended. `times_ns`, if it is complete: how long it
+    /// waited for its first grant, and how long it took in all.
     pub fn count(&self, worker: usize, status: u16, body_bytes: u64, times_ns: Option<(u64, u64)>) {
         let counters = &self.by_worker[worker];
         let class = usize::from(status / 100).clamp(1, STATUS_CLASSES) - 1;

@@ -1,13 +1,12 @@
 //! HTTP/1.1 and HTTP/2 over TCP and TLS: static files, and a reverse proxy.
 //!
-//! The path of a request: [`server`] accepts a connection and enters it into the `watch`
-//! registry; `connection` finds out which protocol it speaks; `http1` (on hyper) or `http2` (on
-//! h2) reads a request; `respond` asks the [`site`] what the response is and the link when it
-//! may start; `outgoing` reads and hands over one quantum a grant; `account` counts and logs it.
-//! Requests below a route of the [`proxy`] go to an application server instead, whose response
-//! leaves by the same way.
+//! The path of a request: [`server`] accepts a connection and enters it in the `watch` registry.
+//! `connection` finds out which protocol it speaks. `http1` (on hyper) or `http2` (on h2) reads a
+//! request. `respond` asks the [`site`] for the response and the link when it may start. `outgoing`
+//! reads and hands over one quantum per grant. `account` counts and logs it. Requests below a route
+//! of the [`proxy`] go to an application server instead; its response leaves the same way.
 //!
-//! This room knows HTTP and files. In which order responses leave, the link decides.
+//! This crate knows HTTP and files. The link decides the order in which responses leave.
 #![forbid(unsafe_code)]
 
 mod account;

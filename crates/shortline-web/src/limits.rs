@@ -1,13 +1,13 @@
-//! The server's limits: every one an option, each with a default that a public server can keep.
+//! The server's limits. Each is an option with a default that suits a public server.
 
 use std::time::Duration;
 
-/// What one client, and all of them together, may take.
+/// What one client, and all clients together, may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections in all; further ones wait in the kernel's backlog. Default 20,000.
+    /// Open connections in all. Further ones wait in the kernel's backlog. Default 20,000.
     pub connections_max: usize,
-    /// Open connections of one address; further ones are closed at once. Default 4,096.
+    /// Open connections of one address. Further ones are closed at once. Default 4,096.
     pub connections_per_address_max: usize,
     /// Bytes of a request's head; at least 8192 (the parser's buffer). Default 8192.
     pub header_bytes_max: usize,
@@ -17,7 +17,7 @@ pub struct Limits {
     pub header_time_max: Duration,
     /// Time a connection may stay open without a request. Default 60 s.
     pub idle_time_max: Duration,
-    /// Time a response may stand still because its client takes nothing. Default 60 s.
+    /// Time a response may make no progress because its client takes nothing. Default 60 s.
     pub stall_time_max: Duration,
     /// HTTP/2 streams of one connection at a time. Default 128.
     pub streams_max: u32,

@@ -1,4 +1,4 @@
-//! What is told of every response, to whoever keeps the access log.
+//! What the access log gets to know of every response.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ pub struct AccessRecord {
     pub peer: IpAddr,
     /// The request's method.
     pub method: String,
-    /// The request's target as it came, path and query.
+    /// The request's target as received, path and query.
     pub target: String,
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.
     pub version: &'static str,
@@ -24,16 +24,16 @@ pub struct AccessRecord {
     pub user_agent: Option<String>,
     /// From the complete request to the first grant.
     pub wait: Duration,
-    /// From the first grant until the last byte was handed over, or the response was given up.
+    /// From the first grant until the last byte was handed over or the response was given up.
     pub send: Duration,
     /// When the request was complete.
     pub time: SystemTime,
-    /// Whether all of the response was handed over.
+    /// Whether the whole response was handed over.
     pub complete: bool,
 }
 
-/// Takes a record of every response. Must not block: it is called on the way of responses.
+/// Receives a record of every response. It must not block: responses wait for it.
 pub trait AccessLog: Send + Sync {
-    /// A response has ended.
+    /// Called when a response has ended.
     fn log(&self, record: AccessRecord);
 }

@@ -1,6 +1,7 @@
-//! A response on its way out: waits for grants, reads as much as was granted, and hands it to
-//! the protocol above, one chunk a grant. HTTP/1.1 and HTTP/2 send through the same code, and so do
-//! files and what comes from a backend: of that, a grant is asked for what is here.
+//! A response on its way out. It waits for a grant, reads as much as was granted, and hands it to
+//! the protocol above, one chunk per grant. HTTP/1.1 and HTTP/2 share this code, and so do files
+//! and the responses of backends. For a backend's response, a grant is asked only for the bytes
+//! that have arrived.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,23 +19,23 @@ use crate::account::Account;
 use crate::proxy::Relayed;
 use crate::site::{KERNEL_COPY_BYTES_MIN, OpenFile, PlanBody, Segment};
 
-/// Bytes read from a file that is not held in memory, at a time.
+/// The most bytes read at a time from a file that is not in memory.
 const READ_BYTES: usize = 64 * 1024;
-/// The least a grant is used for, however long the head was.
+/// A grant allows at least a chunk of this size, however much of it the head took.
 const CHUNK_BYTES_MIN: u32 = 512;
 
-/// What a protocol adds to the bytes of a body, so that a grant fills whole segments.
+/// What a protocol adds to a body, counted so that a grant fills whole segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Framing {
-    /// The response's head, sent with the first chunk.
+    /// The size of the response's head, which leaves with the first chunk.
     pub head_bytes: u32,
-    /// Added to every chunk: an HTTP/2 frame's header, a TLS record's header and tag.
+    /// The bytes added to every chunk: an HTTP/2 frame header, a TLS record's header and tag.
     pub chunk_bytes: u32,
 }
 
 /// Where a body comes from.
 pub enum Content {
-    /// Files, or bytes at hand.
+    /// Files, or bytes in memory.
     Segments(VecDeque<Segment>),
     /// A backend.
     Relayed(Relayed),
@@ -45,12 +46,12 @@ pub struct Outgoing {
     job: JobHandle,
     grant: Option<Grant>,
     content: Content,
-    /// Body bytes not yet handed over; `None` where their number is known at the end only.
+    /// Body bytes not yet handed over. `None` if only the end tells how many there are.
     remaining_bytes: Option<u64>,
     /// Everything was handed over.
     complete: bool,
     framing: Framing,
-    /// Bytes of the first segment's file that were read ahead.
+    /// Bytes read ahead from the first segment's file.
     ahead: Bytes,
     reading: Option<Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>>,
     /// Counts and logs the response when this is dropped.
@@ -58,7 +59,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The response of this content, whose turn `job` waits for.
+    /// A response with this content. `job` is its turn.
     pub fn new(job: JobHandle, content: Content, framing: Framing, account: Account) -> Self {
         Self {
             job,
@@ -73,7 +74,7 @@ impl Outgoing {
         }
     }
 
-    /// Body bytes not yet handed over; `None` where only the end tells.
+    /// Body bytes not yet handed over. `None` if only the end tells how many there are.
     pub fn remaining_bytes(&self) -> Option<u64> {
         self.remaining_bytes
     }
@@ -83,8 +84,8 @@ impl Outgoing {
         self.complete
     }
 
-    /// Ready when the response may send its next quantum; body bytes it may carry. `None`: there
-    /// are no more.
+    /// Ready when the response may send its next quantum, with the body bytes it may carry. `None`:
+    /// no more are left.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<u32>>> {
         if let Some(reading) = &mut self.reading {
             self.ahead = ready!(reading.as_mut().poll(context))?;
@@ -96,7 +97,7 @@ impl Outgoing {
         let overhead = self.framing.head_bytes + self.framing.chunk_bytes;
         let mut bytes_max = u32::MAX;
         if let Content::Relayed(relayed) = &mut self.content {
-            // The head may leave without a body that is not here yet.
+            // The head may leave before its body has arrived.
             let at_hand = match self.framing.head_bytes {
                 0 => ready!(relayed.poll_at_hand(context))?,
                 _ => Some(relayed.at_hand()),
@@ -121,9 +122,9 @@ impl Outgoing {
         Poll::Ready(Ok(Some(granted.min(bytes_max))))
     }
 
-    /// Ready when head and first chunk may leave together: granted, and in memory. A head that
-    /// leaves while its body is still read costs a packet of its own, and the body another turn.
-    /// Only a backend's head does not wait for its body: that may be long in coming.
+    /// Ready when the head and the first chunk may leave together: granted, and in memory. A head
+    /// that leaves while its body is still being read costs an extra packet, and the body another
+    /// turn. Only a backend's head does not wait for its body, which may take long.
     pub fn poll_start(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let bytes_max = ready!(self.poll_ready(context))?.unwrap_or(0);
@@ -134,7 +135,7 @@ impl Outgoing {
     }
 
     /// The next piece of the body, at most `bytes_max` and what is granted, or its trailers.
-    /// `None`: all is out.
+    /// `None`: the whole body has left.
     pub fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -165,7 +166,7 @@ impl Outgoing {
         }
     }
 
-    /// Lets a head leave that has nothing to leave with: it takes the grant.
+    /// Lets a head leave without a body. It uses up the grant.
     pub fn start(&mut self) {
         let alone = match &self.content {
             Content::Segments(_) => self.remaining_bytes == Some(0),
@@ -176,7 +177,7 @@ impl Outgoing {
         }
     }
 
-    /// The grant cannot be used now; others go first until this response asks again.
+    /// Gives back a grant that cannot be used now. Others go first until this response asks again.
     pub fn decline(&mut self) {
         if self.grant.take().is_some() {
             self.job.decline();
@@ -202,10 +203,10 @@ impl Outgoing {
         }
     }
 
-    /// The end of a body of which only the end told the length; its trailers, if it has any.
+    /// Ends a body whose length only the end told. Returns its trailers, if any.
     fn end(&mut self) -> io::Result<Option<HeaderMap>> {
         if self.remaining_bytes.is_some() {
-            // Less came than was promised.
+            // Fewer bytes came than were promised.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let trailers = match &mut self.content {
@@ -218,7 +219,7 @@ impl Outgoing {
         Ok(trailers)
     }
 
-    /// Whether the next bytes are in memory; else starts to read them and declines the grant.
+    /// Whether the next bytes are in memory. If not, starts to read them and declines the grant.
     fn is_in_memory(&mut self, bytes_max: u32) -> io::Result<bool> {
         let Content::Segments(segments) = &self.content else {
             return Ok(true);
@@ -245,7 +246,7 @@ impl Outgoing {
         }
     }
 
-    /// Up to `bytes_max` bytes, which are in memory.
+    /// Up to `bytes_max` bytes, which must be in memory.
     fn next_chunk(&mut self, bytes_max: u32) -> io::Result<Bytes> {
         let segments = match &mut self.content {
             Content::Segments(segments) => segments,
@@ -259,7 +260,8 @@ impl Outgoing {
             Segment::Bytes(bytes) => bytes.split_to(length),
             Segment::File { file, offset, len } => {
                 let chunk = self.ahead.split_to(length.min(self.ahead.len()));
-                // Of plain HTTP/1.1 the socket sees the very bytes, and may let the kernel's stand in.
+                // Over plain HTTP/1.1 the socket gets these very bytes, so it may send the kernel's
+                // copy instead.
                 if self.framing.chunk_bytes == 0
                     && chunk.len() >= KERNEL_COPY_BYTES_MIN
                     && let Some(copy) = file.in_kernel()
@@ -288,7 +290,7 @@ impl Outgoing {
 }
 
 impl Content {
-    /// Bytes of the body, if it is known how many.
+    /// The length of the body, if known.
     pub fn bytes(&self) -> Option<u64> {
         match self {
             Self::Segments(segments) => Some(segments.iter().map(Segment::len).sum()),
@@ -296,7 +298,7 @@ impl Content {
         }
     }
 
-    /// Whether it is known already that nothing follows, no trailers either.
+    /// Whether it is already known that nothing follows, not even trailers.
     fn has_ended(&self) -> bool {
         match self {
             Self::Segments(segments) => segments.is_empty(),

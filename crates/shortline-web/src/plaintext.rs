@@ -1,8 +1,8 @@
-//! Plain HTTP where TLS is spoken: who asks for `http://` at a port of `https://` gets a 400 that says
-//! so in plain text, in place of an alert that no browser and no `curl` makes sense of.
+//! Plain HTTP on a TLS port: a request for `http://` at a port of `https://` gets a 400 that says
+//! so in plain text, instead of an alert that no browser and no `curl` understands.
 //!
-//! Told by the first bytes: a method and a blank, none of which is the type of a TLS record (RFC 8446
-//! 5.1). A client of TLS waits for nothing more than it did, and other bytes are TLS's to refuse.
+//! The first bytes decide: a method and a blank, of which none is the type of a TLS record (RFC
+//! 8446 5.1). A TLS client waits no longer than before. Any other bytes are left for TLS to refuse.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::request;
 
-/// What a request in the clear begins with, HTTP/2's preface included.
+/// How a plain-text request begins, including HTTP/2's preface.
 const BEGINNINGS: [&[u8]; 10] = [
     b"GET ",
     b"HEAD ",
@@ -24,11 +24,11 @@ const BEGINNINGS: [&[u8]; 10] = [
     b"CONNECT ",
     b"PRI ",
 ];
-/// Bytes of the request that are read and passed over: what is left unread when a socket closes would
-/// take the answer away from the client.
+/// Bytes of the request that are read and dropped. If they stayed unread when the socket closes,
+/// the client would lose the answer.
 const PASSED_OVER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Whether a request in the clear begins like this; `None`: more bytes will tell.
+/// Whether these are the first bytes of a plain-text request. `None`: more bytes are needed.
 pub fn is_request(first: &[u8]) -> Option<bool> {
     if BEGINNINGS.iter().any(|known| first.starts_with(known)) {
         return Some(true);
@@ -37,10 +37,10 @@ pub fn is_request(first: &[u8]) -> Option<bool> {
     (!so_far).then_some(false)
 }
 
-/// Answers a request that begins with `first`, and passes over what follows.
+/// Answers a request that begins with `first`, and drops what follows.
 ///
 /// # Errors
-/// When the client has gone.
+/// The client has gone.
 pub async fn refuse<S>(mut stream: S, first: Bytes) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -68,7 +68,7 @@ fn answer(first: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// The host that the client asks for, if that is among the first bytes.
+/// The host of the request, if it is in the first bytes.
 fn host(first: &[u8]) -> Option<&str> {
     let host = first.split(|byte| *byte == b'\n').find_map(|line| {
         // A line without its end may be cut short.

@@ -1,15 +1,17 @@
-//! What every request must be before anything is made of it, for a file, a route or a gate alike.
+//! What every request must satisfy before anything else looks at it: a file, a route or a gate
+//! alike.
 //!
-//! - One host (RFC 9112 3.2), in `Host`, in an absolute target and in HTTP/2's `:authority`: a name or
-//!   an address and a port up to 65535 or none (RFC 3986 3.2.2, 3.2.3). Who it is for is left out of
-//!   the host (RFC 9110 4.2.4, RFC 9113 8.3.1). An empty `Host` is one (RFC 9110 7.2); in HTTP/1.0
-//!   it may be missing.
-//! - A target that begins with a slash, is a whole `http://host/path`, or is the `*` of `OPTIONS`
-//!   (RFC 9112 3.2). `CONNECT` names an authority.
-//! - `chunked` as the only transfer coding, named once (RFC 9112 6.1): we know no other.
+//! - It names one host (RFC 9112 3.2), in `Host`, in an absolute target and in HTTP/2's
+//!   `:authority`: a name or an address, with a port up to 65535 or none (RFC 3986 3.2.2, 3.2.3).
+//!   User information is not part of the host (RFC 9110 4.2.4, RFC 9113 8.3.1). An empty `Host`
+//!   counts as a host (RFC 9110 7.2). HTTP/1.0 may leave `Host` out.
+//! - Its target begins with a slash, is a whole `http://host/path`, or is the `*` of `OPTIONS` (RFC
+//!   9112 3.2). `CONNECT` names an authority.
+//! - Its only transfer coding is `chunked`, named once (RFC 9112 6.1). We know no other.
 //!
-//! Where this departs: a comma, which RFC 3986 allows in a name, is refused, for `Host: a, b` is two
-//! hosts to some; so is an address with a zone (RFC 6874), which means nothing to another machine.
+//! Departures: a comma is refused although RFC 3986 allows it in a name, because some read `Host:
+//! a, b` as two hosts. An address with a zone (RFC 6874) is refused because it means nothing on
+//! another machine.
 
 use std::net::Ipv6Addr;
 
@@ -17,33 +19,35 @@ use http::header::{HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Version};
 
-/// Beside letters and digits: what a name may be made of (RFC 3986 2.2, 2.3), but for the comma.
+/// What a name may contain besides letters and digits (RFC 3986 2.2, 2.3), without the comma.
 const NAME_MARKS: &[u8] = b"-._~!$&'()*+;=";
 
-/// Why a request gets no other answer than 400.
+/// Why a request gets 400 and no other answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// No `Host`, or several.
     #[error("the request names no host or several: want one field Host")]
     Hosts,
-    /// `Host` is no host.
-    #[error("Host is no host: want a name or an address, and a port up to 65535 or none")]
+    /// `Host` is not a host.
+    #[error("Host is not a host: want a name or an address, and a port up to 65535 or none")]
     Host,
-    /// The target or `:authority` has a host that is none.
-    #[error("the target's host is none: want a name or an address, and a port up to 65535 or none")]
+    /// The host in the target or in `:authority` is not a host.
+    #[error(
+        "the target's host is not a host: want a name or an address, and a port up to 65535 or none"
+    )]
     Authority,
     /// `Host` and `:authority` differ.
     #[error("Host and :authority name different hosts: want one of them, or the same")]
     HostsDiffer,
-    /// The target is no path.
-    #[error("the target is no path: want /path or http://host/path, and * with OPTIONS only")]
+    /// The target is not a path.
+    #[error("the target is not a path: want /path or http://host/path, and * with OPTIONS only")]
     Target,
-    /// Another transfer coding.
-    #[error("a transfer coding that is not known: want chunked, once")]
+    /// An unknown transfer coding.
+    #[error("unknown transfer coding: want chunked, once")]
     Coding,
 }
 
-/// Refuses a request that is none.
+/// Refuses a malformed request.
 ///
 /// # Errors
 /// [`Malformed`] says what is wrong with it.
@@ -124,7 +128,7 @@ pub fn is_host(text: &[u8]) -> bool {
         }
 }
 
-/// Digits, up to 65535; none are a port too (RFC 3986 3.2.3).
+/// Digits, up to 65535. No digits are a port too (RFC 3986 3.2.3).
 fn is_port(digits: &[u8]) -> bool {
     let value = digits.iter().try_fold(0u32, |value, byte| {
         let digit = char::from(*byte).to_digit(10)?;
@@ -134,7 +138,7 @@ fn is_port(digits: &[u8]) -> bool {
     value.is_some()
 }
 
-/// What stands in brackets (RFC 3986 3.2.2): an address of IPv6, or of a version to come.
+/// What may stand in brackets (RFC 3986 3.2.2): an IPv6 address, or one of a future version.
 fn is_literal(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
@@ -152,7 +156,7 @@ fn is_literal(text: &[u8]) -> bool {
     text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// A name, which may be empty, or an address of IPv4, which looks like one.
+/// A name, which may be empty. An IPv4 address looks like one.
 fn is_name(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {

@@ -1,5 +1,5 @@
-//! From a request to a response that may start: the site decides what it is, the link decides
-//! when. The same for HTTP/1.1 and HTTP/2.
+//! From a request to a response that may start. The site decides what the response is, and the link
+//! decides when it starts. HTTP/1.1 and HTTP/2 share this code.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -26,14 +26,14 @@ use crate::unwanted::{self, Unsound};
 
 /// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
 const HEAD_BYTES_BASE: usize = 17 + 37 + 2;
-/// Header and tag of a TLS record, and the byte of its content type (RFC 8446 5.2).
+/// The header and tag of a TLS record, and the byte of its content type (RFC 8446 5.2).
 const TLS_RECORD_BYTES: u32 = 22;
-/// Header of an HTTP/2 frame (RFC 9113 4.1).
+/// The header of an HTTP/2 frame (RFC 9113 4.1).
 const HTTP2_FRAME_BYTES: u32 = 9;
-/// Our heads as HPACK leaves them, about a quarter of their text.
+/// HPACK leaves about a quarter of our heads' text.
 const HPACK_DIVISOR: usize = 4;
 
-/// Size, line ends and the like of a chunk in HTTP/1.1 (RFC 9112 7.1).
+/// The size, line ends and the like of an HTTP/1.1 chunk (RFC 9112 7.1).
 const HTTP1_CHUNK_BYTES: u32 = 8;
 
 /// A response whose first quantum is granted.
@@ -42,9 +42,9 @@ pub struct Started {
     pub status: StatusCode,
     /// Its header fields, without the date.
     pub headers: HeaderMap,
-    /// Its body, and the turns it waits for.
+    /// Its body, which waits for its turns.
     pub outgoing: Outgoing,
-    /// What takes the connection over afterwards.
+    /// What takes over the connection afterwards.
     pub tunnel: Option<Box<Tunnel>>,
 }
 
@@ -52,11 +52,11 @@ pub struct Started {
 pub struct Tunnel {
     /// Its connection.
     pub backend: Upgraded,
-    /// How long neither side need send anything.
+    /// How long both sides may be silent.
     pub idle_time_max: Duration,
 }
 
-/// A response as it was decided.
+/// A response that is decided.
 struct Decided {
     status: StatusCode,
     headers: HeaderMap,
@@ -72,14 +72,13 @@ struct Undecided {
     account: Account,
 }
 
-/// The way of a response up to its first grant: most are decided at once, and need no task of their
-/// own then.
+/// A response up to its first grant. Most are decided at once and then need no task of their own.
 pub struct Responding {
-    /// What has to be waited for, and for which request.
+    /// What is waited for, and the request that waits.
     deciding: Option<Box<(Deciding, Undecided)>>,
-    /// What is decided, and waits for its turn.
+    /// A decided response that waits for its turn.
     started: Option<Started>,
-    /// What there is of the request's body: to drop it before the answer is ready would close the
+    /// What is left of the request's body. Dropping it before the answer is ready would close the
     /// connection.
     body: Option<Received>,
 }
@@ -152,8 +151,8 @@ impl Undecided {
             mut account,
         } = self;
         if closes && decided.tunnel.is_none() {
-            // hyper would add it later, 19 bytes that the first quantum had no room for: they made a
-            // segment of their own, 80 bytes a response on the link.
+            // hyper would add it later. The first quantum had no room for these 19 bytes, so they
+            // made a segment of their own: 80 bytes more per response on the link.
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }
@@ -167,8 +166,8 @@ impl Undecided {
         let transport = connection.watch.transport();
         let submitted = transport.submit(client, length);
         let job = submitted.unwrap_or_else(|full| {
-            connection.server.tell_full(&full);
-            // Better an answer at once than a wait without end.
+            connection.server.report_full(&full);
+            // Better to answer at once than to wait forever.
             decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
             JobHandle::unscheduled()
         });
@@ -182,7 +181,7 @@ impl Undecided {
     }
 }
 
-/// The route that answers a request, if it is none for a file.
+/// The route that answers a request, unless a file does.
 pub fn route<'a>(connection: &'a Connection, head: &Parts) -> Option<&'a Route> {
     connection.settings.routes.find(head.uri.path())
 }
@@ -193,7 +192,7 @@ fn target(head: &Parts) -> &str {
         .map_or("*", |path_and_query| path_and_query.as_str())
 }
 
-/// The answer where neither a backend, a disk nor the client has to be waited for.
+/// The answer, if it need not wait for a backend, a disk or the client.
 fn decide_now(
     connection: &Connection,
     head: &Parts,
@@ -214,7 +213,7 @@ fn decide_now(
     Some(plan.into())
 }
 
-/// The answer of a backend, or of a file that has to be looked for on the disk.
+/// The answer of a backend, or of a file that must be looked up on the disk.
 async fn decide(
     connection: Arc<Connection>,
     client: u128,
@@ -226,7 +225,7 @@ async fn decide(
         if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
             return refusal.into();
         }
-        // `body` is dropped with the answer ready; see `Responding::body`.
+        // `body` is dropped once the answer is ready; see `Responding::body`.
         let plan = match &connection.settings.site {
             Some(site) => site.respond(&request_head(&head), now_ns).await,
             None => without_files(&head),
@@ -237,11 +236,11 @@ async fn decide(
     let mut trail = Trail::begin();
     match proxy::ask(&connection, client, route, head, body, &mut trail).await {
         Ok(proxied) => {
-            trail.tell_passed_on(route, proxied.status);
+            trail.log_passed_on(route, proxied.status);
             Decided::proxied(proxied, route)
         }
         Err(error) => {
-            trail.tell_failed(route, &error);
+            trail.log_failed(route, &error);
             error.plan(&method).into()
         }
     }
@@ -285,7 +284,7 @@ impl From<Plan> for Decided {
     }
 }
 
-/// Passes over the chunks that a request for a file has; `Some`: they are none.
+/// Reads and drops the chunks of a request for a file. `Some`: they are malformed.
 async fn pass_over(connection: &Connection, head: &Parts, body: &mut Received) -> Option<Plan> {
     let Received::Http1(body) = body else {
         return None;
@@ -302,8 +301,8 @@ async fn pass_over(connection: &Connection, head: &Parts, body: &mut Received) -
     Some(refusal(status, head, &why))
 }
 
-/// The answer where there are no files and no route is for the request: there is nothing, but that
-/// the server is there (RFC 9110 9.3.7).
+/// The answer if no files are served and no route takes the request: nothing is there, except that
+/// the server exists (RFC 9110 9.3.7).
 fn without_files(head: &Parts) -> Plan {
     if head.method == Method::OPTIONS && head.uri.path() == "*" {
         return Plan {
@@ -325,7 +324,7 @@ fn asks_to_close(version: Version, headers: &HeaderMap) -> bool {
             .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// The answer to what is no request; nothing that follows it would be one.
+/// The answer to a malformed request. Nothing after it can be trusted to be a request.
 fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
     let mut plan = Plan::explained(status, &head.method, why);
     let close = HeaderValue::from_static("close");

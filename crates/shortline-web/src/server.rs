@@ -1,5 +1,5 @@
-//! The server: listeners, the limits on connections, settings that can be exchanged while it
-//! runs, and its end.
+//! The server: listeners, limits on connections, settings that can be replaced while it runs, and
+//! its shutdown.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,10 +23,10 @@ use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 pub use crate::context::Settings;
 pub use crate::log::{AccessLog, AccessRecord};
 
-/// The protocols of a [`Listener`] that speaks TLS, as ALPN names them.
+/// The protocols of a TLS [`Listener`], by their ALPN names.
 pub const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 
-/// A socket that takes connections.
+/// A socket that accepts connections.
 pub struct Listener {
     /// A bound and listening socket.
     pub socket: std::net::TcpListener,
@@ -52,7 +52,7 @@ pub struct ServerSnapshot {
     pub connections_total: u64,
     /// Connections closed at once because their address had its share.
     pub connections_refused_total: u64,
-    /// Connections closed because a limit of time ran out.
+    /// Connections closed because a time limit ran out.
     pub connections_expired_total: u64,
     /// Connections that ended by an error: malformed requests, resets, failed handshakes.
     pub connections_failed_total: u64,
@@ -79,17 +79,18 @@ impl Server {
         })
     }
 
-    /// Takes connections from `listeners`, which the link has prepared, until [`Server::drain`] is called. Each processor gets
-    /// a thread with a runtime of its own, and a connection stays on the thread that accepted it:
-    /// a fifth less time per small request than on one runtime that moves tasks between threads.
+    /// Accepts connections from `listeners`, which the link has prepared, until [`Server::drain`]
+    /// is called. Each processor gets a thread with its own runtime, and a connection stays on the
+    /// thread that accepted it. A small request then takes a fifth less time than on one runtime
+    /// that moves tasks between threads.
     ///
     /// # Errors
-    /// When a thread cannot be started or a listener not be put on its poller.
+    /// A thread cannot be started, or a listener cannot be registered with its poller.
     pub async fn run(&self, listeners: Vec<Listener>) -> io::Result<()> {
         for listener in &listeners {
             listener.socket.set_nonblocking(true)?;
-            // Accepted sockets inherit this; without it a response of several grants would
-            // stall for the client's delayed acknowledgement.
+            // Accepted sockets inherit this. Without it, a response of several grants would stall
+            // for the client's delayed acknowledgement.
             socket2::SockRef::from(&listener.socket).set_tcp_nodelay(true)?;
         }
         let mut workers = tokio::task::JoinSet::new();
@@ -112,19 +113,19 @@ impl Server {
         result
     }
 
-    /// Serves one connection that was accepted elsewhere, such as in a simulated world, on the runtime
-    /// that this is called in.
+    /// Serves one connection that was accepted elsewhere, such as in a simulated world. It runs on
+    /// the runtime of the caller.
     pub fn take(&self, halves: Halves, peer: IpAddr, local: IpAddr) {
         take(&self.shared, 0, halves, (peer, local), None);
     }
 
-    /// Keeps the limits of time, until it is dropped. [`Server::run`] does so by itself.
+    /// Enforces the time limits until it is dropped. [`Server::run`] does so by itself.
     pub async fn keep_limits(&self) {
         sweep(&self.shared).await;
     }
 
-    /// Stops accepting, lets responses finish until `deadline`, then closes what is left.
-    /// Returns how many connections had to be closed.
+    /// Stops accepting, lets responses finish until `deadline`, then closes what is left. Returns
+    /// how many connections it had to close.
     pub async fn drain(&self, deadline: Duration) -> usize {
         self.stopping.send_replace(true);
         self.shared.registry.drain();
@@ -138,12 +139,12 @@ impl Server {
         left
     }
 
-    /// New connections are served with `settings` from now on.
+    /// Serves new connections with `settings` from now on.
     pub fn replace(&self, settings: Settings) {
         self.shared.replace(settings);
     }
 
-    /// Responses are logged to `access_log` from now on.
+    /// Logs responses to `access_log` from now on.
     pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
         self.shared.ledger.set_access_log(access_log);
     }
@@ -175,7 +176,7 @@ impl Server {
     }
 }
 
-/// One worker a processor.
+/// The number of workers: one per processor.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -217,7 +218,7 @@ async fn accept(
 ) {
     let has_room = || shared.registry.open() < shared.active().limits.connections_max;
     let take = |socket: TcpStream, peer: SocketAddr| {
-        // A socket without an address of its own has been reset already.
+        // A socket that has no address has already been reset.
         if let Ok(local) = socket.local_addr() {
             let ends = (peer.ip(), local.ip());
             take(&shared, worker, socket.into(), ends, tls.clone());

@@ -1,9 +1,9 @@
-//! TLS sessions: the handshake, and what tells its client apart.
+//! TLS sessions: the handshake, and how clients are told apart by it.
 //!
-//! A session is named by a number that was drawn for it. The tickets that its client gets carry the number
-//! (sealed against change, but not against reading), so that connections which resume the
-//! session (RFC 8446, 2.2) have the same. A client that resumes nothing has a new one each time. Of TLS 1.2 rustls
-//! does not say what a resumed session carried: its sessions have no name.
+//! A session is named by a random number. Its client's tickets carry the number, sealed against
+//! change but not against reading. So connections that resume the session (RFC 8446, 2.2) have the
+//! same number. A client that resumes nothing gets a new one each time. For TLS 1.2, rustls does
+//! not say what a resumed session carried, so its sessions have no name.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -16,11 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Shakes hands with a client, once it has said hello and it is its `turn` to be answered. Returns the connection
-/// and the number of its session, with TLS 1.3.
+/// Performs the handshake with a client. The answer waits for the client's hello and then for
+/// `turn`. Returns the connection and, with TLS 1.3, the number of its session.
 ///
 /// # Errors
-/// What the client sent is no handshake, or it has gone.
+/// What the client sent is not a handshake, or the client has gone.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     socket: S,
     config: Arc<ServerConfig>,
@@ -34,7 +34,7 @@ pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     Ok((stream, session))
 }
 
-/// The session's number, after the client's first message and before any ticket.
+/// The session's number. Must be called after the client's first message and before any ticket.
 fn name(tls: &mut ServerConnection) -> Option<u64> {
     if tls.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
         return None;
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// What the server calls the session of one connection.
+    /// The server's name for the session of one connection.
     async fn session(server: &Arc<ServerConfig>, client: &TlsConnector) -> Option<u64> {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let name = ServerName::try_from("localhost").unwrap();

@@ -1,6 +1,6 @@
-//! A client's socket under a protocol: reads and writes, and tells the link when everything
-//! handed over is in the kernel and the watch when bytes move. A piece of a file that the kernel
-//! has a copy of is not written but sent from there ([`KernelCopy`]).
+//! A client's socket below a protocol. It reads and writes. It tells the link when everything
+//! handed over is in the kernel, and the watch when bytes move. If the kernel has a copy of a piece
+//! of a file, the socket sends that copy instead of writing the piece ([`KernelCopy`]).
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy};
 use crate::watch::Watch;
 
-/// The socket; its sending half is shared with the link, which asks the kernel about it.
+/// The socket. It shares its sending half with the link, which asks the kernel about it.
 pub struct ClientSocket {
     receiving: ReceiveHalf,
     watch: Arc<Watch>,
@@ -30,7 +30,7 @@ impl ClientSocket {
         self.watch.transport().socket()
     }
 
-    /// The first of `slices` that the kernel has a copy of.
+    /// The first of `slices` of which the kernel has a copy.
     fn piece_in_kernel(&self, slices: &[io::IoSlice<'_>]) -> Option<Piece> {
         let long = |slice: &io::IoSlice<'_>| slice.len() >= KERNEL_COPY_BYTES_MIN;
         let index = slices.iter().position(long)?;
@@ -134,28 +134,29 @@ impl AsyncWrite for ClientSocket {
 /// A slice to be sent from the kernel's copy.
 struct Piece {
     copy: Arc<KernelCopy>,
-    /// Which of the slices to be written.
+    /// Its index among the slices to be written.
     index: usize,
-    /// Where in the file it lies.
+    /// Its offset in the file.
     offset: u64,
 }
 
 impl Piece {
-    /// Writes the slices before it, then sends it. Those behind it are left for the next write.
+    /// Writes the slices before the piece, then sends it. The slices after it are left for the next
+    /// write.
     fn send(&self, socket: &dyn SendHalf, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         let (before, rest) = slices.split_at(self.index);
         self.copy.send(socket, before, self.offset, rest[0].len())
     }
 }
 
-/// A stream of which some bytes were read before it was handed on: they are read again first.
+/// A stream of which some bytes were already read. They are read again first.
 pub struct Rewound<S> {
     before: Bytes,
     stream: S,
 }
 
 impl<S> Rewound<S> {
-    /// `before`, then what `stream` reads.
+    /// Reads `before`, then `stream`.
     pub fn new(before: Bytes, stream: S) -> Self {
         Self { before, stream }
     }

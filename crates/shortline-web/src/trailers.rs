@@ -1,10 +1,11 @@
-//! Pseudo-header fields in the trailers of HTTP/2: malformed (RFC 9113 8.1, 8.3), and a stream error.
+//! Pseudo-header fields in the trailers of HTTP/2 are malformed (RFC 9113 8.1, 8.3), and a stream
+//! error.
 //!
-//! h2 decodes them, drops them and tells nobody. So what it reads passes through here: frames are told
-//! apart (RFC 9113 4.1), of header blocks the names are looked at ([`header_block`]), and a block
-//! on a stream that has had one is its trailers. Bytes pass unchanged and nothing is held back: a stream
-//! whose trailers are malformed is [`Condemned`] before h2 has them, and whoever reads its body or
-//! answers it asks for that. What is no frame or no header block ends the connection in h2.
+//! h2 decodes them and drops them silently. So what h2 reads passes through here. Frames are told
+//! apart (RFC 9113 4.1), and the names in header blocks are checked ([`header_block`]). A second
+//! block on a stream is its trailers. Bytes pass unchanged, and nothing is held back. A stream with
+//! malformed trailers is [`Condemned`] before h2 has them. The code that reads its body or answers
+//! it checks for that. If the bytes are not a frame or a header block, h2 ends the connection.
 
 pub mod header_block;
 
@@ -20,14 +21,14 @@ use header_block::HeaderBlocks;
 
 /// What a client sends before its first frame (RFC 9113 3.4).
 const PREFACE_BYTES: u32 = 24;
-/// Frames and their flags (RFC 9113 6.2, 6.10).
+/// Frame types and flags (RFC 9113 6.2, 6.10).
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 const PRIORITY_BYTES: u32 = 5;
-/// Streams that are condemned and not yet over; with more the connection ends.
+/// The most condemned streams that are not yet over. With more, the connection ends.
 const CONDEMNED_MAX: usize = 256;
 
 /// The streams whose trailers are malformed.
@@ -41,12 +42,12 @@ pub struct Watched<S> {
     condemned: Arc<Condemned>,
 }
 
-/// The frames of a connection as far as they have come, from the client's preface on.
+/// The state of a connection's frames, from the client's preface on.
 #[derive(Default)]
 pub struct Frames {
     place: Place,
     blocks: HeaderBlocks,
-    /// The stream of the block at hand, and whether it had one before.
+    /// The stream of the current block, and whether it had a block before.
     stream: u32,
     is_trailers: bool,
     ends_block: bool,
@@ -56,11 +57,11 @@ pub struct Frames {
 
 /// Where in a frame the next byte is.
 enum Place {
-    /// In its head, of which there is so much.
+    /// In the frame's header, with the bytes of it read so far.
     Head([u8; 9], usize),
-    /// At the length of its padding; of the payload that follows the head is so much.
+    /// At the length of the padding, with the bytes of payload and priority that follow.
     Padding { payload: u32, priority: u32 },
-    /// In the rest of its payload: bytes to pass over, of a header block, and to pass over again.
+    /// In the rest of the payload: bytes to skip, bytes of a header block, and bytes to skip again.
     Payload { lead: u32, block: u32, tail: u32 },
 }
 
@@ -70,7 +71,7 @@ impl Condemned {
         self.0.lock().contains(&stream)
     }
 
-    /// A stream is over.
+    /// Drops a stream that is over.
     pub fn forget(&self, stream: u32) {
         self.0.lock().retain(|other| *other != stream);
     }
@@ -86,7 +87,7 @@ impl Condemned {
 }
 
 impl<S> Watched<S> {
-    /// What `stream` reads, from the client's preface on.
+    /// Reads `stream`, from the client's preface on.
     pub fn new(stream: S, condemned: Arc<Condemned>) -> Self {
         Self {
             stream,
@@ -107,7 +108,7 @@ impl Default for Place {
 }
 
 impl Frames {
-    /// Reads on, and tells each stream whose trailers have a pseudo-header field.
+    /// Reads on, and calls `tell` for each stream with a pseudo-header field in its trailers.
     ///
     /// # Errors
     /// Those of `tell`.
@@ -151,7 +152,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Goes over to what comes next where a part of a frame has ended.
+    /// Moves on to what follows when a part of a frame has ended.
     fn go_on(&mut self, tell: &mut impl FnMut(u32) -> io::Result<()>) -> io::Result<()> {
         if let Place::Head(head, 9) = self.place {
             self.begin(head);
@@ -205,7 +206,7 @@ impl Frames {
     }
 }
 
-/// Takes what there is of a part of a frame.
+/// Takes what is available of a part of a frame.
 fn pass(left: &mut u32, bytes: &[u8]) -> usize {
     let taken = bytes.len().min(*left as usize);
     *left -= taken as u32;
@@ -269,8 +270,8 @@ mod tests {
         [head, payload.to_vec()].concat()
     }
 
-    /// Preface, settings, and two requests: of the one the trailers are fine, of the other not, and
-    /// both come in pieces, with padding and a priority.
+    /// Preface, settings, and two requests. The trailers of one are fine, those of the other are
+    /// not. Both come in pieces, with padding and a priority.
     fn conversation() -> Vec<u8> {
         let request = b"\x83\x86\x84\x41\x01a";
         let padded = [&[3, 0, 0, 0, 0, 9][..], b"\x00\x01a\x01b", &[0x84; 3]].concat();
@@ -284,7 +285,7 @@ mod tests {
             frame(HEADERS, 1 | PADDED | PRIORITY | END_HEADERS, 1, &padded),
             frame(HEADERS, 1, 3, b"\x00\x01"),
             frame(CONTINUATION, 0, 3, b"a\x01b"),
-            // The host that the requests have added to the table.
+            // The host that the requests added to the table.
             frame(CONTINUATION, END_HEADERS, 3, b"\xbe"),
             frame(HEADERS, END_HEADERS, 5, request),
         ]

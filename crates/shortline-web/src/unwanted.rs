@@ -1,8 +1,8 @@
-//! The body of a request that nobody wants, such as one for a file: read and passed over before the
-//! answer where it can only be told at its end whether the request is well formed.
+//! The body of a request that nobody wants, such as a request for a file. It is read and dropped
+//! before the answer if only its end shows whether the request is well formed.
 //!
-//! That is so in HTTP/2 (RFC 9113 8.1.1) and for chunks in HTTP/1.1. No more is read than
-//! [`BODY_BYTES_MAX`], and for no longer than a request's head may take.
+//! That is so in HTTP/2 (RFC 9113 8.1.1) and for chunks in HTTP/1.1. At most [`BODY_BYTES_MAX`] are
+//! read, and for no longer than a request's head may take.
 
 use std::time::Duration;
 
@@ -12,24 +12,25 @@ use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
-/// Bytes of a body that are read and passed over; a longer one is answered without the rest.
+/// The most bytes of a body that are read and dropped. A longer body is answered without reading
+/// the rest.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Why a body was not passed over.
+/// Why reading a body was given up.
 pub enum Unsound {
-    /// It is none.
+    /// It is malformed.
     Malformed,
-    /// It does not come.
+    /// It does not come in time.
     Late,
 }
 
-/// Whether a request of HTTP/1.1 has chunks, which are to be looked at. Who waits for a word before
-/// sending them gets the answer instead.
+/// Whether an HTTP/1.1 request has chunks that must be checked. A client that waits for `100
+/// Continue` before it sends them gets the answer instead.
 pub fn has_chunks(head: &Parts, body: &Incoming) -> bool {
     body.size_hint().exact().is_none() && !head.headers.contains_key(EXPECT)
 }
 
-/// Passes over the chunks of a request of HTTP/1.1.
+/// Reads and drops the chunks of an HTTP/1.1 request.
 ///
 /// # Errors
 /// [`Unsound`]
@@ -50,7 +51,7 @@ pub async fn pass_over_chunks(body: &mut Incoming, time_max: Duration) -> Result
     passed.unwrap_or(Err(Unsound::Late))
 }
 
-/// Passes over the data and trailers of a stream of HTTP/2.
+/// Reads and drops the data and trailers of an HTTP/2 stream.
 ///
 /// # Errors
 /// [`Unsound`]

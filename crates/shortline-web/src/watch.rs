@@ -1,16 +1,16 @@
-//! Who is connected, in which stage, and since when: the limits of time are kept by one sweep
-//! over all connections instead of a timer in each, which costs a seventh of the throughput of
-//! small responses.
+//! Who is connected, in which stage, and since when. One sweep over all connections enforces the
+//! time limits. A timer in each connection would cost a seventh of the throughput of small
+//! responses.
 //!
 //! | stage | left when | limit |
 //! |---|---|---|
-//! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`]. Then, once told to finish, `stall_time_max` |
+//! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`]. Once told to finish, `stall_time_max` |
 //! | head | the request is complete (or the TLS handshake is) | `header_time_max` |
 //! | response | the response is handed over | `stall_time_max` in which the socket takes nothing, and the client hardly anything of what is in there |
 //! | tunnel | either side closes | the route's own, kept by the tunnel |
 //!
-//! The sweep also finds clients that have gone while bytes of a next request wait unread, which
-//! keeps the end of the stream from being seen by reading.
+//! The sweep also finds clients that have gone while bytes of a next request wait unread. Those
+//! bytes keep a read from seeing the end of the stream.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -35,9 +35,9 @@ mod stall;
 use crate::limits::Limits;
 use crate::site::KernelCopy;
 
-/// How often the connections are looked at; the precision of all limits of time.
+/// How often the connections are checked: the precision of all time limits.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
-/// An idle connection gives its parser's memory back after so long.
+/// An idle connection drops its parser after this time, to free its memory.
 pub const PARK_AFTER: Duration = Duration::from_secs(1);
 
 /// Where a connection is in its life.
@@ -48,13 +48,13 @@ pub enum Stage {
     Idle = 0,
     /// Part of a request's head, or of a TLS handshake.
     Head = 1,
-    /// A response waits or is sent.
+    /// A response waits or is being sent.
     Response = 2,
     /// Another protocol passes through.
     Tunnel = 3,
 }
 
-/// What a connection is told to do.
+/// An order to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Order {
@@ -73,35 +73,36 @@ pub struct Watch {
     transport: TransportHandle,
     stage: AtomicU8,
     parked: AtomicBool,
-    /// HTTP/2: bytes that come in need not be part of a request.
+    /// HTTP/2: incoming bytes need not be part of a request.
     multiplexed: AtomicBool,
     /// Responses under way.
     responses: AtomicU32,
-    /// When a sweep first saw the connection without progress. Kept by the sweep alone, so that a request takes no look at the clock.
+    /// When a sweep first saw the connection without progress. Only the sweep sets it, so that a
+    /// request need not read the clock.
     since_ns: AtomicU64,
     progress_seen: AtomicU64,
-    /// What the client had acknowledged in the middle of the time in which a response may stand still.
+    /// The bytes the client had acknowledged halfway through the time that a response may stall.
     acknowledged_bytes: Mutex<Option<u64>>,
     /// Responses that wait for the client's HTTP/2 window.
     windows_closed: AtomicU32,
     /// Counts reads and writes that moved bytes.
     moves: AtomicU64,
-    /// Counts writes and changes of the stage. Reads are none: a head that comes byte by byte
-    /// must not take for ever.
+    /// Counts writes and changes of the stage. Reads do not count, since a head that comes byte by
+    /// byte must not take forever.
     progress: AtomicU64,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
-    /// The kernel's copy of the file of which a piece was handed to the protocol last.
+    /// The kernel's copy of the file of which a piece was last handed to the protocol.
     copy: Mutex<Option<Arc<KernelCopy>>>,
 }
 
 impl Watch {
-    /// The connection below.
+    /// The connection's transport.
     pub fn transport(&self) -> &TransportHandle {
         &self.transport
     }
 
-    /// Registers the task that obeys orders and says which one stands. `Park` is said once.
+    /// Registers the task that obeys orders, and returns the current one. `Park` is returned once.
     pub fn order(&self, context: &Context<'_>) -> Order {
         let mut waker = self.waker.lock();
         if !waker
@@ -112,7 +113,7 @@ impl Watch {
         }
         match self.order.load(Ordering::Acquire) {
             1 => {
-                // A stronger order may come in between: then it stands.
+                // If a stronger order comes in between, it stands.
                 let _ = self
                     .order
                     .compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire);
@@ -124,7 +125,7 @@ impl Watch {
         }
     }
 
-    /// Bytes came from the client.
+    /// Notes that bytes came from the client.
     pub fn bytes_read(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
         let idle = self.stage.load(Ordering::Relaxed) == Stage::Idle as u8;
@@ -133,77 +134,77 @@ impl Watch {
         }
     }
 
-    /// The connection speaks HTTP/2 from now on.
+    /// Notes that the connection speaks HTTP/2 from now on.
     pub fn set_multiplexed(&self) {
         self.multiplexed.store(true, Ordering::Relaxed);
         self.enter(Stage::Idle);
     }
 
-    /// The client's socket took bytes.
+    /// Notes that the client's socket took bytes.
     pub fn bytes_written(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The next bytes are a piece of the file that the kernel has this copy of.
+    /// Notes that the next bytes are a piece of the file of this kernel copy.
     pub fn offer_copy(&self, copy: &Arc<KernelCopy>) {
         *self.copy.lock() = Some(Arc::clone(copy));
     }
 
-    /// Takes what was offered.
+    /// Takes the copy that was offered.
     pub fn take_copy(&self) -> Option<Arc<KernelCopy>> {
         self.copy.lock().take()
     }
 
-    /// Changes whenever bytes were read or written.
+    /// A number that changes whenever bytes were read or written.
     pub fn moves(&self) -> u64 {
         self.moves.load(Ordering::Relaxed)
     }
 
-    /// A TLS handshake begins.
+    /// Notes that a TLS handshake begins.
     pub fn handshake_begins(&self) {
         self.enter(Stage::Head);
     }
 
-    /// Nothing of a request has come yet.
+    /// Notes that nothing of a request has come yet.
     pub fn waits_for_request(&self) {
         self.enter(Stage::Idle);
     }
 
-    /// A request is complete; its response waits from now on.
+    /// Notes that a request is complete. Its response waits from now on.
     pub fn response_begins(&self) {
         self.responses.fetch_add(1, Ordering::AcqRel);
         self.enter(Stage::Response);
     }
 
-    /// A response is handed over or given up.
+    /// Notes that a response was handed over or given up.
     pub fn response_ends(&self) {
         if self.responses.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.enter(Stage::Idle);
         }
     }
 
-    /// Another protocol passes through from now on.
+    /// Notes that another protocol passes through from now on.
     pub fn tunnel_begins(&self) {
         self.enter(Stage::Tunnel);
     }
 
-    /// Ends the connection with a reset, now: its client must not take what it has for whole. To
-    /// close it would not do, for the sending half says goodbye when it is dropped.
+    /// Ends the connection with a reset, now, so that its client does not take what it has for the
+    /// whole. Closing would not do: the sending half says goodbye when it is dropped.
     pub fn reset(&self) {
         self.transport.socket().reset();
     }
 
-    /// The connection keeps only its socket (`true`), or has a parser again.
+    /// Notes that the connection keeps only its socket (`true`), or has a parser again.
     pub fn set_parked(&self, parked: bool) {
         self.parked.store(parked, Ordering::Release);
         if parked {
-            // What nobody asked for must not be held by a connection that is idle.
+            // An idle connection must not hold a copy that nobody asked for.
             drop(self.take_copy());
         }
     }
 
-    /// Runs `work` until it is done, or gives up (`None`) when the connection shall close.
+    /// Runs `work` to its end, or gives it up (`None`) when the connection must close.
     pub async fn obeying<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|context| match self.order(context) {
@@ -225,13 +226,13 @@ impl Watch {
         }
     }
 
-    /// What the limits say of this connection at `now_ns`.
+    /// The order that the limits call for at `now_ns`.
     fn due(&self, limits: &Limits, now_ns: u64) -> Order {
         let since = Duration::from_nanos(now_ns.saturating_sub(self.unchanged_since_ns(now_ns)));
         match self.stage.load(Ordering::Acquire) {
-            // The last response may still wait for its client to take it.
+            // The client may still have to take the last response.
             0 if since > limits.idle_time_max + limits.stall_time_max => Order::Close,
-            // It said goodbye, and its client has not even taken that.
+            // The connection has said goodbye, and its client has not taken even that.
             0 if since > limits.stall_time_max && self.is_draining() => Order::Close,
             0 if since > limits.idle_time_max => Order::Drain,
             0 if since > PARK_AFTER && !self.parked.load(Ordering::Acquire) => Order::Park,
@@ -262,11 +263,11 @@ pub struct ConnectionCounts {
     pub open: usize,
     /// Without a request.
     pub idle: usize,
-    /// With a part of a request, or of a TLS handshake.
+    /// With part of a request's head, or of a TLS handshake.
     pub head: usize,
     /// With a response under way.
     pub response: usize,
-    /// Through which another protocol passes.
+    /// Carrying another protocol.
     pub tunnel: usize,
 }
 
@@ -277,7 +278,7 @@ pub struct Registry {
     per_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A connection's place in the registry, given back when dropped.
+/// A connection's place in the registry. Dropping it frees the place.
 pub struct Registration {
     registry: Arc<Registry>,
     peer: IpAddr,
@@ -291,7 +292,7 @@ impl Registry {
         self.roster.open()
     }
 
-    /// Takes a connection from `peer` in, unless that address has its share already.
+    /// Registers a connection from `peer`, unless that address has its share already.
     pub fn register(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -329,8 +330,8 @@ impl Registry {
         })
     }
 
-    /// Gives every connection what the limits say is due now. Returns the connections whose
-    /// limit of time ran out.
+    /// Gives every connection the order that the limits call for. Returns how many connections ran
+    /// out of time.
     pub fn sweep(&self, limits: &Limits) -> u64 {
         let now_ns = now_ns();
         let mut expired = 0;
@@ -347,7 +348,8 @@ impl Registry {
         for (watch, order) in orders {
             expired += u64::from(order != Order::Park);
             if order == Order::Close {
-                // A client that takes nothing would leave its bytes in the kernel for minutes.
+                // Otherwise the bytes for a client that takes nothing would stay in the kernel for
+                // minutes.
                 watch.transport.socket().reset_on_close();
             }
             watch.give(order);

@@ -1,5 +1,5 @@
-//! No file descriptors left: 503 with Retry-After, and service again once there are some.
-//! Alone in its process, because the limit is the process's.
+//! No file descriptors left: 503 with Retry-After, and normal service once some are free. It runs
+//! alone in its process, because the limit is per process.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;

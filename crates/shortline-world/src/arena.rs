@@ -1,4 +1,4 @@
-//! All of them together: the server, its clients, and what each saw of the other.
+//! The server and its clients together, and what each saw of the other.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,20 +32,20 @@ use crate::world::World;
 use crate::{Judged, Living, held_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The server's own address: one of those for examples (RFC 5737), which no interface has.
+/// The server's own address. It is one for examples (RFC 5737), which no interface has.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// Bytes of a response that wait for its client, what a read of its backend adds, and both of all
-/// connections to backends, before and after an exchange of the settings.
+/// The limits on bytes: of a response that waits for its client, of one read from its backend, and
+/// of both over all connections to backends, before and after the settings are exchanged.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
 const READ_BYTES_MAX: usize = 16 << 10;
 const CONNECTIONS_MAX: usize = 6;
 const BUFFERS_BYTES_MAX: usize = 2 * 2 * CONNECTIONS_MAX * (BUFFER_BYTES_MAX + READ_BYTES_MAX);
 
-/// When the site's files were made, in seconds since 1970.
+/// The modification time of the site's files, in seconds since 1970.
 const MODIFIED_S: u64 = 1_600_000_000;
 
-/// The limits of time, shorter than a server's, so that a run sees all of them.
+/// The time limits. They are shorter than a server's, so that a run reaches all of them.
 const LIMITS: Limits = Limits {
     connections_max: 1_000,
     connections_per_address_max: 1_000,
@@ -69,9 +69,9 @@ pub struct Arena {
     log: Arc<Log>,
     folder: TempDir,
     upstreams: Mutex<Vec<Arc<Upstream>>>,
-    /// What clients asked for, and got.
+    /// What clients asked for and got.
     pub requests: Requests,
-    /// Clients that are not done.
+    /// Clients that are not finished.
     living: AtomicUsize,
 }
 
@@ -92,7 +92,7 @@ impl AccessLog for Log {
 }
 
 impl Arena {
-    /// The arena of a scenario: nobody has come yet.
+    /// The arena of a scenario, before anybody has come.
     pub fn new(world: &Arc<World>, scenario: Scenario) -> Arc<Self> {
         let folder = tempfile::tempdir().expect("a folder for the site's files");
         for (at, bytes) in FILES.into_iter().enumerate() {
@@ -118,7 +118,7 @@ impl Arena {
         })
     }
 
-    /// A connection of a client to the server.
+    /// Opens a connection from a client to the server.
     pub async fn connect(self: &Arc<Self>, index: usize, plan: &ClientPlan) -> End {
         let uplink = Some(Arc::clone(&self.uplink));
         let connection = Connection::open(&self.world, index as u64, plan.path, uplink);
@@ -130,7 +130,7 @@ impl Arena {
         End::of_client(&connection)
     }
 
-    /// What happens to all at once.
+    /// Schedules the events that affect everybody.
     fn schedule(self: &Arc<Self>) {
         let plan = &self.scenario;
         let happens = |at_ns: Option<u64>, what: fn(&Arc<Self>)| {
@@ -201,7 +201,7 @@ impl Arena {
         }
     }
 
-    /// Whether a whole response of this status is an answer to what was asked.
+    /// Whether a complete response with this status is a valid answer to the request.
     fn allows(&self, what: What, status: u16) -> bool {
         let crowded = self.scenario.link.jobs_max < 100 && status == 503;
         let fails = self.scenario.disk.failures > 0.0 && status == 500;
@@ -224,11 +224,11 @@ impl Arena {
             }
     }
 
-    /// Whether something stands in the way of a whole response.
+    /// Whether something may prevent a complete response.
     fn may_break(&self, plan: &ClientPlan, what: What) -> bool {
         let scenario = &self.scenario;
         let takes = matches!(plan.manner, Manner::Honest | Manner::Slow { .. });
-        // A reset for one response takes what is under way of those before it.
+        // A reset of one response also loses what is in flight of those before it.
         let of_another = plan.pipelines
             && plan
                 .asks
@@ -249,7 +249,7 @@ impl Arena {
         }
     }
 
-    /// Holds the access log against what clients saw.
+    /// Checks the access log against what clients saw.
     fn judge_log(&self) -> Judged {
         let (log, asked) = (self.log.0.lock(), self.requests.lock());
         for (number, asked) in asked.iter() {
@@ -377,7 +377,7 @@ pub fn machine(world: &Arc<World>, scenario: &Scenario) -> Machine {
     Machine::new(world, scenario.disk, scenario.backend_path, peers)
 }
 
-/// Writes a file that is as old as the world.
+/// Writes a file with the age of the world.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;

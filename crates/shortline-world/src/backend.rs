@@ -1,5 +1,5 @@
-//! Application servers of HTTP/1.1: they look at what they are sent, and answer as the target says, or
-//! fail as it says.
+//! HTTP/1.1 application servers. They check what they are sent, and answer or fail as the target
+//! says.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::world::World;
 
 /// The port of the backend that always listens.
 pub const SOUND_PORT: u16 = 1;
-/// The port of one that refuses connections at times.
+/// The port of the backend that sometimes refuses connections.
 pub const FLAKY_PORT: u16 = 2;
-/// Share of connections that it refuses.
+/// The share of connections that it refuses.
 const REFUSALS: f64 = 0.2;
-/// A request's body is named by its number and this.
+/// A request's body is content named by its number plus this.
 pub const UPLOAD_KEY: u64 = 1_000_000;
-/// A response's body is named by its length and this.
+/// A response's body is content named by its length plus this.
 pub const RELAYED_KEY: u64 = 2_000_000;
-/// How long a late one thinks, in nanoseconds.
+/// How long a late backend waits before it answers, in nanoseconds.
 const LATE_NS: u64 = 700_000_000;
-/// Bytes of a request's head at most.
+/// The most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Share of connections that the backend at `port` refuses.
+/// The share of connections that the backend at `port` refuses.
 pub fn refusals(port: u16) -> f64 {
     if port == FLAKY_PORT { REFUSALS } else { 0.0 }
 }
@@ -74,9 +74,9 @@ fn check_upload(asked: &Wanted, body: &[u8]) -> Result<(), String> {
 
 struct Backend {
     world: Arc<World>,
-    /// There until it is reset.
+    /// The connection, until it is reset.
     end: Option<End>,
-    /// Read and not yet looked at.
+    /// Bytes read but not parsed yet.
     read: Vec<u8>,
 }
 
@@ -119,7 +119,7 @@ impl Backend {
         Some(self.read.drain(..length).collect())
     }
 
-    /// The request's body; `None` if it breaks off.
+    /// The request's body. `None` if it breaks off.
     async fn body(&mut self, head: &[String]) -> Option<Vec<u8>> {
         if field(head, "transfer-encoding").is_some() {
             let mut body = Vec::new();
@@ -137,7 +137,7 @@ impl Backend {
         self.take(length.unwrap_or(0)).await
     }
 
-    /// Whether the connection can bring another request.
+    /// Answers. Returns whether the connection can bring another request.
     async fn answer(&mut self, asked: &Wanted) -> bool {
         let bytes = asked.bytes;
         let body = content::piece(RELAYED_KEY + bytes, 0, bytes as usize);
@@ -182,7 +182,7 @@ impl Backend {
                 self.send_pieces(&body).await;
             }
         }
-        // At times without a word, which whoever keeps the connection must bear.
+        // Sometimes it closes silently, which whoever keeps the connection must tolerate.
         !world.chance(0.1)
     }
 
@@ -196,7 +196,7 @@ impl Backend {
 
     async fn send(&mut self, bytes: &[u8]) {
         if let Some(end) = &mut self.end {
-            // Whoever asked may have gone.
+            // The other side may have gone.
             let _ = end.write_all(bytes).await;
         }
     }
@@ -221,7 +221,7 @@ impl Backend {
         }
     }
 
-    /// How much comes next, at times after a pause.
+    /// How many bytes come next, sometimes after a pause.
     async fn piece_bytes(&self, left: usize) -> usize {
         let (pause_ns, bytes) = self.world.draw(|random| {
             let pauses = random.random_bool(0.1);

@@ -1,4 +1,4 @@
-//! Clients: they ask, take what comes in their manner, and look at every byte of it.
+//! Clients. They ask, read the answer in their own manner, and check every byte of it.
 
 mod http1;
 mod http2;
@@ -14,7 +14,7 @@ use crate::scenario::{Ask, ClientPlan, FILES, Manner, What};
 use crate::verdict::Fault;
 use crate::{backend, content};
 
-/// So long a client stays that takes nothing, or whose network is gone, in nanoseconds.
+/// How long a client stays that takes nothing or whose network is gone, in nanoseconds.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// One client's life.
@@ -40,7 +40,7 @@ pub async fn live(arena: Arc<Arena>, index: usize, plan: ClientPlan) {
     }
 }
 
-/// What a response's body should be, by its status; `None`: its bytes are not known.
+/// What a response's body should be, by its status. `None`: its bytes are not known.
 fn expected(ask: &Ask, status: u16) -> Option<Checked> {
     let file = |file: usize| file as u64;
     match (ask.what, status) {
@@ -74,7 +74,7 @@ fn method(ask: &Ask) -> &'static str {
     }
 }
 
-/// The first and last byte asked for, as a header field says it.
+/// The `Range` field for the first and last byte asked for.
 fn range(ask: &Ask) -> Option<String> {
     match ask.what {
         What::Range(_, first, last) => Some(format!("bytes={first}-{last}")),
@@ -82,7 +82,7 @@ fn range(ask: &Ask) -> Option<String> {
     }
 }
 
-/// Looks at bytes of a body; what is wrong with them is told.
+/// Checks bytes of a body and reports what is wrong with them.
 fn look(requests: &Requests, whose: &str, body: Option<&mut Checked>, bytes: &[u8]) -> Option<()> {
     let Some(body) = body else {
         return Some(());
@@ -97,10 +97,10 @@ fn look(requests: &Requests, whose: &str, body: Option<&mut Checked>, bytes: &[u
     Some(())
 }
 
-/// Whose a request is, for a person.
+/// A description of a request for people.
 fn whose(index: usize, ask: &Ask) -> String {
     format!("client {index}, {}", ask.what.target(ask.number))
 }
 
-/// An end that its client takes from in its manner.
+/// An end whose client reads in its own manner.
 type Taken = taking::Taking<End>;

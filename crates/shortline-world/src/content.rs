@@ -1,5 +1,5 @@
-//! What files and responses consist of: each byte says whose it is and where, so that none can be
-//! lost, doubled or taken from elsewhere unseen.
+//! The content of files and responses. Each byte depends on whose it is and where it is, so that
+//! none can be lost, duplicated or taken from elsewhere unnoticed.
 
 /// The byte at `offset` of the content named `key`.
 pub fn byte(key: u64, offset: u64) -> u8 {
@@ -14,11 +14,11 @@ pub fn piece(key: u64, offset: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Holds a body against what it should be.
+/// Checks a body against the expected content.
 #[derive(Clone, Debug)]
 pub struct Checked {
     key: u64,
-    /// The next byte's place.
+    /// The position of the next byte.
     at: u64,
     /// Where it ends.
     end: u64,
@@ -34,7 +34,7 @@ impl Checked {
         }
     }
 
-    /// Looks at the next bytes.
+    /// Checks the next bytes.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -52,7 +52,7 @@ impl Checked {
         Ok(())
     }
 
-    /// Bytes that are missing.
+    /// How many bytes are missing.
     pub fn missing(&self) -> u64 {
         self.end - self.at
     }

@@ -1,10 +1,10 @@
-//! The gate in a simulated world: PostgreSQL's and MySQL's relays, with clients, a database and a
-//! network from one seed.
+//! The gate in a simulated world: the relays of PostgreSQL and MySQL, with clients, a database and
+//! a network drawn from one seed.
 //!
 //! | module | is |
 //! |---|---|
 //! | `scenario` | what a seed draws |
-//! | `database` | the database behind it: who runs what, and who is to stop |
+//! | `database` | the database behind it: who runs what, and what is to stop |
 //! | `postgres`, `mysql` | the protocols, from both ends |
 //! | `client` | what a client does, and what it must see |
 //! | `arena` | all of them together |
@@ -28,7 +28,7 @@ use scenario::Scenario;
 /// Runs what `seed` draws.
 ///
 /// # Panics
-/// If no runtime can be had.
+/// No runtime can be created.
 #[must_use]
 pub fn simulate_gate(seed: u64, traced: bool) -> Run {
     let mut random = ChaCha8Rng::seed_from_u64(seed);

@@ -1,19 +1,19 @@
 //! The deterministic simulation: the server as it is shipped, its link and its proxy, with clients,
-//! backends, a network and a disk that do not exist, in one thread and in virtual time, all of it
-//! drawn from one seed. After FoundationDB's and TigerBeetle's.
+//! backends, a network and a disk that do not exist. It runs in one thread and in virtual time, and
+//! everything is drawn from one seed. After FoundationDB's and TigerBeetle's.
 //!
-//! After each event it is looked whether everything holds ([`Fault`]); a seed that fails is one command
-//! to repeat, with a trace that a person can read.
+//! After each event it checks that all invariants hold ([`Fault`]). A seed that fails can be
+//! repeated with one command, with a trace that a person can read.
 //!
 //! | module | is |
 //! |---|---|
-//! | `world` | virtual time and what is to come |
+//! | `world` | virtual time and the events to come |
 //! | `network` | connections, with loss, reordering, closed windows, resets |
 //! | `scenario` | what a seed draws |
-//! | `content` | what every file and response consists of, so that no byte can be wrong unseen |
+//! | `content` | the content of files and responses, so that no wrong byte goes unnoticed |
 //! | `client` | clients of HTTP/1.1 and HTTP/2, honest and not |
 //! | `backend` | application servers, sound and not |
-//! | `machine` | the disk and the rest of the machine, as the program asks for it |
+//! | `machine` | the disk and the rest of the machine, as the program uses it |
 //! | `gate` | the gate instead of the web server: its relays, a database and its clients |
 //! | `many` | one seed after another, on several threads |
 //! | `arena` | all of them together, and what each saw |
@@ -47,26 +47,26 @@ pub use gate::simulate_gate;
 pub use many::simulate_many;
 pub use verdict::Fault;
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Debug)]
 pub struct Run {
     /// The seed.
     pub seed: u64,
-    /// What was drawn from it, in a line.
+    /// What was drawn from it, in one line.
     pub scenario: String,
-    /// What did not hold, and when, in nanoseconds.
+    /// The first fault, and when it occurred, in nanoseconds.
     pub fault: Option<(u64, Fault)>,
-    /// Events that were fired.
+    /// How many events were fired.
     pub events: u64,
     /// How long it took in the world, in nanoseconds.
     pub lasted_ns: u64,
-    /// Responses that clients got whole, and all that were asked for.
+    /// Responses that clients got whole.
     pub responses_whole: usize,
-    /// All that were asked for.
+    /// Requests that clients made.
     pub requests: usize,
     /// The same for the same seed and the same program.
     pub digest: u64,
-    /// What happened, if it was asked for.
+    /// What happened, if a trace was asked for.
     pub trace: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Run {
 /// Runs what `seed` draws: the web server, its link and its proxy.
 ///
 /// # Panics
-/// If no runtime or no folder for files can be had.
+/// No runtime or no folder for files can be created.
 #[must_use]
 pub fn simulate(seed: u64, traced: bool) -> Run {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -113,20 +113,20 @@ pub fn simulate(seed: u64, traced: bool) -> Run {
     })
 }
 
-/// Whether everything held.
+/// Whether all invariants held.
 type Judged = Result<(), Fault>;
 
-/// All that lives in a world.
+/// Everything that lives in a world.
 trait Living: Send + Sync + 'static {
-    /// Whoever is not served by then is stuck.
+    /// A client not served by then is stuck.
     const SERVED_NS_MAX: u64;
-    /// Nothing is held so long after all clients have gone.
+    /// Nothing may be held this long after all clients have gone.
     const GONE_NS_MAX: u64;
 
-    /// Lets everybody begin.
+    /// Starts everybody.
     fn begin(&self);
 
-    /// Looks whether everything holds now, all tasks at rest.
+    /// Checks the invariants while all tasks are at rest.
     fn look(&self) -> Judged;
 
     /// Whether all clients have gone.
@@ -135,27 +135,27 @@ trait Living: Send + Sync + 'static {
     /// What clients still wait for.
     fn waiting(&self) -> Vec<String>;
 
-    /// What is held now for whoever has gone.
+    /// What is still held for clients that have gone.
     fn left(&self) -> Vec<String>;
 
-    /// Holds what clients saw against what they had to see.
+    /// Checks what clients saw against what they had to see.
     fn judge(&self) -> Judged;
 
     /// As [`Self::judge`], once nothing is held any more.
     fn judge_empty(&self) -> Judged;
 
-    /// How many got what they asked for, and how many asked.
+    /// How many clients got what they asked for, and how many asked.
     fn counts(&self) -> (usize, usize);
 }
 
-/// Of things and how many there are, those that there are.
+/// Those of the things whose count is not 0.
 fn held_of<const N: usize>(things: [(&str, usize); N]) -> Vec<String> {
     let held = things.into_iter().filter(|(_, count)| *count > 0);
     held.map(|(what, count)| format!("{count} {what}"))
         .collect()
 }
 
-/// Lets everybody live until all have gone, and nothing is held.
+/// Runs until all clients have gone and nothing is held.
 async fn live<L: Living>(living: &L, world: &World) -> Judged {
     living.begin();
     let served = |now_ns| match living.is_served() {
@@ -180,7 +180,7 @@ async fn live<L: Living>(living: &L, world: &World) -> Judged {
     living.judge_empty()
 }
 
-/// Lets time pass until something does not hold, or `ends` says what came of it.
+/// Lets time pass until an invariant fails, or `ends` has a result.
 async fn drive<L: Living>(
     living: &L,
     world: &World,
@@ -193,7 +193,7 @@ async fn drive<L: Living>(
     world.drive(look).await
 }
 
-/// Lets what `begin` makes live in a world of its own: the machine, a description, and what makes the
+/// Runs what `begin` makes in a world of its own: the machine, a description, and what makes the
 /// living in it.
 fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
     seed: u64,
@@ -222,11 +222,12 @@ fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
             trace: world.take_trace(),
         }
     };
-    // As a task, for a task that is woken while the runtime parks needs no trip to the operating system.
+    // As a task, since a task that is woken while the runtime parks needs no trip to the operating
+    // system.
     let run = runtime
         .block_on(async { tokio::spawn(living).await })
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-    // What is left of the tasks still needs the world.
+    // The remaining tasks still need the world.
     drop(runtime);
     drop(life);
     run

@@ -1,4 +1,4 @@
-//! The machine as the program asks for it: time, alarms, connections to backends, threads that may
+//! The machine as the program uses it: time, alarms, connections to backends, threads that may
 //! block, and a disk that is slow and may fail.
 
 use std::io;
@@ -13,7 +13,7 @@ use crate::network::{Connection, End, Path};
 use crate::scenario::DiskPlan;
 use crate::world::World;
 
-/// Connections to backends are numbered from here.
+/// The first number of a connection to a backend.
 const FIRST_NUMBER: u64 = 10_000;
 
 /// The machine.
@@ -25,16 +25,16 @@ pub struct Machine {
     connections: AtomicU64,
 }
 
-/// Those whom the program connects to, by their ports.
+/// The peers that the program connects to, by port.
 pub struct Peers {
-    /// Begins to serve a connection, in a task of its own.
+    /// Starts to serve a connection, in its own task.
     pub serve: Box<dyn Fn(u16, End) + Send + Sync>,
-    /// Share of connections that are refused.
+    /// The share of connections that are refused.
     pub refusals: Box<dyn Fn(u16) -> f64 + Send + Sync>,
 }
 
 impl Machine {
-    /// A machine with this disk, and a way like this to its peers.
+    /// A machine with this disk, and this path to its peers.
     pub fn new(world: &Arc<World>, disk: DiskPlan, path: Path, peers: Peers) -> Self {
         Self {
             world: Arc::clone(world),

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::Run;
 
-/// Runs `simulate` with the seeds from `first` on, on so many threads, and shows each run to `look`, in no order, until it says
-/// that it has seen enough.
+/// Runs `simulate` with the seeds from `first` on, on several threads. Shows each run to `look`, in
+/// no particular order, until `look` says that it has seen enough.
 pub fn simulate_many(
     simulate: fn(u64, bool) -> Run,
     first: u64,

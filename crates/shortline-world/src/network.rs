@@ -1,11 +1,12 @@
-//! The network: connections of two byte streams each, over an uplink that all of the server's share.
+//! The network: connections of two byte streams each, over one uplink that all of the server's
+//! connections share.
 //!
-//! A stream is as TCP makes one: segments that may be lost (and come again after a timeout), come in
-//! another order, or never come; acknowledgements, a congestion window that doubles a round trip and
-//! halves at a loss, a receiver's window that closes while nobody reads, a send buffer with a mark of
-//! unsent bytes (`TCP_NOTSENT_LOWAT`), half-closes and resets. Departures: a lost segment's second
-//! try takes no place on the uplink, every segment is acknowledged by itself, and whoever closes with bytes
-//! unread resets the peer at once.
+//! A stream behaves like TCP. Segments may be lost (and are resent after a timeout), reordered, or
+//! never arrive. There are acknowledgements, a congestion window that doubles every round trip and
+//! halves at a loss, a receive window that closes while nobody reads, a send buffer with a mark of
+//! unsent bytes (`TCP_NOTSENT_LOWAT`), half-closes and resets. Departures: a resent segment takes
+//! no place on the uplink, every segment is acknowledged by itself, and closing with unread bytes
+//! resets the peer at once.
 
 mod halves;
 mod pipe;
@@ -22,24 +23,25 @@ use pipe::Pipe;
 /// Ethernet, IP and TCP headers of a packet.
 const PACKET_HEADER_BYTES: u64 = 66;
 
-/// What a way through the network is like.
+/// The properties of a path through the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// One way, in nanoseconds.
+    /// The one-way delay, in nanoseconds.
     pub delay_ns: u64,
-    /// More than that at most; what is drawn anew for each segment lets them overtake each other.
+    /// The most added to the delay. It is drawn for each segment, so that segments can overtake
+    /// each other.
     pub jitter_ns: u64,
-    /// Share of segments lost, towards the client.
+    /// The share of segments lost towards the client.
     pub loss: f64,
-    /// What the client's socket holds unread.
+    /// The unread bytes that the client's socket holds.
     pub window_bytes: u32,
-    /// What the server's socket holds unacknowledged.
+    /// The unacknowledged bytes that the server's socket holds.
     pub buffer_bytes: u32,
-    /// Share of writes that the server's socket takes only a part of.
+    /// The share of writes of which the server's socket takes only a part.
     pub short_writes: f64,
 }
 
-/// The bottleneck that all the server's connections share: a FIFO queue.
+/// The bottleneck that all of the server's connections share: a FIFO queue.
 pub struct Uplink(Mutex<Line>);
 
 struct Line {
@@ -50,7 +52,7 @@ struct Line {
 }
 
 impl Uplink {
-    /// One of a rate, which drops what finds so many bytes before it.
+    /// An uplink with this rate. A segment that finds this many bytes queued is dropped.
     pub fn new(rate_bps: u64, queue_bytes_max: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Line {
             rate_bps,
@@ -60,17 +62,17 @@ impl Uplink {
         })))
     }
 
-    /// Changes its rate, for what comes from now on.
+    /// Changes the rate for segments that come from now on.
     pub fn set_rate(&self, rate_bps: u64) {
         self.0.lock().rate_bps = rate_bps;
     }
 
-    /// Wire bytes that passed so far.
+    /// The wire bytes that have passed so far.
     pub fn sent_bytes(&self) -> u64 {
         self.0.lock().sent_bytes
     }
 
-    /// When a segment that comes now has left; `None`: the queue is full.
+    /// When a segment that arrives now has left. `None`: the queue is full.
     fn depart(&self, now_ns: u64, payload_bytes: usize) -> Option<u64> {
         let mut line = self.0.lock();
         let wire_bytes = payload_bytes as u64 + PACKET_HEADER_BYTES;
@@ -97,7 +99,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection over `path`, whose bytes from the server pass `uplink` if there is one.
+    /// A connection over `path`. Its bytes from the server pass `uplink`, if there is one.
     pub fn open(
         world: &Arc<World>,
         number: u64,
@@ -120,7 +122,7 @@ impl Connection {
         })
     }
 
-    /// Nothing passes any more, in either direction, and nobody is told.
+    /// Lets nothing pass any more in either direction. Nobody is told.
     pub fn vanish(&self) {
         self.world.note(format_args!("c{} vanishes", self.number));
         self.up.vanish();
@@ -176,7 +178,7 @@ mod tests {
                 let (mut server, mut client) =
                     (End::of_backend(&connection), End::of_client(&connection));
                 tokio::spawn(async move {
-                    // Whoever reads sees what is wrong.
+                    // The reader sees what is wrong.
                     let _ = server.write_all(&piece(seed, 0, bytes)).await;
                 });
                 let mut read = Vec::new();
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn an_uplink_passes_its_rate_and_drops_what_does_not_fit() {
         let uplink = Uplink::new(8_000_000, 2_000);
-        // A byte a microsecond, headers included.
+        // One byte per microsecond, headers included.
         assert_eq!(uplink.depart(0, 934), Some(1_000_000));
         assert_eq!(uplink.depart(0, 934), Some(2_000_000));
         assert_eq!(uplink.depart(0, 934), Some(3_000_000));

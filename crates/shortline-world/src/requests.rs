@@ -1,4 +1,4 @@
-//! What clients ask for, and what becomes of it as they see it.
+//! The requests of clients, and how each ended in its client's view.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::world::World;
 
 /// One request, as its client sees it.
 pub struct RequestState {
-    /// Whose it is.
+    /// Its client.
     pub client: usize,
-    /// What it is for.
+    /// What is asked for.
     pub ask: Ask,
-    /// How it ended; `None` while it is under way.
+    /// How it ended. `None` while it is under way.
     pub outcome: Option<Outcome>,
 }
 
-/// All requests, by their numbers.
+/// All requests, by number.
 pub struct Requests {
     /// Time.
     pub world: Arc<World>,
@@ -27,7 +27,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// None yet.
+    /// Starts without requests.
     pub fn new(world: &Arc<World>) -> Self {
         Self {
             world: Arc::clone(world),
@@ -35,12 +35,12 @@ impl Requests {
         }
     }
 
-    /// All that were asked.
+    /// All requests made so far.
     pub fn lock(&self) -> MutexGuard<'_, HashMap<u64, RequestState>> {
         self.asked.lock()
     }
 
-    /// A client asks.
+    /// Notes that a client makes a request.
     pub fn asks(&self, client: usize, ask: &Ask) {
         self.world
             .note(format_args!("client {client} asks {:?}", ask.what));
@@ -52,13 +52,13 @@ impl Requests {
         self.lock().insert(ask.number, asked);
     }
 
-    /// A client has a response's head.
+    /// Notes that a client has the head of a response.
     pub fn headed(&self, ask: &Ask, status: u16) {
         self.world
             .note(format_args!("request {} gets {status}", ask.number));
     }
 
-    /// A request's end, for its client.
+    /// Notes how a request ended for its client.
     pub fn ended(&self, client: usize, ask: &Ask, outcome: Outcome) {
         self.world.note(format_args!(
             "request {} of client {client} ends: {outcome:?}",

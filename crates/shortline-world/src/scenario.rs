@@ -1,4 +1,4 @@
-//! What a seed draws: a link, a network, a disk, clients and what they ask for.
+//! What a seed draws: a link, a network, a disk, clients and their requests.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::network::Path;
 
 const MS: u64 = 1_000_000;
 
-/// Sizes of the site's files, in bytes; the last ones are not kept in memory.
+/// Sizes of the site's files, in bytes. The last ones are not kept in memory.
 pub const FILES: [u64; 9] = [0, 1, 511, 1448, 9_000, 30_000, 65_536, 100_000, 150_000];
 /// Files up to this size are kept in memory.
 pub const KEPT_BYTES_MAX: u64 = 65_536;
-/// The file that is cut short while it is sent, where one is.
+/// The file that is cut short while it is sent, if one is.
 pub const CUT_FILE: usize = 8;
 
 /// Everything that a seed draws.
@@ -25,19 +25,19 @@ pub const CUT_FILE: usize = 8;
 pub struct Scenario {
     /// The link.
     pub link: LinkConfig,
-    /// The uplink, and what its queue holds.
+    /// The uplink's rate.
     pub uplink_bps: u64,
-    /// Bytes that wait there at most.
+    /// The most bytes that wait for the uplink.
     pub uplink_queue_bytes: u64,
     /// The disk.
     pub disk: DiskPlan,
-    /// Between the server and its backends.
+    /// The path between the server and its backends.
     pub backend_path: Path,
-    /// Who asks.
+    /// The clients.
     pub clients: Vec<ClientPlan>,
     /// When the settings are exchanged, in nanoseconds.
     pub reload_ns: Option<u64>,
-    /// When the uplink gets another rate, and which.
+    /// When the uplink's rate changes, and the new rate.
     pub change: Option<(u64, u64)>,
     /// When [`CUT_FILE`] is cut short.
     pub cut_ns: Option<u64>,
@@ -45,14 +45,14 @@ pub struct Scenario {
     pub drain_ns: Option<u64>,
 }
 
-/// What the disk is like.
+/// The properties of the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskPlan {
-    /// Share of reads whose bytes are not in memory.
+    /// The share of reads whose bytes are not in memory.
     pub misses: f64,
-    /// Share of reads of the disk that fail.
+    /// The share of disk reads that fail.
     pub failures: f64,
-    /// How long a read takes at most, in nanoseconds.
+    /// The longest time for a read, in nanoseconds.
     pub wait_ns_max: u64,
 }
 
@@ -70,45 +70,45 @@ impl DiskPlan {
 pub struct ClientPlan {
     /// When it comes, in nanoseconds.
     pub begins_ns: u64,
-    /// Its address's last byte.
+    /// The last byte of its address.
     pub address: u8,
     /// Whether it speaks HTTP/2.
     pub http2: bool,
-    /// The way to it.
+    /// The path to it.
     pub path: Path,
-    /// What it is like.
+    /// How it behaves.
     pub manner: Manner,
-    /// What it asks for, one after another or, in HTTP/2, at once.
+    /// What it asks for: one after another or, in HTTP/2, all at once.
     pub asks: Vec<Ask>,
-    /// HTTP/1.1: it sends them all before it reads.
+    /// HTTP/1.1: it sends all requests before it reads.
     pub pipelines: bool,
     /// HTTP/2: the window of a stream.
     pub stream_window_bytes: u32,
 }
 
-/// What a client is like.
+/// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It takes what it is sent at once.
+    /// It reads what it is sent at once.
     Honest,
-    /// It takes so many bytes, then pauses for so long.
+    /// It reads this many bytes, then pauses.
     Slow {
         /// Bytes at a time.
         bytes: usize,
         /// Nanoseconds between them.
         pause_ns: u64,
     },
-    /// After so many bytes it takes no more.
+    /// After this many bytes it reads no more.
     Stalls(u64),
-    /// After so many bytes it closes.
+    /// After this many bytes it closes.
     Leaves(u64),
-    /// After so many bytes it resets the connection; in HTTP/2 the stream.
+    /// After this many bytes it resets the connection, or in HTTP/2 the stream.
     Resets(u64),
-    /// After so many bytes the network to it is gone.
+    /// After this many bytes its network is gone.
     Vanishes(u64),
-    /// After so many bytes it says that it will send nothing more.
+    /// After this many bytes it ends its sending direction.
     HalfCloses(u64),
-    /// It sends what is no request.
+    /// It sends bytes that are not a request.
     Babbles,
 }
 
@@ -117,13 +117,13 @@ pub enum Manner {
 pub struct Ask {
     /// Its number in the run.
     pub number: u64,
-    /// What for.
+    /// What it asks for.
     pub what: What,
     /// How long the client waits before it asks, in nanoseconds.
     pub think_ns: u64,
 }
 
-/// What is asked for.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A file, whole.
@@ -132,9 +132,9 @@ pub enum What {
     Head(usize),
     /// The bytes `first..=last` of a file.
     Range(usize, u64, u64),
-    /// What is not there.
+    /// A path that does not exist.
     Nothing,
-    /// A response of a backend.
+    /// A response from a backend.
     Relayed {
         /// Bytes of its body.
         bytes: u64,
@@ -152,16 +152,16 @@ pub enum Answer {
     Length,
     /// In chunks.
     Chunks,
-    /// Until it closes.
+    /// Delimited by closing the connection.
     Close,
-    /// With a length or in chunks, and breaks off at half.
+    /// With a length or in chunks, broken off halfway.
     BreaksOff {
         /// In chunks.
         chunks: bool,
-        /// By a reset.
+        /// With a reset.
         resets: bool,
     },
-    /// After a while of nothing.
+    /// After a long silence.
     Late,
     /// Never.
     Never,
@@ -210,12 +210,12 @@ impl What {
         }
     }
 
-    /// Whether the response cannot be whole.
+    /// Whether the response cannot be complete.
     pub fn breaks(self) -> bool {
         match self {
             Self::Relayed { bytes, answer, .. } => match answer {
                 Answer::Never => true,
-                // With a head that says that nothing follows nothing is missing.
+                // If the head says that the body is empty, nothing is missing.
                 Answer::BreaksOff { chunks, .. } => chunks || bytes > 0,
                 _ => false,
             },
@@ -225,7 +225,7 @@ impl What {
 }
 
 impl Scenario {
-    /// Draws one.
+    /// Draws a scenario.
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let uplink_bps = *[1_000_000, 5_000_000, 20_000_000, 100_000_000]
             .choose(random)

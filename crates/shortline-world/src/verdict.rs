@@ -1,62 +1,62 @@
-//! What becomes of a request, and what can be found not to hold.
+//! How a request ends, and the faults that can be found.
 
 use std::fmt;
 
-/// What became of a request.
+/// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response, to its end.
+    /// A complete response with this status.
     Whole(u16),
     /// Its client gave up.
     GivenUp,
-    /// It broke off, or nothing came: how.
+    /// It broke off, or nothing came. The text says how.
     Broken(String),
 }
 
-/// What does not hold.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The link's books do not balance.
+    /// The link's accounts do not balance.
     Link(shortline_link::Fault),
-    /// A response has a byte that is not its own, or has them in another place.
+    /// A response has a byte that is not its own, or that is in the wrong place.
     Wrong {
-        /// Whose: client, request, target.
+        /// The request: client, number, target.
         whose: String,
         /// What is wrong.
         what: String,
     },
-    /// A response that nothing stood in the way of was not whole.
+    /// A response was incomplete although nothing prevented it.
     Broken {
-        /// Whose: client, request, target.
+        /// The request: client, number, target.
         whose: String,
         /// How it ended.
         how: String,
     },
-    /// A response that could not be whole was taken for whole by its client.
+    /// A client took a response for complete that could not be.
     TakenForWhole {
-        /// Whose: client, request, target.
+        /// The request: client, number, target.
         whose: String,
     },
-    /// Clients that take what they are sent wait, and nothing comes.
+    /// Clients that read what they are sent wait, and nothing comes.
     Stuck {
         /// Who they are.
         clients: Vec<String>,
     },
-    /// Something is held after everybody has gone.
+    /// Something is still held after all clients have gone.
     Leaked {
         /// What, and how much.
         what: String,
     },
-    /// A response was not counted once.
+    /// A response was not counted exactly once.
     Counted {
-        /// Whose: target.
+        /// The request's target.
         whose: String,
         /// How often.
         times: usize,
     },
-    /// A backend got another request than was sent.
+    /// A backend received a different request than was sent.
     Upload {
-        /// Whose: target.
+        /// The request's target.
         whose: String,
         /// What is wrong.
         what: String,

@@ -1,11 +1,12 @@
 //! Virtual time: a heap of events, and a driver that fires the next one when every task is at rest.
 //!
-//! The tasks run on tokio's scheduler of one thread, whose clock is paused. Its timers have the
-//! precision of a millisecond, a network needs better: so events have a clock of their own, in
-//! nanoseconds. An event at `t` fires once tokio's clock has come to the millisecond that `t` is in,
-//! and the time is the later of the two. Between two events all tasks run until none can.
+//! The tasks run on tokio's single-threaded scheduler, with its clock paused. Tokio's timers have a
+//! precision of a millisecond, and a network needs better. So events have their own clock, in
+//! nanoseconds. An event at `t` fires once tokio's clock has reached the millisecond that contains
+//! `t`. The time is the later of the two clocks. Between two events, all tasks run until none can.
 //!
-//! Everything that happens goes into a digest, in order: two runs of a seed are the same if it is.
+//! Everything that happens goes into a digest, in order. Two runs of a seed are the same if their
+//! digests are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,14 +26,14 @@ use tokio::time::Instant;
 
 use crate::verdict::Fault;
 
-/// Nanoseconds of a tick of tokio's clock.
+/// The nanoseconds of a tick of tokio's clock.
 const TICK_NS: u64 = 1_000_000;
-/// While no event is due, tokio's timers are given so long at a time.
+/// The time that tokio's timers get in one step while no event is due.
 const NAP_NS: u64 = 50_000_000;
-/// How late an alarm goes off, at most.
+/// The most that an alarm may be late.
 const ALARM_LATE_NS_MAX: u64 = 80_000;
 
-/// The clock and what is to come.
+/// The clock and the events to come.
 pub struct World {
     state: Mutex<State>,
     began: Instant,
@@ -44,14 +45,14 @@ struct State {
     numbered: u64,
     events: BinaryHeap<Reverse<Event>>,
     random: ChaCha8Rng,
-    /// The driver sleeps until then.
+    /// The driver sleeps until this time.
     sleeps_until_ns: u64,
     driver: Option<Waker>,
     digest: u64,
     fired: u64,
-    /// What was found not to hold.
+    /// The first fault found.
     fault: Option<Fault>,
-    /// What a person reads; `None`: nobody does.
+    /// The trace for people. `None`: not recorded.
     trace: Option<Vec<String>>,
 }
 
@@ -61,14 +62,14 @@ struct Event {
     fire: Box<dyn FnOnce() + Send>,
 }
 
-/// Tells the driver that every task is at rest: the runtime is about to park.
+/// Tells the driver when every task is at rest, which is when the runtime is about to park.
 #[derive(Default)]
 pub struct Rest {
     state: Mutex<(Option<Waker>, bool)>,
 }
 
 impl Rest {
-    /// The runtime is about to park.
+    /// Notes that the runtime is about to park.
     fn reached(&self) {
         let mut state = self.state.lock();
         if let Some(waker) = state.0.take() {
@@ -92,7 +93,8 @@ impl Rest {
     }
 }
 
-/// A runtime whose clock stands still while a task can run, and what hears of its parking.
+/// A runtime whose clock stands still while a task can run, and the object that learns when it
+/// parks.
 pub fn runtime() -> (Runtime, Arc<Rest>) {
     let rest: Arc<Rest> = Arc::default();
     let parking = Arc::clone(&rest);
@@ -106,7 +108,7 @@ pub fn runtime() -> (Runtime, Arc<Rest>) {
 }
 
 impl World {
-    /// A world at time 0, in a runtime whose parking `rest` hears of.
+    /// A world at time 0, in a runtime whose parking `rest` notes.
     pub fn new(random: ChaCha8Rng, rest: Arc<Rest>, traced: bool) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
@@ -126,7 +128,7 @@ impl World {
         })
     }
 
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the world began.
     pub fn now_ns(&self) -> u64 {
         self.state.lock().now_ns.max(self.ticked_ns())
     }
@@ -135,7 +137,7 @@ impl World {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// Lets something happen after `delay_ns`.
+    /// Fires an event after `delay_ns`.
     pub fn after(&self, delay_ns: u64, fire: impl FnOnce() + Send + 'static) {
         let at_ns = self.now_ns() + delay_ns;
         let mut state = self.state.lock();
@@ -153,7 +155,7 @@ impl World {
         }
     }
 
-    /// Waits for so long.
+    /// Waits for this time.
     pub async fn sleep(self: &Arc<Self>, delay_ns: u64) {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.after(delay_ns, move || {
@@ -162,24 +164,24 @@ impl World {
         let _ = receiver.await;
     }
 
-    /// Draws something.
+    /// Draws a random value.
     pub fn draw<T>(&self, draw: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
         draw(&mut self.state.lock().random)
     }
 
-    /// Whether something of this probability happens.
+    /// True with this probability.
     pub fn chance(&self, probability: f64) -> bool {
         probability > 0.0 && self.draw(|random| random.random_bool(probability))
     }
 
-    /// Puts what happened into the digest, and into the trace if there is one.
+    /// Adds an event to the digest, and to the trace if there is one.
     pub fn note(&self, what: fmt::Arguments<'_>) {
         let now_ns = self.now_ns();
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut digest = Digest(state.digest);
         digest.add(&now_ns.to_le_bytes());
-        // A digest never fails.
+        // Writing to a digest never fails.
         let _ = fmt::write(&mut digest, what);
         state.digest = digest.0;
         if let Some(trace) = &mut state.trace {
@@ -193,29 +195,29 @@ impl World {
         self.state.lock().digest
     }
 
-    /// Events so far.
+    /// How many events have fired.
     pub fn fired(&self) -> u64 {
         self.state.lock().fired
     }
 
-    /// Says that something does not hold; the first counts.
+    /// Reports a fault. Only the first counts.
     pub fn report(&self, fault: Fault) {
         self.note(format_args!("FAULT: {fault}"));
         self.state.lock().fault.get_or_insert(fault);
     }
 
-    /// What was found not to hold so far.
+    /// The fault reported so far.
     pub fn fault(&self) -> Option<Fault> {
         self.state.lock().fault.clone()
     }
 
-    /// What was noted so far, if it was.
+    /// Takes the trace so far, if there is one.
     pub fn take_trace(&self) -> Vec<String> {
         self.state.lock().trace.take().unwrap_or_default()
     }
 
-    /// Fires one event after another, all tasks at rest between them, until `look` says what came of
-    /// it. `look` is asked each time that all is at rest.
+    /// Fires one event after another, with all tasks at rest between them, until `look` has a
+    /// result. `look` is called each time that all is at rest.
     pub async fn drive<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         loop {
             self.rest.wait().await;
@@ -247,7 +249,7 @@ impl World {
         Some(event.fire)
     }
 
-    /// Sleeps until then, or until an event comes that is due before.
+    /// Sleeps until then, or until an earlier event is added.
     async fn nap(&self, until_ns: u64) {
         let sleep = tokio::time::sleep_until(self.began + Duration::from_nanos(until_ns));
         let mut sleep = std::pin::pin!(sleep);
@@ -316,7 +318,7 @@ impl fmt::Write for Digest {
     }
 }
 
-/// An alarm that goes off a little late, as the kernel's does.
+/// An alarm that goes off a little late, like the kernel's.
 struct SimulatedAlarm {
     world: Arc<World>,
     state: Arc<Mutex<Set>>,
@@ -324,7 +326,7 @@ struct SimulatedAlarm {
 
 #[derive(Default)]
 struct Set {
-    /// Counts how often it was set: what was set before is void.
+    /// Counts how often it was set. Earlier settings are void.
     times: u64,
     went_off: bool,
     waker: Option<Waker>,

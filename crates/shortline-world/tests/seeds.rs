@@ -1,5 +1,5 @@
-//! Seeds, each a server or a gate with its clients and its network. `SHORTLINE_SIMULATE_SEEDS` says how many;
-//! 1,500 if it does not.
+//! Simulated seeds, each a server or a gate with its clients and its network.
+//! `SHORTLINE_SIMULATE_SEEDS` sets their number; the default is 1,500.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ fn seeds() -> usize {
     })
 }
 
-/// Runs so many seeds; the first that fails is told.
+/// Runs this many seeds. Reports the first that fails.
 fn everything_holds(simulate: fn(u64, bool) -> Run, seeds: usize) {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let (mut left, mut failed) = (seeds, None::<Run>);

@@ -1,5 +1,6 @@
-//! Man pages, shell completions and the page of all flags, made of the definition of the flags; a test holds them
-//! against the files in `packaging` and `docs`, and `SHORTLINE_WRITE=1 cargo test -p shortline generated` writes these anew.
+//! Generates the man pages, the shell completions and the page of all flags from the definition of
+//! the flags. A test compares them with the files in `packaging` and `docs`. `SHORTLINE_WRITE=1
+//! cargo test -p shortline generated` writes the files anew.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -12,9 +13,9 @@ use clap_complete::{Shell, generate};
 
 use crate::Cli;
 
-/// Where they are, from this crate's folder.
+/// The folder of these files, relative to this crate's.
 const PACKAGING: &str = "../../packaging";
-/// The page of all flags, from there.
+/// The page of all flags, relative to that folder.
 const FLAGS_PAGE: &str = "../docs/flags.md";
 
 /// Everything that is generated, by its path below `packaging`.
@@ -41,7 +42,7 @@ fn flags_page(command: &Command) -> String {
     let mut page = String::from(
         "# Every flag\n\n\
          <!-- Made from the program: SHORTLINE_WRITE=1 cargo test -p shortline generated -->\n\n\
-         Which key of the configuration file a flag of `serve` or `gate` is, and what it is good for, tell\n\
+         The keys of the configuration file for the flags of `serve` and `gate`, and more about each flag, are in\n\
          [configuration.md](configuration.md) and [gate.md](gate.md).\n",
     );
     flags_of(command, "shortline", &mut page);
@@ -85,7 +86,7 @@ fn flags_of(command: &Command, name: &str, page: &mut String) {
     }
 }
 
-/// As it is typed, with the name of its value.
+/// The flag as it is typed, with the name of its value.
 fn flag_of(arg: &Arg) -> String {
     let takes_value = arg.get_num_args().is_none_or(|count| count.takes_values());
     let value = arg.get_value_names().and_then(|names| names.first());
@@ -97,7 +98,7 @@ fn flag_of(arg: &Arg) -> String {
     }
 }
 
-/// The first sentence of its help, and its default, which some helps have in their text.
+/// The help of a flag, and its default, which may be part of the help's text.
 fn meaning_and_default(arg: &Arg) -> (String, String) {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let values: Vec<String> = arg
@@ -118,10 +119,10 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// The page of a command and those of its commands, which are named as git's are.
+/// The man page of a command, and those of its subcommands, which are named like git's.
 fn man_pages(command: &clap::Command, name: &str, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     let mut page = Vec::new();
-    // The version would change each page with each release, and the date with each day.
+    // The version would change every page with each release, and the date every day.
     let man = clap_mangen::Man::new(command.clone())
         .title(name)
         .date("")

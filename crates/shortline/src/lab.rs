@@ -1,5 +1,5 @@
-//! `shortline lab`: starts `shortline-lab`, a program of its own that is not needed to serve, as git and cargo do
-//! with commands that are programs.
+//! `shortline lab`: starts `shortline-lab`, a separate program that is not needed to serve. git and
+//! cargo do the same with commands that are programs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,10 +10,10 @@ use std::process::Command;
 
 use shortline_command::CommandError;
 
-/// The program, beside this one or in `PATH`.
+/// The program's name. It is looked for beside this one and in `PATH`.
 const PROGRAM: &str = "shortline-lab";
 
-/// What is passed on.
+/// The arguments passed on.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Args {
@@ -22,10 +22,10 @@ pub struct Args {
     words: Vec<OsString>,
 }
 
-/// Becomes the program; returns only where that cannot be.
+/// Becomes the program. Returns only if that fails.
 ///
 /// # Errors
-/// [`CommandError::Failure`] that says where to get it.
+/// [`CommandError::Failure`], which says where to get the program.
 pub fn run(args: &Args) -> Result<(), CommandError> {
     let beside = beside_this();
     let program = beside.as_deref().map_or(OsStr::new(PROGRAM), AsRef::as_ref);

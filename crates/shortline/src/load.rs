@@ -1,7 +1,7 @@
-//! `shortline load`: asks a server for a trace's or a made-up workload's files and reports
-//! response times.
+//! `shortline load`: requests the files of a trace or of a generated workload from a server and
+//! reports response times.
 //!
-//! The generator, the workloads and the summary are `shortline-load`'s; here are only the
+//! The generator, the workloads and the summary are in `shortline-load`. This module has only the
 //! flags. The summary goes to standard output, progress to standard error.
 
 mod critical;
@@ -34,13 +34,13 @@ pub struct Args {
     source: Source,
 
     /// Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte,
-    /// response_time,error; seconds from the intended start; with --source also source. - is
-    /// standard output, the summary then goes to standard error
+    /// response_time,error; with --source also source. Times are in seconds from the intended
+    /// start. With - the lines go to standard output and the summary to standard error
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
 
-    /// Measure the rate of arrivals from which on not all is served, which is a load of 1: for
-    /// --surge or --twin; each rate tried takes --seconds (30) [003, 4.2.3]
+    /// Measure the arrival rate above which not every request is served, that is a load of 1, for
+    /// --surge or --twin. Each rate tried takes --seconds (30) [003, 4.2.3]
     #[arg(
         long,
         conflicts_with_all = ["trace", "users", "schedule", "out", "part", "write_site", "drain"]
@@ -51,11 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     abort_after: Option<Duration>,
 
-    /// Try a given-up request again up to this many times
+    /// Retry an abandoned request up to this many times
     #[arg(long, value_name = "N", default_value_t = 0, requires = "abort_after")]
     retries: u32,
 
-    /// Requests a connection serves; an idle one with uses left is taken before a new one is
+    /// Requests per connection. An idle connection with requests left is used before a new one is
     /// opened [default: 1, with --http2 no limit]
     #[arg(long, value_name = "N")]
     requests_per_connection: Option<NonZeroU32>,
@@ -64,13 +64,13 @@ pub struct Args {
     #[arg(long)]
     http2: bool,
 
-    /// HTTP/2 connections that share the streams; more are opened only when all have as many
-    /// as the server allows [default: 6]
+    /// HTTP/2 connections that share the streams. More are opened only when each has as many
+    /// streams as the server allows [default: 6]
     #[arg(long, value_name = "N", requires = "http2")]
     connections: Option<NonZeroUsize>,
 
-    /// Come from these addresses of this machine, all alike or by shares (10.0.0.1=3,10.0.0.2);
-    /// they share no connections
+    /// Connect from these addresses of this machine, equally or by shares (10.0.0.1=3,10.0.0.2).
+    /// They share no connections
     #[arg(
         long = "source",
         value_name = "ADDR[=SHARE],...",
@@ -78,12 +78,12 @@ pub struct Args {
     )]
     source_addresses: Vec<SourceAddress>,
 
-    /// Make only part K of N of the requests, or be as many of the users, as one of N processes
-    /// that together make them all
+    /// Make only part K of N of the requests, or be only that part of the users. N such processes
+    /// together make them all
     #[arg(long, value_name = "K/N")]
     part: Option<Part>,
 
-    /// Trust servers whose certificate is signed by one in this PEM file
+    /// Trust servers whose certificate is signed by a certificate in this PEM file
     #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
     tls_ca: Option<PathBuf>,
 
@@ -91,13 +91,13 @@ pub struct Args {
     #[arg(long)]
     tls_insecure: bool,
 
-    /// Requests in flight at most; at the limit they start late, which makes the run void (exit
-    /// code 3)
-    /// [default: 16000, or what `ulimit -n` allows]
+    /// The most requests in flight. At the limit they start late, which makes the run void (exit
+    /// code 3) [default: 16000, or what `ulimit -n` allows]
     #[arg(long, value_name = "N")]
     in_flight_max: Option<NonZeroUsize>,
 
-    /// After the last start wait this long for what is outstanding; the rest counts as failed
+    /// Time to wait for outstanding requests after the last one has started; the rest count as
+    /// failed
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     drain: Duration,
 }
@@ -105,9 +105,8 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// [`CommandError`], one line: bad usage where a flag is wrong, failure where the trace is or a
-/// file cannot be written, the run could not be made or not one request finished, void where the
-/// run is.
+/// [`CommandError`], one line. Bad usage: a flag is wrong. Failure: the trace is wrong, a file
+/// cannot be written, the run could not be made, or no request finished. Void: the run is void.
 pub fn run(args: Args) -> Result<(), CommandError> {
     if let Some(folder) = &args.source.write_site {
         return write_site(args.source.site()?, folder);
@@ -137,7 +136,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     print_summary(&report, args.source.uplink, args.out.as_deref())
 }
 
-/// Writes a site's files and says what they are.
+/// Writes a site's files and reports them.
 fn write_site(name: SiteName, folder: &Path) -> Result<(), CommandError> {
     let site = name.site();
     site.write_site(folder).map_err(CommandError::failure)?;
@@ -150,7 +149,7 @@ fn write_site(name: SiteName, folder: &Path) -> Result<(), CommandError> {
     ))
 }
 
-/// Whom to trust says nothing about a target without TLS: one of the two is a mistake.
+/// Refuses trust options for a target without TLS: one of the two is a mistake.
 fn check_trust(args: &Args, target: &Target) -> Result<(), CommandError> {
     let flag = match (&args.tls_ca, args.tls_insecure) {
         (Some(_), _) => "--tls-ca",
@@ -227,7 +226,7 @@ fn print_summary(
         .map_or(Ok(()), |why| Err(CommandError::Void(why)))
 }
 
-/// Seconds as a plain number or a time with its unit.
+/// Seconds as a plain number, or a time with its unit.
 fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "want seconds above 0 such as `30`, or a time such as `500ms`".to_owned();
     let plain = text.parse::<f64>().ok();

@@ -1,7 +1,7 @@
-//! The `shortline` command: its subcommands, exit codes and how errors are told.
+//! The `shortline` command: its subcommands, exit codes and error output.
 //!
-//! Exit codes: 0 success, 2 bad usage, 3 a run that is void, 1 anything else. An error is one line
-//! on standard error that begins with `shortline: `.
+//! Exit codes: 0 success, 2 bad usage, 3 a void run, 1 anything else. An error is one line on
+//! standard error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -28,8 +28,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use shortline_command::{Ended, exit_code, parse};
 
-/// It gives memory back to the system when connections become idle, which the C library's does
-/// not, and takes less time over the small pieces of a request.
+/// It returns memory to the system when connections become idle, unlike the C library's, and takes
+/// less time for the small pieces of a request.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -61,7 +61,7 @@ Exit codes:
 enum Command {
     /// Serve the files below a folder
     Serve(Box<serve::Args>),
-    /// Send requests of a trace or a made-up workload to a server and report response times
+    /// Send the requests of a trace or a generated workload to a server and report response times
     Load(Box<load::Args>),
     /// Install, remove or show the kernel's priority bands on an interface
     Uplink(Box<uplink::Args>),
@@ -71,7 +71,8 @@ enum Command {
     Sim(Box<sim::Args>),
     /// Compute what theory expects of a queue
     Model(Box<model::Args>),
-    /// Let a database or an application do the shortest requests first: a gate in front of it
+    /// Run a gate in front of a database or an application, so that it does the shortest requests
+    /// first
     Gate(Box<gate::Args>),
 }
 

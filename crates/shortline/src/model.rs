@@ -1,8 +1,8 @@
 //! `shortline model`: what theory expects of a queue, by formula ([`shortline_sim::model`]).
 //!
-//! Every combination of sizes, load and policy is a result. Times are in mean service times:
-//! an empty system takes 1 for the mean job. What is infinite is `null` in JSON. With
-//! `--simulate` the simulator's result for the same queue stands beside each.
+//! Every combination of sizes, load and policy is a result. Times are in mean service times: in an
+//! empty system the mean job takes 1. Infinite values are `null` in JSON. With `--simulate`, the
+//! simulator's result for the same queue stands beside each.
 
 mod plot;
 mod queues;
@@ -29,7 +29,7 @@ use shortline_command::output::{
 /// Flags of `shortline model`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    // The forms of a distribution are listed once, beside their parser.
+    // The forms of a distribution are listed only once, beside their parser.
     #[arg(long, value_name = "D", help = format!(
         "Sizes of the jobs: {}; may be given more than once [default for a workload: responses \
          like those of the World Cup 98 site]",
@@ -40,12 +40,12 @@ pub struct Args {
     #[command(flatten)]
     traffic: Traffic,
 
-    /// Rate of the link, such as 10mbit, of a schedule or workload, whose sizes are bytes
+    /// Rate of the link, such as 10mbit, for a schedule or workload, whose sizes are in bytes
     #[arg(long)]
     rate: Option<Rate>,
 
-    /// Policies to compare, separated by commas: srpt, psjf, sjf, las, fair, fifo; under a
-    /// schedule or workload srpt and fair only
+    /// Policies to compare, separated by commas: srpt, psjf, sjf, las, fair, fifo; with a schedule
+    /// or workload only srpt and fair
     #[arg(
         long,
         value_name = "NAME",
@@ -58,13 +58,12 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw slowdown by size, or, of several loads, the means by load, as SVG or as a page by
-    /// the file's ending, as SVG to standard output if F is - (the table then goes to standard
-    /// error)
+    /// Draw slowdown by size or, for several loads, the means by load, as SVG or as a page, by the
+    /// file's ending. With - the SVG goes to standard output and the table to standard error
     #[arg(long, value_name = "F.svg|F.html")]
     plot: Option<PathBuf>,
 
-    /// Simulate so many jobs of each queue, too, and show what they met beside the formula
+    /// Also simulate this many jobs of each queue, and show the results beside the formula's
     #[arg(
         long,
         value_name = "JOBS",
@@ -77,7 +76,7 @@ pub struct Args {
     seed: u64,
 }
 
-/// How much work comes.
+/// The traffic: how much work arrives.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Traffic {
@@ -90,7 +89,7 @@ struct Traffic {
     )]
     load: Vec<f64>,
 
-    /// A load that alternates for ever: seconds of low load, of high load, the loads
+    /// A load that alternates forever: seconds of low load, seconds of high load, and the two loads
     #[arg(
         long,
         value_name = "LOW_S,HIGH_S,LOW,HIGH",
@@ -131,7 +130,7 @@ struct ModelResult {
     setting: Setting,
     #[serde(flatten)]
     analysis: Analysis,
-    /// What the simulator found for the same queue.
+    /// The simulator's result for the same queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     simulated: Option<Simulated>,
 }

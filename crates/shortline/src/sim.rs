@@ -1,10 +1,11 @@
 //! `shortline sim`: what each policy would do with a trace's arrivals, or with random ones.
 //!
-//! A trace's or workload's request becomes a job of as many bytes as the link carries for it
-//! ([`shortline_sim::wire`]); with `--dist` sizes are bytes on the link themselves. All
-//! policies get the very same arrivals. The table relates every mean to that under `srpt`,
-//! whether it was asked for or not: the optimum, but for settings that disturb it; with
-//! `--backend-capacity` to that without a gate. Times are in seconds in JSON and CSV.
+//! A request of a trace or workload becomes a job of as many bytes as the link carries for it
+//! ([`shortline_sim::wire`]). With `--dist`, sizes are already bytes on the link. All policies get
+//! exactly the same arrivals. The table relates every mean to that under `srpt`, whether or not it
+//! was asked for: it is the optimum, except under settings that disturb it. With
+//! `--backend-capacity` the reference is the result without a gate. Times are in seconds in JSON
+//! and CSV.
 
 mod csv;
 mod plot;
@@ -48,25 +49,24 @@ pub struct Args {
     #[arg(long, value_name = "NAME,...", default_value = "srpt,fair")]
     policy: Policies,
 
-    /// Overdue jobs first: X times its service after its arrival a job is overdue
+    /// Serve overdue jobs first: a job is overdue X times its service time after its arrival
     #[arg(long, value_name = "X", conflicts_with = "growing")]
     aging: Option<Aging>,
 
-    /// Priority grows with age: after X times its service a job is as urgent as can be
+    /// Raise priority with age: after X times its service time a job has the highest priority
     #[arg(long, value_name = "X")]
     growing: Option<Growing>,
 
-    /// How many servers of that rate there are; a job is on one at most; fsp goes with one only
+    /// The number of servers of that rate. A job uses at most one; fsp needs exactly one
     #[arg(long, value_name = "K", default_value = "1")]
     servers: NonZeroU32,
 
-    /// A gate in front, which admits so much estimated service at once (a time, auto or off) to
-    /// servers that share; policies fifo, sjf (with --aging), and fair for no gate
+    /// Put a gate in front of servers that share: it admits this much estimated service at once (a
+    /// time, auto or off). Policies fifo, sjf (with --aging), and fair for no gate
     #[arg(long, value_name = "TIME|auto|off", conflicts_with_all = ["clients", "growing"])]
     backend_capacity: Option<Capacity>,
 
-    /// Beyond KNEE jobs at once each further one costs the share FALL of the throughput, such as
-    /// 20:0.02
+    /// Lose the share FALL of the throughput for each job at once beyond KNEE, such as 20:0.02
     #[arg(long, value_name = "KNEE:FALL", requires = "backend_capacity")]
     backend_thrash: Option<Thrash>,
 
@@ -75,16 +75,17 @@ pub struct Args {
     #[arg(long, value_name = "RATE/RTT*SHARE,...", value_delimiter = ',')]
     clients: Vec<ClientClass>,
 
-    /// Who asks, each user as often: so many, and as how many clients if some share an address, such as
-    /// 20,100/1 [default: each request is a client of its own]
+    /// Users, all equally active, and how many clients they are if some share an address, such as
+    /// 20,100/1 [default: each request is its own client]
     #[arg(long, value_name = "N[/CLIENTS],...", value_delimiter = ',')]
     users: Vec<UserGroup>,
 
-    /// A client beside the users that always waits for so many responses of that size, such as 64*1KB
+    /// Add a client that always waits for N responses of this size, such as 64*1KB
     #[arg(long, value_name = "N*SIZE", conflicts_with = "backend_capacity")]
     greedy: Option<Greedy>,
 
-    /// What a client may get in a row before it stands back (policy shares); 0: nobody does
+    /// What a client may get in a row before it stands back (policy shares); with 0 none stands
+    /// back
     #[arg(long, value_name = "SIZE", default_value = "128KiB")]
     burst: Size,
 
@@ -92,7 +93,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     start_delay: Span,
 
-    /// Work of every job beside its bytes
+    /// Work of every job in addition to its bytes
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     setup: Span,
 
@@ -105,20 +106,20 @@ pub struct Args {
     )]
     estimate_sigma: f64,
 
-    /// Users give up after this time, and ask again
+    /// Time after which users give up and ask again
     #[arg(long, value_name = "TIME")]
     abort_after: Option<Span>,
 
-    /// How often a user asks again
+    /// How many times a user asks again
     #[arg(long, value_name = "N", default_value_t = 0, requires = "abort_after")]
     retries: u32,
 
-    /// How long a turn is where jobs take turns (bands, quickfix)
+    /// The length of a turn where jobs take turns (bands, quickfix)
     #[arg(long, value_name = "SIZE", default_value = "4344")]
     quantum: Size,
 
-    /// Seed of what is random [default: 1; a trace with whole seconds only has the requests
-    /// of a second spread evenly over it unless a seed is given]
+    /// Seed of the random numbers. A trace with whole seconds spreads the requests of a second at
+    /// random with a seed, evenly without one [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -127,7 +128,8 @@ pub struct Args {
     #[arg(long, value_name = "JOBS")]
     warmup: Option<u64>,
 
-    /// Runs with other random numbers each, on all cores [default: 4 with --dist, else 1]
+    /// Number of runs, each with other random numbers, on all cores [default: 4 with --dist, else
+    /// 1]
     #[arg(long, value_name = "N", conflicts_with = "trace")]
     replications: Option<NonZeroU32>,
 
@@ -140,7 +142,7 @@ pub struct Args {
     )]
     confidence: f64,
 
-    /// Leave out the starvation stretch against processor sharing, which takes time
+    /// Skip the starvation stretch against processor sharing, which is slow to compute
     #[arg(long)]
     no_stretch: bool,
 
@@ -152,13 +154,13 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write means, means by size, and the number in the system over time as CSV, to standard
-    /// output if F is - (the table then goes to standard error)
+    /// Write means, means by size, and the number in the system over time as CSV. With - they go to
+    /// standard output and the table to standard error
     #[arg(long, value_name = "F.csv")]
     csv: Option<PathBuf>,
 
-    /// Draw the results, as SVG or as a page by the file's ending, as SVG to standard output if F
-    /// is - (the table then goes to standard error)
+    /// Draw the results as SVG or as a page, by the file's ending. With - the SVG goes to standard
+    /// output and the table to standard error
     #[arg(long, value_name = "F.svg|F.html")]
     plot: Option<PathBuf>,
 
@@ -166,11 +168,11 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = WireModel::default().segment_bytes)]
     wire_segment: NonZeroU64,
 
-    /// Bytes the link carries for each packet of a response beside its body
+    /// Bytes the link carries for each packet of a response in addition to its body
     #[arg(long, value_name = "BYTES", default_value_t = WireModel::default().per_packet_bytes)]
     wire_per_packet: u64,
 
-    /// Bytes the link carries for each request beside its body's packets: handshake,
+    /// Bytes the link carries for each request in addition to its body's packets: handshake,
     /// acknowledgements, head
     #[arg(long, value_name = "BYTES", default_value_t = WireModel::default().per_request_bytes)]
     wire_per_request: u64,
@@ -220,7 +222,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
 }
 
 impl Args {
-    /// What is written at the end must be writable.
+    /// Checks that the files written at the end can be written.
     fn check_files(&self) -> Result<(), CommandError> {
         let files = [
             ("--csv", self.csv.as_deref()),
@@ -233,8 +235,8 @@ impl Args {
         self.plot.as_deref().map_or(Ok(()), check_plot_file)
     }
 
-    /// The results of the policies asked for, in that order, and, for the table, of what they
-    /// are related to; and why they are not to be trusted, if so.
+    /// The results of the policies asked for, in that order, then the reference that the table
+    /// needs. Also the reasons, if any, why they should not be trusted.
     fn results(&self) -> Result<(Vec<PolicyResult>, Vec<String>), CommandError> {
         let mut policies = self.policy.0.clone();
         let (reference, _) = self.reference();
@@ -273,7 +275,7 @@ impl Args {
         let replications = self.replications.unwrap_or(arrivals.replications_usual);
         let results = arrivals.run(&simulation, replications)?;
         let mut doubts = arrivals.doubts(replications);
-        // Of a run that is known to be too short for its load nothing else is to be expected.
+        // A run that is known to be too short for its load cannot do better.
         if !doubts
             .iter()
             .any(|doubt| matches!(doubt, Doubt::Load { .. }))
@@ -284,7 +286,7 @@ impl Args {
         Ok((results, warnings))
     }
 
-    /// What the table relates every mean to, and what that is called.
+    /// The policy that the table relates every mean to, and its name.
     fn reference(&self) -> (Policy, &'static str) {
         if self.backend_capacity.is_some() {
             (Policy::Fair, "x no gate")
@@ -302,8 +304,8 @@ impl Args {
         })
     }
 
-    /// Whether no order of service has a smaller mean than `srpt`: on one server that every
-    /// job can use whole, of exact sizes, without anything that disturbs the order.
+    /// Whether no order of service has a smaller mean than `srpt`: on one server, which every job
+    /// can use whole, with exact sizes, and if nothing disturbs the order.
     fn srpt_is_optimum(&self) -> bool {
         self.servers == NonZeroU32::MIN
             && self.clients.is_empty()

@@ -1,5 +1,5 @@
-//! Traces for `sim` and `load`, as [`shortline_load::trace`] reads them. At a trace's end standard
-//! error says what of it was passed over: a line of lines that could not be read, a line of
+//! Traces for `sim` and `load`, as [`shortline_load::trace`] reads them. At the end of a trace,
+//! standard error says what was skipped: one line about lines that could not be read, and one about
 //! requests of a log that are left out.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use shortline_command::output::note;
 /// The requests of a trace, one at a time.
 ///
 /// # Errors
-/// If it cannot be opened or its beginning not be read.
+/// It cannot be opened, or its beginning cannot be read.
 pub fn requests(
     path: &Path,
     options: &TraceOptions,

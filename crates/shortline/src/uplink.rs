@@ -29,9 +29,9 @@ pub struct Args {
 enum Command {
     /// Put a qdisc with priority bands at the interface's root
     Install(Install),
-    /// Take away what `install` made, and put back what was there
+    /// Remove what `install` made, and restore what was there before
     Remove(Device),
-    /// Print the bands: what SO_PRIORITY means each, and what went through them
+    /// Print the bands: the SO_PRIORITY of each, and the traffic through it
     Show(Device),
 }
 
@@ -46,17 +46,18 @@ struct Device {
 struct Install {
     #[command(flatten)]
     device: Device,
-    /// The uplink's rate, such as 100mbit; not needed where the interface itself is the bottleneck
+    /// The uplink's rate, such as 100mbit; not needed if the interface itself is the bottleneck
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// How many bands, the first for control packets [default: as many as the qdisc can have]
+    /// The number of bands; the first is for control packets [default: as many as the qdisc can
+    /// have]
     #[arg(long, value_name = "N")]
     bands: Option<usize>,
-    /// Which qdisc: prio (2 to 16 bands), htb (2 to 8, needs a rate), pfifo_fast (3) or fq (3)
+    /// The qdisc: prio (2 to 16 bands), htb (2 to 8, needs a rate), pfifo_fast (3) or fq (3)
     /// [default: the first of these that the kernel has]
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
-    /// Take the place of a qdisc that someone configured; `remove` puts it back
+    /// Replace a qdisc that someone configured; `remove` restores it
     #[arg(long)]
     replace: bool,
 }
@@ -96,7 +97,7 @@ fn told(error: QdiscError) -> CommandError {
     CommandError::told(error.is_usage(), error)
 }
 
-/// The bands, one a line, and the device as a whole.
+/// The bands, one per line, and the device as a whole.
 fn table(of: &DeviceBands) -> String {
     let mut table = Table::new(&[
         "band",
@@ -129,7 +130,7 @@ fn row(band: &str, priority: String, traffic: &Traffic) -> Vec<String> {
     cells
 }
 
-/// A class id in hexadecimal, as `tc` has it.
+/// A class id in hexadecimal, as in `tc`.
 fn priority(band: &Band) -> String {
     if band.priority > 0xffff {
         format!("0x{:x}", band.priority)

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::{BedError, Sizing};
 use crate::store::{Database, Kind};
 
-/// Where Debian keeps PostgreSQL's programs, under a folder for each version.
+/// Where Debian keeps PostgreSQL's programs, in a folder for each version.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
-/// Who may do everything in the new server.
+/// The superuser of the new server.
 const USER: &str = "bookstore";
 
 /// The programs of a database.
@@ -22,7 +22,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Those that are installed.
+    /// The installed programs.
     pub fn find(kind: Kind) -> Result<Self, BedError> {
         let (initialise, serve) = match kind {
             Kind::Postgres => ("initdb", "postgres"),
@@ -35,17 +35,17 @@ impl Commands {
         })
     }
 
-    /// What ends the server at once: nothing it has is wanted any more.
+    /// The signal that ends the server at once. Nothing in it is needed any more.
     pub fn stop_signal(&self) -> &'static str {
         match self.kind {
-            // It has shared memory to give back.
+            // It has shared memory to free.
             Kind::Postgres => "QUIT",
             Kind::MariaDb => "KILL",
         }
     }
 
-    /// A shell's text that initialises a database in `directory` and becomes its server; and how to
-    /// reach that.
+    /// A shell script that initialises a database in `directory` and becomes its server; and how to
+    /// reach the server.
     pub fn text(
         &self,
         directory: &Path,
@@ -103,10 +103,10 @@ impl Commands {
             "full_page_writes=off".to_owned(),
             "max_wal_size=4GB".to_owned(),
             "checkpoint_timeout=1h".to_owned(),
-            // One query, one processor: as many at once as the gate lets in, no more.
+            // One processor per query: as many queries at once as the gate admits, no more.
             "max_parallel_workers_per_gather=0".to_owned(),
             "jit=off".to_owned(),
-            // Else each connection plans a statement five times before it keeps the plan.
+            // Otherwise each connection plans a statement five times before it keeps the plan.
             "plan_cache_mode=force_generic_plan".to_owned(),
         ];
         let settings: String = settings

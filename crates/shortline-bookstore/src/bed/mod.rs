@@ -1,16 +1,16 @@
-//! A private database server: in a directory of its own, on a port of its own, gone with whoever
-//! wanted it.
+//! A private database server: in its own directory, on its own port, gone together with the process
+//! that started it.
 //!
-//! A small shell process stands between: it starts the server in a session of its own, then reads
-//! from a pipe that only this process holds. When the pipe ends, because the bed was dropped or
-//! because this process died, however it died, the shell ends the server and removes the directory.
+//! A small shell process stands between. It starts the server in its own session, then reads from a
+//! pipe that only our process holds. The pipe ends when the bed is dropped or when our process
+//! dies, however it dies. The shell then ends the server and removes the directory.
 //!
-//! As root the server runs as `postgres` or `mysql`, as neither database runs as root.
+//! If we are root, the server runs as `postgres` or `mysql`, since neither database runs as root.
 //!
-//! A bed is for measuring: nothing is kept over a crash of the machine (`fsync` off), so that the
-//! bottleneck is the database's processor time and locks, as in 002 (5.1: the database fits in
-//! memory), and not a disk. [`Sizing::processor`] confines the server to one processor, for a
-//! machine that also runs the application and its visitors.
+//! A bed is for measuring. Nothing survives a crash of the machine (`fsync` off). So the bottleneck
+//! is the database's processor time and locks, as in 002 (5.1: the database fits in memory), and
+//! not a disk. [`Sizing::processor`] confines the server to one processor, for a machine that also
+//! runs the application and its visitors.
 
 mod commands;
 mod speed;
@@ -32,13 +32,13 @@ pub use speed::Speed;
 
 /// How long a server may take to initialise its directory and listen.
 const START_MAX: Duration = Duration::from_secs(120);
-/// How long it may take to end; it writes nothing back.
+/// How long the server may take to end. It writes nothing back.
 const STOP_MAX: Duration = Duration::from_secs(20);
-/// Between two attempts to reach it.
+/// The time between two attempts to reach the server.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// `$1` prepares and becomes the server, `$2` is the directory, `$3` the signal that ends it, `$4` and
-/// `$5` the groups it may have been put into.
+/// `$1` prepares the server and becomes it, `$2` is the directory, `$3` the signal that ends it,
+/// `$4` and `$5` the groups it may have been put into.
 const SUPERVISOR: &str = r#"
 trap '' HUP INT TERM
 setsid sh -c "$1" >"$2/log" 2>&1 </dev/null &
@@ -53,14 +53,14 @@ rm -rf -- "$2"
 rmdir -- "$4" "$5" 2>/dev/null
 "#;
 
-/// How large a server is.
+/// The size of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
     /// Memory for its pages (`shared_buffers`, `innodb_buffer_pool_size`), in MiB.
     pub buffer_mib: u32,
-    /// Connections at most.
+    /// The most connections.
     pub connections_max: u32,
-    /// The one processor it may use; none for all.
+    /// The one processor it may use. `None` for all.
     pub processor: Option<u32>,
 }
 
@@ -74,7 +74,7 @@ impl Default for Sizing {
     }
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Bed {
     supervisor: Child,
@@ -84,10 +84,10 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Says what is missing for a bed of that kind.
+    /// Reports what is missing for a bed of that kind.
     ///
     /// # Errors
-    /// [`BedError::Missing`], in a line.
+    /// [`BedError::Missing`], in one line.
     pub fn available(kind: Kind) -> Result<(), BedError> {
         Commands::find(kind).map(drop)
     }
@@ -122,7 +122,7 @@ impl Bed {
         Ok(bed)
     }
 
-    /// Where it is and how to log in.
+    /// Its address and how to log in.
     pub fn database(&self) -> &Database {
         &self.database
     }
@@ -132,15 +132,15 @@ impl Bed {
         self.pid
     }
 
-    /// A handle to make the server slower; for root.
+    /// A handle to slow the server down. Needs root.
     ///
     /// # Errors
-    /// [`BedError::System`] if the kernel's controller cannot be had.
+    /// [`BedError::System`] if the kernel's controller is not available.
     pub fn speed(&self) -> Result<Speed, BedError> {
         Speed::of(&group_name(&self.directory), || descendants(self.pid))
     }
 
-    /// The directory it has for itself.
+    /// The server's own directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -184,9 +184,9 @@ pub enum BedError {
     /// Something is not installed.
     #[error("no {program}: install Debian's {package}")]
     Missing {
-        /// What was looked for.
+        /// The program that was looked for.
         program: String,
-        /// What brings it.
+        /// The package that has it.
         package: &'static str,
     },
     /// The system refused something.
@@ -195,7 +195,7 @@ pub enum BedError {
     /// The server ended.
     #[error("the database ended at once: {0}")]
     Ended(String),
-    /// The server never let anybody in.
+    /// The server never accepted a connection.
     #[error("the database does not listen: {0}")]
     Silent(StoreError),
 }
@@ -210,20 +210,20 @@ fn make_directory() -> Result<PathBuf, BedError> {
     Ok(directory.keep())
 }
 
-/// What the server's group is called: as its directory, whose name nobody else has.
+/// The name of the server's group: that of its directory, which is unique.
 fn group_name(directory: &Path) -> String {
     let name = directory.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// A process and all that descend from it, as far as they live (proc(5)).
+/// A process and all its living descendants (proc(5)).
 fn descendants(root: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let parents: Vec<(u32, u32)> = entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name before it is in parentheses and may hold anything.
+            // The name before it is in parentheses and may contain anything.
             let (_, fields) = stat.rsplit_once(')')?;
             let parent = fields.split_whitespace().nth(1)?.parse().ok()?;
             Some((pid, parent))

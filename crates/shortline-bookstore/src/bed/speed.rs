@@ -1,9 +1,9 @@
-//! How fast a private server may be: a share of its processor, by the kernel's CPU controller
-//! (Linux's Documentation/scheduler/sched-bwc and admin-guide/cgroup-v2).
+//! Limits a private server to a share of its processor, with the kernel's CPU controller (Linux's
+//! Documentation/scheduler/sched-bwc and admin-guide/cgroup-v2).
 //!
-//! Of every period of 5 ms the server has the share; then it stands still. So a backend becomes half as
-//! fast at a moment of one's choice, and the queries that run notice. It takes root and a controller
-//! that can be written, of either version of cgroups.
+//! The server runs for its share of every period of 5 ms, and then stands still. So a backend can
+//! be made half as fast at any chosen moment, and running queries notice. This needs root and a
+//! writable controller of either version of cgroups.
 
 use std::fs;
 use std::io;
@@ -15,10 +15,10 @@ const VERSION_1: &str = "/sys/fs/cgroup/cpu";
 const VERSION_2: &str = "/sys/fs/cgroup";
 /// Short, so that no query is held up for long.
 const PERIOD_US: u64 = 5_000;
-/// Processes may be born while others are moved.
+/// How often to look for processes that were born while others were moved.
 const ROUNDS_MAX: usize = 20;
 
-/// The group of a server's processes; dropped, it gives them their whole speed back.
+/// The group of a server's processes. Dropping it gives them back their full speed.
 #[derive(Debug)]
 pub struct Speed {
     group: PathBuf,
@@ -32,8 +32,8 @@ enum Version {
 }
 
 impl Speed {
-    /// A group called `name` that holds `processes` and all they will start; `processes` is asked
-    /// again until none is outside.
+    /// A group called `name` that holds `processes` and everything they will start. `processes` is
+    /// called until none is outside the group.
     ///
     /// # Errors
     /// [`BedError::System`] if there is no controller or it cannot be written.
@@ -108,12 +108,12 @@ impl Version {
     }
 }
 
-/// The groups that a server of that name may have been in.
+/// The groups in which a server of that name may have been.
 pub(super) fn groups(name: &str) -> [PathBuf; 2] {
     [Version::One, Version::Two].map(|version| version.root().join(name))
 }
 
-/// A process that has ended meanwhile need not enter.
+/// Moves a process into the group. One that has ended in the meantime is skipped.
 fn enter(members: &Path, pid: u32) -> io::Result<()> {
     match fs::write(members, pid.to_string()) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {

@@ -1,5 +1,5 @@
-//! A browser's one connection: a page and its pictures over a persistent HTTP/1.1 connection (002,
-//! 4.4).
+//! A browser's single connection: a page and its pictures over a persistent HTTP/1.1 connection
+//! (002, 4.4).
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use super::session::Click;
 
 /// The longest page or picture, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// Pictures that a browser remembers to have.
+/// The most pictures a browser caches.
 const CACHED_MAX: usize = 20_000;
 
 /// A browser.
@@ -42,17 +42,17 @@ impl Drop for Connection {
     }
 }
 
-/// When what of a click was there.
+/// When each part of a click had arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     pub connected: Option<Instant>,
     pub first_byte: Option<Instant>,
-    /// Body bytes of page and pictures.
+    /// Body bytes of the page and its pictures.
     pub received: u64,
 }
 
 impl Client {
-    /// One that asks `address`, also for pictures if told so.
+    /// A browser of the shop at `address`. With `pictures` it fetches pictures too.
     pub fn new(address: SocketAddr, pictures: bool) -> Self {
         Self {
             address,
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// Fetches a page and the pictures in it that it does not have yet.
+    /// Fetches a page and those of its pictures that are not cached yet.
     pub async fn fetch(
         &mut self,
         click: &Click,
@@ -93,7 +93,7 @@ impl Client {
         Ok(reading)
     }
 
-    /// The connection is in an unknown state: another one next time.
+    /// Drops a connection in an unknown state. The next request opens a new one.
     pub fn forget_connection(&mut self) {
         self.connection = None;
     }
@@ -143,7 +143,7 @@ impl Client {
             let shaken = handshake(TokioIo::new(stream)).await;
             let (sender, driver) = shaken.map_err(|_| Failure::Connect)?;
             let driver = tokio::spawn(async move {
-                // What ends it fails the request too.
+                // Whatever ends it fails the request too.
                 driver.await.ok();
             });
             self.connection = Some(Connection { sender, driver });

@@ -1,12 +1,12 @@
 //! Which page follows which: the transition tables of clause 5.2.2 and the three mixes.
 //!
-//! Source of the numbers: the tables as the Java implementation of the University of Wisconsin
-//! publishes them (`rbe/EBTPCW1Factory` to `EBTPCW3Factory`; facts of the specification, no code).
-//! Each row there holds thresholds: the next page is that of the first one not below a number drawn
-//! from 1 to 9999. In its shopping mix one number, from the shopping cart to home, reads 9992: with
-//! it the mix misses what clause 5.1.2 demands (shopping cart 11.15 instead of 11.60 %, buy confirm
-//! 1.15 instead of 1.20 %); with 9552 all fourteen shares come out to 0.01 %, so 9552 it is. The
-//! tests compute each mix from its table.
+//! Source of the numbers: the tables as published in the Java implementation of the University of
+//! Wisconsin (`rbe/EBTPCW1Factory` to `EBTPCW3Factory`; facts of the specification, no code). Each
+//! row there holds thresholds. A number is drawn from 1 to 9999, and the next page is that of the
+//! first threshold not below it. In its shopping mix one threshold, from the shopping cart to home,
+//! reads 9992. With 9992 the mix misses clause 5.1.2 (shopping cart 11.15 instead of 11.60 %, buy
+//! confirm 1.15 instead of 1.20 %). With 9552 all fourteen shares are right to 0.01 %, so 9552 is
+//! used. The tests compute each mix from its table.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,13 +25,13 @@ use Interaction::{
 /// The largest number drawn, and the last threshold of each row.
 const WHOLE: u16 = 9999;
 
-/// What visitors are after.
+/// The purpose of a visit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mix {
     /// 95 % browsing, 5 % ordering (WIPSb).
     Browsing,
-    /// 80 % browsing, 20 % ordering (WIPS): 002's (4.4).
+    /// 80 % browsing, 20 % ordering (WIPS), as in 002 (4.4).
     #[default]
     Shopping,
     /// Half and half (WIPSo).
@@ -98,7 +98,7 @@ impl FromStr for Mix {
     }
 }
 
-/// A word that names no [`Mix`].
+/// A word that is not the name of a [`Mix`].
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("want browsing, shopping or ordering")]
 pub struct UnknownMix;
@@ -257,7 +257,7 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// The chance of each page after each, from the thresholds.
+    /// The probability of each page after each, from the thresholds.
     fn chances(mix: Mix) -> [[f64; 14]; 14] {
         let mut chances = [[0.0; 14]; 14];
         for page in Interaction::ALL {
@@ -290,7 +290,7 @@ mod tests {
             let chances = chances(mix);
             let mut shares = [1.0 / 14.0; 14];
             for _ in 0..4000 {
-                // Half a step at a time: no cycle of pages can make it swing.
+                // In half steps, so that no cycle of pages can make it oscillate.
                 let mut next = shares.map(|share| share / 2.0);
                 for (from, row) in chances.iter().enumerate() {
                     for (to, chance) in row.iter().enumerate() {

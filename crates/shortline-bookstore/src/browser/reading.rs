@@ -1,23 +1,23 @@
-//! What a browser finds in a page: who it is, its cart, books to look at, pictures to fetch.
+//! What a browser finds in a page: its customer, its cart, books to look at, pictures to fetch.
 
-/// The pages are small; so many books or pictures are in none.
+/// The most books or pictures read from a page. Pages are small and have fewer.
 const FOUND_MAX: usize = 256;
 
-/// What a page holds.
+/// The content of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub customer: Option<u64>,
     pub cart: Option<u64>,
     /// Books that the page links to.
     pub items: Vec<u64>,
-    /// Books in the cart, where the page shows one.
+    /// Books in the cart, if the page shows one.
     pub in_cart: Vec<u64>,
     /// Paths of pictures, in the order of the page.
     pub pictures: Vec<String>,
 }
 
 impl Reading {
-    /// Of a page of the bookstore.
+    /// Reads a page of the bookstore.
     pub fn of(page: &str) -> Self {
         let hidden = |name: &str| {
             let mark = format!("name=\"{name}\" value=\"");
@@ -53,7 +53,7 @@ fn after<'a>(text: &'a str, mark: &str) -> impl Iterator<Item = &'a str> {
         .into_iter()
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 fn number(text: &str) -> Option<u64> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())

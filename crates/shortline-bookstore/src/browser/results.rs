@@ -1,13 +1,13 @@
-//! What a run amounts to, for each interaction and for all.
+//! The summary of a run, for each interaction and for all.
 //!
-//! - Means are over all interactions, one that failed with the time until it did; and of the
-//!   finished ones alone, as 002 counts (4.5).
-//! - A 90 % interval is by Student's t: of a run, over the means of ten batches of interactions that
-//!   follow each other; of repeated runs, over their figures (002, 4.5).
-//! - Throughput is of interactions that ended well between warm-up and end, whenever they began, per
-//!   minute of that time; all else is of those that began between warm-up and end.
-//! - What was under way when a closed run ended is unfinished and no failure: it counts in the mean of
-//!   all with the time it had had, which is less than it would have taken.
+//! - Means are over all interactions; a failed one counts with the time until it failed. There are
+//!   also means over the finished ones alone, as 002 counts (4.5).
+//! - A 90 % interval is by Student's t. For one run it is over the means of ten batches of
+//!   consecutive interactions; for repeated runs, over their figures (002, 4.5).
+//! - Throughput counts interactions that ended well between warm-up and end, whenever they began,
+//!   per minute of that time. Everything else counts those that began between warm-up and end.
+//! - An interaction under way when a closed run ends is unfinished, which is not a failure. It
+//!   counts in the mean of all with its time so far, which is less than it would have taken.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::interaction::Interaction;
 
-/// Batches of a run.
+/// The number of batches of a run.
 const BATCHES: usize = 10;
 
 /// A run, without its warm-up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// All interactions together; nothing if there were none.
+    /// All interactions together. `None` if there were none.
     pub all: Option<TypeSummary>,
     /// Each interaction that occurred.
     pub types: BTreeMap<Interaction, TypeSummary>,
-    /// Finished interactions a minute.
+    /// Finished interactions per minute.
     pub throughput_per_min: f64,
     /// Failures by kind.
     pub failures: BTreeMap<String, usize>,
@@ -43,33 +43,33 @@ pub struct TypeSummary {
     pub failed: usize,
     /// How many were under way when the run ended.
     pub unfinished: usize,
-    /// The mean of all.
+    /// The mean of all interactions.
     pub mean_s: Estimate,
-    /// The mean of the finished ones; nothing if none finished.
+    /// The mean of the finished ones. `None` if none finished.
     pub mean_finished_s: Option<f64>,
-    /// The mean time to the page's head, where one came.
+    /// The mean time to the page's head, over pages with a head.
     pub first_byte_mean_s: Option<f64>,
-    /// Half took no longer.
+    /// The median.
     pub p50_s: f64,
-    /// Of a hundred, 90 took no longer.
+    /// The 90th percentile.
     pub p90_s: f64,
-    /// Of a hundred, 99 took no longer.
+    /// The 99th percentile.
     pub p99_s: f64,
     /// The longest.
     pub max_s: f64,
 }
 
-/// A mean and how sure it is.
+/// A mean and its confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of its 90 % interval; nothing from a single figure.
+    /// Half the width of its 90 % interval. `None` for a single figure.
     pub half_width_90: Option<f64>,
 }
 
 impl Estimate {
-    /// From figures that know nothing of each other; nothing from none.
+    /// From independent figures. `None` if there are none.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let count = figures.len() as f64;
         let mean = mean(figures)?;
@@ -92,7 +92,7 @@ impl Estimate {
 }
 
 impl Summary {
-    /// Of what began between `warm_up` and `end`, both after the run's begin.
+    /// Summarises what began between `warm_up` and `end`, both counted from the start of the run.
     pub fn of(records: &[RequestRecord], warm_up: Duration, end: Duration) -> Self {
         let window = warm_up.as_secs_f64()..end.as_secs_f64();
         let mut counted: Vec<&RequestRecord> = records
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(home.mean_s.mean, 2.0);
         assert_eq!(home.mean_finished_s, Some(1.0));
         assert_eq!(home.max_s, 11.0);
-        // Those of seconds 9 to 18 but 15 ended in the window.
+        // Seconds 9 to 18, except 15, ended in the window.
         assert_eq!(summary.throughput_per_min, 54.0);
         assert_eq!(summary.failures["timeout"], 1);
         records[16].failure = Some(Failure::Unfinished);

@@ -1,4 +1,4 @@
-//! The loops: visitors come, click, think and go.
+//! The loops: visitors come, click, think and leave.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::client::{Client, Progress};
 use super::session::{Click, Session};
 use super::{Arrival, Arrivals, Crowd, Mix, Options, Phase, Results};
 
-/// Records of a run at most: above it the run ends.
+/// The most records of a run. With more, the run ends.
 const RECORDS_MAX: usize = 20_000_000;
-/// The stream of random numbers that arrivals are drawn from; visitors have the others.
+/// The stream of random numbers for arrivals. Visitors have the other streams.
 const ARRIVALS_STREAM: u64 = u64::MAX;
 
-/// Makes visitors come as told, and returns when the last has gone or the run's time is over; what
-/// is under way then counts as unfinished, with the time until then.
+/// Lets visitors come as the options say. Returns when the last has left or the run's time is over.
+/// What is under way then counts as unfinished, with its time so far.
 pub async fn run(options: Options) -> Results {
     let shared = Arc::new(Shared {
         begin: Instant::now(),
@@ -57,17 +57,18 @@ pub async fn run(options: Options) -> Results {
 
 struct Shared {
     begin: Instant,
-    /// What is not finished by then is unfinished.
+    /// The end of the run. What is under way then is unfinished.
     end: Instant,
     records: Mutex<Vec<RequestRecord>>,
     sessions: AtomicU64,
     present: AtomicUsize,
-    /// Visitors of the open loop by click who have their page, the one who has had it longest first.
+    /// Visitors of the open loop by click who have their page, the one who has had it longest
+    /// first.
     thinking: Mutex<VecDeque<Visitor>>,
     options: Options,
 }
 
-/// One who clicks when told to.
+/// A visitor who clicks when told to.
 struct Visitor {
     client: Client,
     session: Session,
@@ -118,8 +119,8 @@ async fn closed(shared: &Arc<Shared>, browsers: usize) {
     while all.join_next().await.is_some() {}
 }
 
-/// One visitor after another. The first comes some time into a first thinking time, so that not
-/// all come at once.
+/// One visitor after another. The first begins somewhere in a first thinking time, so that visitors
+/// do not all come at once.
 async fn browser(shared: Arc<Shared>) {
     let times = shared.options.times;
     let mut session = shared.begin_session();
@@ -137,8 +138,8 @@ async fn browser(shared: Arc<Shared>) {
     }
 }
 
-/// Lets visitors come until the time for arrivals is over, then waits for the last; says how many could
-/// not come.
+/// Lets visitors come until the time for arrivals is over, then waits for the last. Returns how
+/// many could not come.
 async fn open(
     shared: &Arc<Shared>,
     crowd: Crowd,
@@ -166,7 +167,8 @@ async fn open(
         let visitor = match waits {
             Some(visitor) => visitor,
             None => {
-                // A number is used up also by who is turned away, so that the others stay who they are.
+                // A visitor who is turned away uses up a number too, so that the others stay the
+                // same.
                 let mut session = shared.begin_session();
                 if each == Arrival::Click {
                     session.settle();
@@ -189,7 +191,7 @@ async fn open(
     turned_away
 }
 
-/// One of the crowd before the open loop.
+/// A visitor of the crowd before the open loop.
 async fn restless(shared: Arc<Shared>, until: Instant) {
     let mut session = shared.begin_session();
     session.settle();
@@ -215,7 +217,7 @@ async fn guest(shared: Arc<Shared>, mut visitor: Visitor, mut at: Instant) {
     shared.present.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// One click of the open loop, after which the visitor thinks or goes.
+/// One click of the open loop. After it the visitor thinks or leaves.
 async fn one_click(shared: Arc<Shared>, mut visitor: Visitor, at: Instant) {
     let stays = click(&shared, &mut visitor.client, &mut visitor.session, at).await;
     let goes = 1.0 / shared.options.times.clicks_mean();
@@ -226,8 +228,8 @@ async fn one_click(shared: Arc<Shared>, mut visitor: Visitor, at: Instant) {
     }
 }
 
-/// The times of arrival in a Poisson process whose rate follows `phases`, over and over, before
-/// `lasts`: gaps of a process of rate 1, stretched by the rate of the phase they fall into.
+/// The arrival times before `lasts` of a Poisson process whose rate follows `phases` in a cycle:
+/// the gaps of a process of rate 1, stretched by the rate of the phase they fall into.
 fn arrivals(
     phases: &[Phase],
     lasts: Duration,
@@ -240,7 +242,7 @@ fn arrivals(
     let mut times = Vec::new();
     let mut now = 0.0;
     let mut gap = exponential(rng);
-    // Without any arrival in a round there never is one.
+    // If a round has no arrivals, there will never be one.
     let rounds = phases.iter().cycle().take_while(|_| expected > 0.0);
     for phase in rounds {
         let end = now + phase.lasts.as_secs_f64();
@@ -263,7 +265,7 @@ fn exponential(rng: &mut ChaCha8Rng) -> f64 {
     -(1.0 - rng.random::<f64>()).ln()
 }
 
-/// One interaction, clicked at `at`; false once the run is over.
+/// One interaction, clicked at `at`. Returns false once the run is over.
 async fn click(shared: &Shared, client: &mut Client, session: &mut Session, at: Instant) -> bool {
     if timeout_at(shared.end, sleep_until(at)).await.is_err() || shared.is_over() {
         return false;
@@ -285,7 +287,7 @@ async fn click(shared: &Shared, client: &mut Client, session: &mut Session, at: 
     };
     if let Some(failure) = failure {
         session.failed();
-        // After a status the connection is as good as before.
+        // After a status the connection is still good.
         if !matches!(failure, Failure::Status(_)) {
             client.forget_connection();
         }

@@ -1,8 +1,8 @@
-//! One visitor's way through the shop: which page is asked for next, and with which fields.
+//! One visitor's path through the shop: which page is requested next, and with which fields.
 //!
-//! No input or output here: a request goes out, a page comes in (clause 5.3; 002, 4.4). A visitor is
-//! a customer who comes back with probability 0.8, drawn by `NURand`, else becomes a new one at the
-//! buy request. After a page that failed the visitor begins anew at home.
+//! This does no I/O: a request goes out, a page comes in (clause 5.3; 002, 4.4). With probability
+//! 0.8 a visitor is a returning customer, drawn by `NURand`. Otherwise it becomes a new one at the
+//! buy request. After a page that failed the visitor starts again at home.
 
 use form_urlencoded::Serializer;
 use rand::{Rng, SeedableRng};
@@ -18,11 +18,11 @@ use crate::words::{
     title_name,
 };
 
-/// How likely a visitor is a customer already.
+/// The probability that a visitor is already a customer.
 const COMES_BACK: f64 = 0.8;
-/// After so many pages it makes no difference that a visitor began at home.
+/// After this many pages it no longer matters that a visitor began at home.
 const SETTLED_PAGES: usize = 30;
-/// How likely an order goes to another address than the customer's.
+/// The probability that an order goes to an address other than the customer's.
 const SHIPS_ELSEWHERE: f64 = 0.05;
 
 /// A visitor.
@@ -33,9 +33,9 @@ pub(super) struct Session {
     scale: Scale,
     customer: Option<u64>,
     cart: Option<u64>,
-    /// The page in view; none before the first and after a failure.
+    /// The current page. `None` before the first page and after a failure.
     page: Option<Interaction>,
-    /// The book in view.
+    /// The current book.
     item: Option<u64>,
     reading: Reading,
 }
@@ -44,12 +44,12 @@ pub(super) struct Session {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Click {
     pub interaction: Interaction,
-    /// The fields, encoded: a query, or the form of an interaction that writes.
+    /// The encoded fields: a query, or the form of an interaction that writes.
     pub fields: String,
 }
 
 impl Session {
-    /// Visitor number `number` of a run; each has random numbers of its own.
+    /// Visitor number `number` of a run. Each visitor has its own random numbers.
     pub fn new(seed: u64, number: u64, mix: Mix, scale: Scale) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(number);
@@ -68,8 +68,9 @@ impl Session {
         }
     }
 
-    /// Puts the visitor where one is who has been in the shop for a while, without asking for any page. Who
-    /// would be on the way from a cart to its order, for which there is no cart, looks for a book instead.
+    /// Puts the visitor where it would be after some time in the shop, without requesting a page. A
+    /// visitor between a cart and its order would need a cart that does not exist; it looks for a
+    /// book instead.
     pub fn settle(&mut self) {
         let mut page = Interaction::Home;
         for _ in 0..SETTLED_PAGES {
@@ -83,12 +84,12 @@ impl Session {
         });
     }
 
-    /// The random numbers, for times.
+    /// The random numbers, for drawing times.
     pub fn rng(&mut self) -> &mut ChaCha8Rng {
         &mut self.rng
     }
 
-    /// What the visitor is after from now on.
+    /// Changes the visitor's mix from now on.
     pub fn follow(&mut self, mix: Mix) {
         self.mix = mix;
     }
@@ -107,14 +108,14 @@ impl Session {
         }
     }
 
-    /// The page is there.
+    /// Notes that the page has come.
     pub fn saw(&mut self, reading: Reading) {
         self.customer = reading.customer.or(self.customer);
         self.cart = reading.cart.or(self.cart);
         self.reading = reading;
     }
 
-    /// The page failed.
+    /// Notes that the page failed.
     pub fn failed(&mut self) {
         self.page = None;
         self.reading = Reading::default();
@@ -146,7 +147,7 @@ impl Session {
         form.encoded()
     }
 
-    /// One of the books on the page; any where it shows none.
+    /// One of the books on the page, or any book if it shows none.
     fn choose_item(&mut self) -> u64 {
         if self.reading.items.is_empty() {
             return self.rng.random_range(1..=self.scale.items);
@@ -172,7 +173,7 @@ impl Session {
         form.add("search_string", &sought);
     }
 
-    /// From a book's page that book is added; in the cart the quantities are changed.
+    /// Coming from a book's page, adds that book. In the cart, changes the quantities.
     fn fill_cart(&mut self, from: Option<Interaction>, form: &mut Form) {
         match from {
             Some(Interaction::ProductDetail) => {
@@ -255,11 +256,11 @@ impl Session {
     }
 }
 
-/// Fields on their way.
+/// The fields of a request being built.
 struct Form(Serializer<'static, String>);
 
 impl Form {
-    /// With the fields that every request has.
+    /// Starts with the fields that every request has.
     fn new(customer: Option<u64>, cart: Option<u64>) -> Self {
         let mut form = Self(Serializer::new(String::new()));
         for (name, value) in [("c_id", customer), ("shopping_id", cart)] {

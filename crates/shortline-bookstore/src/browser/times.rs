@@ -1,20 +1,21 @@
-//! How long visitors think and stay (002, 4.4; clauses 5.3.1 and 6.2.1): exponential, cut at a most.
+//! How long visitors think and stay (002, 4.4; clauses 5.3.1 and 6.2.1): exponential, cut at a
+//! maximum.
 
 use std::time::Duration;
 
 use rand::Rng;
 
-/// An exponential distribution whose values above a most are that most.
+/// An exponential distribution whose larger values are cut to a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutExponential {
     /// The mean before the cut.
     pub mean: Duration,
-    /// The most.
+    /// The maximum.
     pub max: Duration,
 }
 
 impl CutExponential {
-    /// One of that mean and most, in seconds.
+    /// A distribution with this mean and maximum, in seconds.
     pub const fn new(mean_s: u64, max_s: u64) -> Self {
         Self {
             mean: Duration::from_secs(mean_s),
@@ -22,7 +23,7 @@ impl CutExponential {
         }
     }
 
-    /// All of it `factor` times as long.
+    /// The same, `factor` times as long.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self {
@@ -38,7 +39,7 @@ impl CutExponential {
         self.mean.mul_f64(-drawn.ln()).min(self.max)
     }
 
-    /// The mean with the cut, in seconds: mean (1 - e^(-max/mean)).
+    /// The mean after the cut, in seconds: mean (1 - e^(-max/mean)).
     pub fn cut_mean_s(self) -> f64 {
         let (mean, max) = (self.mean.as_secs_f64(), self.max.as_secs_f64());
         if mean == 0.0 {
@@ -48,7 +49,7 @@ impl CutExponential {
     }
 }
 
-/// When visitors think and go.
+/// How long visitors think and stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Between a page and the next request.
@@ -69,7 +70,7 @@ impl Times {
         ..Self::APPLICATION_LOCKING
     };
 
-    /// All of them `factor` times as long: below 1, fewer visitors make the same load.
+    /// All times, `factor` times as long. Below 1, fewer visitors make the same load.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self {
@@ -78,8 +79,8 @@ impl Times {
         }
     }
 
-    /// How many clicks a session has in the mean if pages take no time: the first, and one after each
-    /// thinking time that ends before the session does; at least one.
+    /// The mean number of clicks of a session if pages take no time: the first one, and one after
+    /// each thinking time that ends before the session does. At least one.
     pub fn clicks_mean(&self) -> f64 {
         let think_s = self.think.cut_mean_s();
         if think_s == 0.0 {

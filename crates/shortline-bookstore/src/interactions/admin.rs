@@ -1,5 +1,5 @@
-//! Admin request and admin confirm (clauses 2.15 and 2.16): a book's price and pictures are changed,
-//! and which five books are related to it is computed anew.
+//! Admin request and admin confirm (clauses 2.15 and 2.16): change a book's price and pictures, and
+//! compute anew which five books are related to it.
 
 use maud::{Markup, html};
 
@@ -11,8 +11,8 @@ use crate::store::{StoreError, Value};
 
 const ITEM: &str = "SELECT i_title, a_fname, a_lname, i_cost, i_image, i_thumbnail, i_subject \
     FROM item, author WHERE i_a_id = a_id AND i_id = ?";
-/// What those who bought the book among the last 10,000 orders bought most of, in all orders of
-/// theirs.
+/// The books bought most, over all their orders, by the customers who bought this book in the last
+/// 10,000 orders.
 const BOUGHT_WITH: &str = "SELECT ol_i_id FROM orders, order_line \
     WHERE o_id = ol_o_id AND ol_i_id <> ? AND o_c_id IN \
     (SELECT their_order.o_c_id FROM orders their_order, order_line their_line \
@@ -57,7 +57,7 @@ pub(super) async fn confirm(visit: &mut Visit<'_>) -> Result<Markup, PageError> 
     show(visit, id).await
 }
 
-/// Five books; where fewer were bought with this one, its neighbours by number.
+/// Five books. If fewer were bought with this one, its neighbours by number fill up.
 async fn related(visit: &mut Visit<'_>, id: i64) -> Result<[i64; 5], StoreError> {
     let rows = visit
         .work

@@ -17,7 +17,7 @@ const ORDER: &str = "INSERT INTO orders (o_c_id, o_date, o_sub_total, o_tax, o_t
     CURRENT_TIMESTAMP + INTERVAL '3' DAY, ?, ?, 'PENDING')";
 const ORDER_LINE: &str = "INSERT INTO order_line (ol_o_id, ol_id, ol_i_id, ol_qty, ol_discount, \
     ol_comments) VALUES (?, ?, ?, ?, ?, ?)";
-/// Clause 2.7.3: where fewer than 10 would be left, 21 are ordered and at hand.
+/// Clause 2.7.3: if fewer than 10 would be left, 21 are ordered and available at once.
 const TAKE: &str = "UPDATE item SET i_stock = CASE WHEN i_stock - ? < 10 THEN i_stock - ? + 21 \
     ELSE i_stock - ? END WHERE i_id = ?";
 const PAYMENT: &str = "INSERT INTO cc_xacts (cx_o_id, cx_type, cx_num, cx_name, cx_expire, \
@@ -28,10 +28,10 @@ const EMPTY: &str = "DELETE FROM shopping_cart_line WHERE scl_sc_id = ?";
 
 /// In hundredths of a percent.
 const TAX: i64 = 825;
-/// Shipping: so much, and so much more for each line, in cents.
+/// The shipping costs in cents: a base, and an amount for each line.
 const SHIPPING: (i64, i64) = (300, 100);
 
-/// Shows what the cart will cost whom, and makes the customer known.
+/// Shows the cost of the cart to the customer, and registers or logs in the customer.
 pub(super) async fn request(visit: &mut Visit<'_>) -> Result<Markup, PageError> {
     let customer = match visit.fields.text("returning_flag")? {
         "Y" => customer::log_in(visit.work, visit.fields).await?,
@@ -66,7 +66,7 @@ fn bill(customer: &Customer, lines: &[Line]) -> Markup {
     }
 }
 
-/// What an order costs, in cents.
+/// The cost of an order, in cents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     subtotal: i64,
@@ -88,7 +88,7 @@ impl Cost {
     }
 }
 
-/// Makes an order of the cart, takes it from the stock, records the payment and empties the cart.
+/// Turns the cart into an order, takes it from the stock, records the payment and empties the cart.
 pub(super) async fn confirm(visit: &mut Visit<'_>) -> Result<Markup, PageError> {
     let fields = visit.fields;
     let buyer: i64 = fields.number("c_id")?;
@@ -161,7 +161,7 @@ async fn enter_lines(
     Ok(())
 }
 
-/// Takes what was sold from the stock; what others change is kept out from here to the commit.
+/// Takes what was sold from the stock. Conflicting changes are locked out from here to the commit.
 async fn take(visit: &mut Visit<'_>, lines: &[Line]) -> Result<(), StoreError> {
     visit.work.change_items().await;
     for line in lines {

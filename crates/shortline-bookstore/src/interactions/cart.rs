@@ -24,8 +24,8 @@ const LINES_MAX: i64 = 100;
 /// The largest quantity of a line.
 const QUANTITY_MAX: i64 = 999;
 
-/// Makes a cart if the session has none; adds `i_id`, sets the quantities `qty_I`, and if nothing is
-/// in it then, adds a book drawn at random.
+/// Makes a cart if the session has none. Adds `i_id` and sets the quantities `qty_I`. If the cart
+/// is then empty, adds a random book.
 pub(super) async fn show(visit: &mut Visit<'_>) -> Result<Markup, PageError> {
     let added: Option<i64> = visit.fields.optional_number("i_id")?;
     let quantities = visit.fields.numbered("qty_")?;
@@ -77,13 +77,13 @@ pub(super) struct Line {
     pub backing: String,
 }
 
-/// What is in a cart, in the order of the items' numbers.
+/// The content of a cart, in the order of the items' numbers.
 pub(super) async fn lines(work: &mut Work, cart: i64) -> Result<Vec<Line>, StoreError> {
     let rows = work.rows(LINES, &[cart.into()]).await?;
     rows.iter().map(line).collect()
 }
 
-/// What the lines cost with a discount of so many percent, in cents.
+/// The cost of the lines with a discount in percent, in cents.
 pub(super) fn subtotal(lines: &[Line], discount: i64) -> i64 {
     let full: i64 = lines.iter().map(|line| line.price * line.quantity).sum();
     full - full * discount / 100
@@ -111,7 +111,7 @@ async fn add(work: &mut Work, cart: i64, item: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// No line is left of a quantity of 0.
+/// Sets the quantity of a line. A quantity of 0 removes it.
 async fn set(work: &mut Work, cart: i64, item: i64, quantity: i64) -> Result<(), StoreError> {
     if quantity <= 0 {
         work.change(REMOVE, &[cart.into(), item.into()]).await?;

@@ -1,4 +1,4 @@
-//! Who buys: the registration form (clause 2.5), and a customer's record old or new.
+//! The buyer: the registration form (clause 2.5), and the record of a new or returning customer.
 
 use maud::{Markup, html};
 use time::Date;
@@ -17,7 +17,7 @@ const CREATE: &str = "INSERT INTO customer (c_fname, c_lname, c_addr_id, c_phone
     c_last_visit, c_login, c_expiration, c_discount, c_balance, c_ytd_pmt, c_birthdate, c_data) \
     VALUES (?, ?, ?, ?, ?, CURRENT_DATE, CURRENT_DATE, CURRENT_TIMESTAMP, \
     CURRENT_TIMESTAMP + INTERVAL '2' HOUR, ?, 0, 0, ?, ?)";
-/// A new customer's user name follows from the number, which is known only then.
+/// A new customer's user name follows from its number, which is known only after the insert.
 const NAME: &str = "UPDATE customer SET c_uname = ?, c_passwd = ? WHERE c_id = ?";
 const COUNTRY: &str = "SELECT co_id FROM country WHERE co_name = ?";
 const SAME_ADDRESS: &str = "SELECT addr_id FROM address WHERE addr_zip = ? AND addr_street1 = ? \
@@ -25,7 +25,7 @@ const SAME_ADDRESS: &str = "SELECT addr_id FROM address WHERE addr_zip = ? AND a
 const NEW_ADDRESS: &str = "INSERT INTO address (addr_street1, addr_street2, addr_city, addr_state, \
     addr_zip, addr_co_id) VALUES (?, ?, ?, ?, ?, ?)";
 
-/// The form for customers old and new. Of a session's customer it shows the user name, which
+/// The form for new and returning customers. It shows the user name of a session's customer, which
 /// follows from the number.
 pub(super) fn registration(fields: &Fields) -> Markup {
     let customer: Option<u64> = fields.optional_number("c_id").ok().flatten();
@@ -42,7 +42,7 @@ pub(super) fn registration(fields: &Fields) -> Markup {
     }
 }
 
-/// A customer, as the pages that sell show one.
+/// A customer, with the fields that the selling pages show.
 #[derive(Clone, Debug)]
 pub(super) struct Customer {
     pub id: i64,
@@ -62,18 +62,18 @@ pub(super) async fn known(work: &mut Work, fields: &Fields) -> Result<Customer, 
     Ok(customer)
 }
 
-/// The same, and logs the customer in.
+/// The same, and also logs the customer in.
 pub(super) async fn log_in(work: &mut Work, fields: &Fields) -> Result<Customer, PageError> {
     let customer = known(work, fields).await?;
     work.change(LOG_IN, &[customer.id.into()]).await?;
     Ok(customer)
 }
 
-/// Makes a customer of what the form says.
+/// Makes a customer from the form.
 pub(super) async fn register(work: &mut Work, fields: &Fields) -> Result<Customer, PageError> {
     let birthdate = parse_date(fields, "birthdate")?;
     let address = enter_address(work, fields).await?;
-    // Clause 2.6.3 draws the discount; here it follows from the address, so that a run repeats.
+    // Clause 2.6.3 draws the discount. Here it follows from the address, so that runs repeat.
     let discount = address % 51;
     let values: [Value; 8] = [
         short(fields, "fname", 17)?,
@@ -96,7 +96,7 @@ pub(super) async fn register(work: &mut Work, fields: &Fields) -> Result<Custome
     by_user(work, &user, None).await
 }
 
-/// The number of the address in the form: that of the same one if it is known.
+/// The number of the address in the form. An address that is already known keeps its number.
 pub(super) async fn enter_address(work: &mut Work, fields: &Fields) -> Result<i64, PageError> {
     let country = work.row(COUNTRY, &[fields.text("country")?.into()]).await?;
     let country = country.ok_or(PageError::NotFound("country"))?.integer(0)?;
@@ -139,7 +139,7 @@ async fn by_user(
     })
 }
 
-/// A text that fits its column.
+/// A text that fits in its column.
 fn short(fields: &Fields, field: &'static str, bytes_max: usize) -> Result<Value, PageError> {
     let text = fields.text(field)?;
     let fits = text.is_ascii() && text.len() <= bytes_max;
@@ -148,7 +148,7 @@ fn short(fields: &Fields, field: &'static str, bytes_max: usize) -> Result<Value
         .ok_or(PageError::Field { field, want })
 }
 
-/// Such as `1970-12-31`.
+/// A date such as `1970-12-31`.
 fn parse_date(fields: &Fields, field: &'static str) -> Result<Date, PageError> {
     let format = time::macros::format_description!("[year]-[month]-[day]");
     let want = "a date such as 1970-12-31";

@@ -1,4 +1,4 @@
-//! The fourteen interactions: what each asks of the database and shows (clause 2).
+//! The fourteen interactions: what each asks the database and what it shows (clause 2).
 
 mod admin;
 mod browse;
@@ -24,7 +24,7 @@ pub(crate) struct Visit<'a> {
     pub work: &'a mut Work,
 }
 
-/// Runs an interaction and shows its page; `registration` needs no [`Visit`].
+/// Runs an interaction and shows its page. `registration` needs no [`Visit`].
 pub(crate) async fn run(
     interaction: Interaction,
     visit: &mut Visit<'_>,

@@ -1,5 +1,5 @@
-//! The promotional processing that several interactions begin with (clause 2.1.3): the five books
-//! related to one drawn at random.
+//! The promotional processing at the start of several interactions (clause 2.1.3): the five books
+//! related to a random one.
 
 use rand::Rng;
 
@@ -23,7 +23,7 @@ pub(super) async fn promoted(visit: &mut Visit<'_>) -> Result<Vec<Promoted>, Sto
     promoted.collect()
 }
 
-/// One of the shop's books, all alike likely.
+/// One of the shop's books, all equally likely.
 pub(super) fn any_item(items: u64) -> i64 {
     let items = i64::try_from(items).unwrap_or(i64::MAX).max(1);
     rand::rng().random_range(1..=items)

@@ -1,4 +1,5 @@
-//! Fills a database: COPY on PostgreSQL, INSERTs of many rows on MariaDB, keys and indexes after.
+//! Fills a database: with COPY on PostgreSQL, with INSERTs of many rows on MariaDB. Keys and
+//! indexes follow.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -13,12 +14,13 @@ use super::{Field, Populated, Population};
 use crate::schema::{TABLES, Table};
 use crate::store::{Connection, Database, StoreError, quoted};
 
-/// Text sent at once, in bytes: below MariaDB's default `max_allowed_packet` of 16 MiB.
+/// The size of a text sent at once, in bytes: below MariaDB's default `max_allowed_packet` of 16
+/// MiB.
 const PIECE_BYTES: usize = 1 << 20;
-/// Pieces made ahead of the database.
+/// The most pieces made ahead of the database.
 const PIECES_AHEAD_MAX: usize = 4;
 
-/// Drops the shop's tables if they are there, makes them anew and fills them.
+/// Drops the shop's tables if they exist, creates them and fills them.
 ///
 /// # Errors
 /// [`StoreError`] if the database cannot be reached or refuses.
@@ -36,7 +38,7 @@ pub async fn populate(
         connection.run(&table.create(database.kind)).await?;
         let filled = fill(&mut connection, table, population).await?;
         for statement in table.complete(database.kind, filled) {
-            // MariaDB's ANALYZE has a result.
+            // MariaDB's ANALYZE returns a result.
             connection.run(&statement).await?;
         }
         rows += filled;
@@ -82,8 +84,8 @@ async fn fill(
     }
 }
 
-/// Makes the rows of `table` on another thread, some at a time as one text; and says at the end how
-/// many there were.
+/// Makes the rows of `table` on another thread, several at a time as one text. Returns at the end
+/// how many there were.
 fn pieces(
     table: &'static Table,
     population: Population,
@@ -103,7 +105,7 @@ fn pieces(
             if piece.len() < PIECE_BYTES {
                 return Ok(());
             }
-            // An error: whoever loads has given up.
+            // An error means that the loader has given up.
             sender.blocking_send(std::mem::take(&mut piece))
         });
         if complete.is_ok() && !piece.is_empty() {

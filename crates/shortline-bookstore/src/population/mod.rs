@@ -1,12 +1,12 @@
-//! What the tables hold when the shop opens (clause 4.7), made from a seed.
+//! The content of the tables when the shop opens (clause 4.7), made from a seed.
 //!
 //! With C customers and I items there are 2 C addresses, I / 4 authors, 0.9 C orders of 1 to 5
 //! lines each, as many credit card transactions, 92 countries, and empty carts. 002 (4.3) had
 //! 10,000 items and 288,000 customers.
 //!
-//! Departures: names come from letters drawn at random and the specification's syllables, not from
-//! its DBGEN utility; dates count back from a fixed day, so that a seed gives the same rows on
-//! every day; a search looks for a part of a title or last name.
+//! Departures: names come from random letters and the specification's syllables, not from its DBGEN
+//! utility. Dates count back from a fixed day, so that a seed gives the same rows on every day. A
+//! search looks for a part of a title or last name.
 
 mod countries;
 mod load;
@@ -21,7 +21,7 @@ use time::macros::date;
 pub use load::populate;
 pub(crate) use rows::Field;
 
-/// How much there is in the shop.
+/// The size of the shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Scale {
     /// Books.
@@ -53,10 +53,10 @@ impl Scale {
     }
 }
 
-/// All that decides what is made.
+/// All that determines the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Population {
-    /// How much.
+    /// The size.
     pub scale: Scale,
     /// The same seed makes the same rows.
     pub seed: u64,

@@ -15,7 +15,7 @@ use crate::words::{
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Integer(i64),
-    /// Letters, figures, spaces and the like: nothing that any syntax wants escaped.
+    /// Letters, digits, spaces and the like: nothing that any syntax needs escaped.
     Text(String),
     Date(Date),
     /// A day and the seconds into it.
@@ -30,8 +30,8 @@ const STATUSES: [&str; 4] = ["PROCESSING", "SHIPPED", "PENDING", "DENIED"];
 /// The tax, 8.25 %.
 const TAX_PER_10_000: i64 = 825;
 
-/// Calls `take` with every row of the table `name`; tables that start empty have none. Order lines
-/// and card transactions are made with their orders, so each of the three makes all.
+/// Calls `take` with every row of the table `name`. Tables that start empty have none. Order lines
+/// and card transactions are made together with their orders, so each of the three makes all.
 pub(crate) fn each_row<E>(
     population: Population,
     name: &str,
@@ -63,14 +63,14 @@ pub(crate) fn each_row<E>(
     }
 }
 
-/// What rows are drawn from.
+/// The source of random rows.
 struct Draw {
     rng: ChaCha8Rng,
     scale: Scale,
 }
 
 impl Draw {
-    /// Each table has a stream of its own.
+    /// Each table has its own stream.
     fn new(seed: u64, table: u64, scale: Scale) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(table);
@@ -100,7 +100,7 @@ impl Draw {
         Field::Text(one_of(&mut self.rng, list).to_owned())
     }
 
-    /// A day between two years, the ends included, but for those that some months lack.
+    /// A day between two years, including both, but without the days that some months lack.
     fn day(&mut self, first: i32, last: i32) -> Date {
         let year = self.rng.random_range(first..=last);
         let of_year = self.rng.random_range(1..=365);
@@ -175,7 +175,7 @@ fn item(draw: &mut Draw, id: u64) -> Fields {
         title_name(&mut draw.rng, items),
         letters(&mut draw.rng, 7, 20)
     );
-    // The first so many items give every author a book.
+    // The first items give every author a book.
     let authors = draw.scale.authors();
     let author = if id <= authors {
         number(id)

@@ -1,4 +1,4 @@
-//! One connection to either database, with what it has prepared.
+//! One connection to either database, with its prepared statements.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use tokio_postgres::{NoTls, Statement};
 
 use super::{Database, Kind, Row, StoreError, Value};
 
-/// More statements than the application has, each once more for every route that uses it.
+/// The most prepared statements. The application has fewer, even with one more for every route that
+/// uses each.
 const PREPARED_MAX: usize = 256;
 
 /// A connection.
@@ -30,7 +31,7 @@ impl Connection {
         }
     }
 
-    /// Which database it is of.
+    /// The kind of its database.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Postgres { .. } => Kind::Postgres,
@@ -42,12 +43,12 @@ impl Connection {
     pub fn is_closed(&self) -> bool {
         match self {
             Self::Postgres { client, .. } => client.is_closed(),
-            // The driver learns it from the next statement only.
+            // The driver learns it only from the next statement.
             Self::MariaDb(_) => false,
         }
     }
 
-    /// Runs statements that have neither values nor results, separated by `;`.
+    /// Runs statements without values and results, separated by `;`.
     pub async fn run(&mut self, statements: &str) -> Result<(), StoreError> {
         match self {
             Self::Postgres { client, .. } => client.batch_execute(statements).await?,
@@ -71,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// Runs a prepared statement that changes rows, and says how many.
+    /// Runs a prepared statement that changes rows. Returns how many.
     pub async fn change(&mut self, text: &str, values: &[Value]) -> Result<u64, StoreError> {
         match self {
             Self::Postgres { client, prepared } => {
@@ -85,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// The number that the last insert made, where the driver has it.
+    /// The number that the last insert made, if the driver has it.
     pub fn inserted(&self) -> Option<i64> {
         match self {
             Self::Postgres { .. } => None,
@@ -107,7 +108,7 @@ async fn open_postgres(database: &Database) -> Result<Connection, StoreError> {
     }
     let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(async move {
-        // The client sees every error too, and whoever uses it reports it.
+        // The client sees every error too, and its user reports it.
         connection.await.ok();
     });
     Ok(Connection::Postgres {
@@ -123,10 +124,10 @@ async fn open_mariadb(database: &Database) -> Result<Connection, StoreError> {
         .user(Some(&database.user))
         .pass(database.password.as_ref())
         .db_name(Some(&database.name))
-        // Else the driver would leave the address it was given for the server's own socket.
+        // Otherwise the driver would switch from the given address to the server's own socket.
         .prefer_socket(false)
         .tcp_nodelay(true)
-        // A row that is given the values it has counts as changed, as on PostgreSQL.
+        // A row that is set to the values it already has counts as changed, as on PostgreSQL.
         .client_found_rows(true)
         .stmt_cache_size(PREPARED_MAX);
     let conn = mysql_async::Conn::new(options).await?;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
-/// The SQLSTATE of a transaction that was undone to end a deadlock.
+/// The SQLSTATE of a transaction that was rolled back to end a deadlock.
 const MARIADB_RESTART: &str = "40001";
 
-/// A failure of the database, of the way to it, or of what it holds.
+/// A failure of the database, of the connection to it, or of its content.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -21,7 +21,7 @@ pub enum StoreError {
     /// No connection became free.
     #[error("no connection of the pool became free within {wait_max:?}")]
     Busy {
-        /// How long it was waited for.
+        /// The longest wait.
         wait_max: Duration,
     },
     /// The pool could not be made or is being closed.
@@ -30,7 +30,7 @@ pub enum StoreError {
     /// The connection was closed by the other side.
     #[error("the database closed the connection")]
     Closed,
-    /// A column that holds something else than the statement's reader wants.
+    /// A column with a different type than the statement's reader wants.
     #[error("column {column} of a result: want {want}")]
     Column {
         /// Its position, from 0.
@@ -38,16 +38,16 @@ pub enum StoreError {
         /// What would be right.
         want: &'static str,
     },
-    /// A row that the population's rules promise is not there.
+    /// A row is missing that the population's rules guarantee.
     #[error("the database holds no {0}")]
     Missing(&'static str),
-    /// A word that names no database.
+    /// A word that is not the name of a database.
     #[error("database `{0}`: want postgres or mariadb")]
     UnknownKind(String),
 }
 
 impl StoreError {
-    /// Whether the connection is of no more use: what the other side said itself leaves it whole.
+    /// Whether the connection is useless now. An error reported by the server leaves it usable.
     pub(crate) fn breaks_connection(&self) -> bool {
         match self {
             Self::Postgres(error) => error.is_closed() || error.as_db_error().is_none(),
@@ -56,7 +56,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the transaction was undone for the sake of others and may go well if it begins anew.
+    /// Whether the transaction was rolled back because of others and may succeed if it is repeated.
     pub(crate) fn asks_to_restart(&self) -> bool {
         match self {
             Self::Postgres(error) => error.code().is_some_and(|code| {

@@ -1,7 +1,7 @@
 //! The database behind the application: an ordinary pool of connections of an ordinary driver.
 //!
-//! One connection is checked out for an interaction and given back at its end (002, 3.1). The
-//! statements are written once, with `?` for a value, and prepared once a connection.
+//! An interaction checks out one connection and gives it back at its end (002, 3.1). The statements
+//! are written once, with `?` for a value, and prepared once per connection.
 
 mod connection;
 mod error;
@@ -58,7 +58,7 @@ impl FromStr for Kind {
     }
 }
 
-/// Where the database is (or a gate in front of it) and who asks.
+/// The address of the database (or of a gate in front of it), and its user.
 #[derive(Clone, Debug)]
 pub struct Database {
     /// Which one.
@@ -67,16 +67,17 @@ pub struct Database {
     pub address: SocketAddr,
     /// The user's name.
     pub user: String,
-    /// The user's password; none where the server trusts this address.
+    /// The user's password. `None` if the server trusts this address.
     pub password: Option<String>,
     /// The database's name.
     pub name: String,
 }
 
-/// Connections, made as they are wanted, at most so many.
+/// Connections, made on demand up to a maximum.
 pub(crate) type Pool = managed::Pool<Connector>;
 
-/// Makes a pool of at most `connections_max`; whoever finds none free waits for `wait_max`.
+/// Makes a pool of at most `connections_max`. If none is free, an interaction waits up to
+/// `wait_max`.
 pub(crate) fn pool(
     database: Database,
     connections_max: usize,
@@ -84,7 +85,7 @@ pub(crate) fn pool(
 ) -> Result<Pool, StoreError> {
     Pool::builder(Connector { database })
         .max_size(connections_max)
-        // Those used last have their statements prepared and their memory at hand.
+        // Connections used last have their statements prepared and their memory cached.
         .queue_mode(managed::QueueMode::Lifo)
         .wait_timeout(Some(wait_max))
         .create_timeout(Some(wait_max))

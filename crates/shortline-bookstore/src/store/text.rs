@@ -2,8 +2,8 @@
 
 use super::Kind;
 
-/// `statement` with `$1, $2...` for each `?` where the database wants that, and with the route it
-/// is for as SQLCommenter (google.github.io/sqlcommenter) appends it.
+/// `statement` with `$1, $2...` for each `?` if the database needs that, and with its route
+/// appended as in SQLCommenter (google.github.io/sqlcommenter).
 pub(super) fn rendered(kind: Kind, statement: &str, route: Option<&str>) -> String {
     let mut text = String::with_capacity(statement.len() + 40);
     match kind {
@@ -26,7 +26,8 @@ pub(super) fn rendered(kind: Kind, statement: &str, route: Option<&str>) -> Stri
     text
 }
 
-/// `text` as a string literal; only for what this crate itself makes (letters, figures, spaces).
+/// `text` as a string literal. Only for text that this crate makes itself (letters, digits,
+/// spaces).
 pub(crate) fn quoted(text: &str) -> String {
     debug_assert!(!text.contains(['\'', '\\']), "a literal: {text}");
     format!("'{text}'")

@@ -1,4 +1,4 @@
-//! Values on their way to and from a database, in the few types the schema has.
+//! Values to and from a database, in the few types of the schema.
 
 use std::error::Error;
 
@@ -68,7 +68,7 @@ impl Row {
         }
     }
 
-    /// The whole number in `column`, or nothing if that is null.
+    /// The whole number in `column`. `None` if that is null.
     pub fn optional_integer(&self, column: usize) -> Result<Option<i64>, StoreError> {
         match self.0.get(column) {
             Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! What one interaction does with its connection, from check-out to commit.
+//! The work of one interaction on its connection, from check-out to commit.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::request::PageError;
 #[derive(Clone, Debug)]
 pub(crate) struct WorkOptions {
     pub locking: Locking,
-    /// One transaction around all statements of an interaction; else each for itself.
+    /// One transaction around all statements of an interaction, or else one per statement.
     pub transactions: bool,
     /// SQLCommenter's tags.
     pub tags: bool,
@@ -29,10 +29,10 @@ impl WorkOptions {
     }
 }
 
-/// A connection in the hands of one interaction. Without [`Work::finish`] the connection is closed,
-/// and the database undoes what it was at.
+/// A connection used by one interaction. Without [`Work::finish`] the connection is closed, and the
+/// database rolls back what was under way.
 pub(crate) struct Work {
-    /// None once it went back to the pool.
+    /// `None` once it is back in the pool.
     connection: Option<Object<Connector>>,
     interaction: Interaction,
     options: WorkOptions,
@@ -61,7 +61,7 @@ impl Work {
         Ok(work)
     }
 
-    /// When the connection was there and the first statement could go out.
+    /// When the connection was available and the first statement could be sent.
     pub fn began(&self) -> Instant {
         self.began
     }
@@ -85,7 +85,7 @@ impl Work {
         Ok(self.rows(statement, values).await?.into_iter().next())
     }
 
-    /// Changes rows, and says how many.
+    /// Changes rows. Returns how many.
     pub async fn change(&mut self, statement: &str, values: &[Value]) -> Result<u64, StoreError> {
         let text = self.text(statement);
         self.connection().change(&text, values).await
@@ -113,15 +113,15 @@ impl Work {
         }
     }
 
-    /// Waits until no other interaction changes items, to this one's end.
+    /// Waits until no other interaction changes items, and keeps others out to the end of this one.
     pub async fn change_items(&mut self) {
         if self.options.locking == Locking::Application {
             self.changing_items = Some(self.options.mutexes.items().await);
         }
     }
 
-    /// Commits, frees the locks and gives the connection back; on failure it is undone instead, and
-    /// the connection is kept if it is still good.
+    /// Commits, frees the locks and gives the connection back. On failure, rolls back instead, and
+    /// keeps the connection if it is still good.
     pub async fn finish<T>(mut self, result: Result<T, PageError>) -> Result<T, PageError> {
         let closing = self.closing(result.is_ok());
         if let Err(PageError::Store(error)) = &result

@@ -1,4 +1,4 @@
-//! A private database, filled small, and a shop before it.
+//! A small private database with a shop in front.
 #![allow(dead_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,10 +21,10 @@ pub const SCALE: Scale = Scale {
     customers: 300,
 };
 
-/// Far longer than anything here takes, on a busy machine too.
+/// Much longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Two servers at a time would only wait for each other.
+/// Two servers at once would only wait for each other.
 static ONE_AT_A_TIME: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
 
 /// Runs a test on each database.
@@ -42,14 +42,15 @@ pub fn for_each_database(test: impl AsyncFn(Kind)) {
     });
 }
 
-/// A shop that is open.
+/// An open shop.
 pub struct Bench {
     pub shop: SocketAddr,
     bed: Bed,
 }
 
 impl Bench {
-    /// Fills a new database and opens; none, with a line, where it is not installed.
+    /// Fills a new database and opens the shop. `None`, with a line, if the database is not
+    /// installed.
     pub async fn open(kind: Kind, locking: Locking) -> Option<Self> {
         if let Err(missing) = Bed::available(kind) {
             eprintln!("skipped: {missing}");
@@ -86,12 +87,12 @@ impl Bench {
         self.bed.database()
     }
 
-    /// A page that must be there.
+    /// A page that must exist.
     pub async fn get(&self, path: &str) -> String {
         self.page("GET", path, "").await
     }
 
-    /// The page that a form leads to, which must be there.
+    /// The page after a form. It must exist.
     pub async fn post(&self, path: &str, form: &str) -> String {
         self.page("POST", path, form).await
     }
@@ -125,7 +126,7 @@ impl Bench {
         )
     }
 
-    /// Runs a statement past the shop.
+    /// Runs a statement directly on the database.
     pub async fn run(&self, statement: &str) {
         match self.database().kind {
             Kind::Postgres => {
@@ -142,7 +143,7 @@ impl Bench {
         }
     }
 
-    /// Runs statements on one connection, does something, and runs others on it.
+    /// Runs statements on one connection, does something, then runs others on it.
     pub async fn run_in_two(&self, first: &str, between: impl AsyncFnOnce(), then: &str) {
         match self.database().kind {
             Kind::Postgres => {
@@ -161,7 +162,7 @@ impl Bench {
         }
     }
 
-    /// Waits until a transaction waits for another one's lock.
+    /// Waits until a transaction waits for another's lock.
     pub async fn until_a_lock_is_waited_for(&self) {
         let waiting = match self.database().kind {
             Kind::Postgres => "SELECT COUNT(*) FROM pg_locks WHERE NOT granted",
@@ -171,7 +172,7 @@ impl Bench {
         };
         let waited = async {
             while self.number(waiting).await == 0 {
-                // MariaDB looks anew only at what nobody has looked at for a tenth of a second.
+                // MariaDB refreshes this view only if nobody has read it for a tenth of a second.
                 tokio::time::sleep(Duration::from_millis(150)).await;
             }
         };
@@ -180,7 +181,7 @@ impl Bench {
             .expect("nobody waits for a lock");
     }
 
-    /// The one number that a statement brings.
+    /// The single number that a statement returns.
     pub async fn number(&self, statement: &str) -> i64 {
         match self.database().kind {
             Kind::Postgres => {

@@ -1,11 +1,11 @@
 //! A statement's fingerprint: the statement without what changes from one request to the next.
 //!
-//! Equal are statements that differ in constants and their signs, in the length of lists of
-//! constants (`in (1, 2)`, `values (1), (2)`, `array[1, 2]`), in how often a row of a list is
-//! repeated, in casts of constants, comments, blanks, upper and lower case outside quotes, and in a
-//! semicolon at the end. It is in the spirit of PostgreSQL's `pg_stat_statements` and MySQL's
-//! statement digests, but a text one can read, made by a lexer instead of a parser: libraries that
-//! parse (libpg_query, sqlparser) take tens of microseconds, and one of them is C.
+//! Two statements have the same fingerprint if they differ only in constants and their signs, in
+//! the length of lists of constants (`in (1, 2)`, `values (1), (2)`, `array[1, 2]`), in how often a
+//! row of a list is repeated, in casts of constants, comments, blanks, upper and lower case outside
+//! quotes, or a semicolon at the end. This follows PostgreSQL's `pg_stat_statements` and MySQL's
+//! statement digests, but the result is readable text, and a lexer makes it instead of a parser.
+//! Libraries that parse (libpg_query, sqlparser) take tens of microseconds, and one of them is C.
 //!
 //! | statement | fingerprint |
 //! |---|---|
@@ -13,25 +13,25 @@
 //! | `... WHERE a IN (1,2,3)` | `... where a in (...)` |
 //! | `INSERT INTO t VALUES (1, now()), (2, now())` | `insert into t values (?, now())` |
 //!
-//! The text is cut to [`NAME_BYTES_MAX`] with a hash of the whole behind it, so that a type's name
-//! stays the same over restarts and releases: FNV-1a of 64 bits (the fingerprint's own bytes).
+//! The text is cut to [`NAME_BYTES_MAX`], followed by a hash of the whole, so that a type's name
+//! stays the same over restarts and releases. The hash is 64-bit FNV-1a of the fingerprint's bytes.
 
 use super::lexer::{Dialect, Lexer, Token};
 
-/// The most bytes of a statement that count; what follows is as if it were not there.
+/// The most bytes of a statement that count. The rest is ignored.
 pub const STATEMENT_BYTES_MAX: usize = 16 << 10;
 /// The longest name of a type, in bytes.
 pub const NAME_BYTES_MAX: usize = 96;
 /// The longest fingerprint before it is cut to a name, in bytes.
 const FINGERPRINT_BYTES_MAX: usize = 2 << 10;
-/// Lists inside lists; further ones are not folded.
+/// The deepest nesting of lists. Deeper lists are not folded.
 const LEVELS_MAX: usize = 64;
-/// What stands for a list of constants.
+/// Replaces a list of constants.
 const LIST: &[u8] = b"...";
-/// Room that a hash and the mark before it take in a name.
+/// The bytes that a hash and the mark before it take in a name.
 const HASH_BYTES: usize = "… 0123456789".len();
 
-/// The name of a statement's type; empty only if the statement is.
+/// The name of a statement's type. Empty only if the statement is.
 pub fn fingerprint(sql: &[u8], dialect: Dialect) -> String {
     let sql = &sql[..sql.len().min(STATEMENT_BYTES_MAX)];
     let mut writer = Writer::default();
@@ -44,9 +44,9 @@ pub fn fingerprint(sql: &[u8], dialect: Dialect) -> String {
     name(&String::from_utf8_lossy(&writer.finish()))
 }
 
-/// A text as the name of a type: cut where it is too long, and then told apart by its hash.
+/// The name of a type from a text. A long text is cut and told apart by its hash.
 ///
-/// Of a long list of columns the table is told instead: `select … from item where …`.
+/// For a long list of columns, the table is named instead: `select … from item where …`.
 pub(super) fn name(text: &str) -> String {
     if text.len() <= NAME_BYTES_MAX {
         return text.to_owned();
@@ -72,14 +72,14 @@ fn fnv_1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// What the text ends with.
+/// The end of the text so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
     #[default]
     Nothing,
     /// A word after which a new expression begins: `select`, `in`, `and`.
     Keyword,
-    /// `is`, `not` or `set`: a NULL, TRUE or FALSE after it is no constant.
+    /// `is`, `not` or `set`. A NULL, TRUE or FALSE after it is not a constant.
     KeepsNull,
     /// Another word, or a name in quotes.
     Name,
@@ -92,29 +92,29 @@ enum Last {
     Operator,
 }
 
-/// A list that is open.
+/// An open list.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// Where its bracket stands.
+    /// The position of its bracket.
     start: usize,
     close: u8,
-    /// How many constants in a row its last elements are: 0, 1, or 2 for more.
+    /// How many constants in a row end it: 0, 1, or 2 for more.
     constants: u8,
 }
 
-/// The text so far.
+/// The fingerprint so far.
 #[derive(Default)]
 struct Writer {
     text: Vec<u8>,
     last: Last,
     levels: Vec<Level>,
-    /// Open lists beyond [`LEVELS_MAX`].
+    /// Open lists deeper than [`LEVELS_MAX`].
     levels_uncounted: usize,
-    /// A comma that is written with what follows it.
+    /// A comma held back until something follows it.
     comma: bool,
-    /// A `+` or `-` that belongs to the constant after it, if one follows.
+    /// A `+` or `-` that belongs to the next token if that is a constant.
     sign: Option<u8>,
-    /// The next word is the type to which a constant is cast.
+    /// The next word is the type of a cast constant.
     cast: bool,
 }
 
@@ -148,7 +148,7 @@ impl Writer {
         }
     }
 
-    /// The text, its open lists closed: where a statement was cut makes no difference then.
+    /// The text with its open lists closed, so that it does not matter where a statement was cut.
     fn finish(mut self) -> Vec<u8> {
         while let Some(level) = self.levels.pop() {
             self.fold(level);
@@ -166,10 +166,10 @@ impl Writer {
         is_named && self.last != Last::KeepsNull
     }
 
-    /// A whole element of a list joins the constants before it.
+    /// Adds a constant. A whole element of a list joins the constants before it.
     fn constant(&mut self) {
         let is_element = self.comma || self.last == Last::Open;
-        // It goes with the constant.
+        // It belongs to the constant.
         self.sign = None;
         let level = self.levels.last_mut().filter(|_| is_element);
         let before = level.map_or(0, |level| {
@@ -232,7 +232,8 @@ impl Writer {
         self.last = Last::Close;
     }
 
-    /// Closes a list: nothing but constants is `(...)`, and one like the list before it goes.
+    /// Closes a list. One of only constants becomes `(...)`; one equal to the list before it is
+    /// dropped.
     fn fold(&mut self, level: Level) {
         let inside = level.start + 1;
         if matches!(&self.text[inside..], b"?" | b"?, ...") {
@@ -278,7 +279,7 @@ impl Writer {
         };
     }
 
-    /// What is written now is no constant of a list.
+    /// Notes that what is written now is not a constant of a list.
     fn element_goes_on(&mut self) {
         self.flush();
         if let Some(level) = self.levels.last_mut() {

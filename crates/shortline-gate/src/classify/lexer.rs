@@ -1,20 +1,20 @@
-//! Tokens of a statement, as PostgreSQL and MySQL cut it, as far as a fingerprint needs them.
+//! Tokens of a statement, cut as PostgreSQL and MySQL do, as far as a fingerprint needs them.
 //!
 //! Sources: PostgreSQL's manual 4.1 (Lexical Structure) and MySQL's 9.1 and 9.7 (Literal Values,
-//! Comments). Comments and blanks are dropped; so is the mark of MySQL's conditional comments
-//! (`/*!50110 ... */`), whose content is code. Any bytes are cut into tokens: a string or comment
-//! that never ends, ends with the statement.
+//! Comments). Comments and blanks are dropped. So is the mark of MySQL's conditional comments
+//! (`/*!50110 ... */`), whose content is code. Any bytes can be cut into tokens. A string or
+//! comment without an end goes to the end of the statement.
 //!
 //! Departures: settings of a session are not followed. So a backslash escapes in MySQL's strings
-//! (`NO_BACKSLASH_ESCAPES` is off) and in PostgreSQL's `E''` alone (`standard_conforming_strings`
-//! is on), and `"` quotes a string in MySQL (`ANSI_QUOTES` is off).
+//! (`NO_BACKSLASH_ESCAPES` is off), and in PostgreSQL only in `E''` (`standard_conforming_strings`
+//! is on). `"` quotes a string in MySQL (`ANSI_QUOTES` is off).
 
 use memchr::{memchr, memchr2, memmem};
 
-/// Whose rules of lexing hold.
+/// The database whose lexical rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// PostgreSQL and what speaks its protocol.
+    /// PostgreSQL, and servers that speak its protocol.
     Postgres,
     /// MySQL and MariaDB.
     MySql,
@@ -23,9 +23,9 @@ pub enum Dialect {
 /// A piece of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// A keyword or name without quotes; a variable of MySQL with its `@`.
+    /// A keyword or unquoted name, or a MySQL variable with its `@`.
     Word(&'a [u8]),
-    /// A name in quotes, with them.
+    /// A quoted name, with its quotes.
     Quoted(&'a [u8]),
     /// A number, a string, a parameter.
     Constant,
@@ -37,11 +37,11 @@ pub(super) enum Token<'a> {
     Comma,
     /// `;`
     Semicolon,
-    /// Whatever else.
+    /// Anything else.
     Operator(&'a [u8]),
 }
 
-/// The tokens of a statement in their order.
+/// The tokens of a statement, in order.
 pub(super) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
@@ -104,7 +104,8 @@ fn is_blank(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
 
-/// MySQL wants a blank after the dashes: `5--1` is a number there.
+/// Whether a line comment begins here. MySQL requires a blank after the dashes: `5--1` is a number
+/// there.
 fn is_line_comment(rest: &[u8], dialect: Dialect) -> bool {
     dialect == Dialect::Postgres || rest.get(2).is_none_or(|&byte| is_blank(byte))
 }
@@ -113,7 +114,7 @@ fn line_length(rest: &[u8]) -> usize {
     memchr(b'\n', rest).unwrap_or(rest.len())
 }
 
-/// The length of `/*!`, `/*M!` and the version behind it, of which the content is code.
+/// The length of `/*!` or `/*M!` and the version after it. The content of such a comment is code.
 fn conditional_mark(rest: &[u8], dialect: Dialect) -> Option<usize> {
     let mark = match rest {
         _ if dialect == Dialect::Postgres => return None,
@@ -125,7 +126,7 @@ fn conditional_mark(rest: &[u8], dialect: Dialect) -> Option<usize> {
     Some(mark + version.count())
 }
 
-/// PostgreSQL's comments nest.
+/// The length of a comment. PostgreSQL's comments nest.
 fn comment_length(rest: &[u8], dialect: Dialect) -> usize {
     let mut at = 2;
     if dialect == Dialect::MySql {
@@ -202,7 +203,8 @@ fn word_length(rest: &[u8]) -> usize {
     rest.iter().take_while(|&&byte| is_word(byte)).count()
 }
 
-/// `@name`, `@@global.name`; not an `@` before something in quotes, as in `user@'host'`.
+/// The length of `@name` or `@@global.name`. An `@` before a quote, as in `user@'host'`, is not
+/// one.
 fn variable_length(rest: &[u8]) -> Option<usize> {
     let marks = rest.iter().take_while(|&&byte| byte == b'@').count();
     match word_length(&rest[marks..]) {
@@ -211,7 +213,7 @@ fn variable_length(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Up to the closing quote; `from` is behind the opening one, which stands before it.
+/// The length up to the closing quote. `from` is the position after the opening quote.
 fn quoted_length(rest: &[u8], from: usize, backslash_escapes: bool) -> usize {
     let quote = rest[from - 1];
     // A second search for the quote itself finds nothing more.
@@ -228,7 +230,7 @@ fn quoted_length(rest: &[u8], from: usize, backslash_escapes: bool) -> usize {
     rest.len()
 }
 
-/// `E'...'`, `B'...'`, `X'...'`, `N'...'`, `U&'...'`.
+/// The length of `E'...'`, `B'...'`, `X'...'`, `N'...'`, `U&'...'`.
 fn prefixed_string_length(rest: &[u8], dialect: Dialect) -> Option<usize> {
     let is_mysql = dialect == Dialect::MySql;
     match rest {
@@ -241,7 +243,8 @@ fn prefixed_string_length(rest: &[u8], dialect: Dialect) -> Option<usize> {
     }
 }
 
-/// Digits with fraction and exponent, hexadecimal and the like, and whatever hangs on to it.
+/// The length of digits with fraction and exponent, of hexadecimal and the like, and of anything
+/// attached to them.
 fn number_length(rest: &[u8]) -> usize {
     let is_hexadecimal = matches!(rest, [b'0', b'x' | b'X', ..]);
     let mut at = 0;
@@ -292,8 +295,9 @@ fn mysql_operator_length(rest: &[u8]) -> usize {
     longest.map_or(1, |known| known.len())
 }
 
-/// A run of operator characters, up to a comment. One that ends in `+` or `-` needs a character
-/// that standard operators have not; else those are signs: `=-1` is `=` and `-1`.
+/// The length of a run of operator characters, up to a comment. A run that ends in `+` or `-` must
+/// contain a character that standard operators lack. Otherwise those are signs: `=-1` is `=` and
+/// `-1`.
 fn postgres_operator_length(rest: &[u8]) -> usize {
     let is_operator = |byte: &u8| b"+-*/<>=~!@#%^&|`?".contains(byte);
     let run = rest.iter().take_while(|byte| is_operator(byte)).count();

@@ -1,21 +1,21 @@
-//! Types of requests: what a request's service time is estimated by.
+//! Types of requests: a request's service time is estimated by its type.
 //!
-//! In order: the first [rule](RuleText) of the configuration that matches; then the sources it
-//! names ([`Source`]), the first that knows something. By default these are SQLCommenter
-//! [tags](Tags) (the `route`, else `controller` and `action`) and then the statement's
-//! [fingerprint]; an HTTP request has its method and route template (module `route`).
+//! The first [rule](RuleText) of the configuration that matches gives the type. If none does, the
+//! first of the configured sources that has a value does ([`Source`]). By default these are
+//! SQLCommenter [tags](Tags) (the `route`, or else `controller` and `action`) and then the
+//! statement's [fingerprint]. An HTTP request has its method and route template (module `route`).
 //!
-//! Tags count from clients only that are trusted with them ([`Trusted`]); of others the statement is
-//! taken without its tags.
+//! Tags count only from clients that are trusted with them ([`Trusted`]). For other clients the
+//! statement is taken without its tags.
 //!
-//! `application_name` is a source too, but not by default: drivers set it by themselves
-//! (`psql`, `PostgreSQL JDBC Driver`), and all statements of an application would be one type.
+//! `application_name` is a source too, but not by default. Drivers set it by themselves (`psql`,
+//! `PostgreSQL JDBC Driver`), and all statements of an application would be one type.
 //!
-//! A statement that was seen is looked up by a hash under a random key, in a bounded cache; what is
-//! looked up is the statement, the client's names and those tags that can decide. A short statement
-//! is looked up without its constants (module `skeleton`), unless a rule may ask for them: else each
-//! statement that has its values in its text would be a new one. One that was not seen costs a pass
-//! over its bytes.
+//! A statement that was seen before is looked up in a bounded cache, by a hash under a random key.
+//! The lookup uses the statement, the client's names, and those tags that can decide. A short
+//! statement is looked up without its constants (module `skeleton`), unless a rule may ask for
+//! them. Otherwise each statement with values in its text would be a new one. A new statement costs
+//! a pass over its bytes.
 
 mod fingerprint;
 mod lexer;
@@ -44,12 +44,12 @@ pub use trust::{Trusted, TrustedError};
 use rules::Rules;
 use skeleton::Skeleton;
 
-/// Statements that are remembered at most, each with 64 bytes and its type's name.
+/// The most statements in the cache. Each takes 64 bytes and its type's name.
 const CACHE_STATEMENTS_MAX: usize = 8192;
-/// The type of what nothing is known about.
+/// The type of requests about which nothing is known.
 pub const OTHER: &str = "other";
 
-/// What a gate relays.
+/// The protocol that a gate relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// A database's protocol.
@@ -58,10 +58,10 @@ pub enum Protocol {
     Http,
 }
 
-/// What tells the type of a statement that no rule names.
+/// What gives a type to a statement that no rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// SQLCommenter tags: the route, else controller and action.
+    /// SQLCommenter tags: the route, or else controller and action.
     Tag,
     /// PostgreSQL's `application_name`, MySQL's `program_name`.
     ApplicationName,
@@ -69,21 +69,22 @@ pub enum Source {
     Statement,
 }
 
-/// How types are told.
+/// How types are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassifierConfig {
-    /// What is relayed.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The first that matches names the type.
+    /// The first rule that matches names the type.
     pub rules: Vec<RuleText>,
-    /// For what no rule names, the first that knows something; if none does, [`OTHER`].
+    /// For what no rule matches: the first source that has a value. If none has, the type is
+    /// [`OTHER`].
     pub sources: Vec<Source>,
     /// Whose tags count, for rules and as a source.
     pub tags_from: Vec<Trusted>,
 }
 
 impl ClassifierConfig {
-    /// No rules; tags, then fingerprints. Nobody's tags count.
+    /// No rules. The sources are tags, then fingerprints. Nobody's tags count.
     pub fn new(protocol: Protocol) -> Self {
         Self {
             protocol,
@@ -94,7 +95,7 @@ impl ClassifierConfig {
     }
 }
 
-/// What is known of a connection's client.
+/// What is known about a connection's client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Client<'a> {
     /// Where it connects from.
@@ -107,12 +108,12 @@ pub struct Client<'a> {
     pub database: Option<&'a str>,
 }
 
-/// Names a statement's type: by the text, or as much of it as has come, and what is known of the
-/// connection's client. A prepared statement keeps the name, and each request of it asks the gate
-/// for the type of that name, which a full table may have forgotten meanwhile.
+/// Names a statement's type, by its text (or as much of it as has come) and what is known about the
+/// connection's client. A prepared statement keeps the name. Each of its requests asks the gate for
+/// the type of that name, which a full table may have forgotten in the meantime.
 pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
 
-/// The same, owned: what a relay keeps of a connection.
+/// A [`Client`] that owns its names: what a relay keeps of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientNames {
     /// Where it connects from.
@@ -126,7 +127,7 @@ pub struct ClientNames {
 }
 
 impl ClientNames {
-    /// To be looked at.
+    /// The borrowed form.
     pub fn client(&self) -> Client<'_> {
         Client {
             address: self.address,
@@ -137,7 +138,7 @@ impl ClientNames {
     }
 }
 
-/// Tells the types of requests. A handle: clones share rules and cache.
+/// Finds the types of requests. A handle: clones share rules and cache.
 #[derive(Clone)]
 pub struct Classifier(Arc<RwLock<Arc<Inner>>>);
 
@@ -145,19 +146,19 @@ struct Inner {
     protocol: Protocol,
     rules: Rules,
     sources: Vec<Source>,
-    /// Tags by which a statement's type can be told.
+    /// Tags that can decide a statement's type.
     tag_keys: Vec<String>,
     tags_from: Vec<Trusted>,
-    /// Whether somebody's tags did not count, and the log was told.
+    /// Whether the log already says that somebody's tags did not count.
     has_told: AtomicBool,
-    /// Whose constants do not count in the cache.
+    /// The dialect if constants are left out of the cache's keys.
     folds: Option<Dialect>,
     cache: Cache<u64, Arc<str>>,
     hashes: RandomState,
 }
 
 impl Classifier {
-    /// A classifier by these rules.
+    /// A classifier with these rules.
     ///
     /// # Errors
     /// [`RuleError`] names the rule that cannot be used.
@@ -165,7 +166,7 @@ impl Classifier {
         Ok(Self(Arc::new(RwLock::new(Arc::new(Inner::new(config)?)))))
     }
 
-    /// Goes by other rules from now on; on an error all stays as it was.
+    /// Uses other rules from now on. On an error everything stays as it was.
     ///
     /// # Errors
     /// [`RuleError`] names the rule that cannot be used.
@@ -230,7 +231,7 @@ impl Inner {
         name
     }
 
-    /// The tags, if the client is trusted with them; else none.
+    /// The tags, if the client is trusted with them. Otherwise none.
     fn trusted<'a>(&self, tags: Tags<'a>, client: &Client<'_>) -> Tags<'a> {
         if tags.is_empty() || self.tags_from.iter().any(|trusted| trusted.has(client)) {
             return tags;
@@ -321,7 +322,7 @@ fn route_name(method: &str, path: &str) -> String {
     in_one_line(&text)
 }
 
-/// A name that a table, a log and a label can have.
+/// Makes a name fit for a table, a log and a label.
 fn in_one_line(text: &str) -> String {
     fingerprint::name(&text.replace(char::is_control, "_"))
 }
@@ -336,7 +337,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A word that names no [`Source`].
+/// A word that is not the name of a [`Source`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` tells no types: choose from tag, application-name and statement")]
 pub struct UnknownSource(String);

@@ -2,26 +2,27 @@
 //!
 //! | part of the path | becomes |
 //! |---|---|
-//! | a number, a UUID, hexadecimal digits (8 or more, one of 0 to 9 among them), a token of 20 or more letters and digits, escapes (`%41`), whatever is longer than 40 bytes | `:id` |
+//! | a number, a UUID, hexadecimal digits (8 or more, one of 0 to 9 among them), a token of 20 or more letters and digits, escapes (`%41`), anything longer than 40 bytes | `:id` |
 //! | a number inside a part: of three digits or more, or not directly after a letter | `:n` |
 //! | the query, and what follows `;` in a part | nothing |
 //!
-//! So `/books/17/pages/3?x=y` is `/books/:id/pages/:id`, `/img/thumb_12.gif` is `/img/thumb_:n.gif`, and
-//! `/api/v2/oauth2` stays. What this cannot tell (slugs), rules of the configuration can.
+//! So `/books/17/pages/3?x=y` becomes `/books/:id/pages/:id`, `/img/thumb_12.gif` becomes
+//! `/img/thumb_:n.gif`, and `/api/v2/oauth2` stays. What this cannot recognise (slugs), rules of
+//! the configuration can.
 
 use std::fmt::Write;
 
-/// Parts of a path that count; further ones are `...`.
+/// The parts of a path that count. Further ones become `...`.
 const PARTS_MAX: usize = 10;
 /// The longest part that is kept, in bytes.
 const PART_BYTES_MAX: usize = 40;
-/// Letters and digits that are a token rather than a word.
+/// This many letters and digits are a token rather than a word.
 const TOKEN_BYTES_MIN: usize = 20;
 const HEXADECIMAL_BYTES_MIN: usize = 8;
-/// Digits that are a number, even right after a letter.
+/// This many digits are a number even right after a letter.
 const NUMBER_DIGITS_MIN: usize = 3;
 
-/// Writes the template of a path, which may have a query behind it.
+/// Writes the template of a path, which may have a query.
 pub(super) fn push_template(out: &mut String, path: &str) {
     let end = path.find(['?', '#']).unwrap_or(path.len());
     let path = path[..end].strip_prefix('/').unwrap_or(&path[..end]);

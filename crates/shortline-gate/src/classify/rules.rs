@@ -1,8 +1,9 @@
 //! Rules of the configuration: the first that matches names the type.
 //!
 //! A rule is a name and conditions, all of which must hold. Each condition is a regular expression
-//! (the `regex` crate's, on bytes, ASCII classes): those on names and tags must match the whole,
-//! those on the statement and the path any part. One without conditions matches everything.
+//! (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags must match the
+//! whole value. Those on the statement and the path may match any part. A rule without conditions
+//! matches everything.
 
 use std::collections::BTreeMap;
 
@@ -57,20 +58,22 @@ pub enum RuleError {
         /// How many.
         count: usize,
     },
-    /// A name that cannot stand in a table.
+    /// A name that does not fit in a table.
     #[error(
         "rule {position}: type `{name}`: must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
     )]
     Name {
-        /// Which rule, from 1.
+        /// The position of the rule, from 1.
         position: usize,
         /// The name.
         name: String,
     },
-    /// No regular expression.
-    #[error("rule {position} (type `{name}`): {key} `{value}` is no regular expression: {problem}")]
+    /// Not a regular expression.
+    #[error(
+        "rule {position} (type `{name}`): {key} `{value}` is not a regular expression: {problem}"
+    )]
     Expression {
-        /// Which rule, from 1.
+        /// The position of the rule, from 1.
         position: usize,
         /// The type it names.
         name: String,
@@ -86,18 +89,18 @@ pub enum RuleError {
         "rule {position} (type `{name}`): {key} means nothing to a gate for {protocol}: leave it out"
     )]
     Unknown {
-        /// Which rule, from 1.
+        /// The position of the rule, from 1.
         position: usize,
         /// The type it names.
         name: String,
         /// The condition.
         key: &'static str,
-        /// What the gate speaks.
+        /// The protocol of the gate.
         protocol: Protocol,
     },
 }
 
-/// Rules, ready to be used.
+/// Rules, ready for use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules(Vec<Rule>);
 
@@ -115,7 +118,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Understands rules.
+    /// Parses rules.
     pub(super) fn new(texts: &[RuleText], protocol: Protocol) -> Result<Self, RuleError> {
         if texts.len() > RULES_MAX {
             return Err(RuleError::TooMany { count: texts.len() });
@@ -125,12 +128,12 @@ impl Rules {
         rules.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether some rule asks for a statement's text.
+    /// Whether any rule asks for a statement's text.
     pub(super) fn read_statements(&self) -> bool {
         self.0.iter().any(|rule| rule.statement.is_some())
     }
 
-    /// The keys of tags that some rule asks for.
+    /// The keys of the tags that rules ask for.
     pub(super) fn tag_keys(&self) -> impl Iterator<Item = &str> {
         let tags = self.0.iter().flat_map(|rule| &rule.tags);
         tags.map(|(key, _)| key.as_str())
@@ -170,7 +173,7 @@ impl Rules {
     }
 }
 
-/// Nothing fulfils no condition.
+/// Whether a condition holds. A missing value never fulfils one.
 fn holds(condition: Option<&Regex>, value: Option<&str>) -> bool {
     condition
         .is_none_or(|condition| value.is_some_and(|value| condition.is_match(value.as_bytes())))
@@ -255,7 +258,7 @@ impl Reading<'_> {
     }
 
     fn expression(&self, key: &str, value: &str, whole: bool) -> Result<Regex, RuleError> {
-        // Alone first, so that nothing in it closes our group.
+        // First alone, so that nothing in it can close our group.
         let alone = build(value);
         let expression = match alone {
             Ok(_) if whole => build(&format!(r"\A(?:{value})\z")),
@@ -275,7 +278,8 @@ fn build(expression: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(expression).unicode(false).build()
 }
 
-/// regex draws the place of a mistake in several lines and names it in the last.
+/// The last line of an error of regex, which names the mistake. The lines before it draw its
+/// position.
 fn last_line(text: &str) -> String {
     let last = text.lines().last().unwrap_or_default();
     last.trim().trim_start_matches("error: ").to_owned()
@@ -371,7 +375,7 @@ mod tests {
         };
         assert_eq!(
             error(open, SQL),
-            "rule 2 (type `x`): statement `(a` is no regular expression: unclosed group"
+            "rule 2 (type `x`): statement `(a` is not a regular expression: unclosed group"
         );
         let closed = RuleText {
             user: Some("a)|(b".to_owned()),

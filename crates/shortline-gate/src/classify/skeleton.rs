@@ -1,19 +1,20 @@
-//! A short statement without its constants, to be looked up by.
+//! A short statement without its constants, as a key for lookups.
 //!
-//! Equal skeletons have equal fingerprints, since a [`fingerprint`](super::fingerprint()) is a function
-//! of the tokens, and of a constant it sees no more than that there is one. The converse does not hold:
-//! lists of other lengths have skeletons of their own.
+//! Equal skeletons have equal fingerprints. A [`fingerprint`](super::fingerprint()) is a function
+//! of the tokens, and of a constant it sees only that there is one. The converse does not hold:
+//! lists of different lengths have different skeletons.
 
 use super::lexer::{Dialect, Lexer, Token};
 
-/// A longer statement has none: to look it up as it is costs less than to cut it into tokens.
+/// A longer statement has no skeleton. Looking it up as it is costs less than cutting it into
+/// tokens.
 const STATEMENT_BYTES_MAX: usize = 512;
-/// A token has at most one byte more here than in the statement.
+/// A token takes at most one byte more here than in the statement.
 const SKELETON_BYTES: usize = 2 * STATEMENT_BYTES_MAX;
 
-/// Begins a constant, of which nothing else is kept.
+/// Begins a constant. Nothing else of it is kept.
 const CONSTANT: u8 = 1;
-/// Begin a token of which the text is kept: no byte of that text is less than a blank.
+/// Begin a token whose text is kept. No byte of that text is less than a blank.
 const WORD: u8 = 2;
 const QUOTED: u8 = 3;
 const OPERATOR: u8 = 4;
@@ -25,7 +26,7 @@ pub(super) struct Skeleton {
 }
 
 impl Skeleton {
-    /// That of a statement, if it is short.
+    /// The skeleton of a statement, if it is short.
     pub(super) fn of(statement: &[u8], dialect: Dialect) -> Option<Self> {
         if statement.len() > STATEMENT_BYTES_MAX {
             return None;
@@ -48,7 +49,7 @@ impl Skeleton {
         Some(skeleton)
     }
 
-    /// What is looked up.
+    /// The key.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -58,7 +59,7 @@ impl Skeleton {
         self.length += 1;
     }
 
-    /// The first byte tells the kind, so that no two rows of tokens look the same.
+    /// Adds a token. The first byte is its kind, so that no two sequences of tokens look the same.
     fn text(&mut self, kind: u8, text: &[u8]) {
         self.byte(kind);
         let end = self.length + text.len();
@@ -67,7 +68,7 @@ impl Skeleton {
             *kept = if kind == WORD {
                 byte.to_ascii_lowercase()
             } else {
-                // As the fingerprint has it.
+                // As in the fingerprint.
                 (*byte).max(b' ')
             };
         }

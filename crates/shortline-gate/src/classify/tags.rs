@@ -1,19 +1,20 @@
 //! Tags that frameworks append to statements: `/*action='show',route='%2Fbooks%2F%3Aid'*/`.
 //!
-//! Source: SQLCommenter's specification (OpenTelemetry): keys and values are URL-encoded, values in
-//! single quotes whose own quotes have a backslash before them, pairs apart by commas, in one
-//! comment at the statement's end. Read too: the comment at the beginning, as some libraries put
-//! it, and `key:value` without quotes, as Rails' query logs write it by default before 7.1.
+//! Source: SQLCommenter's specification (OpenTelemetry). Keys and values are URL-encoded. Values
+//! are in single quotes, with a backslash before quotes inside them. Pairs are separated by commas,
+//! all in one comment at the statement's end. Two more forms are read: the comment at the
+//! beginning, as some libraries put it, and `key:value` without quotes, as in Rails' query logs by
+//! default before 7.1.
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 use percent_encoding::percent_decode;
 
-/// The longest comment that is looked at, in bytes.
+/// The longest comment that is read, in bytes.
 const COMMENT_BYTES_MAX: usize = 4 << 10;
 
-/// A statement and the tags it came with.
+/// A statement and its tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagged<'a> {
     /// The statement without the tags' comment.
@@ -22,14 +23,14 @@ pub struct Tagged<'a> {
     pub tags: Tags<'a>,
 }
 
-/// The tags of a statement; none for most.
+/// The tags of a statement. Most have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tags<'a> {
     comment: &'a [u8],
 }
 
 impl<'a> Tagged<'a> {
-    /// Takes a statement and its tags apart. Looks at its two ends only.
+    /// Separates a statement from its tags. Reads only its two ends.
     pub fn new(sql: &'a [u8]) -> Self {
         at_end(sql).or_else(|| at_beginning(sql)).unwrap_or(Self {
             statement: sql,
@@ -68,13 +69,13 @@ fn at_beginning(sql: &[u8]) -> Option<Tagged<'_>> {
     tagged(&comment[..end], &comment[end + 2..])
 }
 
-/// Not every comment has tags.
+/// The statement with the comment's tags. `None` if the comment has no tags.
 fn tagged<'a>(comment: &'a [u8], statement: &'a [u8]) -> Option<Tagged<'a>> {
     let tags = Tags { comment };
     (!tags.is_empty()).then_some(Tagged { statement, tags })
 }
 
-/// Keys and values as they are written, without quotes. Ends where it is not well formed.
+/// Keys and values as written, without quotes. Ends at the first pair that is not well formed.
 struct Pairs<'a>(&'a [u8]);
 
 impl<'a> Iterator for Pairs<'a> {
@@ -122,7 +123,7 @@ fn is_key(written: &[u8], key: &str) -> bool {
     written == key.as_bytes() || (written.contains(&b'%') && decoded(written) == key)
 }
 
-/// Without the backslashes before quotes, then URL-decoded.
+/// Removes the backslashes before quotes, then decodes the URL encoding.
 fn decoded(written: &[u8]) -> Cow<'_, str> {
     if written.contains(&b'\\') {
         let mut plain = Vec::with_capacity(written.len());

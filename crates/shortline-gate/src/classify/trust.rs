@@ -1,9 +1,9 @@
 //! Whose tags count.
 //!
-//! A tag is what a client says of itself: whoever writes the tag of a short request behind a long one
-//! goes first each time. So tags count from those clients only that the configuration names, by the
-//! network that they connect from or by the database user that they have logged in as, and by default
-//! from nobody.
+//! A tag is a client's own claim. A client that puts the tag of a short request on a long one goes
+//! first each time. So tags count only from clients that the configuration names, by the network
+//! they connect from or by the database user they have logged in as. By default nobody's tags
+//! count.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,15 +15,15 @@ use super::Client;
 /// Clients whose tags count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trusted {
-    /// All.
+    /// All clients.
     Any,
-    /// Those that connect from a network.
+    /// Clients that connect from a network.
     Network(Network),
-    /// Those of a database user.
+    /// Clients that are logged in as a database user.
     User(Box<str>),
 }
 
-/// A text that names no clients.
+/// A text that does not name clients.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` names no clients: give a network such as 10.0.1.0/24, an address, user:NAME, or any"
@@ -31,7 +31,7 @@ pub enum Trusted {
 pub struct TrustedError(String);
 
 impl Trusted {
-    /// Whether these are among the clients.
+    /// Whether this client is one of them.
     pub fn has(&self, client: &Client<'_>) -> bool {
         match self {
             Self::Any => true,

@@ -1,19 +1,20 @@
-//! Waits for locks inside the database, which are no service of the statement that waits.
+//! Waits for locks inside the database, which are not service of the waiting statement.
 //!
-//! A statement that waits for a row that another transaction has locked takes as long as that one
-//! pleases. Taught as its service it makes its type long, and the gate lets the type wait. The gate's
-//! own connections cannot tell, so a connection of the monitor's own asks the database: every
-//! `EVERY`, and only while a statement runs for longer than `LONG`, which of the gate's connections
-//! wait for a lock. That time teaches nothing. The load stays: else more and more would be let in to
-//! wait for the same lock. Paper 002 counts such a wait as service.
+//! A statement that waits for a row locked by another transaction takes as long as that transaction
+//! holds it. If that time were learnt as service, the type would seem long and the gate would let
+//! it wait. The gate's own connections cannot tell. So the monitor asks the database over a
+//! connection of its own which of the gate's connections wait for a lock: every `EVERY`, and only
+//! while a statement runs for longer than `LONG`. That time is not learnt. The load stays;
+//! otherwise more and more requests would be admitted to wait for the same lock. Paper 002 counts
+//! such a wait as service.
 //!
 //! | database | asked | needs |
 //! |---|---|---|
 //! | PostgreSQL | `pg_stat_activity`, `wait_event_type = 'Lock'` | the role `pg_read_all_stats` |
 //! | MySQL, MariaDB | `innodb_trx`, `trx_state = 'LOCK WAIT'`; `processlist`, `Waiting for ... lock` | the privilege `PROCESS` |
 //!
-//! Whatever the monitor meets is told in one line, and then it is as without it, until the database
-//! answers again.
+//! The monitor logs any failure in one line. Until the database answers again, the gate works as
+//! without a monitor.
 
 mod mysql;
 mod postgres;
@@ -30,19 +31,19 @@ pub use url::{MonitorUrl, MonitorUrlError};
 
 /// How often the database is asked.
 const EVERY: Duration = Duration::from_millis(100);
-/// A statement that runs for less is not asked about.
+/// The monitor does not ask about a statement that has run for less.
 const LONG: Duration = Duration::from_millis(100);
-/// The longest that an answer, or a connection, is waited for.
+/// The longest wait for an answer or a connection.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long to wait after a failure.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// How the database is asked.
+/// How to ask the database.
 #[derive(Clone, Debug)]
 pub struct MonitorConfig {
-    /// Where it is, and as whom.
+    /// Its address, and the user to ask as.
     pub url: MonitorUrl,
-    /// TLS towards it, of PostgreSQL.
+    /// TLS to it (PostgreSQL).
     pub tls: UpstreamTls,
 }
 
@@ -52,11 +53,11 @@ enum Asker {
     Mysql(Box<mysql::Asker>),
 }
 
-/// Asks as long as the gate lives.
+/// Asks for as long as the gate lives.
 pub async fn watch(gate: Gate, config: MonitorConfig) {
     let mut asker = None;
     let mut is_failing = false;
-    // Once before anything happens, so that what is wrong is told at the start.
+    // Asks once before anything happens, so that any fault is logged at the start.
     let mut asked = Vec::new();
     loop {
         let begun = Instant::now();
@@ -77,7 +78,7 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
                     );
                 }
                 tokio::time::sleep(AGAIN_AFTER).await;
-                // Nobody knows who waited meanwhile.
+                // Who waited in the meantime is unknown.
                 gate.note_locked(&gate.long_at_work(Duration::ZERO), &[]);
             }
         }
@@ -92,7 +93,7 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
     }
 }
 
-/// Which of these wait for a lock, by a connection that is made if there is none.
+/// Which of these wait for a lock. Connects if there is no connection.
 async fn ask(
     asker: &mut Option<Asker>,
     config: &MonitorConfig,

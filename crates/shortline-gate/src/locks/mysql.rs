@@ -1,16 +1,16 @@
-//! What MySQL and MariaDB tell: InnoDB's transactions say whether they wait for a row, and the list
-//! of processes who waits for a table or for metadata.
+//! Asks MySQL and MariaDB. InnoDB's transactions show whether they wait for a row. The process list
+//! shows who waits for a table or for metadata.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 
-/// Rows that are read of an answer at most.
+/// The most rows read of an answer.
 const LOCKED: &str = "(select trx_mysql_thread_id from information_schema.innodb_trx \
     where trx_state = 'LOCK WAIT' limit 10000) \
     union (select id from information_schema.processlist \
     where state like 'Waiting for % lock' limit 10000)";
 
-/// A connection of the monitor's.
+/// A connection of the monitor.
 pub struct Asker(Conn);
 
 impl Asker {
@@ -22,7 +22,7 @@ impl Asker {
     pub async fn ask(&mut self, backends: &[u32]) -> Result<Vec<u32>, String> {
         let rows: Result<Vec<u64>, _> = self.0.query(LOCKED).await;
         let mut locked = rows.map_err(|error| error.to_string())?;
-        // The gate knows the numbers' lower 32 bits.
+        // The gate knows the lower 32 bits of the numbers.
         locked.sort_unstable_by_key(|&id| id as u32);
         let is_locked = |backend: &&u32| {
             let found = locked.binary_search_by_key(*backend, |&id| id as u32);

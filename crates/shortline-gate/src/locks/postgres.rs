@@ -1,4 +1,4 @@
-//! What PostgreSQL tells: `pg_stat_activity` says of each of its processes what it waits for.
+//! Asks PostgreSQL. `pg_stat_activity` shows what each of its processes waits for.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::ANSWER_TIME_MAX;
 use crate::relay::Upstream;
 use crate::relay::tls::UpstreamTls;
 
-/// A role without this sees what its own sessions wait for, and no others.
+/// A role without this sees the waits of its own sessions only.
 const MAY_SEE: &str = "select pg_has_role('pg_read_all_stats', 'usage')";
 
 /// Which of these processes wait for a lock.
 const LOCKED: &str = "select pid from pg_stat_activity \
     where pid = any($1) and wait_event_type = 'Lock'";
 
-/// A connection of the monitor's.
+/// A connection of the monitor.
 pub struct Asker {
     client: Client,
     locked: Statement,
@@ -28,7 +28,7 @@ pub struct Asker {
 impl Asker {
     pub async fn connect(url: &Config, tls: &UpstreamTls) -> Result<Self, String> {
         let upstream = upstream(url)?;
-        // TLS, if any, begins before: the library has only to speak on.
+        // TLS, if any, is already set up before the library takes over.
         let config = url.clone().ssl_mode(SslMode::Disable).to_owned();
         let stream = crate::postgres::connect_to(&upstream, tls, ANSWER_TIME_MAX)
             .await
@@ -36,7 +36,7 @@ impl Asker {
         let connected = config.connect_raw(stream, NoTls).await;
         let (client, connection) = connected.map_err(|error| told(&error))?;
         let driver = tokio::spawn(async move {
-            // Whoever asks next is told of it.
+            // The next question meets the error.
             let _ = connection.await;
         });
         let prepared = client.prepare(LOCKED).await;
@@ -56,7 +56,7 @@ impl Asker {
     }
 
     pub async fn ask(&self, backends: &[u32]) -> Result<Vec<u32>, String> {
-        // Numbers of processes are positive and have 31 bits.
+        // Process numbers are positive and have 31 bits.
         let pids: Vec<i32> = backends.iter().map(|&pid| pid.cast_signed()).collect();
         let rows = self.client.query(&self.locked, &[&pids]).await;
         let rows = rows.map_err(|error| told(&error))?;
@@ -73,7 +73,7 @@ impl Drop for Asker {
     }
 }
 
-/// The one place the URL names.
+/// The one address in the URL.
 fn upstream(url: &Config) -> Result<Upstream, String> {
     match (url.get_hosts(), url.get_ports()) {
         ([Host::Tcp(host)], ports) => Ok(Upstream {
@@ -84,7 +84,7 @@ fn upstream(url: &Config) -> Result<Upstream, String> {
     }
 }
 
-/// The server's own words, where it has said any.
+/// The server's own words, if it said any.
 fn told(error: &tokio_postgres::Error) -> String {
     let said = error.as_db_error().map(|said| said.message().to_owned());
     let deeper = std::error::Error::source(error).map(ToString::to_string);

@@ -1,5 +1,5 @@
-//! Where the monitor asks, and as whom: `postgres://user:password@host:port/database` or
-//! `mysql://user:password@host:port`. The password is shown to nobody.
+//! Where the monitor asks, and as which user: `postgres://user:password@host:port/database` or
+//! `mysql://user:password@host:port`. The password is never shown.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ pub enum MonitorUrl {
     Mysql(Opts),
 }
 
-/// A text that is no such URL. It says nothing of the text, which may have a password.
+/// A text that is not such a URL. The error does not show the text, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0}; write it like postgres://monitor@db.example:5432/postgres or mysql://monitor@127.0.0.1:3306"
@@ -26,7 +26,7 @@ pub enum MonitorUrl {
 pub struct MonitorUrlError(&'static str);
 
 impl MonitorUrl {
-    /// The same with this password.
+    /// The same URL with this password.
     #[must_use]
     pub fn with_password(self, password: &str) -> Self {
         match self {
@@ -40,7 +40,7 @@ impl MonitorUrl {
         }
     }
 
-    /// Whether it is a database on this machine.
+    /// Whether the database is on this machine.
     pub fn is_local(&self) -> bool {
         let host = self.host();
         let ip = host.trim_start_matches('[').trim_end_matches(']').parse();
@@ -73,7 +73,7 @@ impl FromStr for MonitorUrl {
             Some(("postgres" | "postgresql", _)) => {
                 let config: Config = text
                     .parse()
-                    .map_err(|_| MonitorUrlError("is no URL of PostgreSQL"))?;
+                    .map_err(|_| MonitorUrlError("is not a URL of PostgreSQL"))?;
                 if !matches!(config.get_hosts(), [Host::Tcp(_)]) {
                     return Err(MonitorUrlError("names no single host"));
                 }
@@ -81,12 +81,12 @@ impl FromStr for MonitorUrl {
             }
             Some(("mysql", _)) => {
                 let options =
-                    Opts::from_url(text).map_err(|_| MonitorUrlError("is no URL of MySQL"))?;
-                // One connection, at the address that is named, and not by a socket found there.
+                    Opts::from_url(text).map_err(|_| MonitorUrlError("is not a URL of MySQL"))?;
+                // Connect once, to the address that is named, not to a socket found there.
                 let options = OptsBuilder::from_opts(options).prefer_socket(Some(false));
                 Self::Mysql(options.into())
             }
-            _ => return Err(MonitorUrlError("is no URL of a database")),
+            _ => return Err(MonitorUrlError("is not a URL of a database")),
         };
         if url.user().is_empty() {
             return Err(MonitorUrlError("names no user"));

@@ -1,28 +1,30 @@
-//! Capabilities: what client and server agree on in the handshake (MySQL's source documentation,
-//! "Capabilities Flags"; MariaDB's knowledge base, "Connecting", for those above 32 bits).
+//! Capabilities: what client and server agree on in the handshake. Sources: MySQL's source
+//! documentation, "Capabilities Flags"; for those above 32 bits, MariaDB's knowledge base,
+//! "Connecting".
 //!
-//! A capability may change the shape of a response, so only those are let through that the gate
-//! knows; servers offer others in vain. Struck although known:
+//! A capability may change the shape of a response. So the gate passes only those it knows, even if
+//! a server offers more. Known, but removed:
 //! - `CLIENT_OPTIONAL_RESULTSET_METADATA` (1 << 25): result sets may come without their columns.
-//!   Few clients ask for it, and MySQL's text on it is at odds with its server.
-//! - `CLIENT_ZSTD_COMPRESSION_ALGORITHM` (1 << 26): the gate decodes zlib. Clients fall back to it.
-//! - bit 29, set aside to extend these 32.
-//! - MariaDB's `COM_MULTI` (1 << 33): several commands in one packet; servers since 10.3 lack it.
+//!   Few clients ask for it, and MySQL's text about it contradicts its server.
+//! - `CLIENT_ZSTD_COMPRESSION_ALGORITHM` (1 << 26): the gate decodes only zlib. Clients fall back
+//!   to it.
+//! - Bit 29, reserved to extend these 32.
+//! - MariaDB's `COM_MULTI` (1 << 33): several commands in one packet. Servers since 10.3 lack it.
 
-/// A set of capabilities: the protocol's 32 bits, above them MariaDB's further ones.
+/// A set of capabilities: the protocol's 32 bits, with MariaDB's further ones above them.
 pub type Capabilities = u64;
 
 /// `CLIENT_MYSQL` (once `CLIENT_LONG_PASSWORD`): the sender has no MariaDB capabilities.
 pub const MYSQL: Capabilities = 1;
 /// A database follows in the client's answer.
 pub const CONNECT_WITH_DB: Capabilities = 1 << 3;
-/// After authentication all goes through zlib.
+/// After authentication everything is compressed with zlib.
 pub const COMPRESS: Capabilities = 1 << 5;
 /// The protocol since MySQL 4.1.
 pub const PROTOCOL_41: Capabilities = 1 << 9;
 /// TLS begins before the client's answer.
 pub const SSL: Capabilities = 1 << 11;
-/// The length of the authentication data is one byte before it.
+/// The authentication data has a one-byte length before it.
 pub const SECURE_CONNECTION: Capabilities = 1 << 15;
 /// The name of an authentication plugin follows.
 pub const PLUGIN_AUTH: Capabilities = 1 << 19;
@@ -30,22 +32,22 @@ pub const PLUGIN_AUTH: Capabilities = 1 << 19;
 pub const CONNECT_ATTRS: Capabilities = 1 << 20;
 /// The length of the authentication data is length-encoded.
 pub const PLUGIN_AUTH_LENENC: Capabilities = 1 << 21;
-/// A result set ends with an OK packet, and no EOF packet stands behind the columns.
+/// A result set ends with an OK packet, and no EOF packet follows the columns.
 pub const DEPRECATE_EOF: Capabilities = 1 << 24;
 /// Attributes stand before the text of a statement.
 pub const QUERY_ATTRIBUTES: Capabilities = 1 << 27;
 /// MariaDB: reports of progress come as ERR packets with code 65535.
 pub const MARIADB_PROGRESS: Capabilities = 1 << 32;
-/// MariaDB: a byte behind the number of columns tells whether they follow.
+/// MariaDB: a byte after the number of columns says whether they follow.
 pub const MARIADB_CACHE_METADATA: Capabilities = 1 << 36;
 
 const OPTIONAL_RESULTSET_METADATA: Capabilities = 1 << 25;
 const ZSTD: Capabilities = 1 << 26;
 const EXTENSION: Capabilities = 1 << 29;
 const REMEMBER_OPTIONS: Capabilities = 1 << 31;
-/// Bulk execution, extended metadata, cached metadata, results of each unit of a bulk.
+/// Bulk execution, extended metadata, cached metadata, and results for each unit of a bulk.
 const MARIADB_KNOWN: Capabilities = MARIADB_PROGRESS | 1 << 34 | 1 << 35 | 1 << 36 | 1 << 37;
 
-/// What the gate lets through: all 32 bits are taken, but for those that it strikes.
+/// What the gate passes: all 32 bits are taken, except for those it removes.
 pub const KNOWN: Capabilities = ((REMEMBER_OPTIONS << 1) - 1 - STRUCK) | MARIADB_KNOWN;
 const STRUCK: Capabilities = OPTIONAL_RESULTSET_METADATA | ZSTD | EXTENSION;

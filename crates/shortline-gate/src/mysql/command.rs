@@ -1,10 +1,10 @@
-//! What a client's command asks for (MySQL's source documentation, "Command Phase"; MariaDB's
-//! knowledge base, "Client Server Protocol Commands"): the shape of its response, and whether it is
-//! work that needs admission.
+//! What a client's command asks for: the shape of its response, and whether it is work that needs
+//! admission. Sources: MySQL's source documentation, "Command Phase"; MariaDB's knowledge base,
+//! "Client Server Protocol Commands".
 //!
-//! Work is what executes statements. All else passes at once: it is cheap (a statement is only
-//! prepared, a session reset, rows fetched of a cursor that was filled when it was opened), must not
-//! wait (KILL), or belongs to somebody else's order (replication).
+//! Work is whatever executes statements. Everything else passes at once. It is cheap (a statement
+//! is only prepared, a session reset, rows fetched from a cursor that was filled when it was
+//! opened), it must not wait (KILL), or it belongs to another order (replication).
 
 use super::control::{self, Control};
 use super::reply::Shape;
@@ -26,40 +26,40 @@ const BINLOG_DUMP_GTID: u8 = 0x1e;
 const RESET_CONNECTION: u8 = 0x1f;
 const CLONE: u8 = 0x20;
 const SUBSCRIBE_GROUP_REPLICATION: u8 = 0x21;
-/// MariaDB's.
+/// MariaDB only.
 const STMT_BULK_EXECUTE: u8 = 0xfa;
 
-/// A command, as far as its first bytes tell.
+/// A command, as far as its first bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// Statements to execute.
     Query(&'a [u8]),
-    /// A connection, or its statement, to be killed.
+    /// Kills a connection, or its statement.
     Kill {
         /// The connection.
         thread_id: u32,
-        /// How its response looks.
+        /// The shape of the response.
         shape: Shape,
     },
     /// A statement that only begins or ends a transaction.
     Control,
     /// A statement to prepare.
     Prepare(&'a [u8]),
-    /// A prepared statement to execute, or to execute in bulk.
+    /// A prepared statement to execute, once or in bulk.
     Execute(u32),
-    /// A prepared statement to forget: no response.
+    /// A prepared statement to forget. It has no response.
     Close(u32),
-    /// Data for a prepared statement, or good-bye: no response.
+    /// Data for a prepared statement, or a goodbye. It has no response.
     Unanswered,
-    /// Everything of the session is forgotten, prepared statements too.
+    /// Forgets everything about the session, prepared statements too.
     Reset(Shape),
-    /// What is cheap.
+    /// A cheap command.
     Other(Shape),
-    /// From now on the connection is not one of commands and responses.
+    /// From now on the connection no longer alternates commands and responses.
     Stream,
 }
 
-/// How much of a message [`Command::read`] wants, in bytes of its payload, if it has so many.
+/// How many bytes of a message's payload [`Command::read`] needs, if it has that many.
 pub fn wanted_bytes(command: u8, statement_bytes_max: usize) -> usize {
     match command {
         QUERY | STMT_PREPARE => statement_bytes_max,
@@ -109,8 +109,8 @@ impl<'a> Command<'a> {
     }
 }
 
-/// The text behind the attributes of a `COM_QUERY`. If these cannot be read, all of it: then it is
-/// of a type of its own, and the server has something to say about it.
+/// The text after the attributes of a `COM_QUERY`. If the attributes cannot be read, the whole
+/// body: it is then its own type, and the server answers it with an error.
 fn query_text(body: &[u8], has_attributes: bool) -> &[u8] {
     if !has_attributes {
         return body;
@@ -125,7 +125,7 @@ fn query_text(body: &[u8], has_attributes: bool) -> &[u8] {
 fn skip_attributes(rest: &mut &[u8]) -> Option<()> {
     let count = usize::try_from(value::length_encoded(rest)?).ok()?;
     value::length_encoded(rest)?;
-    // Each takes two bytes at least.
+    // Each takes at least two bytes.
     if count == 0 || count > rest.len() {
         return (count == 0).then_some(());
     }
@@ -210,7 +210,7 @@ mod tests {
     fn a_text_stands_behind_its_attributes() {
         let text = |start| Command::read(start, true);
         assert_eq!(text(b"\x03\0\x01select 1"), Command::Query(b"select 1"));
-        // MySQL's documentation has this one.
+        // From MySQL's documentation.
         let documented = b"\x03\x01\x01\x00\x01\xfe\x00\x01a\x011select @@version_comment limit 1";
         assert_eq!(
             text(documented),

@@ -1,23 +1,23 @@
-//! What the gate itself says to a client: ERR packets (MySQL's source documentation, "ERR_Packet").
+//! The gate's own messages to a client: ERR packets (MySQL's source documentation, "ERR_Packet").
 //!
 //! | what | code, SQLSTATE | why this one |
 //! |---|---|---|
 //! | more connections than allowed | 1040, 08004 | what the server says |
 //! | the backend cannot be reached, or not with TLS | 1429, HY000 | "unable to connect to foreign data source" |
 //! | no TLS where it is required | 3159, HY000 | what the server says |
-//! | no handshake, or none this gate reads | 1043, 08S01 | what the server says |
-//! | packets before the end of authentication out of order, as of no client of MySQL's | 1156, 08S01 | what the server says |
+//! | no handshake, or one this gate cannot read | 1043, 08S01 | what the server says |
+//! | packets out of order before the end of authentication, unlike any MySQL client | 1156, 08S01 | what the server says |
 //! | the gate ends | 1053, 08S01 | what the server says; the connection ends |
 //! | a message above the limit | 1153, 08S01 | what the server says; the connection ends |
 //! | packets that cannot be read | 1835, HY000 | what the server says; the connection ends |
 //! | waited for too long | 1205, HY000 | "lock wait timeout": drivers know to try again |
-//! | the queue is full, or the gate sheds | 1226, 42000 | "resource limit": at once again is in vain |
+//! | the queue is full, or the gate sheds | 1226, 42000 | "resource limit": retrying at once is useless |
 //! | KILL QUERY while it waits | 1317, 70100 | what the server says |
 //!
-//! The codes from 2000 to 2999 are the clients' own: MariaDB's call a packet that has one malformed.
-//! After the last three the connection lives on, and an open transaction stays open, as after any
-//! statement that fails in MySQL. A backend that dies says nothing that it has not said itself: the
-//! connection is closed, which drivers report as 2013, the outcome unknown.
+//! The codes from 2000 to 2999 belong to the clients: MariaDB's treat a packet with one as
+//! malformed. After the last three the connection lives on. An open transaction stays open, as
+//! after any failed statement in MySQL. If a backend dies, the gate adds no message of its own. The
+//! connection is closed, which drivers report as 2013, outcome unknown.
 
 use super::packet::packet;
 use crate::relay::Denied;
@@ -27,11 +27,11 @@ use shortline_sched::admission::Refusal;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Complaint {
-    /// MySQL's number of the error.
+    /// MySQL's error number.
     pub code: u16,
     /// SQLSTATE: five letters and digits.
     pub sqlstate: &'static str,
-    /// One line.
+    /// The text, one line.
     pub message: String,
 }
 
@@ -63,22 +63,22 @@ impl Complaint {
         )
     }
 
-    /// Bytes that begin no session.
+    /// Bytes that do not begin a session.
     pub fn bad_handshake(what: &str) -> Self {
         Self::new(1043, "08S01", format!("Bad handshake: {what}"))
     }
 
-    /// Packets that come when they should not.
+    /// Packets that come at the wrong time.
     pub fn out_of_order() -> Self {
         Self::new(1156, "08S01", "Got packets out of order")
     }
 
-    /// The gate ends.
+    /// The gate is shutting down.
     pub fn shutting_down() -> Self {
         Self::new(1053, "08S01", "Server shutdown in progress: the gate ends")
     }
 
-    /// Bytes that are no messages.
+    /// Bytes that are not messages.
     pub fn malformed(what: impl std::fmt::Display) -> Self {
         Self::new(
             1835,
@@ -87,13 +87,13 @@ impl Complaint {
         )
     }
 
-    /// A message above the limit, in bytes.
+    /// A message above the limit, given in bytes.
     pub fn too_long(limit: u64) -> Self {
         let message = format!("Got a packet bigger than the gate's limit of {limit} bytes");
         Self::new(1153, "08S01", message)
     }
 
-    /// As a packet with this sequence number.
+    /// The error as a packet with this sequence number.
     pub fn packet(&self, sequence: u8) -> Vec<u8> {
         let mut payload = vec![0xff];
         payload.extend(self.code.to_le_bytes());
@@ -103,7 +103,8 @@ impl Complaint {
         packet(sequence, &payload)
     }
 
-    /// As the first packet of a connection: without SQLSTATE, which is not agreed on yet.
+    /// The error as the first packet of a connection. It has no SQLSTATE, which is not agreed on
+    /// yet.
     pub fn first_packet(&self) -> Vec<u8> {
         let mut payload = vec![0xff];
         payload.extend(self.code.to_le_bytes());

@@ -1,36 +1,36 @@
-//! The compressed protocol (MySQL's source documentation, "Compression"): frames of a length, a
-//! sequence number, the length of what they hold, and that, with zlib unless the latter is 0. What
-//! they hold is the plain stream of packets, cut anywhere.
+//! The compressed protocol (MySQL's source documentation, "Compression"). A frame has a length, a
+//! sequence number, the length of its content, and the content, compressed with zlib unless its
+//! length is given as 0. The content is the plain stream of packets, cut anywhere.
 //!
-//! Compression ends at the gate: it is spoken with a client that asks for it, and the server is not
-//! told of it. So the work of it is the gate's, and the gate sees every message.
+//! Compression ends at the gate. The gate speaks it with a client that asks for it, and does not
+//! offer it to the server. So the gate does the work of it, and it sees every message.
 
 use std::cell::RefCell;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// Length, sequence number, length of the content.
+/// Length, sequence number, and length of the content.
 const HEADER_BYTES: usize = 7;
-/// The most that a frame holds.
+/// The most bytes in a frame.
 const CONTENT_BYTES_MAX: usize = 0xff_ffff;
-/// What is shorter is sent as it is (MySQL's MIN_COMPRESS_LENGTH).
+/// Shorter content is sent as it is (MySQL's MIN_COMPRESS_LENGTH).
 const COMPRESSED_BYTES_MIN: usize = 50;
 
-/// Bytes that are no frames.
+/// Bytes that are not frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressionError {
     /// Not zlib.
     #[error("a compressed packet holds no zlib data")]
     Data,
-    /// The content has another length.
+    /// The content has a different length.
     #[error("a compressed packet of {0} bytes holds more or fewer")]
     Length(u32),
-    /// Frames count themselves within an exchange.
+    /// The frames of an exchange are numbered.
     #[error("a compressed packet has number {came}, where {expected} was to come")]
     Sequence {
         /// The number that came.
         came: u8,
-        /// The number that should have.
+        /// The number that was expected.
         expected: u8,
     },
 }
@@ -38,7 +38,7 @@ pub enum CompressionError {
 /// Decodes what a client sends.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// Not decoded yet.
+    /// Frames not decoded yet.
     frames: Vec<u8>,
     at: usize,
     frame: Option<Frame>,
@@ -46,7 +46,7 @@ pub struct Decoder {
 
 #[derive(Debug)]
 struct Frame {
-    /// Of the frame, not decoded yet.
+    /// Bytes of the current frame not decoded yet.
     left: usize,
     content_bytes: u32,
     content_left: usize,
@@ -54,16 +54,16 @@ struct Frame {
 }
 
 impl Decoder {
-    /// Takes the next bytes. Beside what is given in one call nothing much is kept, if
-    /// [`Self::decode`] has nothing left to do between the calls.
+    /// Takes the next bytes. If [`Self::decode`] has nothing left to do between calls, little more
+    /// than the bytes of one call is kept.
     pub fn take(&mut self, bytes: &[u8]) {
         self.frames.drain(..self.at);
         self.at = 0;
         self.frames.extend_from_slice(bytes);
     }
 
-    /// Decodes what has come, to the end of `plain`, until that has `plain_bytes_max` bytes or
-    /// more. False if nothing could be decoded.
+    /// Decodes what has come and appends it to `plain`, until `plain` has `plain_bytes_max` bytes
+    /// or more. Returns false if nothing could be decoded.
     ///
     /// # Errors
     /// [`CompressionError`]
@@ -127,7 +127,7 @@ impl Frame {
         self.left == 0 && self.content_left == 0
     }
 
-    /// Decodes some of `come`, `room` bytes at most, and returns how much of it.
+    /// Decodes part of `come` into at most `room` bytes. Returns how much of it was decoded.
     fn decode(
         &mut self,
         come: &[u8],
@@ -141,7 +141,7 @@ impl Frame {
             self.content_left -= taken;
             return Ok(taken);
         };
-        // One byte more than there may be, to see whether there is, and to reach the end behind.
+        // One byte more than allowed, to see whether there is more, and to reach the end after it.
         let start = plain.len();
         plain.resize(start + room.min(self.content_left + 1), 0);
         let (in_before, out_before) = (zlib.total_in(), zlib.total_out());
@@ -154,7 +154,7 @@ impl Frame {
         let wrong = CompressionError::Length(self.content_bytes);
         self.content_left = self.content_left.checked_sub(made).ok_or(wrong)?;
         self.left -= taken;
-        // The stream ends with the frame and its content, neither before nor after.
+        // The stream must end exactly with the frame and its content.
         let is_too_early = status == Status::StreamEnd && !self.is_over();
         let is_stuck = taken + made == 0 && (!come.is_empty() || self.left == 0) && !self.is_over();
         if is_too_early || is_stuck {
@@ -164,17 +164,17 @@ impl Frame {
     }
 }
 
-/// The numbers of the frames of an exchange, both ways.
+/// The numbers of an exchange's frames, in both directions.
 #[derive(Debug, Default)]
 pub struct Sequence(u8);
 
 impl Sequence {
-    /// At the answer to a command of one frame.
+    /// Starts at the answer to a command of one frame.
     pub fn answer() -> Self {
         Self(1)
     }
 
-    /// A frame has come. A client begins each exchange with 0.
+    /// Checks the number of a received frame. A client begins each exchange with 0.
     fn came(&mut self, number: u8) -> Result<(), CompressionError> {
         if number != self.0 && number != 0 {
             let expected = self.0;
@@ -195,11 +195,11 @@ impl Sequence {
 }
 
 thread_local! {
-    /// A compressor is large (300 KB), and each frame is for itself.
+    /// Shared, because a compressor is large (300 KB) and each frame is independent.
     static COMPRESS: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), true));
 }
 
-/// Frames that hold `plain`.
+/// The frames for `plain`.
 pub fn encode(plain: &[u8], sequence: &mut Sequence) -> Vec<u8> {
     let mut frames = Vec::new();
     for content in plain.chunks(CONTENT_BYTES_MAX) {
@@ -216,7 +216,7 @@ pub fn encode(plain: &[u8], sequence: &mut Sequence) -> Vec<u8> {
     frames
 }
 
-/// The content compressed, if that makes it shorter.
+/// The compressed content, if that is shorter.
 fn compress(content: &[u8]) -> Option<Vec<u8>> {
     if content.len() < COMPRESSED_BYTES_MIN {
         return None;

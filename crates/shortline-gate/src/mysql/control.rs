@@ -1,22 +1,22 @@
-//! Recognises statements that say nothing of the work to come: those that only begin or end a
+//! Recognises statements that say nothing about the work to come: those that only begin or end a
 //! transaction, and KILL, which must not wait for what it is to end.
 //!
-//! A bare BEGIN hides the type of its transaction, takes neither a snapshot nor a lock and costs the
-//! server next to nothing; so does the end of a transaction in which nothing was done. They go to
-//! the server at once, and the client's next statement is held, as in front of PostgreSQL. `SET
-//! autocommit` (which every driver sends) is of this kind, and `SET TRANSACTION` and `SET NAMES`.
-//! Not so `WITH CONSISTENT SNAPSHOT`, whose snapshot would be taken before the wait.
+//! A bare BEGIN hides the type of its transaction, takes neither a snapshot nor a lock, and costs
+//! the server next to nothing. So does the end of a transaction in which nothing was done. They go
+//! to the server at once, and the client's next statement is held, as in front of PostgreSQL. `SET
+//! autocommit` (which every driver sends), `SET TRANSACTION` and `SET NAMES` are treated the same
+//! way. `WITH CONSISTENT SNAPSHOT` is not, since its snapshot would be taken before the wait.
 //!
-//! The words are those of MySQL's and MariaDB's grammar. Words in an order that it does not have
-//! cost the server a syntax error and nothing more. What stands in `/*! */` is executed, so that a
-//! statement with such is none of these.
+//! The words are those of MySQL's and MariaDB's grammar. Words in an order outside the grammar cost
+//! the server only a syntax error. The content of `/*! */` is executed, so a statement that
+//! contains it is none of these.
 
-/// What a statement does, beside work.
+/// The effect of a statement besides work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Nothing: it is work.
+    /// None: it is work.
     None,
-    /// Begins or ends a transaction, or sets how.
+    /// Begins or ends a transaction, or sets its properties.
     Transaction,
     /// Kills a connection, or its statement.
     Kill(u32),
@@ -68,7 +68,7 @@ pub fn read(statement: &[u8]) -> Control {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Word<'a> {
-    /// Letters, digits, `_`, `$`, `@`, or what stands in single or double quotes.
+    /// Letters, digits, `_`, `$`, `@`, or a text in single or double quotes.
     Name(&'a [u8]),
     Sign(u8),
 }
@@ -77,7 +77,7 @@ enum Word<'a> {
 struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {
-    /// The next word in small letters, if it is a name.
+    /// The next word in lower case, if it is a name.
     fn name(&mut self) -> Option<String> {
         match self.next()? {
             Word::Name(name) => Some(String::from_utf8_lossy(name).to_ascii_lowercase()),
@@ -85,7 +85,7 @@ impl Words<'_> {
         }
     }
 
-    /// Whether nothing but these words and commas comes up to the end.
+    /// Whether only these words and commas follow.
     fn are_all(&mut self, names: &[&str]) -> bool {
         loop {
             match self.next() {
@@ -143,8 +143,8 @@ impl Words<'_> {
         }
     }
 
-    /// The connection that the rest of a KILL names: `[HARD | SOFT] [CONNECTION | QUERY] id`. Other
-    /// forms (`USER name`, `QUERY ID id`, an expression) are left to the server alone.
+    /// The connection in the rest of a KILL: `[HARD | SOFT] [CONNECTION | QUERY] id`. Other forms
+    /// (`USER name`, `QUERY ID id`, an expression) are left to the server.
     fn killed(&mut self) -> Option<u32> {
         loop {
             match self.name()?.as_str() {
@@ -192,8 +192,8 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'@') || byte >= 0x80
 }
 
-/// What follows white space and comments. A comment that does not end, or is executed, is left
-/// standing.
+/// What follows white space and comments. A comment that is executed, or that has no end, is not
+/// skipped.
 fn behind_blanks(mut text: &[u8]) -> &[u8] {
     loop {
         text = text.trim_ascii_start();

@@ -1,12 +1,11 @@
-//! A client that compresses: what is said to it goes into frames, and what it says comes in such
-//! ([`super::compress`]).
+//! A client that compresses: everything to it and from it is in frames ([`super::compress`]).
 
 use std::task::{Poll, ready};
 
 use super::compress::{CompressionError, Decoder, Sequence, encode};
 use crate::relay::{Exchange, with_scratch};
 
-/// What is known of the frames between a client and the gate.
+/// The state of the frames between a client and the gate.
 #[derive(Debug, Default)]
 pub struct Frames {
     decoder: Decoder,
@@ -14,12 +13,12 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Takes bytes that came before.
+    /// Takes bytes that came earlier.
     pub fn take(&mut self, bytes: &[u8]) {
         self.decoder.take(bytes);
     }
 
-    /// Sends the client these bytes.
+    /// Sends these bytes to the client.
     pub fn send(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
         if !exchange.client.is_broken && !bytes.is_empty() {
             exchange.to_client(&self.encode(bytes));
@@ -31,13 +30,13 @@ impl Frames {
         encode(bytes, &mut self.sequence)
     }
 
-    /// What is said next is the answer to a command that has not come.
+    /// Starts the answer to a command that has not come.
     pub fn answer_first(&mut self) {
         self.sequence = Sequence::answer();
     }
 
-    /// Decodes what comes next to the end of `plain`, which may have `plain_bytes_max` bytes then.
-    /// Ready when something has come.
+    /// Decodes what comes next and appends it to `plain`, which may then have `plain_bytes_max`
+    /// bytes. Ready when something has come.
     ///
     /// # Errors
     /// [`CompressionError`]

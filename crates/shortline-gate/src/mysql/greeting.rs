@@ -1,9 +1,10 @@
 //! The two packets that open a connection (MySQL's source documentation, "Connection Phase
 //! Packets"): the server's greeting (`HandshakeV10`) and the client's answer
-//! (`HandshakeResponse41`, before which an `SSLRequest` may come: its first 32 bytes).
+//! (`HandshakeResponse41`). An `SSLRequest`, which is the first 32 bytes of the answer, may come
+//! before the answer.
 //!
-//! Both pass as they are but for their capabilities. MariaDB keeps its further capabilities in
-//! bytes that MySQL leaves zero; they are there if the sender does not claim to be MySQL.
+//! Both pass unchanged except for their capabilities. MariaDB keeps its further capabilities in
+//! bytes that MySQL leaves zero. They are there if the sender does not claim to be MySQL.
 
 use super::capability::{
     self, CONNECT_ATTRS, CONNECT_WITH_DB, Capabilities, MYSQL, PLUGIN_AUTH, PLUGIN_AUTH_LENENC,
@@ -14,15 +15,15 @@ use crate::classify::ClientNames;
 
 /// The length of an `SSLRequest`.
 pub const SSL_REQUEST_BYTES: usize = 32;
-/// Where MariaDB's capabilities are in a client's answer.
+/// The position of MariaDB's capabilities in a client's answer.
 const CLIENT_MARIADB_AT: usize = 28;
-/// From the lower capabilities of a greeting to MariaDB's: 2 of these, charset, 2 of status, 2 of
-/// upper capabilities, a length, 6 reserved.
+/// The offset from the lower capabilities of a greeting to MariaDB's: 2 of these, charset, 2 of
+/// status, 2 of upper capabilities, a length, 6 reserved.
 const SERVER_MARIADB_OFFSET: usize = 14;
-/// Likewise to the upper capabilities.
+/// The offset from the lower capabilities to the upper ones.
 const SERVER_UPPER_OFFSET: usize = 5;
 
-/// Bytes that are no such packet.
+/// Bytes that are not such a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GreetingError {
     /// Another protocol.
@@ -31,7 +32,7 @@ pub enum GreetingError {
     /// The packet ends too early.
     #[error("the {0} is cut short")]
     Short(&'static str),
-    /// A client from before MySQL 4.1.
+    /// A client older than MySQL 4.1.
     #[error("the client does not speak the protocol of MySQL 4.1 and later")]
     Old,
 }
@@ -76,7 +77,7 @@ impl Greeting {
         &self.payload
     }
 
-    /// The number that KILL names the connection by, in its lower 32 bits.
+    /// The lower 32 bits of the number by which KILL names the connection.
     pub fn thread_id(&self) -> u32 {
         self.thread_id
     }
@@ -93,7 +94,7 @@ impl Greeting {
         capabilities | self.integer(at + SERVER_MARIADB_OFFSET, 4) << 32
     }
 
-    /// Offers these instead. MariaDB's are set only where the server has any.
+    /// Offers these instead. MariaDB's are set only if the server has any.
     pub fn set_capabilities(&mut self, capabilities: Capabilities) {
         let is_mariadb = self.capabilities() & MYSQL == 0;
         let at = self.capabilities_at;
@@ -138,19 +139,19 @@ impl Answer {
         &self.0
     }
 
-    /// Whether this asks for TLS, and the answer itself is still to come.
+    /// Whether this asks for TLS, with the answer itself still to come.
     pub fn is_ssl_request(&self) -> bool {
         self.0.len() == SSL_REQUEST_BYTES && self.capabilities() & SSL != 0
     }
 
-    /// The `SSLRequest` that asks for what this answer does.
+    /// An `SSLRequest` with the same capabilities as this answer.
     pub fn ssl_request(&self) -> Self {
         let mut request = Self(self.0[..SSL_REQUEST_BYTES].to_vec());
         request.set_capabilities(request.capabilities() | SSL);
         request
     }
 
-    /// What the client wants of what was offered.
+    /// The offered capabilities that the client wants.
     pub fn capabilities(&self) -> Capabilities {
         let lower = self.integer(0);
         if lower & MYSQL != 0 {
@@ -159,7 +160,7 @@ impl Answer {
         lower | self.integer(CLIENT_MARIADB_AT) << 32
     }
 
-    /// Wants these instead. MariaDB's are set only where the client has any.
+    /// Asks for these instead. MariaDB's are set only if the client has any.
     pub fn set_capabilities(&mut self, capabilities: Capabilities) {
         let is_mariadb = self.capabilities() & MYSQL == 0;
         let bytes = capabilities.to_le_bytes();
@@ -169,10 +170,10 @@ impl Answer {
         }
     }
 
-    /// The names that can tell types, as far as they can be read.
+    /// The names that may decide types, as far as they can be read.
     pub fn names(&self) -> ClientNames {
         let mut names = ClientNames::default();
-        // What does not come whole is not known; the server will have something to say about it.
+        // An incomplete name is unknown. The server will report the error.
         let _ = self.read_names(&mut names);
         names
     }
@@ -217,7 +218,7 @@ fn readable(text: &[u8]) -> Option<Box<str>> {
     (!text.is_empty()).then(|| String::from_utf8_lossy(text).into())
 }
 
-/// What the gate offers a client in the name of a server.
+/// The capabilities that the gate offers a client in the name of a server.
 pub fn offered(server: Capabilities, has_tls: bool) -> Capabilities {
     let offered = server & capability::KNOWN & !SSL;
     if has_tls { offered | SSL } else { offered }

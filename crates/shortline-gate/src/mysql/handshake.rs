@@ -1,15 +1,15 @@
-//! From the acceptance of a client to its authentication.
+//! From accepting a client to the end of its authentication.
 //!
-//! The server greets first, so the backend is connected to at once. Its greeting goes on with the
-//! capabilities that the gate can keep ([`greeting::offered`]); TLS and compression are each side's
-//! own. What follows is passed on message by message until the server says OK or ERR: no
-//! authentication plugin is known here, and none needs to be. Only sequence numbers change, by the
-//! `SSLRequest` that one side may have and the other not.
+//! The server greets first, so the gate connects to the backend at once. The greeting is passed on
+//! with the capabilities that the gate can keep ([`greeting::offered`]). TLS and compression are
+//! separate on each side. What follows is relayed message by message until the server says OK or
+//! ERR. The gate knows no authentication plugin, and needs to know none. Only sequence numbers
+//! change, because one side may have an `SSLRequest` and the other not.
 //!
-//! Where TLS is on one side only, `caching_sha2_password` and `sha256_password` cannot send a
-//! password in full: on TLS it goes in the clear, without it under the server's RSA key, and the
-//! two sides do not agree on which. So [`UpstreamTls::Prefer`] is [`UpstreamTls::Follow`] here: TLS
-//! to the server begins exactly if the client has begun it.
+//! If only one side has TLS, `caching_sha2_password` and `sha256_password` cannot send a full
+//! password. With TLS it goes in the clear, without it under the server's RSA key, and the two
+//! sides do not agree. So [`UpstreamTls::Prefer`] means [`UpstreamTls::Follow`] here: TLS to the
+//! server begins exactly if the client has begun it.
 
 use std::io;
 
@@ -24,56 +24,56 @@ use crate::classify::ClientNames;
 use crate::relay::tls::UpstreamTls;
 use crate::relay::{Handle, LINGER_TIME_MAX, Order, RelayConfig, Socket, Stream, lingering_close};
 
-/// The longest packet before the end of authentication, in bytes. Connection attributes have up to
-/// 64 KiB, tickets of Kerberos too.
+/// The longest packet before the end of authentication, in bytes. Connection attributes take up to
+/// 64 KiB, and so do Kerberos tickets.
 pub const PACKET_BYTES_MAX: u32 = 256 * 1024;
 const OK: u8 = 0x00;
 const ERR: u8 = 0xff;
 
-/// A session that may begin.
+/// A session that is ready to begin.
 #[derive(Debug)]
 pub struct Authenticated {
-    /// The client, on TLS if it wanted.
+    /// The client, over TLS if it asked for it.
     pub client: Stream,
     /// The backend.
     pub server: Stream,
-    /// What the two have agreed on, compression as with the client.
+    /// The capabilities that both agreed on. Compression is the client's.
     pub capabilities: Capabilities,
     /// The status of the server's OK.
     pub status: Status,
-    /// The number that KILL names the connection by.
+    /// The number by which KILL names the connection.
     pub thread_id: u32,
-    /// What the client says of itself.
+    /// The client's own names.
     pub names: ClientNames,
-    /// What the client has sent already, less than a packet.
+    /// Bytes that the client has already sent: less than a packet.
     pub ahead: Vec<u8>,
 }
 
-/// Why no session begins.
+/// Why no session began.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The client was told so.
+    /// The client got this error.
     #[error(transparent)]
     Refused(Complaint),
-    /// The backend said no, and the client got its words.
+    /// The backend refused, and the client got its error.
     #[error("the backend refused the client")]
     RefusedByServer,
-    /// A socket broke, or one of the two left.
+    /// A socket failed, or one of the two left.
     #[error("during the handshake: {0}")]
     Io(#[from] io::Error),
 }
 
-/// One side with the numbers of its packets.
+/// One side, with its sequence numbers.
 #[derive(Debug)]
 struct Link {
     stream: Stream,
     sequence: u8,
-    /// Other numbers are refused, as a server refuses them. A server's are its own business.
+    /// A client's wrong numbers are refused, as a server refuses them. A server's are not checked.
     is_client: bool,
 }
 
-/// Connects to the backend and relays until it takes the client. A client that is refused has been
-/// told.
+/// Connects to the backend and relays until it accepts the client. A client that is refused has
+/// been told.
 ///
 /// # Errors
 /// [`HandshakeError`]
@@ -95,12 +95,12 @@ pub async fn authenticate(
     answered(client, server, greeting, config, handle).await
 }
 
-/// Tells a client of one connection too many.
+/// Refuses a client because there is one connection too many.
 pub async fn refuse_connection(client: Socket, complaint: Complaint) {
     refuse(&mut Link::of_client(client), complaint, true).await;
 }
 
-/// Bytes that are no packet of this part of the protocol.
+/// Bytes that are not a packet of this part of the protocol.
 #[derive(Debug, thiserror::Error)]
 enum NoPacket {
     #[error("a packet whose number is not its turn's")]
@@ -117,14 +117,14 @@ enum Greeted {
     Yes(Greeting, Link),
     /// The server's error packet.
     Refused(Vec<u8>),
-    /// There is no server, or none that greets.
+    /// There is no server, or it does not greet.
     Not(Complaint),
 }
 
-/// Connects and waits for the greeting, and does so once more if none comes within the time to
-/// connect: when more connect at once than its accept queue takes, a server's kernel may forget a
-/// connection that was acknowledged with a SYN cookie. The server speaks first, so that both would
-/// wait for each other. (Linux 6.18 before MariaDB 10.11, 300 connections at once.)
+/// Connects and waits for the greeting. If none comes within the time to connect, tries once more.
+/// When more clients connect at once than its accept queue takes, a server's kernel may forget a
+/// connection that it acknowledged with a SYN cookie. The server speaks first, so both would wait
+/// for each other. (Linux 6.18 before MariaDB 10.11, 300 connections at once.)
 async fn greeted_in_time(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let limit = config.limits.connect_time_max;
     match tokio::time::timeout(limit, greeted(config)).await {
@@ -149,7 +149,7 @@ async fn greeted(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     })
 }
 
-/// Greets the client in the server's name and passes on what it answers.
+/// Greets the client in the server's name and passes on its answer.
 async fn answered(
     mut client: Link,
     mut server: Link,
@@ -213,7 +213,7 @@ async fn answered(
     })
 }
 
-/// Whether TLS to the server is to begin; that it has none is said by [`secured`].
+/// Whether TLS to the server is to begin. [`secured`] reports a server that has none.
 fn wants_tls(tls: &UpstreamTls, client_has_tls: bool, of_server: Capabilities) -> bool {
     match tls {
         UpstreamTls::Disable => false,
@@ -234,8 +234,8 @@ async fn secured(mut server: Link, answer: &Answer, config: &RelayConfig) -> io:
     Ok(server)
 }
 
-/// Passes messages on, either way, up to the server's verdict. Returns also what has come of the
-/// client's next.
+/// Passes messages on in both directions, up to the server's verdict. Also returns what has come of
+/// the client's next message.
 async fn exchange(
     client: &mut Link,
     server: &mut Link,
@@ -272,7 +272,7 @@ async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> Hand
         true => complaint.first_packet(),
         false => complaint.packet(client.sequence),
     };
-    // Whoever has left already need not be told.
+    // A client that has already left need not be told.
     let _ = client.stream.write_all(&packet).await;
     client.linger().await;
     HandshakeError::Refused(complaint)
@@ -301,8 +301,8 @@ impl Link {
         Ok(bytes.split_off(HEADER_BYTES))
     }
 
-    /// Reads on until `bytes` is a packet, and not a byte further: TLS may begin behind it. May be
-    /// dropped and called again.
+    /// Reads on until `bytes` is a packet, and not a byte further, since TLS may begin after it.
+    /// May be dropped and called again.
     async fn read_into(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         loop {
             let wanted = match Header::first_of(bytes) {
@@ -330,7 +330,7 @@ impl Link {
         }
     }
 
-    /// The client's next packet, which is to be an answer.
+    /// The client's next packet, which must be an answer.
     async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
         let payload = match self.read().await {
             Ok(payload) => payload,
@@ -345,7 +345,7 @@ impl Link {
         }
     }
 
-    /// Tells a client whose bytes are no packet so; one whose socket broke has left.
+    /// Reports invalid bytes to the client. A client whose socket failed has left.
     async fn left_or_refused(&mut self, error: io::Error) -> HandshakeError {
         let no_packet = error.get_ref().and_then(|inner| inner.downcast_ref());
         let complaint = match no_packet {
@@ -363,9 +363,9 @@ impl Link {
         self.stream.flush().await
     }
 
-    /// Ends the connection so that what was said arrives.
+    /// Ends the connection in a way that lets the last message arrive.
     async fn linger(&mut self) {
-        // It is over either way.
+        // It ends either way.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, lingering_close(&mut self.stream)).await;
     }
 }

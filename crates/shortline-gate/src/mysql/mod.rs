@@ -1,30 +1,31 @@
 //! The relay in front of MySQL and MariaDB: `shortline gate mysql`.
 //!
-//! Each connection of a client has one to the backend of its own, and every message passes as it is
-//! but for what the opening agrees on. What the gate does with them:
+//! Each client connection has its own connection to the backend. Every message passes unchanged,
+//! except for what the opening agrees on. The parts of the gate:
 //!
 //! | part | what it does |
 //! |---|---|
 //! | `handshake` | greeting, TLS on both sides, authentication of any kind passed on |
 //! | `protocol` | commands and responses in turn; holds a command that begins a unit of work |
-//! | `command`, `control` | what a command asks for; which statements are no work |
+//! | `command`, `control` | what a command asks for; which statements are not work |
 //! | `reply` | where a response ends and whether a transaction is open then |
 //! | `compress`, `frames` | the compressed protocol, which ends here |
 //! | `statements` | what prepared statements are |
-//! | `complaint` | errors of the gate's own |
+//! | `complaint` | the gate's own errors |
 //! | `packet`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
 //! The protocol is that of MySQL's source documentation ("Client/Server Protocol") and of MariaDB's
 //! knowledge base ("MariaDB Client/Server Protocol"). Departures from a bare relay:
-//! - Connections come to the backend from the gate's address.
-//! - Without a certificate for clients `CLIENT_SSL` is struck from the greeting, since a session
-//!   that the gate cannot read cannot be scheduled. `caching_sha2_password` then sends passwords
-//!   under the server's RSA key, which passes untouched.
-//! - With one, clients that check the server's certificate see the gate's. MariaDB's connectors since
-//!   3.4 check a certificate nobody vouches for against the password, which fails unless the gate
-//!   shows the backend's own.
-//! - [`UpstreamTls::Prefer`](crate::relay::tls::UpstreamTls::Prefer) goes by the client, as `follow` does: TLS on both sides or on neither.
-//! - Compression is with zlib only, and ends at the gate (`capability`).
+//! - The backend sees connections from the gate's address.
+//! - Without a certificate for clients, `CLIENT_SSL` is removed from the greeting, because the gate
+//!   cannot schedule a session it cannot read. `caching_sha2_password` then sends passwords under
+//!   the server's RSA key, which passes unchanged.
+//! - With one, clients that check the server's certificate see the gate's. MariaDB's connectors
+//!   since 3.4 check a certificate without an issuer they trust against the password. That fails
+//!   unless the gate shows the backend's own.
+//! - [`UpstreamTls::Prefer`](crate::relay::tls::UpstreamTls::Prefer) follows the client, as
+//!   `follow` does: TLS on both sides or on neither.
+//! - Compression is only with zlib, and ends at the gate (`capability`).
 
 mod capability;
 pub mod command;
@@ -60,17 +61,17 @@ use protocol::Mysql;
 struct Shared {
     config: RelayConfig,
     gate: Gate,
-    /// The type of prepared statements that are not known.
+    /// The type of unknown prepared statements.
     unknown: Arc<str>,
-    /// By the numbers that KILL names connections by.
+    /// By the numbers that KILL uses for connections.
     waits: Arc<Waits<u32>>,
 }
 
-/// Relays each connection to `listener` until `shutdown` is ready; then lets transactions end
+/// Relays each connection to `listener` until `shutdown` is ready. Then lets transactions end
 /// within [`relay::Limits::drain_time_max`] and closes what is left.
 ///
 /// # Errors
-/// When a thread cannot be started or the listener not be put on its poller.
+/// A thread cannot be started, or the listener cannot be registered with its poller.
 pub async fn run(
     listener: TcpListener,
     config: RelayConfig,
@@ -84,8 +85,8 @@ pub async fn run(
     relay::serve(listener, &limits, &registry, shutdown, serve).await
 }
 
-/// The relay without its listener: for connections that were accepted elsewhere, such as in a simulated
-/// world.
+/// The relay without its listener, for connections that were accepted elsewhere, such as in a
+/// simulated world.
 #[derive(Clone, Debug)]
 pub struct MysqlRelay(Arc<Shared>);
 
@@ -108,7 +109,7 @@ impl MysqlRelay {
     }
 }
 
-/// Serves a connection from its acceptance to its end.
+/// Serves a connection from accept to close.
 async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, shared: Arc<Shared>) {
     let registry = &shared.config.registry;
     if registration.is_too_many {
@@ -131,7 +132,7 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
     session.close(end, registry).await;
 }
 
-/// The session of a client that the backend has taken.
+/// The session of a client that the backend has accepted.
 fn session(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,

@@ -1,15 +1,15 @@
 //! Finds the messages in a stream of bytes, in place (MySQL's source documentation, "MySQL
-//! Packets"): packets are a length of three bytes, a sequence number and a payload; a payload of
-//! 2^24 - 1 bytes goes on in the next packet, and all such packets are one message.
+//! Packets"). A packet is a three-byte length, a sequence number and a payload. A payload of 2^24 -
+//! 1 bytes continues in the next packet, and all such packets are one message.
 //!
-//! Of a message it shows the length of its first packet and the first bytes, [`START_BYTES`] at
-//! most; the rest it only counts.
+//! Of a message the scanner shows the length of its first packet and its first bytes, at most
+//! [`START_BYTES`]. The rest it only counts.
 
 /// Length and sequence number.
 pub const HEADER_BYTES: usize = 4;
-/// The payload of a packet that goes on in the next.
+/// The payload of a packet that continues in the next one.
 pub const PAYLOAD_BYTES_MAX: u32 = 0xff_ffff;
-/// What is shown of a message, in bytes: an OK packet up to its status flags.
+/// The most bytes of a message that are shown: an OK packet up to its status flags.
 pub const START_BYTES: usize = 24;
 
 /// The header of a packet.
@@ -17,7 +17,7 @@ pub const START_BYTES: usize = 24;
 pub struct Header {
     /// The length of the payload.
     pub payload_bytes: u32,
-    /// Counts the packets of an exchange, modulo 256.
+    /// The number of the packet in its exchange, modulo 256.
     pub sequence: u8,
 }
 
@@ -36,7 +36,7 @@ impl Header {
         bytes.first_chunk().map(|header| Self::parse(*header))
     }
 
-    /// As bytes.
+    /// The header as bytes.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let [low, middle, high, _] = self.payload_bytes.to_le_bytes();
         [low, middle, high, self.sequence]
@@ -53,7 +53,7 @@ pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     [&header.to_bytes(), payload].concat()
 }
 
-/// What a [`Scanner`] has come upon.
+/// What a [`Scanner`] has found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     /// A message begins.
@@ -63,11 +63,11 @@ pub enum Found<'a> {
         /// The first bytes of that payload: [`START_BYTES`] of them, or all.
         start: &'a [u8],
     },
-    /// The message has come whole.
+    /// The message is complete.
     End,
 }
 
-/// Walks over a stream that comes in pieces cut anywhere.
+/// Scans a stream that comes in pieces, cut anywhere.
 #[derive(Debug, Default)]
 pub struct Scanner {
     header: [u8; HEADER_BYTES],
@@ -75,42 +75,42 @@ pub struct Scanner {
     start: [u8; START_BYTES],
     start_bytes: usize,
     state: State,
-    /// The sequence number of the packet that came last.
+    /// The sequence number of the last packet.
     sequence: u8,
     message_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// A message has ended; the header of the next has not come whole.
+    /// A message has ended. The header of the next one is incomplete.
     #[default]
     Between,
-    /// The header of a message's further packet has not come whole.
+    /// The header of a message's further packet is incomplete.
     Further,
-    /// The first bytes of a message are to be shown.
+    /// The first bytes of a message are still to be shown.
     Start(u32),
-    /// Payload that nobody asks for.
+    /// Payload that is only counted.
     Rest { left: u32, goes_on: bool },
 }
 
 impl Scanner {
-    /// Whether everything so far was whole messages.
+    /// Whether everything so far was complete messages.
     pub fn is_between_messages(&self) -> bool {
         self.state == State::Between && self.header_bytes == 0
     }
 
-    /// The sequence number of the packet that came last.
+    /// The sequence number of the last packet.
     pub fn sequence(&self) -> u8 {
         self.sequence
     }
 
-    /// The payload of the message under way, in bytes, as far as its packets have announced it.
+    /// The bytes of the current message's payload that its packets have announced so far.
     pub fn message_bytes(&self) -> u64 {
         self.message_bytes
     }
 
-    /// Moves `at` to the next beginning of which the first bytes have come, and past these, or to
-    /// the next end. None when `bytes` end before: then `at` is their end.
+    /// Moves `at` past the next start of a message whose first bytes have come, or to the next end.
+    /// Returns `None` when `bytes` end before that; `at` is then their end.
     pub fn next<'a>(&'a mut self, bytes: &'a [u8], at: &mut usize) -> Option<Found<'a>> {
         loop {
             match self.state {
@@ -197,8 +197,8 @@ fn rest(payload_bytes: u32, seen: u32) -> State {
     }
 }
 
-/// Gives the packets of a stream other sequence numbers. A client that compresses may count frames
-/// where a server to which nothing is compressed counts packets.
+/// Renumbers the packets of a stream. A client that compresses may count frames, while a server
+/// without compression counts packets.
 #[derive(Debug, Default)]
 pub struct Renumbering {
     header: [u8; HEADER_BYTES],
@@ -208,7 +208,7 @@ pub struct Renumbering {
 }
 
 impl Renumbering {
-    /// The next packet is to have this number.
+    /// Gives the next packet this number.
     pub fn begin(&mut self, next: u8) {
         self.next = next;
     }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is found in `pieces`: the length and the shown bytes of each whole message.
+    /// The length and the shown bytes of each complete message in `pieces`.
     fn found(pieces: &[&[u8]]) -> Vec<(u64, Vec<u8>)> {
         let mut scanner = Scanner::default();
         let (mut messages, mut shown) = (Vec::new(), Vec::new());

@@ -1,12 +1,12 @@
-//! MySQL's side of a session ([`crate::relay::Session`]): commands and responses in turn, each command
-//! that is work held until its unit is admitted.
+//! MySQL's side of a session ([`crate::relay::Session`]): commands and responses in turn. Each
+//! command that is work is held until its unit is admitted.
 //!
-//! A unit of work begins with the first command that is work ([`Command`]) while none is admitted,
-//! and ends with the response whose status flags say that no transaction is open ([`Follower`]). An ERR
+//! A unit of work begins with the first command that is work ([`Command`]) while none is admitted.
+//! It ends with the response whose status flags show no open transaction ([`Follower`]). An ERR
 //! packet has no flags; then the transaction is taken to be as it was.
 //!
-//! A client that sends further commands before it has its response has them read no further than
-//! fits ([`crate::relay::Limits::held_bytes_max`]), and sent when it is their turn.
+//! A client may send further commands before it has its response. They are read only as far as they
+//! fit ([`crate::relay::Limits::held_bytes_max`]), and are sent when it is their turn.
 //!
 //! [`Command`]: super::command::Command
 
@@ -35,28 +35,28 @@ enum Turn {
     Command,
     /// A command waits for admission.
     Waiting,
-    /// The rest of a command is to come; then the server's response, if it has one.
+    /// The rest of a command is to come, then the server's response, if it has one.
     Sending { has_response: bool },
     /// The server's response.
     Replying,
-    /// The server waits for a local file, in packets up to an empty one.
+    /// The server waits for a local file, in packets that end with an empty one.
     File { is_empty: bool },
-    /// The client authenticates itself anew: either's.
+    /// The client authenticates again. It is either side's turn.
     Authentication,
-    /// The rest of a refused command is to come; then the client is told.
+    /// The rest of a refused command is to come. Then the client gets the error.
     Dropping(Complaint),
-    /// Either's, from now on.
+    /// Either side's turn, from now on.
     Stream,
 }
 
 /// What to do when a command has been answered.
 #[derive(Debug, Default)]
 struct Afterwards {
-    /// A statement was to be prepared, to be this.
+    /// It prepares a statement, which is this.
     prepares: Option<Prepared>,
-    /// The session was to begin anew.
+    /// It resets the session.
     resets: bool,
-    /// This connection, or its statement, was to be killed.
+    /// It kills this connection, or its statement.
     kills: Option<u32>,
 }
 
@@ -77,7 +77,7 @@ pub struct Mysql {
 }
 
 impl Mysql {
-    /// After the server's OK, which had this status.
+    /// Begins after the server's OK, which had this status.
     pub fn new(
         shared: &Arc<Shared>,
         names: ClientNames,
@@ -99,7 +99,7 @@ impl Mysql {
         }
     }
 
-    /// Takes what the client has sent already, and returns what of it is to be read as it is.
+    /// Takes what the client has already sent, and returns the part that is to be read as it is.
     pub fn decode_ahead(&mut self, ahead: Vec<u8>) -> Vec<u8> {
         match &mut self.frames {
             Some(frames) => {
@@ -110,7 +110,7 @@ impl Mysql {
         }
     }
 
-    /// What goes to the client, in frames if it compresses.
+    /// The bytes to the client, in frames if it compresses.
     fn encoded(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         match &mut self.frames {
             Some(frames) => frames.encode(&bytes),
@@ -118,8 +118,9 @@ impl Mysql {
         }
     }
 
-    /// The number of the packet in which the gate says that it ends, where an error has its place: as
-    /// the answer to the command that is to come, that waits, or whose response is at a packet's end.
+    /// The number of the packet in which the gate may report its end. An error fits only as the
+    /// answer to a command that is to come, that waits, or whose response is at the end of a
+    /// packet.
     fn place_of_end(&self) -> Option<u8> {
         match self.turn {
             Turn::Command | Turn::Waiting => Some(1),
@@ -170,7 +171,7 @@ impl Protocol for Mysql {
         }
     }
 
-    /// A statement is read with its header and the byte that says that it is one.
+    /// A statement is read with its header and the command byte.
     fn held_bytes_max(&self) -> usize {
         self.shared.config.limits.held_bytes_max + HEADER_BYTES + 1
     }
@@ -189,14 +190,14 @@ impl Protocol for Mysql {
             && !self.reply.status().is_in_transaction()
     }
 
-    /// Only a statement that the server has in full is worth waiting for: its load stays until it
-    /// ends, as it does without a gate, where the server does not notice either.
+    /// Only a complete statement at the server is worth waiting for. Its load stays until it ends,
+    /// as without a gate, where the server does not notice either.
     fn is_owed(&self) -> bool {
         self.turn == Turn::Replying
     }
 
-    /// Between two statements of a transaction, for a local file, or until the client takes what it
-    /// asked for.
+    /// Paused between two statements of a transaction, while waiting for a local file, or until the
+    /// client takes what it asked for.
     fn is_paused(&self, client: &Side, server: &Side) -> bool {
         match self.turn {
             Turn::Replying => !client.has_taken_all(),
@@ -205,8 +206,8 @@ impl Protocol for Mysql {
         }
     }
 
-    /// Drivers report a connection that is closed in the middle as one that was lost: the outcome is
-    /// unknown, and no error of the gate's could say more.
+    /// Drivers report a connection closed in the middle as lost. The outcome is unknown, and no
+    /// error of the gate could say more.
     fn was_told(&self) -> bool {
         false
     }

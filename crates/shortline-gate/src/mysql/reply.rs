@@ -1,6 +1,6 @@
-//! Follows the server's response to a command: where it ends, and what its last status flags say
-//! (MySQL's source documentation, "Command Phase"; MariaDB's knowledge base, "Server Response
-//! Packets").
+//! Follows the server's response to a command: where it ends, and what its last status flags say.
+//! Sources: MySQL's source documentation, "Command Phase"; MariaDB's knowledge base, "Server
+//! Response Packets".
 //!
 //! | shape | what comes |
 //! |---|---|
@@ -8,11 +8,11 @@
 //! | `Results` | OK, ERR, a request for a local file, or a result set; with `MORE_RESULTS_EXISTS` another |
 //! | `Prepare` | ERR, or OK with the numbers of parameters and columns, whose definitions follow |
 //! | `UntilEnd` | messages up to EOF or ERR: rows fetched, fields listed |
-//! | `Authentication` | whatever the two have to say up to OK or ERR |
+//! | `Authentication` | any exchange up to OK or ERR |
 //!
-//! A result set is its number of columns, as many definitions, EOF unless deprecated, rows, and EOF
-//! or, where deprecated, OK with EOF's header. The EOF behind the definitions is the end if a cursor
-//! was opened. An ERR is always the end, but for MariaDB's reports of progress.
+//! A result set is its number of columns, that many definitions, EOF unless deprecated, rows, and
+//! then EOF or, where deprecated, OK with EOF's header. The EOF after the definitions is the end if
+//! a cursor was opened. An ERR is always the end, except for MariaDB's progress reports.
 
 use super::capability::{Capabilities, DEPRECATE_EOF, MARIADB_CACHE_METADATA, MARIADB_PROGRESS};
 use super::packet::{Found, PAYLOAD_BYTES_MAX, Scanner};
@@ -25,12 +25,12 @@ const OK: u8 = 0x00;
 const LOCAL_INFILE: u8 = 0xfb;
 const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
-/// The code of a report of progress.
+/// The code of a progress report.
 const PROGRESS_CODE: u16 = 0xffff;
 /// A payload of this length or more that begins like an EOF packet is a row.
 const EOF_BYTES_MAX: u32 = 9;
 
-/// The status flags that are of use here.
+/// The status flags that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status(u16);
 
@@ -53,7 +53,7 @@ impl Status {
     }
 }
 
-/// What the response to a command looks like.
+/// The shape of the response to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One message.
@@ -77,18 +77,17 @@ enum Next {
     Only,
     /// A result's first message.
     Result,
-    /// So many definitions of columns, then EOF or rows.
+    /// This many definitions of columns, then EOF or rows.
     Columns(u64),
-    /// EOF behind the definitions.
+    /// EOF after the definitions.
     ColumnsEnd,
     /// Rows, or their end.
     Rows,
     /// The first message about a prepared statement.
     Prepared,
-    /// So many definitions of parameters or columns, and behind them so many more. With EOFs
-    /// they count as definitions.
+    /// This many definitions of parameters or columns. The EOFs count as definitions.
     Definitions(u32),
-    /// Messages or their end.
+    /// Messages, or their end.
     UntilEnd,
     /// OK, ERR, or a question to the client.
     Authentication,
@@ -100,10 +99,10 @@ pub struct Follower {
     scanner: Scanner,
     capabilities: Capabilities,
     next: Next,
-    /// What to expect when the message under way has ended.
+    /// What to expect after the current message.
     after: Next,
     status: Status,
-    /// Something of the response has come.
+    /// Part of the response has come.
     has_begun: bool,
     has_failed: bool,
     wants_file: bool,
@@ -111,7 +110,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// At the first command of a connection with these capabilities.
+    /// Starts at the first command of a connection with these capabilities.
     pub fn new(capabilities: Capabilities, status: Status) -> Self {
         Self {
             scanner: Scanner::default(),
@@ -126,7 +125,7 @@ impl Follower {
         }
     }
 
-    /// A command goes to the server whose response has this shape.
+    /// Notes that a command whose response has this shape goes to the server.
     pub fn expect(&mut self, shape: Shape) {
         self.has_begun = false;
         self.has_failed = false;
@@ -141,17 +140,17 @@ impl Follower {
         };
     }
 
-    /// Whether the response has come whole.
+    /// Whether the response is complete.
     pub fn is_done(&self) -> bool {
         self.next == Next::Nothing && self.scanner.is_between_messages()
     }
 
-    /// Whether something of the response has come.
+    /// Whether part of the response has come.
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Whether a client takes an error next.
+    /// Whether a client would accept an error next.
     pub fn takes_error(&self) -> bool {
         let is_there = matches!(
             self.next,
@@ -160,7 +159,7 @@ impl Follower {
         is_there && self.scanner.is_between_messages()
     }
 
-    /// Whether the client authenticates itself anew, and the server has not decided.
+    /// Whether the client authenticates again and the server has not decided.
     pub fn is_authentication(&self) -> bool {
         self.next == Next::Authentication
     }
@@ -175,12 +174,12 @@ impl Follower {
         self.has_failed
     }
 
-    /// The statement that was prepared.
+    /// The number of the statement that was prepared.
     pub fn prepared(&self) -> Option<u32> {
         self.prepared
     }
 
-    /// Whether the server has asked for a file of the client's since this was asked last.
+    /// Whether the server has asked for a file of the client since the last call.
     pub fn take_file_wanted(&mut self) -> bool {
         std::mem::take(&mut self.wants_file)
     }
@@ -190,7 +189,7 @@ impl Follower {
         self.scanner.sequence()
     }
 
-    /// Takes the next bytes of the server.
+    /// Follows the next bytes from the server.
     pub fn follow(&mut self, bytes: &[u8]) {
         let mut at = 0;
         let mut scanner = std::mem::take(&mut self.scanner);
@@ -206,7 +205,7 @@ impl Follower {
         self.scanner = scanner;
     }
 
-    /// Reads a message's start and returns what comes behind it.
+    /// Reads the start of a message and returns what comes after it.
     fn read(&mut self, payload_bytes: u32, start: &[u8]) -> Next {
         self.has_begun = true;
         let first = start.first().copied();
@@ -329,7 +328,7 @@ impl Follower {
         }
     }
 
-    /// A definition, or one of the EOFs among them; a row.
+    /// Counts down a definition, or one of the EOFs among them, or a row.
     fn one_less(&mut self, payload_bytes: u32, start: &[u8]) -> Next {
         let Next::Definitions(left) = self.next else {
             return self.next;
@@ -340,7 +339,7 @@ impl Follower {
         Next::Definitions(left - 1)
     }
 
-    /// Whether a message that begins so is the end of rows.
+    /// Whether a message with this beginning ends the rows.
     fn is_end(&self, payload_bytes: u32, first: Option<u8>) -> bool {
         let bytes_max = match self.has(DEPRECATE_EOF) {
             true => PAYLOAD_BYTES_MAX,
@@ -351,7 +350,7 @@ impl Follower {
 
     /// Reads the status of an EOF packet, or of an OK packet with its header.
     fn read_end(&mut self, payload_bytes: u32, start: &[u8]) {
-        // MySQL sends OK where EOF is deprecated, and it is 7 bytes long or more.
+        // MySQL sends OK where EOF is deprecated. It has at least 7 bytes.
         if self.has(DEPRECATE_EOF) && payload_bytes > 5 {
             self.read_ok(start);
         } else if let Some(status) = start.get(3..5) {

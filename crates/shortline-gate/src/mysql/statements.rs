@@ -1,4 +1,4 @@
-//! What executing the statements is that a connection has prepared.
+//! The prepared statements of a connection, and what executing each of them means.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
-    /// Work of the type of this name: a full table of types forgets what a number stands for.
+    /// Work of the type with this name. A number would not do: a full table of types forgets it.
     Work(Arc<str>),
 }
 
-/// MariaDB: the statement that was prepared last.
+/// MariaDB: the last statement that was prepared.
 const LAST: u32 = u32::MAX;
 
-/// A bounded table by number. Statements beyond the bound are not known later and share a type.
+/// A bounded table by number. Statements beyond the bound are unknown later and share a type.
 #[derive(Debug)]
 pub struct Statements {
     last: Option<Prepared>,
@@ -33,7 +33,7 @@ impl Statements {
         }
     }
 
-    /// What executing the statement is, if it is known.
+    /// What executing the statement means, if it is known.
     pub fn get(&self, statement: u32) -> Option<Prepared> {
         match statement {
             LAST => self.last.clone(),
@@ -41,7 +41,7 @@ impl Statements {
         }
     }
 
-    /// The server has prepared a statement.
+    /// Notes that the server has prepared a statement.
     pub fn prepared(&mut self, statement: u32, prepared: Prepared) {
         self.last = Some(prepared.clone());
         if self.known.len() < self.known_max || self.known.contains_key(&statement) {
@@ -49,7 +49,7 @@ impl Statements {
         }
     }
 
-    /// The client gives a statement back.
+    /// Forgets a statement that the client has closed.
     pub fn close(&mut self, statement: u32) {
         self.known.remove(&statement);
         if self.known.is_empty() {
@@ -57,7 +57,7 @@ impl Statements {
         }
     }
 
-    /// The session begins anew.
+    /// Forgets all statements: the session begins anew.
     pub fn clear(&mut self) {
         self.last = None;
         self.known = HashMap::new();

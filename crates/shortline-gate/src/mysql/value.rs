@@ -1,5 +1,6 @@
 //! Values of the protocol at the front of bytes that may be cut (MySQL's source documentation,
-//! "Protocol Basics"): each takes what it reads off `bytes`, and is None if it is not whole.
+//! "Protocol Basics"). Each function takes what it reads off `bytes`. It returns `None` if the
+//! value is incomplete.
 
 /// A fixed number of bytes.
 pub fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -13,14 +14,14 @@ pub fn byte(bytes: &mut &[u8]) -> Option<u8> {
     take(bytes, 1).map(|taken| taken[0])
 }
 
-/// An integer of so many bytes, eight at most.
+/// An integer of this many bytes, at most eight.
 pub fn integer(bytes: &mut &[u8], count: usize) -> Option<u64> {
     let mut whole = [0; 8];
     whole[..count].copy_from_slice(take(bytes, count)?);
     Some(u64::from_le_bytes(whole))
 }
 
-/// A length-encoded integer. NULL (0xfb) and 0xff are none.
+/// A length-encoded integer. NULL (0xfb) and 0xff are not integers.
 pub fn length_encoded(bytes: &mut &[u8]) -> Option<u64> {
     match byte(bytes)? {
         0xfc => integer(bytes, 2),
@@ -31,13 +32,13 @@ pub fn length_encoded(bytes: &mut &[u8]) -> Option<u64> {
     }
 }
 
-/// Bytes behind their length-encoded length.
+/// Bytes after their length-encoded length.
 pub fn length_encoded_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = length_encoded(bytes)?;
     take(bytes, usize::try_from(length).ok()?)
 }
 
-/// Bytes up to a zero byte, which is taken too.
+/// Bytes up to a zero byte, which is also taken.
 pub fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let text = take(bytes, end)?;

@@ -1,12 +1,12 @@
-//! What hyper reads of a client: one message at a time, and of a chunked body what is well formed.
+//! What hyper reads from a client: one message at a time, and only well-formed chunked bodies.
 //!
-//! Which bytes are a chunk's size can only be told by who knows where the body begins, and hyper does
-//! not say. So a read ends with a head's blank line, whatever follows it in the kernel; then hyper has
-//! parsed the head and says how long the body is ([`Messages::body`]); and the body is read to its
-//! end and no further. What came too early is kept for the next read: less than one read of hyper's.
+//! To find a chunk's size one must know where the body begins, and hyper does not say. So a read
+//! ends at the blank line after a head, whatever else the kernel has. hyper then parses the head
+//! and says how long the body is ([`Messages::body`]). The body is read to its end and no further.
+//! What was read too early is kept for the next read; it is less than one of hyper's reads.
 //!
-//! A request without chunks pays for one look for the ends of its head's lines. A chunked one is held to its
-//! grammar by [`Chunked`]; what breaks it is an error of the read, as a lost connection would be.
+//! A request without chunks costs one scan for the line ends of its head. A chunked one is checked
+//! by [`Chunked`]. If it breaks the grammar, the read fails as if the connection were lost.
 
 use std::io;
 use std::pin::Pin;
@@ -19,19 +19,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::chunked::Chunked;
 
-/// [`Messages`]: nothing has been said of the head that was read last.
+/// The state of [`Messages`] while nothing has been said about the last head.
 const UNSAID: u64 = u64::MAX;
-/// [`Messages`]: the body is chunked. No length is as large (RFC 9112 has no limit, hyper this one).
+/// The state of [`Messages`] for a chunked body. No length is as large: RFC 9112 has no limit, but
+/// hyper has this one.
 const CHUNKED: u64 = u64::MAX - 1;
 
-/// How long the body is that follows the head that was read last: told by the one who gets what
-/// hyper parsed, to the one who reads for it.
+/// How long the body after the last head is. The code that receives hyper's parsed head sets it for
+/// the code that reads.
 #[derive(Debug)]
 pub struct Messages(AtomicU64);
 
 /// A client's connection as hyper reads it.
 pub struct Reading<S, M> {
-    /// Read already, but not by hyper.
+    /// Bytes that were read but that hyper has not seen.
     before: Bytes,
     stream: S,
     place: Place,
@@ -41,27 +42,27 @@ pub struct Reading<S, M> {
 /// Where in a message the next byte is.
 enum Place {
     Head(Head),
-    /// Behind a head of which hyper has not said yet what follows.
+    /// Behind a head. hyper has not yet said what follows.
     HeadEnd,
-    /// In a body of which so many bytes are left; not 0.
+    /// In a body with this many bytes left; not 0.
     Body(u64),
     Chunks(Chunked),
 }
 
-/// A head as far as it has come.
+/// The state of a head that is being read.
 #[derive(Default)]
 struct Head {
-    /// A line that is not blank has been there: blank ones before it are passed over (RFC 9112 2.2).
+    /// A line that is not blank has been read. Blank lines before it are skipped (RFC 9112 2.2).
     begun: bool,
     line: Line,
 }
 
-/// The line of a head that has not ended yet.
+/// The unfinished line of a head.
 #[derive(Default)]
 enum Line {
     #[default]
     Empty,
-    /// A carriage return and nothing else.
+    /// Only a carriage return.
     Return,
     Text,
 }
@@ -73,14 +74,14 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// A head has been parsed whose body has so many bytes; `None`: it is chunked.
+    /// Says that the parsed head has a body of this many bytes. `None`: it is chunked.
     pub fn body(&self, bytes: Option<u64>) {
         self.0.store(bytes.unwrap_or(CHUNKED), Ordering::Relaxed);
     }
 
     fn take(&self) -> io::Result<Place> {
         match self.0.swap(UNSAID, Ordering::Relaxed) {
-            // It wants to read on where a head has ended as far as we see.
+            // hyper reads on where, as far as we can see, a head has ended.
             UNSAID => Err(io::ErrorKind::InvalidData.into()),
             CHUNKED => Ok(Place::Chunks(Chunked::default())),
             0 => Ok(Place::Head(Head::default())),
@@ -90,7 +91,7 @@ impl Messages {
 }
 
 impl<S, M> Reading<S, M> {
-    /// `before`, then what `stream` reads, from the beginning of a head.
+    /// Reads `before`, then `stream`, from the beginning of a head.
     pub fn new(before: Bytes, stream: S, messages: M) -> Self {
         Self {
             before,
@@ -100,14 +101,14 @@ impl<S, M> Reading<S, M> {
         }
     }
 
-    /// What has been read too early, and the stream.
+    /// The bytes that were read too early, and the stream.
     pub fn into_parts(self) -> (Bytes, S) {
         (self.before, self.stream)
     }
 }
 
 impl Place {
-    /// Moves on over bytes, at least one, and says how many of them may be read now.
+    /// Advances over `bytes`, of which there is at least one. Returns how many may be read now.
     fn pass(&mut self, bytes: &[u8], messages: &Messages) -> io::Result<usize> {
         if let Self::HeadEnd = self {
             *self = messages.take()?;
@@ -138,8 +139,8 @@ impl Place {
 }
 
 impl Head {
-    /// Reads on. `Some`: the head ends after so many of `bytes`. A line ends with LF, before which
-    /// there may be CR (RFC 9112 2.2), as hyper has it.
+    /// Reads on. `Some(n)`: the head ends after `n` of `bytes`. A line ends with LF, with or
+    /// without a CR before it (RFC 9112 2.2), as in hyper.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         for end in memchr_iter(b'\n', bytes) {
@@ -183,7 +184,7 @@ where
             buffer.put_slice(&offered[..passed]);
             this.before.advance(passed);
             if this.before.is_empty() {
-                // Nothing of it may keep the whole.
+                // It must not keep the whole buffer alive.
                 this.before = Bytes::new();
             }
             return Poll::Ready(Ok(()));
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A message: its head, its body, and what is said of the body.
+    /// A message: its head, its body, and the length said for the body.
     type Message = (Vec<u8>, Vec<u8>, Option<u64>);
 
     fn message() -> impl Strategy<Value = Message> {
@@ -255,7 +256,7 @@ mod tests {
         (head, body).prop_map(|(head, (body, said))| (head.into_bytes(), body, said))
     }
 
-    /// Reads `length` bytes of a message's part and no more, which is all there is to be had.
+    /// Reads `length` bytes of a part of a message and no more, although more are there.
     fn take(place: &mut Place, messages: &Messages, bytes: &mut &[u8], part: &[u8], piece: usize) {
         let mut got = Vec::new();
         while got.len() < part.len() {

@@ -1,11 +1,11 @@
-//! When a request may go to its backend: asked of whoever keeps a queue in front of it. This room
-//! decides no order; `shortline-gate` implements the trait.
+//! When a request may go to its backend. This crate decides no order: it asks an [`Admission`],
+//! which keeps a queue in front of the backend. `shortline-gate` implements the trait.
 //!
-//! A permit is held from the moment of admission until the response's last byte has come from the
-//! backend: then the backend's work is done, whether or not a slow client has read all of it. What
-//! the client has not read waits in a bounded buffer (`relay`); a response larger than that keeps
-//! its backend waiting, and while it does, and while the client is slow with its request's body,
-//! the permit is paused: it is held, but the backend is not working.
+//! A permit is held from admission until the response's last byte has come from the backend. Then
+//! the backend's work is done, even if a slow client has not read all of it. What the client has
+//! not read waits in a bounded buffer (`relay`). A response larger than the buffer keeps its
+//! backend waiting. While it does, and while the client is slow to send its request's body, the
+//! permit is paused: it is held, but the backend is not working.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use http::Method;
 use parking_lot::Mutex;
 use shortline_sched::admission::Refusal;
 
-/// The request that asks [`Admission`].
+/// The request that asks an [`Admission`].
 pub struct Applicant<'a> {
     /// The path prefix of the route.
     pub route: &'a str,
@@ -23,21 +23,21 @@ pub struct Applicant<'a> {
     pub method: &'a Method,
     /// The host it names, without a port.
     pub host: Option<&'a str>,
-    /// Its path as it came, with the query.
+    /// Its path as received, with the query.
     pub target: &'a str,
 }
 
-/// The answer to a [`Applicant`], in time.
+/// The future answer to an [`Applicant`].
 pub type Admitting<'a> =
     Pin<Box<dyn Future<Output = Result<Box<dyn Permit>, Refusal>> + Send + 'a>>;
 
 /// Lets requests through to a backend, in an order of its own.
 pub trait Admission: Send + Sync {
-    /// Waits until the request may go. Dropping the future gives its place in the queue up.
+    /// Waits until the request may go. Dropping the future gives up its place in the queue.
     fn admit<'a>(&'a self, applicant: &'a Applicant<'a>) -> Admitting<'a>;
 }
 
-/// The leave that a request was given; dropping it says that the request failed.
+/// Leave for a request to use its backend. Dropping it means that the request failed.
 pub trait Permit: Send {
     /// The backend waits for the client from now on.
     fn pause(&mut self);
@@ -56,7 +56,7 @@ pub enum Side {
     Download = 1,
 }
 
-/// A permit while it is used: paused as long as either side waits for the client.
+/// A permit in use. It is paused while either side waits for the client.
 #[derive(Clone)]
 pub struct Held(Option<Arc<Mutex<State>>>);
 
@@ -66,7 +66,7 @@ struct State {
 }
 
 impl Held {
-    /// The permit, if one was needed.
+    /// Holds the permit, if one was needed.
     pub fn new(permit: Option<Box<dyn Permit>>) -> Self {
         Self(permit.map(|permit| {
             Arc::new(Mutex::new(State {
@@ -76,7 +76,7 @@ impl Held {
         }))
     }
 
-    /// One side begins or ends to wait for the client.
+    /// Notes that a side starts or stops waiting for the client.
     pub fn waits(&self, side: Side, waits: bool) {
         let Some(state) = &self.0 else { return };
         let mut state = state.lock();
@@ -92,7 +92,7 @@ impl Held {
         }
     }
 
-    /// The exchange is over; later words do nothing.
+    /// Finishes the exchange. Later calls do nothing.
     pub fn finish(&self, completed: bool) {
         let Some(state) = &self.0 else { return };
         let permit = state.lock().permit.take();

@@ -1,4 +1,4 @@
-//! Why a proxied request has no response from a backend, and what the client is told.
+//! Why a proxied request has no response from a backend, and what the client gets instead.
 
 use std::error::Error;
 use std::io;
@@ -11,33 +11,33 @@ use shortline_sched::admission::Refusal;
 use super::head::Ambiguous;
 use crate::site::Plan;
 
-/// When a client may try again: nobody knows better.
+/// When a client may try again. Nothing better is known.
 const RETRY_AFTER_S: u64 = 1;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// The request can be read in two ways, and a backend might take the other.
+    /// The request can be read in two ways, and a backend might read it the other way.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
     /// The gate refused.
     #[error("not admitted")]
     Refused(#[from] Refusal),
-    /// No backend is up, as far as is known.
+    /// As far as is known, no backend is up.
     #[error("no backend is up")]
     NoneUp,
-    /// All connections that the backend may have are in use, or as many as the client may have.
+    /// All of the backend's connections are in use, or as many as this client may have.
     #[error("all connections to {backend} that this client may have are in use")]
     Busy {
         /// Its address.
         backend: String,
     },
-    /// The backend takes no connection.
+    /// The backend does not accept a connection.
     #[error("cannot connect to {backend}: {source}")]
     Connect {
         /// Its address.
         backend: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The backend did not answer in time.
@@ -46,7 +46,7 @@ pub enum ProxyError {
         /// Its address.
         backend: String,
     },
-    /// The backend closed its connection or sent what is no response.
+    /// The backend closed its connection, or sent something that is not a response.
     #[error("broken exchange with the backend: {0}")]
     Broken(#[source] hyper::Error),
     /// The backend switched protocols unasked.
@@ -58,7 +58,7 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
-    /// What the client is told.
+    /// The status of the response to the client.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Ambiguous(_) => StatusCode::BAD_REQUEST,
@@ -91,21 +91,21 @@ pub enum UploadError {
     /// It is larger than the route allows.
     #[error("the request's body has more than {bytes_max} bytes, the most allowed")]
     TooLarge {
-        /// The most allowed.
+        /// The most bytes allowed.
         bytes_max: u64,
     },
-    /// The client sends nothing more.
+    /// The client stopped sending.
     #[error("the client stopped in the middle of the request's body")]
     Stalled,
-    /// The response was over before it.
+    /// The response ended first.
     #[error("the response was over before the request's body")]
     Abandoned,
-    /// What came from the client is no body.
+    /// What the client sent is not a valid body.
     #[error("the request's body is broken: {0}")]
     Client(String),
 }
 
-/// An error with what is behind it, as far as it does not say that itself.
+/// An error with its sources, as far as its own text does not name them.
 pub(super) fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,13 +1,14 @@
-//! One request and the head of its response: on which connection, how often it is tried.
+//! One request and the head of its response: which connection carries it, and how often it is
+//! tried.
 //!
 //! | what happened | the request is |
 //! |---|---|
 //! | no connection to a backend | sent to the next; each is tried once |
-//! | the connection was found closed before anything of the request was written | sent on a new one, or else to the next backend |
-//! | a connection that had carried others was closed before a byte of the response came | sent on a new one, if its method is idempotent (RFC 9110 9.2.2) and it has no body; or else to the next backend |
-//! | anything else | not sent again: 502, or 504 where the backend was silent |
+//! | the connection was found closed before any of the request was written | sent on a new one, or else to the next backend |
+//! | a reused connection was closed before a byte of the response came | sent on a new one if its method is idempotent (RFC 9110 9.2.2) and it has no body, or else to the next backend |
+//! | anything else | not sent again: 502, or 504 if the backend was silent |
 //!
-//! Dropping the future closes the connection: so the backend hears that nobody waits any more.
+//! Dropping the future closes the connection. That tells the backend that nobody waits any more.
 
 use std::sync::Arc;
 
@@ -23,11 +24,11 @@ use super::trail::Trail;
 use super::upload::{RequestBody, Upload, Wait};
 use super::upstream::Upstream;
 
-/// The head of a response, and what its end needs.
+/// The head of a response, and what is needed to end the exchange.
 pub struct Answer {
-    /// Head, and body to come.
+    /// The head, with the body to come.
     pub response: Response<Incoming>,
-    /// What is to be done when the body has come.
+    /// What to do when the body has come.
     pub ending: Ending,
 }
 
@@ -89,10 +90,11 @@ pub async fn exchange(
     Err(failure)
 }
 
-/// What became of a request at a backend that a connection was there for.
+/// The result of sending a request to a backend over an available connection.
 enum Sent {
     Answered(Answer),
-    /// Its connection was found closed, and the backend takes no other: another may have the request.
+    /// The connection was found closed and the backend accepts no other. Another backend may have
+    /// the request.
     Unsent(Request<RequestBody>, ProxyError),
 }
 
@@ -104,7 +106,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Sends it on `lease`, and where that is safe once more on a new connection.
+    /// Sends the request on `lease`, and where that is safe once more on a new connection.
     async fn send(
         self,
         mut lease: Lease,
@@ -128,7 +130,7 @@ impl Attempt {
                 return Err(failure.into());
             }
             request = match unsent.or(again.filter(|_| !lease.has_received())) {
-                // A fresh connection that fails has no excuse.
+                // A fresh connection has no excuse to fail.
                 Some(request) if lease.reused => request,
                 _ => {
                     backend.failed();
@@ -155,7 +157,7 @@ impl Attempt {
     }
 }
 
-/// The connection that `connecting` finds or makes; the trail notes how long a new one took.
+/// The connection that `connecting` finds or makes. The trail notes how long a new one took.
 async fn connected(
     trail: &mut Trail,
     connecting: impl Future<Output = Result<Lease, ProxyError>>,
@@ -192,7 +194,7 @@ fn may_be_sent_again(request: &Request<RequestBody>) -> bool {
     request.body().is_end_stream() && idempotent.contains(request.method())
 }
 
-/// The request once more; it has no body.
+/// A copy of the request, which must have no body.
 fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
     let mut copy = Request::new(RequestBody::none());
     *copy.method_mut() = request.method().clone();
@@ -208,18 +210,18 @@ impl Ending {
         self.upload.abandon(UploadError::Abandoned);
     }
 
-    /// The response's last byte never will come.
+    /// The response's last byte will never come.
     pub fn broke_off(&self, reason: &str) {
-        // A client that breaks off its own request may have been the reason.
+        // The client may have caused this by breaking off its own request.
         if self.upload.failure().is_none() {
             let backend = self.outstanding.backend();
             backend.failed();
-            self.upstream.tell_broken_off(backend.address(), reason);
+            self.upstream.log_broken_off(backend.address(), reason);
         }
         self.upload.abandon(UploadError::Abandoned);
     }
 
-    /// Keeps the connection, once it is ready, for the next exchange.
+    /// Keeps the connection for the next exchange, once it is ready.
     pub async fn keep_connection(self) {
         let backend = Arc::clone(self.outstanding.backend());
         drop(self.outstanding);

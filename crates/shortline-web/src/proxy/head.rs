@@ -1,16 +1,17 @@
-//! Header fields of a proxied exchange, both ways.
+//! Header fields of a proxied exchange, in both directions.
 //!
-//! - Fields that are for one connection end here (RFC 9110 7.6.1): those that `Connection` names,
-//!   `TE`, `Transfer-Encoding`, `Upgrade` and their kin. `TE: trailers` and an upgrade other than to
-//!   `h2c` are asked of the backend anew.
-//! - How long a body is, is said by us and not copied: what the parser found, as `Content-Length`
-//!   or chunked.
-//! - `Host` is the client's. `Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Host`, `-Proto` tell
-//!   the client; what it claims itself in such fields is dropped unless the route trusts it.
-//! - Cookies that HTTP/2 has split are one field again (RFC 9113 8.2.3).
-//! - Refused as ambiguous: a path with `.` or `..` however spelt. Both `Transfer-Encoding` and
-//!   `Content-Length`: the latter is dropped, and the client's connection closed after the response
-//!   (RFC 9112 6.3), by `hyper`. What else is no request is refused before (`request`).
+//! - Fields for one connection end here (RFC 9110 7.6.1): those that `Connection` names, `TE`,
+//!   `Transfer-Encoding`, `Upgrade` and the like. We ask the backend anew for `TE: trailers` and
+//!   for an upgrade other than to `h2c`.
+//! - The length of a body is not copied. We send what the parser found, as `Content-Length` or as
+//!   chunks.
+//! - `Host` is the client's. `Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Host`, `-Proto` name
+//!   the client. What a client claims in these fields is dropped unless the route trusts it.
+//! - Cookies that HTTP/2 has split become one field again (RFC 9113 8.2.3).
+//! - A path with `.` or `..`, however it is spelt, is refused as ambiguous. If a request has both
+//!   `Transfer-Encoding` and `Content-Length`, `hyper` drops the latter and closes the client's
+//!   connection after the response (RFC 9112 6.3). `request` has already refused what is not a
+//!   valid request.
 
 use std::net::IpAddr;
 
@@ -27,7 +28,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// For one connection only.
+/// Fields for one connection only.
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -38,7 +39,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     KEEP_ALIVE,
     PROXY_CONNECTION,
 ];
-/// What a client must not claim: only a proxy knows.
+/// Fields that a client must not send. Only a proxy knows their values.
 const CLAIMS: [&str; 8] = [
     "forwarded",
     "x-forwarded-for",
@@ -49,28 +50,28 @@ const CLAIMS: [&str; 8] = [
     "x-forwarded-server",
     "x-real-ip",
 ];
-/// A host for clients of HTTP/1.0 that name none.
+/// The host for HTTP/1.0 clients that name none.
 const HOST_DEFAULT: HeaderValue = HeaderValue::from_static("localhost");
 
-/// What a backend is told of the client.
+/// What a backend is told about the client.
 pub struct Forwarding {
     /// The client's address.
     pub peer: IpAddr,
     /// Whether it came over TLS.
     pub secure: bool,
-    /// Whether what it says of those before it is kept.
+    /// Whether the request's own forwarding fields are kept.
     pub trust: bool,
 }
 
-/// A request that a backend might read in another way than we do.
+/// A request that a backend might read differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("ambiguous request: {0}")]
 pub struct Ambiguous(&'static str);
 
-/// Refuses what a backend might read in another way than we do.
+/// Refuses a request that a backend might read differently.
 ///
 /// # Errors
-/// [`Ambiguous`] says what.
+/// [`Ambiguous`] says why.
 pub fn refuse_ambiguous(head: &Parts) -> Result<(), Ambiguous> {
     if climbs(head.uri.path()) {
         return Err(Ambiguous("a dot segment in the path"));
@@ -78,7 +79,7 @@ pub fn refuse_ambiguous(head: &Parts) -> Result<(), Ambiguous> {
     Ok(())
 }
 
-/// Whether a backend may see `.` or `..` in a path, decoded once; `..;x` is `..` to some.
+/// Whether a backend that decodes a path once may see `.` or `..` in it. Some read `..;x` as `..`.
 fn climbs(path: &str) -> bool {
     let decoded: Vec<u8> = percent_decode_str(path).collect();
     decoded
@@ -100,17 +101,18 @@ pub fn host_name(head: &Parts) -> Option<&str> {
     }
 }
 
-/// The protocol that the client wants to switch to, if it may.
+/// The protocol that the client asks to switch to, if it may.
 pub fn upgrade_asked(head: &Parts) -> Option<HeaderValue> {
     let asked = head.headers.get(header::UPGRADE)?;
     let named = connection_options(&head.headers).any(|option| option == header::UPGRADE);
-    // Inside h2c a client would speak to the backend past us.
+    // Inside h2c a client could talk to the backend without our control.
     let text = asked.to_str().ok()?.to_ascii_lowercase();
     let allowed = head.version == Version::HTTP_11 && named && !text.contains("h2c");
     allowed.then(|| asked.clone())
 }
 
-/// The request as the backend gets it. `body_bytes` is `None` where only the end of the body tells.
+/// The request as the backend gets it. `body_bytes` is `None` if only the end of the body tells its
+/// length.
 pub fn to_backend(
     mut head: Parts,
     body_bytes: Option<u64>,
@@ -162,7 +164,7 @@ pub fn to_client(
 ) -> HeaderMap {
     let chunked = headers.contains_key(header::TRANSFER_ENCODING);
     strip(&mut headers);
-    // Of a body that is not sent, the length may still be told.
+    // The length may be given even for a body that is not sent.
     if *method == Method::HEAD || status == StatusCode::NOT_MODIFIED {
         if chunked {
             headers.remove(header::CONTENT_LENGTH);
@@ -178,10 +180,11 @@ pub fn to_client(
     headers
 }
 
-/// Drops what is for one connection only.
+/// Drops the fields for one connection.
 pub fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = connection_options(headers)
-        // Whoever names these wants the backend to see another request than we do.
+        // A client that names these in `Connection` wants to change the request that the backend
+        // sees.
         .filter(|name| *name != header::HOST && *name != header::CONTENT_LENGTH)
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
@@ -189,7 +192,7 @@ pub fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// RFC 9113 8.2.3: before they leave HTTP/2, the pieces of a cookie are one field.
+/// Joins the pieces of a cookie into one field before they leave HTTP/2 (RFC 9113 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let pieces = headers.get_all(header::COOKIE).iter();
     let pieces: Vec<&[u8]> = pieces.map(HeaderValue::as_bytes).collect();
@@ -216,7 +219,7 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
         .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// The host that the client named: in the target (RFC 9112 3.2.2), else in its field.
+/// The host that the client named: in the target (RFC 9112 3.2.2), or else in `Host`.
 fn host(uri: &Uri, headers: &HeaderMap) -> HeaderValue {
     let in_target = uri
         .authority()
@@ -226,8 +229,9 @@ fn host(uri: &Uri, headers: &HeaderMap) -> HeaderValue {
         .unwrap_or(HOST_DEFAULT)
 }
 
-/// RFC 9112 3.2.1. An absolute target may have no path (`http://host?query`, `http://host#fragment`), and
-/// would be empty without its authority; printed by itself a path begins with a slash.
+/// The target in origin form (RFC 9112 3.2.1). An absolute target may have no path
+/// (`http://host?query`, `http://host#fragment`); without its authority it would be empty. Printed
+/// alone, a path begins with a slash.
 fn origin_form(uri: &Uri) -> Uri {
     let path = match uri.path_and_query() {
         Some(path) if uri.authority().is_some() => path.to_string().try_into().ok(),
@@ -236,8 +240,8 @@ fn origin_form(uri: &Uri) -> Uri {
     Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")))
 }
 
-/// Drops what a client must not claim, also in the spelling that CGI takes for the same, and what
-/// CGI would take for the length of the body.
+/// Drops the fields that a client must not send, also in the spelling that CGI treats as the same,
+/// and what CGI would take for the length of the body.
 fn drop_claims(headers: &mut HeaderMap) {
     for name in CLAIMS {
         headers.remove(name);
@@ -286,7 +290,7 @@ fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding)
     );
 }
 
-/// Adds an element to a list, in one field.
+/// Appends an element to a list, all in one field.
 fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
     let mut list = Vec::new();
     for value in headers.get_all(&name) {

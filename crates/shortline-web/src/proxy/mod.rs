@@ -1,4 +1,4 @@
-//! The reverse proxy: requests of certain paths go to an application server, and its responses
+//! The reverse proxy: requests for certain paths go to an application server, and its responses
 //! leave through the same uplink as files.
 //!
 //! | module | decides |
@@ -8,20 +8,20 @@
 //! | [`upstream`] | which of several backends, and which of them are up |
 //! | `pool` | connections to one backend, kept alive |
 //! | `places` | how many of them a client may use at once |
-//! | `tls` | whose certificate a backend may show |
-//! | [`head`] | header fields, both ways: hop by hop, `Forwarded`, `Host` |
+//! | `tls` | which certificate a backend may show |
+//! | [`head`] | header fields in both directions: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
 //! | `relay` | the response's body, between the backend and the uplink |
-//! | `trail` | what the log has of a request that no backend answered well |
+//! | `trail` | what is logged of a request that no backend answered well |
 //! | `tunnel` | what follows `101 Switching Protocols` |
 //!
-//! HTTP/1.1 behind, on `hyper`'s connections with a pool of our own: `hyper-util`'s pool does not
-//! tell whether a connection was used before, on which it depends whether a request may be sent
-//! again, and bounds idle connections only.
+//! Backends are spoken to in HTTP/1.1, on `hyper`'s connections with a pool of our own. The pool of
+//! `hyper-util` does not tell whether a connection was used before, and that decides whether a
+//! request may be sent again. It also bounds only idle connections.
 //!
-//! Where this departs: no `Via` (RFC 9110 7.6.3), which makes common servers leave out
-//! compression; informational responses other than 100 and 101 are not passed on.
+//! Departures: no `Via` (RFC 9110 7.6.3), since it makes common servers turn off compression.
+//! Informational responses other than 100 and 101 are not passed on.
 
 mod address;
 pub mod admission;
@@ -60,7 +60,7 @@ use head::Forwarding;
 use routes::Route;
 use upload::RequestBody;
 
-/// A response from a backend, of which the head is here.
+/// A response from a backend whose head has arrived.
 pub struct Proxied {
     /// Its status.
     pub status: StatusCode,
@@ -72,10 +72,10 @@ pub struct Proxied {
     pub upgraded: Option<Upgraded>,
 }
 
-/// Asks the backend of `route` for `client`, by its name; `trail` says afterwards how far that came.
+/// Asks a backend of `route` for `client`, by its name. Afterwards `trail` says how far that came.
 ///
 /// # Errors
-/// `ProxyError`: what the client is told.
+/// `ProxyError`, which decides what the client gets.
 pub async fn ask(
     connection: &Connection,
     client: u128,
@@ -133,7 +133,7 @@ async fn proxied(
         let upgraded = hyper::upgrade::on(response)
             .await
             .map_err(ProxyError::Broken)?;
-        // What follows is no unit of work: it may last for days.
+        // What follows is not a unit of work: it may last for days.
         held.finish(true);
         return Ok(Proxied {
             status: StatusCode::SWITCHING_PROTOCOLS,

@@ -1,4 +1,4 @@
-//! What an operator says of backends and of exchanges with them.
+//! What an operator configures about backends and the exchanges with them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use super::address::UpstreamAddress;
 pub struct UpstreamOptions {
     /// Where they are.
     pub backends: Vec<UpstreamAddress>,
-    /// The authorities (PEM) that sign the certificates of backends with TLS; those of the system
-    /// where it is `None`. Default: none.
+    /// The file (PEM) of the authorities that sign the certificates of TLS backends. `None`: those
+    /// of the system. Default: none.
     pub authorities: Option<PathBuf>,
-    /// Time for a connection, TLS included, and for a place among `connections_max`. Default 5 s.
+    /// Time to get a connection, TLS included, and for a place among `connections_max`. Default 5
+    /// s.
     pub connect_time_max: Duration,
     /// Time from a request's last byte to the response's head. Default 60 s.
     pub first_byte_time_max: Duration,
@@ -25,14 +26,14 @@ pub struct UpstreamOptions {
     pub upload_time_max: Duration,
     /// Time a tunnel (after `101 Switching Protocols`) may be silent. Default 10 min.
     pub tunnel_idle_time_max: Duration,
-    /// Open connections to one backend, but for its health check's. A client gets another while it
-    /// has no more than are free. Default 256.
+    /// Open connections to one backend, not counting its health check's. A client gets another one
+    /// while it has no more than are free. Default 256.
     pub connections_max: usize,
-    /// Of these, connections kept open without a request. Default 32.
+    /// Connections kept open without a request, out of `connections_max`. Default 32.
     pub idle_connections_max: usize,
     /// Time a connection is kept open without a request. Default 30 s.
     pub idle_connection_time_max: Duration,
-    /// Bytes of a request's body. Default 1 GiB: it is never held as a whole.
+    /// Bytes of a request's body, which is never held as a whole. Default 1 GiB.
     pub request_bytes_max: u64,
     /// Bytes of a response's head; at least 8192. Default 64 KiB.
     pub response_head_bytes_max: usize,
@@ -40,18 +41,19 @@ pub struct UpstreamOptions {
     pub response_fields_max: usize,
     /// Bytes of one response that wait for the client. Default 256 KiB.
     pub buffer_bytes_max: usize,
-    /// The same of all responses together; beyond it each holds what was read at once.
-    /// Default 64 MiB.
+    /// Bytes of all responses together that wait for the client. Beyond it, each response holds
+    /// only what was read at once. Default 64 MiB.
     pub buffers_bytes_max: usize,
-    /// So many failures in a row make a backend doubtful. Default 3.
+    /// Failures in a row that make a backend doubtful. Default 3.
     pub failures_max: u32,
-    /// For so long. Default 10 s.
+    /// How long it stays doubtful. Default 10 s.
     pub down_time: Duration,
-    /// Asked regularly, if given: any answer but 2xx or 3xx takes the backend out.
+    /// The path of the health check, if there is one. Any answer other than 2xx or 3xx takes the
+    /// backend out.
     pub health_path: Option<PathAndQuery>,
-    /// How often. Default 5 s; an answer must come within this time.
+    /// The interval of the health check, and the time it has to answer. Default 5 s.
     pub health_every: Duration,
-    /// Whether what a request says in `Forwarded` and `X-Forwarded-*` is kept. Default: no.
+    /// Whether a request's own `Forwarded` and `X-Forwarded-*` are kept. Default: no.
     pub trust_forwarded: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The places at one backend: who has them, and who gets the next.
 //!
 //! A client gets another place while it has no more than are free (the dynamic threshold of
-//! Choudhury and Hahne 1998, with a factor of one). So one client alone gets half of the places,
-//! two get a third each, and there is always one for a newcomer: nobody can take them all by
-//! asking for many large responses at once. Whoever has to wait does so behind its own requests
-//! only; among clients that wait the places go in turns.
+//! Choudhury and Hahne 1998, with a factor of one). So a single client gets half of the places, two
+//! get a third each, and one is always left for a newcomer. No client can take them all by asking
+//! for many large responses at once. A request waits only behind requests of its own client.
+//! Waiting clients get the free places in turns.
 //!
-//! Connections without a request have no place: anybody who gets one may use them.
+//! A connection without a request has no place. Any client that gets a place may use it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Places {
     places_max: usize,
 }
 
-/// A client's place, for as long as this is held.
+/// A client's place, as long as this is held.
 pub struct Place {
     places: Arc<Places>,
     client: u128,
@@ -29,25 +29,25 @@ pub struct Place {
 #[derive(Default)]
 struct State {
     taken: usize,
-    /// Places of each client that has any.
+    /// How many places each client has.
     taken_by: HashMap<u128, usize>,
     /// The clients that wait.
     waiting: HashMap<u128, Waiting>,
-    /// The same, in the order of their turns.
+    /// The waiting clients in the order of their turns.
     turns: BTreeMap<u64, u128>,
-    /// Turns and tickets given out.
+    /// The number of turns and tickets given out.
     numbers: u64,
 }
 
-/// What one client waits for.
+/// The waiting requests of one client.
 struct Waiting {
     turn: u64,
-    /// Its requests, in the order they came.
+    /// The requests in the order they came.
     tickets: BTreeMap<u64, oneshot::Sender<Place>>,
 }
 
 impl Places {
-    /// So many places.
+    /// Makes this many places.
     pub fn new(places_max: usize) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
@@ -55,7 +55,7 @@ impl Places {
         })
     }
 
-    /// Waits for a place of `client`. Dropping the future gives its place in the queue up.
+    /// Waits for a place for `client`. Dropping the future gives up its place in the queue.
     pub async fn take(self: &Arc<Self>, client: u128) -> Place {
         let (ticket, receiver) = {
             let mut state = self.state.lock();
@@ -96,7 +96,7 @@ impl Drop for Place {
             state.take_back(self.client);
             state.answer(self.places.places_max)
         };
-        // Unlocked: one that nobody waits for any more comes back here.
+        // Unlocked, because a place whose request has given up comes back here.
         for (client, sender) in given {
             let _ = sender.send(self.places.place(client));
         }
@@ -158,7 +158,7 @@ impl State {
         ticket
     }
 
-    /// A request no longer waits, as it was answered or has given up.
+    /// Takes a request out of the queue: it was answered, or has given up.
     fn leave(&mut self, client: u128, ticket: u64) {
         if let Some(waiting) = self.waiting.get_mut(&client) {
             waiting.tickets.remove(&ticket);
@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    /// Gives the free places to those whose turn it is and who may have them.
+    /// Gives the free places to the clients whose turn it is and that may have one.
     fn answer(&mut self, places_max: usize) -> Vec<(u128, oneshot::Sender<Place>)> {
         let mut given = Vec::new();
         while let Some(client) = self.next(places_max) {
@@ -184,7 +184,7 @@ impl State {
         clients.find(|client| self.may_have_another(*client, places_max))
     }
 
-    /// The first request of a client, which then has its turn behind all others.
+    /// Takes the first request of a client. The client's next turn is behind all others.
     fn take_turn(&mut self, client: u128) -> Option<oneshot::Sender<Place>> {
         let turn = self.number();
         let waiting = self.waiting.get_mut(&client)?;

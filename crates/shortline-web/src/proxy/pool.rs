@@ -1,9 +1,9 @@
 //! One backend: the connections to it, kept alive between requests, and whether it seems to be up.
 //!
-//! A connection that is idle is offered to requests of the worker that used it last first: so its
-//! task wakes on the same thread. At most `connections_max` are open at a time, idle and upgraded
-//! ones included: whoever has a place ([`Places`]) uses an idle connection, or opens one where there
-//! is none. The place is given back when the connection is idle again, or closed.
+//! An idle connection is offered first to the worker that used it last, so that its task wakes on
+//! the same thread. At most `connections_max` are open at a time, idle and upgraded ones included.
+//! A request with a place ([`Places`]) uses an idle connection, or opens one if there is none. The
+//! place is free again when the connection is idle or closed.
 
 use std::io;
 use std::sync::Arc;
@@ -40,20 +40,20 @@ pub struct BackendSnapshot {
     pub outstanding: usize,
     /// Open connections.
     pub connections_open: usize,
-    /// Of these, without a request.
+    /// How many of them have no request.
     pub connections_idle: usize,
     /// Connections opened since the start.
     pub connections_total: u64,
-    /// Requests sent to it, tries included.
+    /// Requests sent to it, retries included.
     pub requests_total: u64,
-    /// Of these, that it failed.
+    /// How many of them it failed.
     pub failures_total: u64,
 }
 
 /// A backend; see the module's text.
 pub struct Backend {
     address: UpstreamAddress,
-    /// There if the address says so.
+    /// Set if the address asks for TLS.
     tls: Option<Connector>,
     options: Arc<UpstreamOptions>,
     idle: Mutex<Vec<Idle>>,
@@ -67,14 +67,14 @@ pub struct Backend {
     failures_total: AtomicU64,
 }
 
-/// How far a backend can be trusted to answer, best first.
+/// How likely a backend is to answer, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// As far as is known.
+    /// Works as far as is known.
     Up,
-    /// Its last requests failed; it is asked if no other is left.
+    /// Its last requests failed. It is asked only if no other backend is left.
     Doubtful,
-    /// Its health check fails: it is not asked.
+    /// Its health check fails. It is not asked.
     Down,
 }
 
@@ -85,18 +85,18 @@ struct Idle {
 
 /// A connection to a backend.
 pub struct Lease {
-    /// Where requests are given to it.
+    /// Sends requests on the connection.
     pub sender: SendRequest<RequestBody>,
     /// Whether it has carried another request.
     pub reused: bool,
     received: Arc<AtomicU64>,
     received_before: u64,
     worker: usize,
-    /// The place of the client that uses it: held by the socket, too, and empty while it is idle.
+    /// The place of the client that uses the connection. The socket holds it too. Empty while idle.
     place: Arc<Mutex<Option<Place>>>,
 }
 
-/// A request that a backend has under way, for as long as this is held.
+/// A request under way at a backend, as long as this is held.
 pub struct Outstanding(Arc<Backend>);
 
 impl Backend {
@@ -122,7 +122,7 @@ impl Backend {
         })
     }
 
-    /// A connection for a request of `client`: an idle one, or else a new one.
+    /// A connection for a request of `client`: an idle one, or a new one.
     ///
     /// # Errors
     /// As [`Backend::connect`].
@@ -155,7 +155,7 @@ impl Backend {
             })
     }
 
-    /// An idle connection, if there is one that seems to be open.
+    /// An idle connection that seems to be open, if there is one.
     fn idle_connection(&self, worker: usize) -> Option<Lease> {
         let oldest_ns = self.idle_since_ns_min();
         let mut idle = self.idle.lock();
@@ -174,8 +174,8 @@ impl Backend {
         }
     }
 
-    /// A new connection, for whoever has the place; without one for the health check, which is
-    /// asked however many wait.
+    /// A new connection for the holder of `place`. The health check needs no place, so it is asked
+    /// however many requests wait.
     ///
     /// # Errors
     /// [`ProxyError::Connect`], [`ProxyError::Broken`]
@@ -192,7 +192,7 @@ impl Backend {
         let counted = Arc::clone(&received);
         let place = Arc::new(Mutex::new(place));
         let held = Arc::clone(&place);
-        // It holds its place of the pool and counts what comes.
+        // The socket holds its place in the pool and counts what comes.
         let socket = InspectReader::new(stream, move |bytes: &[u8]| {
             let _held = &held;
             counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -204,7 +204,7 @@ impl Backend {
             .await
             .map_err(ProxyError::Broken)?;
         tokio::spawn(async move {
-            // Errors are told to whoever waits for the response.
+            // Whoever waits for the response gets the error.
             let _ = connection.with_upgrades().await;
         });
         Ok(Lease {
@@ -236,7 +236,7 @@ impl Backend {
         })
     }
 
-    /// Keeps a connection for the next request once its last exchange is over.
+    /// Keeps a connection for the next request, once its exchange is over.
     pub async fn keep(&self, mut lease: Lease) {
         let ready = tokio::time::timeout(READY_TIME_MAX, lease.sender.ready()).await;
         if !matches!(ready, Ok(Ok(()))) {
@@ -245,13 +245,13 @@ impl Backend {
         let place = {
             let mut idle = self.idle.lock();
             if idle.len() >= self.options.idle_connections_max {
-                // The one that waits longest goes: it is the likeliest to be closed from behind.
+                // The one idle for longest goes: the backend is likeliest to close it.
                 if idle.is_empty() {
                     return;
                 }
                 idle.remove(0);
             }
-            // Before others see it: the next user puts its own place there.
+            // Before others see the connection: its next user stores its own place there.
             let place = lease.place.lock().take();
             idle.push(Idle {
                 lease,
@@ -259,7 +259,7 @@ impl Backend {
             });
             place
         };
-        // Now: whoever gets the place finds the connection.
+        // Only now, so that the next holder of the place finds the connection.
         drop(place);
     }
 
@@ -276,7 +276,7 @@ impl Backend {
         now_ns().saturating_sub(kept_ns)
     }
 
-    /// Counts a request that it gets.
+    /// Counts a request sent to the backend.
     pub fn begin(self: &Arc<Self>) -> Outstanding {
         self.outstanding.fetch_add(1, Ordering::AcqRel);
         self.requests_total.fetch_add(1, Ordering::Relaxed);
@@ -293,7 +293,7 @@ impl Backend {
         &self.address
     }
 
-    /// It has answered.
+    /// Notes that it has answered.
     pub fn succeeded(&self) {
         if self.failures_in_a_row.load(Ordering::Relaxed) > 0 {
             self.failures_in_a_row.store(0, Ordering::Relaxed);
@@ -303,7 +303,7 @@ impl Backend {
         }
     }
 
-    /// It has not answered, and it was not the client's fault.
+    /// Notes that it has not answered, through no fault of the client.
     pub fn failed(&self) {
         self.failures_total.fetch_add(1, Ordering::Relaxed);
         let failures = self.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
@@ -318,7 +318,7 @@ impl Backend {
         }
     }
 
-    /// What its health check said.
+    /// Notes the result of its health check.
     pub fn probed(&self, health: Result<(), String>) {
         let was_down = self.probe_failed.swap(health.is_err(), Ordering::Relaxed);
         match health {
@@ -335,7 +335,7 @@ impl Backend {
         }
     }
 
-    /// How far it can be trusted now.
+    /// How likely it is to answer now.
     pub fn standing(&self) -> Standing {
         if self.probe_failed.load(Ordering::Relaxed) {
             Standing::Down
@@ -363,7 +363,7 @@ impl Backend {
 }
 
 impl Lease {
-    /// Whether anything came from the backend since the last exchange was over.
+    /// Whether anything came from the backend since the last exchange ended.
     pub fn has_received(&self) -> bool {
         self.received.load(Ordering::Relaxed) != self.received_before
     }

@@ -1,12 +1,12 @@
-//! A response's body between its backend and the uplink: a bounded buffer, filled by a task as fast
-//! as the backend gives, emptied as the response gets grants.
+//! A response's body between its backend and the uplink: a bounded buffer. A task fills it as fast
+//! as the backend sends, and the response empties it as it gets grants.
 //!
-//! The task, and not the client's pace, decides when the backend is done: a response that fits the
-//! buffer frees its backend at once, however slow its client is. Of a larger one the backend has to
-//! wait while the buffer is full; meanwhile its permit is paused (`admission`).
+//! So the client's pace does not decide when the backend is done. A response that fits in the
+//! buffer frees its backend at once, however slow the client is. With a larger one the backend
+//! waits while the buffer is full, and its permit is paused meanwhile (`admission`).
 //!
-//! A body that ends before its end is an error here, however it came: the client's connection is
-//! then reset, so that no truncated response looks complete.
+//! A body that ends too early is an error here, however it came. The client's connection is then
+//! reset, so that no truncated response looks complete.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,14 +27,14 @@ use super::admission::{Held, Side};
 use super::error::with_sources;
 use super::exchange::Ending;
 
-/// How often others may go first while a body's first bytes are on their way: they then leave with
-/// the head instead of in a packet of their own.
+/// How often to yield to others while a body's first bytes are on their way. They can then leave
+/// with the head rather than in a packet of their own.
 const SETTLE_TURNS: usize = 3;
 
-/// The end of the buffer that the client's response reads from.
+/// The end of the buffer that the client's response reads.
 pub struct Relayed {
     buffer: Arc<Buffer>,
-    /// Body bytes not yet taken, if the head told.
+    /// Body bytes not yet taken, if the head gave the length.
     remaining_bytes: Option<u64>,
     pump: AbortHandle,
 }
@@ -42,7 +42,7 @@ pub struct Relayed {
 struct Buffer {
     state: Mutex<State>,
     bytes_max: usize,
-    /// Of all responses of the upstream.
+    /// Buffered bytes of all responses of the upstream.
     all_bytes: Arc<AtomicUsize>,
     all_bytes_max: usize,
 }
@@ -100,11 +100,11 @@ async fn pump(body: Incoming, buffer: Arc<Buffer>, ending: Ending, held: Held) {
     }
 }
 
-/// A response that ended before its end.
+/// A response that ended too early.
 struct BrokenOff {
-    /// What the client's side is told.
+    /// The error for the client's side.
     kind: io::ErrorKind,
-    /// What the log is told.
+    /// The reason for the log.
     reason: String,
 }
 
@@ -211,7 +211,7 @@ impl State {
             }
             Some(_) => {}
         }
-        // Backends that write little at a time would make a packet of each piece.
+        // Joined, or backends that write little at a time would make a packet of each piece.
         let mut taken = BytesMut::with_capacity(wanted);
         while taken.len() < wanted
             && let Some(front) = self.chunks.front_mut()
@@ -234,12 +234,12 @@ impl Drop for Buffer {
 }
 
 impl Relayed {
-    /// Body bytes not yet taken, if the head told.
+    /// Body bytes not yet taken, if the head gave the length.
     pub fn remaining_bytes(&self) -> Option<u64> {
         self.remaining_bytes
     }
 
-    /// Ready with the bytes that are here, or `None` at the body's end.
+    /// Ready with the number of bytes that have arrived, or with `None` at the body's end.
     pub fn poll_at_hand(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
         let mut state = self.buffer.state.lock();
         if state.bytes > 0 {
@@ -255,18 +255,18 @@ impl Relayed {
         }
     }
 
-    /// Bytes that are here.
+    /// Bytes that have arrived and are not yet taken.
     pub fn at_hand(&self) -> usize {
         self.buffer.state.lock().bytes
     }
 
-    /// Whether all of it was taken, and there are no trailers.
+    /// Whether all of it was taken and there are no trailers.
     pub fn has_ended(&self) -> bool {
         let state = self.buffer.state.lock();
         state.bytes == 0 && state.end == Some(Ok(())) && state.trailers.is_none()
     }
 
-    /// Takes up to `bytes_max` bytes of those at hand.
+    /// Takes up to `bytes_max` of the bytes that have arrived.
     pub fn take(&mut self, bytes_max: usize) -> Bytes {
         let taken = self.buffer.take(bytes_max);
         if let Some(remaining) = &mut self.remaining_bytes {
@@ -275,12 +275,12 @@ impl Relayed {
         taken
     }
 
-    /// Takes the trailers, which came after the body's last byte.
+    /// Takes the trailers, which follow the body's last byte.
     pub fn take_trailers(&mut self) -> Option<HeaderMap> {
         self.buffer.state.lock().trailers.take()
     }
 
-    /// Gives a body that is on its way the time to come.
+    /// Gives a body that is on its way time to arrive.
     pub async fn settle(&self) {
         for _ in 0..SETTLE_TURNS {
             let arrived = {
@@ -297,7 +297,7 @@ impl Relayed {
 
 impl Drop for Relayed {
     fn drop(&mut self) {
-        // Still reading: nobody wants the rest, and the backend hears of it.
+        // The body is still being read, but nobody wants the rest: tell the backend.
         let unread = self.remaining_bytes != Some(0);
         if unread && self.buffer.state.lock().end.is_none() {
             self.pump.abort();

@@ -1,8 +1,8 @@
-//! Which requests are proxied: by the start of their path, the longest that fits first.
+//! Which requests are proxied. The longest route that the path begins with decides.
 //!
-//! A route's path ends where a segment ends: `/api` is for `/api` and `/api/users`, not for
-//! `/apiary`; `/api/` is for what is below only. The path is taken as it came, percent-encoding
-//! included, and is forwarded so.
+//! A route's path ends at the end of a segment: `/api` covers `/api` and `/api/users`, but not
+//! `/apiary`. `/api/` covers only what is below it. The path is compared and forwarded as received,
+//! with its percent-encoding.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Route {
     pub path: String,
     /// The backends.
     pub upstream: Arc<Upstream>,
-    /// Who decides when a request may go; `None`: at once.
+    /// Who decides when a request may go. `None`: it goes at once.
     pub admission: Option<Arc<dyn Admission>>,
 }
 
@@ -25,18 +25,18 @@ pub struct Route {
 pub struct Routes(Vec<Route>);
 
 impl Routes {
-    /// The routes, in any order.
+    /// Takes the routes in any order.
     pub fn new(mut routes: Vec<Route>) -> Self {
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
         Self(routes)
     }
 
-    /// The route of a path; `None`: it is a file's.
+    /// The route of a path. `None`: the path names a file.
     pub fn find(&self, path: &str) -> Option<&Route> {
         self.0.iter().find(|route| is_below(path, &route.path))
     }
 
-    /// All backends, those of several routes once.
+    /// All upstreams, each once even if several routes share it.
     pub fn upstreams(&self) -> Vec<&Arc<Upstream>> {
         let mut upstreams: Vec<&Arc<Upstream>> = Vec::new();
         for route in &self.0 {

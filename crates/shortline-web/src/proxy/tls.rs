@@ -1,9 +1,9 @@
-//! TLS to backends whose address begins with `https://`: 1.2 and 1.3 by rustls with ring, HTTP/1.1 by
-//! ALPN, the backend's name by SNI.
+//! TLS to backends whose address begins with `https://`: 1.2 and 1.3 by rustls with ring, HTTP/1.1
+//! by ALPN, the backend's name by SNI.
 //!
-//! Its certificate must be for that name (or number), from an authority of the system or, if a file
-//! is given, from one in it. There is no way to leave that unchecked: whoever can answer in the
-//! place of a backend sees every request.
+//! Its certificate must be for that name (or number). It must come from an authority of the system
+//! or, if a file is given, from one in the file. The check cannot be turned off, because anyone who
+//! can impersonate a backend sees every request.
 
 use std::io;
 use std::path::Path;
@@ -14,12 +14,12 @@ use shortline_tls::{TlsError, Trust, client_config, connect};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Begins TLS with backends.
+/// Makes TLS connections to backends.
 #[derive(Clone)]
 pub struct Connector(Arc<ClientConfig>);
 
 impl Connector {
-    /// One that trusts the authorities of the file `authorities`, or of the system without one.
+    /// Trusts the authorities in the file `authorities`, or those of the system without one.
     ///
     /// # Errors
     /// [`TlsError`]
@@ -34,7 +34,8 @@ impl Connector {
     /// Begins TLS with the backend called `host`.
     ///
     /// # Errors
-    /// What rustls says of the handshake or of the certificate, or a name that no certificate has.
+    /// rustls's error about the handshake or the certificate, or a name that no certificate can
+    /// have.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         connect(&self.0, host, stream).await
     }

@@ -1,8 +1,8 @@
-//! How far a request came at its backends: what the log has of one that ends in 502, 503 or 504.
+//! How far a request came at its backends. It is logged if the request ends in 502, 503 or 504.
 //!
-//! A line says the route, the backend asked last, why, and where the time went: waiting for
-//! admission, connecting, until the head of an answer, in all. Ten lines a second for each route's
-//! backends at most; the next one says how many were left out ([`crate::throttle`]).
+//! A line has the route, the last backend asked, the reason, and where the time went: waiting for
+//! admission, connecting, until the head of an answer, and in all. Each route's backends get at
+//! most ten lines a second. The next line says how many were left out ([`crate::throttle`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use super::routes::Route;
 /// A request under way; see the module's text.
 pub struct Trail {
     begun: Instant,
-    /// Until it was admitted or refused, where there is somebody to ask.
+    /// The time until the request was admitted or refused, if an admission was asked.
     waited: Option<Duration>,
-    /// The backend asked last, and since when.
+    /// The last backend asked, and since when.
     turned_to: Option<(Arc<Backend>, Instant)>,
-    /// How long the last connection took, its place included; nothing where one was kept.
+    /// How long the last connection took, including the wait for a place. Empty if one was kept.
     connected: Option<Duration>,
 }
 
 impl Trail {
-    /// A request that is complete now.
+    /// Starts the trail of a request that is complete now.
     pub fn begin() -> Self {
         Self {
             begun: Instant::now(),
@@ -36,26 +36,26 @@ impl Trail {
         }
     }
 
-    /// It was admitted or refused.
+    /// Notes that it was admitted or refused.
     pub(super) fn asked_to_wait(&mut self) {
         self.waited = Some(self.begun.elapsed());
     }
 
-    /// It is tried at this backend.
+    /// Notes that this backend is tried.
     pub(super) fn turns_to(&mut self, backend: &Arc<Backend>) {
         self.turned_to = Some((Arc::clone(backend), Instant::now()));
         self.connected = None;
     }
 
-    /// A new connection is there, or cannot be had.
+    /// Notes that a new connection was made, or failed.
     pub(super) fn has_connected(&mut self, took: Duration) {
         self.connected = Some(took);
     }
 
-    /// Logs that there is no answer, where that is not the client's own fault.
-    pub fn tell_failed(&self, route: &Route, error: &ProxyError) {
+    /// Logs that there is no answer, unless that is the client's own fault.
+    pub fn log_failed(&self, route: &Route, error: &ProxyError) {
         let status = error.status();
-        if is_told(status) {
+        if is_backend_failure(status) {
             self.log(route, status, &with_sources(error));
         } else {
             tracing::debug!("{}: {error}", route.path);
@@ -63,14 +63,14 @@ impl Trail {
     }
 
     /// Logs that the answer is a backend's own 502, 503 or 504.
-    pub fn tell_passed_on(&self, route: &Route, status: StatusCode) {
-        if is_told(status) {
+    pub fn log_passed_on(&self, route: &Route, status: StatusCode) {
+        if is_backend_failure(status) {
             self.log(route, status, "the backend answers so itself");
         }
     }
 
     fn log(&self, route: &Route, status: StatusCode, reason: &str) {
-        let Some(untold) = route.upstream.may_tell_failure() else {
+        let Some(untold) = route.upstream.may_log_failure() else {
             return;
         };
         let backend = self.turned_to.as_ref();
@@ -90,7 +90,7 @@ impl Trail {
 }
 
 /// Whether a status says that a backend, or the way to it, failed.
-fn is_told(status: StatusCode) -> bool {
+fn is_backend_failure(status: StatusCode) -> bool {
     [
         StatusCode::BAD_GATEWAY,
         StatusCode::SERVICE_UNAVAILABLE,

@@ -1,8 +1,8 @@
-//! What follows `101 Switching Protocols`: bytes both ways until both sides have closed, one has
-//! failed, or neither has sent anything for too long.
+//! What follows `101 Switching Protocols`: bytes in both directions, until both sides have closed,
+//! one has failed, or neither has sent anything for too long.
 //!
-//! A tunnel's bytes take no turns with responses: they are few as a rule, and nothing tells where a
-//! message ends. Where the uplink is paced by its device's counters they are charged like
+//! A tunnel's bytes take no turns with responses. As a rule they are few, and nothing shows where a
+//! message ends. Where the uplink is paced by its device's counters, they are charged like
 //! handshakes.
 
 use std::future::{Future, poll_fn};
@@ -19,10 +19,10 @@ use crate::respond::Tunnel;
 use crate::socket::Rewound;
 use crate::watch::Order;
 
-/// Bytes on their way, in each direction.
+/// The size of the buffer in each direction.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Carries bytes between a client, of which `before` were read already, and a backend.
+/// Carries bytes between a client, of which `before` were already read, and a backend.
 pub async fn tunnel<S>(connection: &Arc<Connection>, client: S, before: Bytes, tunnel: Tunnel)
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -1,11 +1,11 @@
-//! A request's body on its way to the backend: pulled from the client only as fast as the backend
-//! takes it, so that nothing but the sockets' buffers holds it.
+//! A request's body on its way to the backend. It is pulled from the client only as fast as the
+//! backend takes it, so that only the sockets' buffers hold it.
 //!
-//! - `Expect: 100-continue` is the backend's to answer: nothing is read from the client, so that it
-//!   is not told to go on, before the backend has said so, or for a second has said nothing.
-//! - While the client is awaited the permit is paused (`admission`).
-//! - It ends as an error, never as a short body, when it is too large, when the client is silent
-//!   for too long, or when the response is over before it: then the backend's connection closes.
+//! - The backend answers `Expect: 100-continue`. Reading from the client would tell it to go on. So
+//!   nothing is read until the backend has said so, or has said nothing for a second.
+//! - The permit is paused while we wait for the client (`admission`).
+//! - The body ends with an error, never as a short body, if it is too large, if the client is
+//!   silent for too long, or if the response ends first. The backend's connection then closes.
 
 mod progress;
 
@@ -30,7 +30,7 @@ pub use progress::{Upload, Wait};
 
 /// A request's body as its protocol gives it.
 pub enum Received {
-    /// HTTP/1.1: reading it tells the client to go on, if it waits for that.
+    /// HTTP/1.1. Reading it tells a client that waits for it to go on.
     Http1(Incoming),
     /// HTTP/2.
     Http2(Http2Body),
@@ -40,18 +40,18 @@ pub enum Received {
 pub struct Http2Body {
     /// Its data and trailers.
     pub stream: RecvStream,
-    /// Whom to tell that the client shall go on.
+    /// Signals that the client should go on.
     pub continue_wanted: ContinueWanted,
-    /// Whom to ask whether its trailers are malformed.
+    /// Knows whether the body's trailers are malformed.
     pub condemned: Arc<Condemned>,
 }
 
-/// Says when an HTTP/2 client that waits for `100 Continue` shall get it.
+/// Signals when an HTTP/2 client that waits for `100 Continue` should get it.
 #[derive(Clone, Default)]
 pub struct ContinueWanted(Arc<Notify>);
 
 impl ContinueWanted {
-    /// Waits for that moment.
+    /// Waits for that signal.
     pub async fn wanted(&self) {
         self.0.notified().await;
     }
@@ -73,7 +73,7 @@ impl RequestBody {
     /// The body of `head`'s request.
     ///
     /// # Errors
-    /// It says that it is too large.
+    /// The body is too large.
     pub fn new(
         received: Received,
         head: &Parts,
@@ -126,7 +126,7 @@ impl RequestBody {
         }
     }
 
-    /// What others know of it.
+    /// What others may know about the body.
     pub fn upload(&self) -> &Arc<Upload> {
         &self.upload
     }
@@ -149,7 +149,7 @@ impl RequestBody {
         }
     }
 
-    /// Takes note of what was polled: how the body goes on.
+    /// Notes the result of a poll.
     fn note(
         &mut self,
         polled: Option<Result<Frame<Bytes>, UploadError>>,
@@ -188,8 +188,8 @@ impl RequestBody {
     }
 }
 
-/// HTTP/2: window is given back as bytes are taken, so that the client sends as fast as the backend
-/// takes them.
+/// HTTP/2: returns window as bytes are taken, so that the client sends as fast as the backend
+/// takes.
 fn poll_stream(
     body: &mut Http2Body,
     context: &mut Context<'_>,

@@ -1,8 +1,9 @@
 //! Several backends that can answer the same requests: which one gets the next.
 //!
-//! The one with the fewest requests under way, in turns where several have as few. A backend whose
-//! last requests failed is passed over for a while (passive check); one whose health check fails is
-//! not asked at all until it succeeds again (active check, if a path for it is given).
+//! The backend with the fewest requests under way gets it; backends with equally few take turns. A
+//! backend whose last requests failed is passed over for a while (passive check). One whose health
+//! check fails is not asked until the check succeeds again (active check, if a path for it is
+//! given).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -23,7 +24,7 @@ use super::upload::RequestBody;
 use shortline_base::throttle::Throttle;
 use shortline_tls::TlsError;
 
-/// How often idle connections are looked through.
+/// How often idle connections are checked.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Several backends; see the module's text.
@@ -37,11 +38,11 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The backends of `options`. Call inside a runtime: there it looks after its connections and
-    /// their health, until it is dropped.
+    /// Opens the backends of `options`. Must be called inside a runtime: a task there looks after
+    /// their connections and their health until the upstream is dropped.
     ///
     /// # Errors
-    /// [`TlsError`] if a backend has TLS, and its authorities cannot be had.
+    /// [`TlsError`] if a backend has TLS and its authorities cannot be read.
     pub fn open(options: UpstreamOptions) -> Result<Arc<Self>, TlsError> {
         let upstream = Self::new(options)?;
         tokio::spawn(keep(Arc::downgrade(&upstream)));
@@ -66,7 +67,7 @@ impl Upstream {
         }))
     }
 
-    /// The backend for the next try, which is none of `tried`.
+    /// The backend for the next try. None of `tried` is taken.
     pub fn pick(&self, tried: &[Arc<Backend>]) -> Option<&Arc<Backend>> {
         let count = self.backends.len();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -79,26 +80,26 @@ impl Upstream {
             .map(|(_, backend)| backend)
     }
 
-    /// Bytes of all its responses that wait for clients.
+    /// Bytes of all responses that wait for clients.
     pub fn buffered_bytes(&self) -> &Arc<AtomicUsize> {
         &self.buffered_bytes
     }
 
-    /// Whether the log may have another line about a request that failed; if so, how many were left
-    /// out since the last one.
-    pub fn may_tell_failure(&self) -> Option<u64> {
+    /// Whether another line about a failed request may be logged. If so, how many were left out
+    /// since the last one.
+    pub fn may_log_failure(&self) -> Option<u64> {
         self.failures.lock().allow(Instant::now())
     }
 
-    /// Logs a response that was reset at the client, as its backend did not send all of it.
-    pub fn tell_broken_off(&self, backend: &UpstreamAddress, reason: &str) {
-        if let Some(untold) = self.may_tell_failure() {
+    /// Logs a response that was reset at the client because its backend did not send all of it.
+    pub fn log_broken_off(&self, backend: &UpstreamAddress, reason: &str) {
+        if let Some(untold) = self.may_log_failure() {
             let backend = backend.to_string();
             tracing::warn!(backend, reason, untold, "a response broke off");
         }
     }
 
-    /// Its backends now.
+    /// The state of its backends now.
     pub fn snapshot(&self) -> Vec<BackendSnapshot> {
         self.backends
             .iter()
@@ -107,7 +108,7 @@ impl Upstream {
     }
 }
 
-/// Closes idle connections in time and asks for health, until the upstream is gone.
+/// Closes connections idle for too long and runs health checks, until the upstream is gone.
 async fn keep(upstream: Weak<Upstream>) {
     let mut ticks = tokio::time::interval(KEEP_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -130,7 +131,7 @@ async fn keep(upstream: Weak<Upstream>) {
     }
 }
 
-/// Asks a backend for its health, until it is gone.
+/// Runs the health checks of a backend until it is gone.
 async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -145,7 +146,7 @@ async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
     }
 }
 
-/// Whether a backend is well, or what is wrong.
+/// The health of a backend: an error says what is wrong.
 async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
     let connected = backend.connect(usize::MAX, None).await;
     let mut lease = connected.map_err(|error| with_sources(&error))?;

@@ -1,10 +1,10 @@
 //! What is known about resources, for a second at a time.
 //!
-//! An entry is believed for [`BELIEVED_NS`] after the file system was asked, then asked for again
-//! by name; what has not changed is kept. Absent names are not kept, so nobody can fill the cache
-//! with them. Eviction is `quick_cache`'s (S3-FIFO-like), bounded by one weight that keeps three
-//! limits: the capacity counts as 1, an entry weighs the largest of its shares in the limits on
-//! bytes, entries and open files, so none of their sums can exceed its limit.
+//! An entry is believed for [`BELIEVED_NS`] after the file system was asked. Then the file system
+//! is asked again by name, and what has not changed is kept. Absent names are not kept, so nobody
+//! can fill the cache with them. Eviction is `quick_cache`'s (S3-FIFO-like). One weight keeps three
+//! limits: on bytes, entries and open files. The capacity counts as 1, and an entry weighs the
+//! largest of its shares in the three limits. So none of their sums can exceed its limit.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::entry::Entry;
 /// How long an entry is believed, in ns: 1 s.
 pub(super) const BELIEVED_NS: u64 = 1_000_000_000;
 
-/// The whole capacity in units of weight.
+/// The whole capacity, in units of weight.
 const CAPACITY: u64 = 1 << 40;
 
 /// A bounded map from canonical paths to entries.
@@ -41,7 +41,7 @@ impl EntryCache {
             entries_max: options.cache_files_max,
             open_files_max: options.cache_open_files_max,
         };
-        // A hint for the first allocation, which a small site need not pay for.
+        // A hint for the first allocation, so that a small site pays for a small one.
         let entries = usize::try_from(options.cache_files_max)
             .unwrap_or(usize::MAX)
             .min(1024);
@@ -50,17 +50,17 @@ impl EntryCache {
         }
     }
 
-    /// The entry of a path, believed or not.
+    /// The entry of a path, whether still believed or not.
     pub(super) fn get(&self, path: &str) -> Option<Arc<Entry>> {
         self.entries.get(path)
     }
 
-    /// Keeps an entry if the limits allow it.
+    /// Keeps an entry if the limits allow.
     pub(super) fn insert(&self, path: &str, entry: &Arc<Entry>) {
         self.entries.insert(path.into(), Arc::clone(entry));
     }
 
-    /// Forgets a path that names nothing any more.
+    /// Forgets a path that no longer names anything.
     pub(super) fn remove(&self, path: &str) {
         self.entries.remove(path);
     }
@@ -80,7 +80,8 @@ impl Weighter<Box<str>, Arc<Entry>> for Shares {
     }
 }
 
-/// A part of a limit in units of the capacity, rounded up; more than all of it if it exceeds it.
+/// A part of a limit in units of the capacity, rounded up. More than the capacity if the part
+/// exceeds the limit.
 fn share(part: u64, limit: u64) -> u64 {
     if part > limit {
         return CAPACITY + 1;

@@ -1,9 +1,9 @@
 //! Conditional requests (RFC 9110 13) in the order of 13.2.2.
 //!
-//! If-Match by strong comparison, else If-Unmodified-Since: 412 if false. Then If-None-Match by
-//! weak comparison, else If-Modified-Since: 304 if false. If-Range by strong comparison.
-//! Dates that cannot be parsed, or that are compared to a file without a usable date, are ignored
-//! (13.1.3, 13.1.4); entity tags that cannot be parsed match nothing.
+//! If-Match by strong comparison, or else If-Unmodified-Since: 412 if false. Then If-None-Match by
+//! weak comparison, or else If-Modified-Since: 304 if false. If-Range by strong comparison. A date
+//! is ignored if it cannot be parsed or if the file has no usable date (13.1.3, 13.1.4). An entity
+//! tag that cannot be parsed matches nothing.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,19 +13,19 @@ use http::header::{
     IF_UNMODIFIED_SINCE,
 };
 
-/// What a client may compare its copy with.
+/// What a client may compare its copy against.
 #[derive(Clone, Debug)]
 pub struct Validators {
     /// The strong entity tag, quotes included.
     pub etag: HeaderValue,
-    /// The last modification in whole seconds; none if it lies in the future or before 1970.
+    /// The last modification in whole seconds. `None` if it lies in the future or before 1970.
     pub modified: Option<SystemTime>,
 }
 
-/// What the conditions of a GET or HEAD come to.
+/// The result of the conditions of a GET or HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Answer as if there were none.
+    /// Answer as if there were no conditions.
     Proceed,
     /// 304.
     NotModified,
@@ -56,8 +56,9 @@ pub fn evaluate(headers: &HeaderMap, validators: &Validators) -> Verdict {
     }
 }
 
-/// Whether a Range field counts: there is no If-Range, or it names just this representation.
-/// A date must be exact, and a second old at `now`, else it is no strong validator (8.8.2.2).
+/// Whether a Range field counts: there is no If-Range, or it names exactly this representation. A
+/// date must match exactly and be at least a second old at `now`. Otherwise it is not a strong
+/// validator (8.8.2.2).
 pub fn if_range_holds(headers: &HeaderMap, validators: &Validators, now: SystemTime) -> bool {
     let mut values = headers.get_all(IF_RANGE).iter();
     let Some(value) = values.next() else {
@@ -92,7 +93,7 @@ pub struct EntityTag<'a> {
     pub opaque: &'a [u8],
 }
 
-/// The entity tags of a field line, up to the first that cannot be parsed.
+/// The entity tags of a field line, up to the first one that cannot be parsed.
 pub fn entity_tags(value: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -113,7 +114,7 @@ fn any_tag(
     })
 }
 
-/// Whether the file is newer than the date in a field; `None` if there is nothing to compare.
+/// Whether the file is newer than the date in a field. `None` if there is nothing to compare.
 fn is_newer(headers: &HeaderMap, name: HeaderName, validators: &Validators) -> Option<bool> {
     let date = parse_date(headers.get(name)?.as_bytes().trim_ascii())?;
     Some(validators.modified? > date)

@@ -1,9 +1,10 @@
 //! Content codings by `Accept-Encoding` (RFC 9110 12.5.3).
 //!
-//! The coding with the highest weight among those at hand wins; at equal weights the one that
-//! usually is smallest: zstd, br, gzip, none. A client that names codings but not `identity` takes
-//! it as the last resort; without the field it gets no coding. A member that cannot be parsed
-//! counts as not sent. If nothing at hand is acceptable, not even `identity`, the answer is 406.
+//! Among the available codings, the one with the highest weight wins. At equal weights it is the
+//! one that is usually smallest: zstd, br, gzip, none. A client that names codings but not
+//! `identity` gets `identity` as the last resort. A client without the field gets no coding. A
+//! member that cannot be parsed counts as not sent. If nothing available is acceptable, not even
+//! `identity`, the answer is 406.
 
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
@@ -20,7 +21,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All, the one usually smallest first.
+    /// All codings, the usually smallest first.
     pub const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 
     /// The name in `Content-Encoding`.
@@ -32,7 +33,7 @@ impl Coding {
         }
     }
 
-    /// What a sibling's name adds.
+    /// The suffix of a sibling's name.
     pub fn suffix(self) -> &'static str {
         match self {
             Coding::Zstd => ".zst",
@@ -42,7 +43,7 @@ impl Coding {
     }
 }
 
-/// The weights a client gives, in thousandths; `None` where it says nothing.
+/// The weights a client gives, in thousandths. `None` if it does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
     codings: [Option<u16>; 3],
@@ -57,11 +58,11 @@ pub enum Choice {
     Identity,
     /// The sibling in this coding.
     Coded(Coding),
-    /// Nothing at hand is acceptable.
+    /// Nothing available is acceptable.
     NotAcceptable,
 }
 
-/// Chooses among the codings at hand.
+/// Chooses among the available codings.
 pub fn choose(headers: &HeaderMap, at_hand: impl Fn(Coding) -> bool) -> Choice {
     let mut accepted = Accepted::default();
     for value in headers.get_all(ACCEPT_ENCODING) {
@@ -71,7 +72,7 @@ pub fn choose(headers: &HeaderMap, at_hand: impl Fn(Coding) -> bool) -> Choice {
 }
 
 impl Accepted {
-    /// Takes in the members of one field line.
+    /// Adds the members of one field line.
     pub fn add(&mut self, value: &[u8]) {
         for member in value.split(|byte| *byte == b',') {
             if let Some((name, weight)) = parse_member(member) {
@@ -80,7 +81,7 @@ impl Accepted {
         }
     }
 
-    /// The best of the codings at hand.
+    /// The best of the available codings.
     pub fn choose(&self, at_hand: impl Fn(Coding) -> bool) -> Choice {
         let mut best = (0, Choice::NotAcceptable);
         for coding in Coding::ALL {
@@ -89,7 +90,7 @@ impl Accepted {
                 best = (weight, Choice::Coded(coding));
             }
         }
-        // Unnamed, identity is acceptable but comes after whatever was asked for.
+        // If unnamed, identity is acceptable but comes after whatever was asked for.
         let identity = self.identity.or(self.any);
         let preferred = identity.is_some_and(|weight| weight > best.0);
         let last_resort = identity.is_none() && best.0 == 0;
@@ -100,7 +101,7 @@ impl Accepted {
         }
     }
 
-    /// The first word on a coding counts.
+    /// Sets a coding's weight. The first mention of a coding counts.
     fn set(&mut self, name: &[u8], weight: u16) {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let slot = if is("identity") {
@@ -131,7 +132,7 @@ fn parse_member(member: &[u8]) -> Option<(&[u8], u16)> {
     parts.next().is_none().then_some((name, weight))
 }
 
-/// `q=` and RFC 9110 12.4.2's qvalue: 0 to 1 with at most three decimals.
+/// Parses `q=` with a qvalue of RFC 9110 12.4.2: 0 to 1 with at most three decimals.
 fn parse_weight(parameter: &[u8]) -> Option<u16> {
     let value = parameter
         .strip_prefix(b"q=")

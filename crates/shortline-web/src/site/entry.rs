@@ -1,13 +1,14 @@
-//! What is known about a resource: the file and its precompressed siblings, each with the header
-//! fields of its responses made once.
+//! What is known about a resource: the file and its precompressed siblings. Each has the header
+//! fields of its responses ready.
 //!
-//! - The entity tag is `"MTIME_NS-SIZE"` in hexadecimal, with the coding's name for siblings:
-//!   strong, and the same on every host that got the file with its time. Rewriting a file with as
-//!   many bytes within one tick of the kernel's file clock (at most 10 ms) is not told apart.
-//! - A modification time in the future or before 1970 is no `Last-Modified` (RFC 9110 8.8.2.1).
+//! - The entity tag is `"MTIME_NS-SIZE"` in hexadecimal, with the coding's name for siblings. It is
+//!   strong, and the same on every host that got the file with its time. One change goes unnoticed:
+//!   rewriting a file with as many bytes within one tick of the kernel's file clock (at most 10
+//!   ms).
+//! - A modification time in the future or before 1970 gives no `Last-Modified` (RFC 9110 8.8.2.1).
 //! - A sibling older than its original, in whole seconds, is stale and ignored.
-//! - Types come from the name (`mime_guess`); text other than XML, which declares its own, is
-//!   said to be UTF-8.
+//! - Types come from the name (`mime_guess`). Text is declared as UTF-8, except XML, which declares
+//!   its own encoding.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +24,8 @@ use super::conditional::Validators;
 use super::encoding::{Choice, Coding, choose};
 use super::file::OpenFile;
 
-/// A file that has not changed for so long is known by its times; the clocks of file systems
-/// tick up to every two seconds.
+/// After this long without a change, a file's times identify its content. The clocks of file
+/// systems tick as slowly as every two seconds.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// A resource as of its last check.
@@ -32,7 +33,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Entry {
     pub(super) identity: Arc<Variant>,
     siblings: Vec<(Coding, Arc<Variant>)>,
-    /// When the file system was last asked, on the clock of those who ask.
+    /// When the file system was last asked, on the caller's clock.
     checked_ns: AtomicU64,
 }
 
@@ -41,15 +42,15 @@ pub(super) struct Entry {
 pub(super) struct Variant {
     pub(super) file: Arc<OpenFile>,
     pub(super) validators: Validators,
-    /// Of a 200.
+    /// The header fields of a 200.
     pub(super) headers: HeaderMap,
     pub(super) is_coded: bool,
     stamp: Stamp,
-    /// Whether the stamp is proof of the content.
+    /// Whether the stamp proves the content.
     settled: bool,
 }
 
-/// What of a file changes whenever its content does.
+/// Properties of a file of which at least one changes whenever its content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -59,10 +60,10 @@ pub(super) struct Stamp {
     changed: (i64, u32),
 }
 
-/// What a variant is made of besides its file.
+/// What a variant depends on besides its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind<'a> {
-    /// The original's name, which tells the type.
+    /// The original's name, which determines the type.
     pub(super) name: &'a str,
     pub(super) coding: Option<Coding>,
     /// Whether the resource has siblings.
@@ -82,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// The variant for a request; none if the client accepts none.
+    /// The variant for a request. `None` if the client accepts none.
     pub(super) fn select(&self, headers: &HeaderMap) -> Option<&Arc<Variant>> {
         if !headers.contains_key(ACCEPT_ENCODING) {
             return Some(&self.identity);
@@ -101,7 +102,8 @@ impl Entry {
             .map(|sibling| &sibling.1)
     }
 
-    /// Whether the last check is at most `age_ns_max` old and no file still open has changed.
+    /// Whether the last check is at most `age_ns_max` old and no file that is still open has
+    /// changed.
     pub(super) fn is_fresh(&self, now_ns: u64, age_ns_max: u64) -> bool {
         let age_ns = now_ns.saturating_sub(self.checked_ns.load(Ordering::Relaxed));
         age_ns <= age_ns_max && self.variants().all(|variant| variant.is_unchanged())
@@ -112,7 +114,7 @@ impl Entry {
         std::iter::once(&self.identity).chain(self.siblings.iter().map(|sibling| &sibling.1))
     }
 
-    /// Notes a check that found the same variants; false if they are others.
+    /// Notes a check that found the same variants. Returns false if the variants differ.
     pub(super) fn confirm(&self, other: &Entry, now_ns: u64) -> bool {
         let same = self.variants().count() == other.variants().count()
             && self
@@ -145,12 +147,13 @@ impl Variant {
         }
     }
 
-    /// Whether this is still right for a file found with `stamp` and a resource that varies or not.
+    /// Whether this is still right for a file with `stamp`, and for a resource that varies or not.
     pub(super) fn holds_for(&self, stamp: Stamp, varies: bool) -> bool {
         self.settled && self.stamp == stamp && self.headers.contains_key(VARY) == varies
     }
 
-    /// This, without a descriptor if the file has come into memory since it was opened.
+    /// The same variant without a descriptor, if the file has been read into memory since it was
+    /// opened.
     pub(super) fn released(self: &Arc<Self>) -> Arc<Self> {
         match self.file.released() {
             Some(file) => Arc::new(Self {
@@ -161,7 +164,8 @@ impl Variant {
         }
     }
 
-    /// A file in memory stays as it is until checked by name; an open one can be asked itself.
+    /// Whether an open file is unchanged. A file in memory stays as it is until it is checked by
+    /// name.
     fn is_unchanged(&self) -> bool {
         self.file.in_memory().is_some()
             || self
@@ -186,7 +190,7 @@ impl Stamp {
         }
     }
 
-    /// Whether a sibling was made before its original was last changed.
+    /// Whether a sibling was made before its original last changed.
     pub(super) fn is_older_than(&self, original: &Stamp) -> bool {
         self.modified.0 < original.modified.0
     }
@@ -206,7 +210,8 @@ impl Stamp {
         (date <= now).then_some(date)
     }
 
-    /// The change time, unlike the modification time, cannot be set back.
+    /// Whether the file's change time is old enough. Unlike the modification time, it cannot be set
+    /// back.
     fn is_settled(&self, now: SystemTime) -> bool {
         let changed = Duration::new(u64::try_from(self.changed.0).unwrap_or(0), self.changed.1);
         let now = now

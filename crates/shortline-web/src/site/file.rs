@@ -1,14 +1,15 @@
 //! A file that is being sent: reads that never wait for the disk, and reads that do.
 //!
-//! No memory maps: a mapped file that is cut short kills the process (SIGBUS); a read of it comes
+//! There are no memory maps. If a mapped file is cut short, SIGBUS kills the process; a read comes
 //! back short and ends one response with `UnexpectedEof`. `preadv2(RWF_NOWAIT)` returns what the
-//! page cache holds and EAGAIN otherwise, so the disk can be asked on another thread, in the
-//! scheduler's order. Where a file system knows no RWF_NOWAIT, every read of the disk goes there.
+//! page cache holds, and EAGAIN otherwise. The disk can then be asked on another thread, in the
+//! scheduler's order. If a file system does not support RWF_NOWAIT, every read of the disk goes
+//! there.
 //!
-//! A small file (of 1 MiB unless told otherwise) is read whole the first time any of it is read, and kept: a
-//! response from memory costs one copy, one read anew costs two. Once it is in memory
-//! changes on disk no longer touch it. The kernel is given a copy of it ([`KernelCopy`]) when a
-//! connection can first make use of one.
+//! A small file (up to 1 MiB by default) is read whole when any of it is first read, and kept. A
+//! response from memory costs one copy, a response read anew costs two. Changes on disk no longer
+//! affect a file in memory. The kernel gets a copy of it ([`KernelCopy`]) when a connection can
+//! first use one.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,29 +22,29 @@ use shortline_base::disk;
 use super::kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopies, KernelCopy};
 use super::open::Wait;
 
-/// A regular file opened for sending, of the length it had then.
+/// A regular file opened for sending. Its length is the one it had then.
 #[derive(Debug)]
 pub struct OpenFile {
     len: u64,
-    /// All bytes, once read, of a file small enough to keep.
+    /// All bytes of a file that is small enough to keep, once read.
     memory: OnceLock<Kept>,
-    /// Where copies of kept bytes are counted, if the bytes may be kept.
+    /// Counts the kernel's copies of kept bytes. `None` if the bytes may not be kept.
     keep: Option<Arc<KernelCopies>>,
-    /// Closed for files that were in memory from the start.
+    /// `None` for a file that was in memory from the start.
     disk: Option<OwnedFd>,
 }
 
-/// The bytes of a file, in memory.
+/// The bytes of a file in memory.
 #[derive(Clone, Debug)]
 struct Kept {
     bytes: Bytes,
-    /// Made when it is first asked for: over TLS and HTTP/2 nobody does.
+    /// Made when it is first needed. TLS and HTTP/2 never need it.
     in_kernel: OnceLock<Option<Arc<KernelCopy>>>,
 }
 
 impl OpenFile {
-    /// Takes an open regular file of `len` bytes. With `keep`, its bytes stay in memory as soon as
-    /// they are read; if the kernel has them at hand that is now, and the descriptor is closed.
+    /// Takes an open regular file of `len` bytes. With `keep`, its bytes stay in memory once they
+    /// are read. If they are in the page cache they are read now, and the descriptor is closed.
     pub(super) fn new(disk: OwnedFd, len: u64, keep: Option<Arc<KernelCopies>>) -> Self {
         let mut file = Self {
             len,
@@ -52,7 +53,7 @@ impl OpenFile {
             disk: Some(disk),
         };
         if file.keep.is_some() {
-            // An error shows again when the file is sent, where it ends that response alone.
+            // An error shows up again when the file is sent. It then ends only that response.
             if let Ok(Some(_)) = file.read_now(0, usize::try_from(len).unwrap_or(usize::MAX)) {
                 file.disk = None;
             }
@@ -71,9 +72,9 @@ impl OpenFile {
         })
     }
 
-    /// Reads `len` bytes at `offset` if they are in memory; never waits for a disk.
-    /// `Ok(None)`: they are not, use [`OpenFile::read_blocking`]. `UnexpectedEof`: the file was
-    /// cut short, or the piece lies outside of it.
+    /// Reads `len` bytes at `offset` if they are in memory. Never waits for a disk. `Ok(None)`:
+    /// they are not in memory; use [`OpenFile::read_blocking`]. `UnexpectedEof`: the file was cut
+    /// short, or the piece lies outside of it.
     pub fn read_now(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
         match self.read(offset, len, Wait::Never) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -82,8 +83,8 @@ impl OpenFile {
         }
     }
 
-    /// Reads `len` bytes at `offset`, waiting for the disk: for a thread that may block.
-    /// `UnexpectedEof`: the file was cut short, or the piece lies outside of it.
+    /// Reads `len` bytes at `offset` and waits for the disk, so the thread must be allowed to
+    /// block. `UnexpectedEof`: the file was cut short, or the piece lies outside of it.
     pub fn read_blocking(&self, offset: u64, len: usize) -> io::Result<Bytes> {
         self.read(offset, len, Wait::Allowed)
     }
@@ -98,25 +99,26 @@ impl OpenFile {
         self.len == 0
     }
 
-    /// The descriptor, for files that are not in memory.
+    /// The descriptor of a file that is not in memory.
     pub(super) fn disk(&self) -> Option<&OwnedFd> {
         self.disk.as_ref()
     }
 
-    /// The bytes a client is sent, if they are all at hand.
+    /// The bytes a client is sent, if all are in memory.
     pub(super) fn in_memory(&self) -> Option<&Bytes> {
         self.memory.get().map(|kept| &kept.bytes)
     }
 
-    /// The kernel's copy of the bytes in memory, made now if there is none and may be one.
+    /// The kernel's copy of the bytes in memory. It is made now if there is none and one is
+    /// allowed.
     pub fn in_kernel(&self) -> Option<&Arc<KernelCopy>> {
         let (kept, copies) = (self.memory.get()?, self.keep.as_ref()?);
         let make = || copies.make(&kept.bytes).map(Arc::new);
         kept.in_kernel.get_or_init(make).as_ref()
     }
 
-    /// How much memory this takes or may come to take, in bytes: twice its own where the kernel may
-    /// have a copy. Always the same, as the cache's sums rely on.
+    /// The bytes of memory this takes or may come to take: twice its length if the kernel may have
+    /// a copy. The value never changes, since the cache's sums rely on it.
     pub(super) fn kept_bytes(&self) -> u64 {
         let copies = 1 + u64::from(self.len >= KERNEL_COPY_BYTES_MIN as u64);
         if self.keep.is_some() {
@@ -174,7 +176,8 @@ fn is_not_at_hand(error: &io::Error) -> bool {
     errno == Some(Errno::AGAIN.raw_os_error()) || errno == Some(Errno::OPNOTSUPP.raw_os_error())
 }
 
-/// A position in a file that is kept in memory always fits; on 32 bits a larger one is refused.
+/// A position as `usize`. It always fits for a file kept in memory. On 32 bits a larger one is
+/// refused.
 fn fitting(value: u64) -> io::Result<usize> {
     usize::try_from(value).map_err(|_| io::ErrorKind::UnexpectedEof.into())
 }
@@ -213,7 +216,7 @@ mod tests {
         let file = opened(b"0123456789", true);
         assert_eq!(&file.read_blocking(3, 4).unwrap()[..], b"3456");
         assert_eq!(&file.in_memory().unwrap()[..], b"0123456789");
-        // Either the kernel had it at hand when it was opened, or it can be released now.
+        // Either the page cache held it when it was opened, or it can be released now.
         let file = if file.disk().is_some() {
             file.released().unwrap()
         } else {

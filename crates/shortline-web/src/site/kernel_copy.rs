@@ -1,11 +1,11 @@
 //! A second copy of a kept file's bytes, inside the kernel (a memfd), for `sendfile` to give to
-//! sockets. What is written to a socket is copied into pages that another processor had last, and
-//! for 10 KB that costs a quarter of a response's processor time; pages that are the kernel's
-//! already are only referred to.
+//! sockets. A write to a socket copies into pages that another processor had last. For 10 KB that
+//! costs a quarter of a response's processor time. Pages that already belong to the kernel are only
+//! referred to.
 //!
-//! The bytes of a response are those in memory on every path. A socket that recognises a slice of
-//! them by its address may send the same piece of the copy instead; TLS and HTTP/2, whose slices
-//! are others, never notice. Nobody can change or cut the copy short, and it waits for no disk.
+//! On every path the bytes of a response are those in memory. A socket may recognise a slice of
+//! them by its address and send the same piece of the copy instead. TLS and HTTP/2 use other slices
+//! and never notice. Nobody can change the copy or cut it short, and it waits for no disk.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,10 +17,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use shortline_base::socket::SendHalf;
 
-/// Pieces shorter than this cost less copied: 10 KB a tenth less, with one system call where this takes two.
+/// Shorter pieces are cheaper to copy: 10 KB by a tenth, with one system call instead of two.
 pub const KERNEL_COPY_BYTES_MIN: usize = 16 * 1024;
 
-/// How many copies there may be: each is an open file.
+/// Limits the number of copies. Each is an open file.
 #[derive(Debug)]
 pub(super) struct KernelCopies {
     held: AtomicU64,
@@ -43,7 +43,7 @@ impl KernelCopies {
         }
     }
 
-    /// A copy of `original`, if it is long enough and there is room: else it is sent as it is.
+    /// A copy of `original`, if it is long enough and there is room. `None`: the original is sent.
     pub(super) fn make(self: &Arc<Self>, original: &Bytes) -> Option<KernelCopy> {
         if original.len() < KERNEL_COPY_BYTES_MIN {
             return None;
@@ -65,7 +65,7 @@ impl KernelCopies {
 }
 
 impl KernelCopy {
-    /// Where in the file `piece` lies, if it is a piece of the very bytes this is a copy of.
+    /// The offset of `piece` in the file, if it is part of the very bytes this is a copy of.
     pub fn offset_of(&self, piece: &[u8]) -> Option<u64> {
         let first = self.original.as_ptr().addr();
         let offset = piece.as_ptr().addr().checked_sub(first)?;
@@ -73,7 +73,8 @@ impl KernelCopy {
         (end <= self.original.len()).then_some(offset as u64)
     }
 
-    /// Writes `before` to a socket, then gives it up to `len` bytes at `offset`; how many it took.
+    /// Writes `before` to a socket, then gives it up to `len` bytes at `offset`. Returns how many
+    /// it took.
     ///
     /// # Errors
     /// As a write to the socket.

@@ -1,7 +1,7 @@
-//! A directory as a page: names, sizes and times; directories first, then by name.
+//! A directory as a page: names, sizes and times. Directories come first, then names in order.
 //!
-//! Only what a request would be given is shown: no dotfiles, no links out of the root, nothing but
-//! files and directories, no names that cannot be written in a request.
+//! The page shows only what a request could get: files and directories with names that a request
+//! can spell, no dotfiles, and no links out of the root.
 
 use std::fmt::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +24,7 @@ struct Row {
     modified: SystemTime,
 }
 
-/// The page for the directory open as `directory`, with at most `entries_max` names.
+/// The page for the open `directory`, with at most `entries_max` names.
 pub(super) fn page(
     root: &Root,
     directory: OwnedFd,
@@ -40,7 +40,7 @@ pub(super) fn page(
     Ok(render(path, &rows, is_cut.then_some(entries_max)))
 }
 
-/// The names that can be asked for, and whether there are more than `entries_max`.
+/// The names that a request can spell, and whether there are more than `entries_max`.
 fn names(
     directory: OwnedFd,
     in_root: bool,
@@ -52,7 +52,7 @@ fn names(
         let Ok(name) = entry.file_name().to_str() else {
             continue;
         };
-        // "." and ".." are no servable names either.
+        // "." and ".." are not servable names either.
         if !is_servable_name(name, in_root) {
             continue;
         }
@@ -120,7 +120,7 @@ fn render_row(row: &Row) -> String {
 /// `1994-11-06 08:49` in UTC, from the HTTP date `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn date(modified: SystemTime) -> String {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    // The last year that an HTTP date can say is 9999.
+    // HTTP dates end with the year 9999.
     let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
     let http_date = httpdate::fmt_http_date(modified.min(last));
     let month = MONTHS.find(&http_date[8..11]).unwrap_or(0) / 3 + 1;

@@ -1,4 +1,4 @@
-//! From a canonical path to what it names: the cache, then the file system.
+//! From a canonical path to what it names: first the cache, then the file system.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) struct Lookup {
 /// What a path names.
 pub(super) enum Found {
     Resource(Arc<Entry>),
-    /// The path lacks its final slash.
+    /// A directory whose path lacks its final slash.
     Directory,
     Listing(String),
 }
@@ -48,7 +48,7 @@ impl Lookup {
         })
     }
 
-    /// What `path` names at `now_ns`, or did at most [`BELIEVED_NS`] before.
+    /// What `path` names at `now_ns`, or named at most [`BELIEVED_NS`] before.
     pub(super) fn find(
         &self,
         now_ns: u64,
@@ -131,7 +131,7 @@ impl Lookup {
         }
     }
 
-    /// What there is to know about an open file, taking over from `known` what has not changed.
+    /// The entry of an open file. What has not changed is taken over from `known`.
     fn entry(
         &self,
         name: &str,
@@ -175,7 +175,7 @@ impl Lookup {
     }
 
     /// The precompressed siblings that are not older than their original. One that cannot be
-    /// opened for a reason of its own does not exist for us.
+    /// opened, for whatever reason of its own, counts as absent.
     fn siblings(
         &self,
         name: &str,
@@ -231,7 +231,7 @@ mod tests {
         let lookup = Lookup::open(dir.path(), SiteOptions::default()).unwrap();
         std::fs::write(&file, "one").unwrap();
         assert_eq!(content(&lookup, 0).unwrap(), "one");
-        // As long and, on a coarse clock, of the same time.
+        // The same length and, on a coarse clock, the same time.
         std::fs::write(&file, "two").unwrap();
         assert_eq!(content(&lookup, BELIEVED_NS).unwrap(), "one");
         assert_eq!(content(&lookup, BELIEVED_NS + 1).unwrap(), "two");
@@ -241,7 +241,7 @@ mod tests {
             content(&lookup, 3 * BELIEVED_NS).unwrap_err(),
             OpenError::NotFound
         );
-        // Gone from the cache at once, not only once it is checked again.
+        // Gone from the cache at once, not only at the next check.
         assert_eq!(
             content(&lookup, 3 * BELIEVED_NS).unwrap_err(),
             OpenError::NotFound

@@ -1,24 +1,24 @@
 //! Static files: everything about a response except the sockets.
 //!
-//! A [`Site`] turns a request's head into a [`Plan`]: status, headers and where the body's bytes
+//! A [`Site`] turns a request's head into a [`Plan`]: status, headers, and where the body's bytes
 //! come from. The driver (HTTP/1.1 or HTTP/2) writes the head and pulls the segments in the order
-//! the scheduler grants; it never learns about files' names, validators, ranges or codings.
+//! the scheduler grants. It knows nothing of files' names, validators, ranges or codings.
 //!
-//! Semantics are RFC 9110's (methods, conditionals 13, ranges 14, negotiation 12); where there is
-//! a choice it is stated in the module that makes it:
+//! The semantics are RFC 9110's (methods, conditionals 13, ranges 14, negotiation 12). Where the
+//! RFC leaves a choice, the module that makes it says so:
 //!
 //! | module | decides |
 //! |---|---|
 //! | [`paths`] | which targets name something, and what never does |
 //! | `open` | how a name becomes a regular file beneath the root |
-//! | `file` | reading without blocking, cut files |
+//! | `file` | reading without blocking, files cut short |
 //! | `entry` | what is known about a resource: variants, validators, headers |
 //! | `cache` | how long it is believed and how much is kept |
 //! | [`conditional`], [`range`], [`encoding`] | the headers of the same names |
 //! | `multipart` | the body of several ranges |
 //! | `listing` | directory listings |
 //! | `lookup` | what a path names: file, index, directory, listing |
-//! | `respond` | the order of all that |
+//! | `respond` | the order of all these steps |
 
 mod cache;
 pub mod conditional;
@@ -47,22 +47,24 @@ pub use plan::{Plan, PlanBody, RequestHead, Segment};
 /// What a site serves and how much it may keep, with sound defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
-    /// Names tried in a directory, first match wins. Default: `index.html`.
+    /// Names tried in a directory; the first match wins. Default: `index.html`.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed. Default: no, it is 404.
     pub listing: bool,
-    /// At most so many names of one directory are listed. Default 2000.
+    /// The most names listed of one directory. Default 2000.
     pub listing_entries_max: usize,
     /// Whether `.zst`, `.br` and `.gz` siblings are offered. Default: yes.
     pub precompressed: bool,
-    /// Files up to this size are kept in memory, in bytes. Default 1 MiB: sent from memory a file costs one copy, read anew two.
+    /// Files up to this size are kept in memory, in bytes. Sending a file from memory costs one
+    /// copy, reading it anew two. Default 1 MiB.
     pub cache_file_bytes_max: u64,
-    /// All cached files together, in bytes, one that the kernel may have a copy of twice. Default 128 MiB.
+    /// Bytes of all cached files together. A file that the kernel may have a copy of counts twice.
+    /// Default 128 MiB.
     pub cache_bytes_max: u64,
-    /// At most so many resources are cached. Default 32,768.
+    /// The most resources in the cache. Default 32,768.
     pub cache_files_max: u64,
-    /// At most so many files are kept open in the cache (those too large for memory), and of so many
-    /// in memory the kernel has a copy. Default 256.
+    /// The most files kept open in the cache (those too large for memory), and the most files in
+    /// memory of which the kernel has a copy. Default 256.
     pub cache_open_files_max: u64,
 }
 
@@ -89,7 +91,7 @@ pub enum SiteError {
     Root {
         /// The root as given.
         root: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The kernel or a sandbox refuses `openat2`, without which no path is safe.
@@ -100,10 +102,10 @@ pub enum SiteError {
     Openat2 {
         /// The root as given.
         root: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// An index name that could name something else than a file of the directory.
+    /// An index name that might name something other than a file in the directory.
     #[error("index name {name:?}: give a plain file name such as \"index.html\"")]
     Index {
         /// The name as given.
@@ -111,29 +113,30 @@ pub enum SiteError {
     },
 }
 
-/// A directory tree served over HTTP. Cheap to clone: clones share root and cache.
+/// A directory tree served over HTTP. Clones are cheap: they share root and cache.
 #[derive(Clone, Debug)]
 pub struct Site {
     inner: Arc<lookup::Lookup>,
 }
 
 impl Site {
-    /// Opens `root` for serving. Fails if it is no readable directory, if the kernel lacks
-    /// `openat2`, or if an index name is no plain file name.
+    /// Opens `root` for serving. Fails if it is not a readable directory, if the kernel lacks
+    /// `openat2`, or if an index name is not a plain file name.
     pub fn open(root: &Path, options: SiteOptions) -> Result<Self, SiteError> {
         let inner = Arc::new(lookup::Lookup::open(root, options)?);
         Ok(Self { inner })
     }
 
-    /// The plan for a request if it can be made without waiting for a disk: always so for what is
-    /// cached, mostly so for what the kernel has in memory. `None`: ask [`Site::respond`].
-    /// `now_ns` is the time on any clock that never goes back, the same with each request, in ns.
+    /// The plan for a request, if it can be made without waiting for a disk: always for what is
+    /// cached, and mostly for what the kernel has in memory. `None`: ask [`Site::respond`].
+    /// `now_ns` is the time in ns on any clock that never goes back, the same clock for each
+    /// request.
     pub fn respond_now(&self, head: &RequestHead<'_>, now_ns: u64) -> Option<Plan> {
         respond::respond_now(&self.inner, head, now_ns)
     }
 
-    /// The plan for a request. Tries [`Site::respond_now`] first; else a thread of tokio's
-    /// blocking pool looks the file up.
+    /// The plan for a request. Tries [`Site::respond_now`] first. If that fails, a thread of
+    /// tokio's blocking pool looks the file up.
     pub async fn respond(&self, head: &RequestHead<'_>, now_ns: u64) -> Plan {
         respond::respond(&self.inner, head, now_ns).await
     }

@@ -37,7 +37,7 @@ pub(super) fn segments(
     (segments, content_type.expect("invariant: plain ASCII"))
 }
 
-/// A piece of a file: its bytes if they are at hand, unless it is long enough to be sent from the
+/// A piece of a file: as bytes if they are in memory, unless it is long enough to be sent from the
 /// kernel's copy.
 pub(super) fn piece_of(file: &Arc<OpenFile>, offset: u64, len: u64) -> Segment {
     let short = len < KERNEL_COPY_BYTES_MIN as u64;
@@ -70,7 +70,7 @@ fn part_head(boundary: &str, part_type: &HeaderValue, piece: Piece, file_bytes: 
 }
 
 /// 128 bits nobody can guess, so that no file can be made to contain its own boundary.
-/// (`RandomState` has random keys; the standard library offers no other source.)
+/// `RandomState` has random keys; the standard library offers no other source.
 fn boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())

@@ -1,16 +1,16 @@
 //! From a path to a regular file beneath the root.
 //!
 //! Every open is one `openat2` relative to the root's descriptor with RESOLVE_BENEATH and
-//! RESOLVE_NO_MAGICLINKS: the kernel refuses, without a race, whatever leaves the root, be it by
+//! RESOLVE_NO_MAGICLINKS. The kernel refuses, without a race, whatever leaves the root, be it by
 //! `..`, an absolute link or a mount of /proc. Symlinks that stay inside are followed.
 //!
-//! With RESOLVE_CACHED the lookup touches nothing but the kernel's directory cache and fails with
-//! EAGAIN if that does not suffice; only then is a thread that may block needed. Files are opened
-//! with O_NONBLOCK, so that a fifo or device cannot hold a thread, and served only if regular.
+//! With RESOLVE_CACHED the lookup touches only the kernel's directory cache and fails with EAGAIN
+//! if that is not enough. Only then is a thread that may block needed. Files are opened with
+//! O_NONBLOCK, so that a fifo or device cannot hold a thread. Only regular files are served.
 //!
-//! What leaves the root, or is neither file nor directory, looks like what does not exist: 404.
-//! What this user may not read: 403. No descriptors or memory left: 503. A disk that fails: 500. These
-//! three are the machine's faults and no client's, so the log has them.
+//! Whatever leaves the root, or is neither a file nor a directory, looks absent: 404. What this
+//! user may not read: 403. No descriptors or memory left: 503. A disk that fails: 500. The last
+//! three are the machine's faults and not a client's, so they are logged.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -24,16 +24,16 @@ use tokio::time::Instant;
 use super::SiteError;
 use shortline_base::throttle::Throttle;
 
-/// Times an open is tried again when the kernel reports a race with a rename or a lease.
+/// How often an open is tried when the kernel reports a race with a rename or a lease.
 const TRIES_MAX: usize = 4;
 
-/// The directory everything is beneath.
+/// The root directory.
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
     /// Whether the kernel knows RESOLVE_CACHED (5.12).
     knows_cached: bool,
-    /// Lines about what cannot be opened.
+    /// Limits the log lines about what cannot be opened.
     failures: Mutex<Throttle>,
 }
 
@@ -51,16 +51,16 @@ pub(super) enum Opened {
     Directory(OwnedFd),
 }
 
-/// Why there is nothing to serve.
+/// Why nothing can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenError {
-    /// Only with [`Wait::Never`]: try again where waiting is allowed.
+    /// Only with [`Wait::Never`]: try again on a thread that may wait.
     WouldBlock,
     NotFound,
     Forbidden,
     /// Out of descriptors or memory.
     Exhausted,
-    /// The disk failed, or something unforeseen.
+    /// The disk failed, or something unforeseen happened.
     Broken,
 }
 
@@ -78,7 +78,8 @@ impl Root {
             failures: Mutex::default(),
         };
         match root.openat2(".", ResolveFlags::CACHED) {
-            // EINVAL: before 5.12. EAGAIN cannot be, but would only mean that waiting is needed.
+            // EINVAL: before 5.12. EAGAIN cannot happen here; it would only mean that waiting is
+            // needed.
             Err(Errno::INVAL) => root.knows_cached = false,
             Err(Errno::NOSYS | Errno::PERM) => {
                 let source = Errno::NOSYS.into();
@@ -115,7 +116,7 @@ impl Root {
         }
     }
 
-    /// Logs what is no client's fault.
+    /// Logs an error that is not a client's fault.
     fn log(&self, path: &str, error: OpenError, errno: Errno) {
         match error {
             OpenError::WouldBlock | OpenError::NotFound => return,
@@ -147,7 +148,7 @@ impl Root {
 }
 
 impl OpenError {
-    /// The status of the response that says so.
+    /// The status of the response.
     pub(super) fn status(self) -> StatusCode {
         match self {
             OpenError::NotFound => StatusCode::NOT_FOUND,
@@ -216,7 +217,7 @@ mod tests {
     fn without_waiting_known_names_are_found() {
         let (_dir, root) = site();
         assert!(root.get("a/file", Wait::Allowed).is_ok());
-        // The kernel may forget at any time, so both answers are right; but no third.
+        // The kernel may evict it at any time, so both answers are right, but no third one is.
         let answer = root.get("a/file", Wait::Never);
         assert!(
             matches!(answer, Ok(Opened::File { .. }) | Err(OpenError::WouldBlock)),
@@ -274,7 +275,7 @@ mod tests {
         let (dir, root) = site();
         let file = dir.path().join("root/a/file");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
-        // The superuser may read it all the same.
+        // The superuser may read it anyway.
         match fs::read(&file).map_err(|error| error.kind()) {
             Err(io::ErrorKind::PermissionDenied) => {
                 assert_eq!(fails(&root, "a/file"), OpenError::Forbidden);

@@ -1,8 +1,8 @@
 //! Request targets (RFC 9112 3.2) to paths beneath the root.
 //!
-//! A target is accepted only if it spells one canonical path: percent-decoded UTF-8 without
-//! control characters, segments that are plain names, no dotfiles. Whatever is left, joined to the
-//! root, lies beneath it; the kernel checks that once more when the file is opened.
+//! A target is accepted only if it spells one canonical path: percent-decoded UTF-8 without control
+//! characters, made of segments that are plain names, and no dotfiles. Such a path, joined to the
+//! root, lies beneath it. The kernel checks that once more when the file is opened.
 //!
 //! | target | answer |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | not `/path`, `http://host/path`, `https://host/path` or (OPTIONS) `*` | 400 |
 //! | `%2F`, a backslash, a segment that starts with a dot | 404 |
 //!
-//! `.well-known` (RFC 8615) is the one segment with a dot that is served, and only as the first.
-//! Repeated slashes count as one. UTF-8 sent without percent-encoding is taken as it is.
+//! `.well-known` (RFC 8615) is the one segment with a dot that is served, and only as the first
+//! segment. Repeated slashes count as one. UTF-8 sent without percent-encoding is taken as it is.
 
 use std::borrow::Cow;
 
@@ -20,10 +20,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 /// Longest target accepted, in bytes as sent.
 pub const TARGET_BYTES_MAX: usize = 16 * 1024;
-/// Longest path accepted, in decoded bytes: Linux' `PATH_MAX` with room for an index name.
+/// Longest path accepted, in decoded bytes: Linux's `PATH_MAX` with room for an index name.
 pub const PATH_BYTES_MAX: usize = 3840;
 
-/// Everything but RFC 3986's unreserved characters is encoded, so that a name can neither end a
+/// Everything except RFC 3986's unreserved characters is encoded, so that a name can neither end a
 /// path nor look like a scheme.
 const ENCODED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -48,7 +48,7 @@ pub enum Target<'a> {
 /// Why a target names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// No target a client may send: 400.
+    /// Not a target that a client may send: 400.
     #[error("the request target is malformed: {0}")]
     Malformed(&'static str),
     /// A proper target that never names a file here: 404.
@@ -56,8 +56,8 @@ pub enum TargetError {
     Hidden(&'static str),
 }
 
-/// A canonical path: starts with `/`, a directory's ends with `/`; no empty, `.` or `..` segment,
-/// no NUL, no backslash, no dotfile but a leading `.well-known`.
+/// A canonical path. It starts with `/`, and a directory's ends with `/`. It has no empty, `.` or
+/// `..` segment, no NUL, no backslash, and no dotfile except a leading `.well-known`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SitePath<'a>(Cow<'a, str>);
 
@@ -94,7 +94,7 @@ pub(super) fn encode_segment(name: &str) -> impl std::fmt::Display {
     utf8_percent_encode(name, ENCODED_IN_SEGMENT)
 }
 
-/// Whether a name in a directory could be asked for: the listing shows no others.
+/// Whether a name in a directory can be requested. The listing shows no others.
 pub(super) fn is_servable_name(name: &str, in_root: bool) -> bool {
     check_segment(name, in_root).is_ok()
 }
@@ -131,8 +131,8 @@ impl SitePath<'_> {
     }
 }
 
-/// Whether a path is canonical as it stands, by one look at its bytes: the common case, which
-/// then needs no copy. May say no for a canonical path, never yes for another.
+/// Whether a path is canonical as it stands, by one scan of its bytes. This is the common case,
+/// which then needs no copy. It may return false for a canonical path, but never true for another.
 fn is_canonical(path: &[u8]) -> bool {
     let mut before = 0;
     for &byte in path {

@@ -1,4 +1,4 @@
-//! What goes in and what comes out: request heads, plans, and the short plans of errors.
+//! The types of the site: request heads, plans, and the short plans of errors.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::OpenFile;
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// A request as far as files care.
+/// The parts of a request that matter to files.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
     /// The method.
@@ -22,12 +22,12 @@ pub struct RequestHead<'a> {
     pub headers: &'a HeaderMap,
 }
 
-/// A response decided upon: all of it but `Date`, `Server` and the connection's own fields.
+/// A decided response: everything except `Date`, `Server` and the connection's own fields.
 #[derive(Debug)]
 pub struct Plan {
     /// The status.
     pub status: StatusCode,
-    /// The header fields, `Content-Length` included wherever the status allows one.
+    /// The header fields, with `Content-Length` wherever the status allows one.
     pub headers: HeaderMap,
     /// Where the body comes from.
     pub body: PlanBody,
@@ -38,18 +38,18 @@ pub struct Plan {
 pub enum PlanBody {
     /// No body: HEAD, 204, 304, or an empty file.
     Empty,
-    /// The parts in the order they are sent; together as long as `Content-Length` says.
+    /// The parts in the order they are sent. Together they are as long as `Content-Length` says.
     Segments(Vec<Segment>),
 }
 
 /// A part of a body.
 #[derive(Clone, Debug)]
 pub enum Segment {
-    /// Bytes at hand.
+    /// Bytes in memory.
     Bytes(Bytes),
     /// A piece of a file.
     File {
-        /// The file, open for as long as this is held.
+        /// The file. It stays open as long as this is held.
         file: Arc<OpenFile>,
         /// Where the piece starts, in bytes.
         offset: u64,
@@ -89,12 +89,12 @@ impl Segment {
 }
 
 impl Plan {
-    /// A short plain-text response that says its status: the body of every error.
+    /// A short plain-text response with its status in the body: the body of every error.
     pub fn text(status: StatusCode, method: &Method) -> Self {
         Self::page(status, method, PLAIN_TEXT, status_line(status).into())
     }
 
-    /// The same with a line that says why.
+    /// The same, with a line that says why.
     pub fn explained(status: StatusCode, method: &Method, why: &dyn Display) -> Self {
         let body = format!("{}{why}\n", status_line(status));
         Self::page(status, method, PLAIN_TEXT, body.into())
@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-/// The status and what it is called, in a line.
+/// The status and its name, on one line.
 fn status_line(status: StatusCode) -> String {
     let reason = status.canonical_reason().unwrap_or("Error");
     format!("{} {reason}\n", status.as_str())

@@ -1,11 +1,12 @@
 //! The `Range` field (RFC 9110 14.2).
 //!
-//! A field that cannot be parsed, names another unit, asks for more than [`RANGES_MAX`] ranges, or
-//! for more bytes than the file has, is ignored as the RFC allows: the whole file is sent.
-//! Ranges that overlap or touch are joined and sent in ascending order; others are sent in the
-//! order asked for. Of an empty file every range is ignored, as no `Content-Range` could say it.
+//! A field is ignored, as the RFC allows, if it cannot be parsed, names another unit, asks for more
+//! than [`RANGES_MAX`] ranges, or asks for more bytes than the file has. Then the whole file is
+//! sent. Ranges that overlap or touch are joined and sent in ascending order. Others are sent in
+//! the order asked for. Every range of an empty file is ignored, since no `Content-Range` could
+//! describe it.
 
-/// More ranges than this are ignored (RFC 9110 17.15).
+/// A field with more ranges than this is ignored (RFC 9110 17.15).
 pub const RANGES_MAX: usize = 16;
 
 /// A piece of a file: `first..=last`, both inside the file.
@@ -60,7 +61,7 @@ pub fn parse_range(value: &[u8], file_bytes: u64) -> Ranges {
     }
 }
 
-/// The pieces that lie in the file; `None` if the field is to be ignored.
+/// The pieces that lie in the file. `None` if the field is to be ignored.
 fn parse_pieces(value: &[u8], file_bytes: u64) -> Option<Vec<Piece>> {
     let (unit, set) = value.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -82,7 +83,7 @@ fn parse_pieces(value: &[u8], file_bytes: u64) -> Option<Vec<Piece>> {
     (ranges > 0).then_some(pieces)
 }
 
-/// One range: `None` malformed, `Some(None)` outside of the file.
+/// Parses one range. `None`: malformed. `Some(None)`: outside of the file.
 fn parse_spec(spec: &[u8], file_bytes: u64) -> Option<Option<Piece>> {
     let dash = spec.iter().position(|byte| *byte == b'-')?;
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);
@@ -108,7 +109,7 @@ fn parse_spec(spec: &[u8], file_bytes: u64) -> Option<Option<Piece>> {
     }))
 }
 
-/// A number of any length; beyond u64 it is beyond every file, and saturates.
+/// A number of any length. One beyond u64 lies beyond every file, and saturates.
 fn parse_position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -120,7 +121,7 @@ fn parse_position(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// Joins pieces that overlap or touch; leaves the order alone where none do.
+/// Joins pieces that overlap or touch. If none do, the order stays.
 fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut ascending = pieces.clone();
     ascending.sort_unstable();

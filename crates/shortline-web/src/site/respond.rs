@@ -1,17 +1,17 @@
-//! From a request's head to a plan: method, target, file, coding, conditions, ranges, in that
-//! order (RFC 9110 13.2.1, 14.2).
+//! From a request's head to a plan: method, target, file, coding, conditions, ranges, in that order
+//! (RFC 9110 13.2.1, 14.2).
 //!
 //! | request | answer |
 //! |---|---|
-//! | a method but GET, HEAD, OPTIONS | 405 with Allow |
+//! | any method except GET, HEAD, OPTIONS | 405 with Allow |
 //! | OPTIONS of any well-formed target, or of `*` | 204 with Allow |
 //! | a directory without its slash | 301 to the path with it, relative to the host, query kept |
 //! | a directory without index file | the listing, or 404 |
 //! | no coding acceptable, not even none | 406 |
-//! | ranges | 206 or 416, GET only; several not of a coded sibling, where 200 is clearer |
+//! | ranges | 206 or 416, GET only; a coded sibling gets 200 instead of several ranges, which is clearer |
 //! | no descriptors or memory left | 503 with Retry-After |
 //!
-//! The common case (GET of a file in memory) is a map look-up and a copy of ready headers.
+//! The common case (GET of a file in memory) is a map lookup and a copy of ready headers.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns
     let target = head.target.to_owned();
     let found = run_blocking(move || match parse_target(&target) {
         Ok(Target::Resource { path, .. }) => looking.find(now_ns, &path, Wait::Allowed),
-        // Whatever names no path was answered without waiting.
+        // A target that names no path was answered without waiting.
         Ok(Target::Asterisk) | Err(_) => Err(OpenError::Broken),
     });
     // The task fails only if the runtime is shutting down.
@@ -67,7 +67,7 @@ pub(super) fn respond_now(lookup: &Lookup, head: &RequestHead<'_>, now_ns: u64) 
     }
 }
 
-/// The path and query asked for, or the answer to a request that asks for none.
+/// The path and query of a request, or the answer to a request that names none.
 fn accept<'a>(head: &RequestHead<'a>) -> Result<(SitePath<'a>, Option<&'a str>), Box<Plan>> {
     let method = head.method;
     let is_options = *method == Method::OPTIONS;
@@ -113,7 +113,7 @@ fn plan_found(
     }
 }
 
-/// The canonical path has no empty segment, so the new location cannot name another host.
+/// The new location cannot name another host, because a canonical path has no empty segment.
 fn plan_redirect(method: &Method, path: &SitePath<'_>, query: Option<&str>) -> Plan {
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     let location = HeaderValue::try_from(format!("{}/{query}", path.encoded()));
@@ -155,7 +155,7 @@ fn plan_resource(entry: &Entry, head: &RequestHead<'_>) -> Plan {
     }
 }
 
-/// What of the file is asked for. Two Range fields are no Range field.
+/// The ranges of the file that are asked for. Two Range fields count as none.
 fn ranges(variant: &Variant, head: &RequestHead<'_>) -> Ranges {
     let mut fields = head.headers.get_all(RANGE).iter();
     let (Some(field), None) = (fields.next(), fields.next()) else {

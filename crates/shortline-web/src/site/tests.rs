@@ -86,7 +86,7 @@ fn body(plan: &Plan) -> Vec<u8> {
     segments.iter().flat_map(read).collect()
 }
 
-/// Status and body; and that the length said is the length sent.
+/// Status and body. Checks that the length promised is the length sent.
 fn answer(plan: &Plan) -> (u16, String) {
     let body = body(plan);
     assert_eq!(field(plan, header::CONTENT_LENGTH), body.len().to_string());

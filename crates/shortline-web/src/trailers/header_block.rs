@@ -1,35 +1,37 @@
-//! Header blocks of HTTP/2 (HPACK, RFC 7541), of which only one thing is wanted: whether one has a
-//! pseudo-header field. Read byte by byte; h2 decodes them for what they say.
+//! Finds out whether a header block of HTTP/2 (HPACK, RFC 7541) has a pseudo-header field, and
+//! nothing else. Blocks are read byte by byte. h2 decodes what they say.
 //!
-//! A field may name its name by a place in the table that both ends keep (2.3), so the table is kept
-//! too: of each entry whether its name is a pseudo-header field's, and the sizes by which entries
-//! leave it (4.1). No more than h2 allows, 4096 bytes (4.2), so 128 entries at most. A string in
-//! Huffman's code (5.2) is measured where its size counts; the code is canonical, so that the lengths
-//! of its words are all there is to know (Appendix B).
+//! A field may give its name as an index into the table that both ends keep (2.3). So the table is
+//! kept here too: for each entry, whether its name is a pseudo-header field's, and its size, which
+//! decides when entries leave (4.1). It has no more than h2 allows: 4096 bytes (4.2), so at most
+//! 128 entries. A Huffman-coded string (5.2) is measured where its size counts. The code is
+//! canonical, so the lengths of its words are all one needs to know (Appendix B).
 //!
-//! What is no header block is told by h2, which then ends the connection; here nothing more is said.
+//! If the bytes are not a header block, this module says nothing. h2 finds out and ends the
+//! connection.
 
 use std::collections::VecDeque;
 
-/// What a table may have where neither end has said otherwise (RFC 9113 6.5.2); h2 never does.
+/// The default size of a table (RFC 9113 6.5.2). h2 never sets another one.
 const TABLE_BYTES_MAX: u64 = 4096;
-/// What an entry counts beside its name and value (4.1).
+/// What an entry counts in addition to its name and value (4.1).
 const ENTRY_BYTES: u64 = 32;
-/// The static table (Appendix A): its first 14 names are pseudo-header fields; and the lengths of all.
+/// The static table (Appendix A): its first 14 names are pseudo-header fields. Then the lengths of
+/// all names.
 const STATIC_PSEUDO: u64 = 14;
 const STATIC_NAME_BYTES: [u8; 61] = [
     10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14,
     16, 13, 12, 6, 4, 4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10,
     25, 17, 10, 4, 3, 16,
 ];
-/// How many words of Huffman's code have each length, from 5 bits on (Appendix B).
+/// The number of words of each length in the Huffman code, from 5 bits on (Appendix B).
 const CODE_WORDS: [u32; 26] = [
     10, 26, 32, 6, 0, 5, 3, 2, 6, 2, 3, 0, 0, 0, 3, 8, 13, 26, 29, 12, 4, 15, 19, 29, 0, 4,
 ];
 const CODE_BITS_MIN: u32 = 5;
-/// Huffman's word for a colon, and how long it is.
+/// The Huffman word for a colon, and its length.
 const COLON: (u32, u32) = (0x5c, 7);
-/// An integer of a header block ends within so many bits; none that h2 takes is as large (5.1).
+/// The most bits of an integer in a header block. h2 accepts none as large (5.1).
 const INTEGER_BITS_MAX: u32 = 28;
 
 /// The header blocks of a connection, one after the other.
@@ -38,36 +40,36 @@ pub struct HeaderBlocks {
     table: Table,
     step: Step,
     field: Field,
-    /// The block at hand has a pseudo-header field.
+    /// The current block has a pseudo-header field.
     has_pseudo: bool,
 }
 
 /// What the next byte is.
 #[derive(Default)]
 enum Step {
-    /// The first of a field.
+    /// The first byte of a field.
     #[default]
     Field,
     /// More of the integer that a field begins with.
     Index(Kind, Integer),
-    /// The first of a string's length.
+    /// The first byte of a string's length.
     Length(Part),
     MoreLength(Part, bool, Integer),
     Text(Part, Text),
-    /// None of a header block: the connection ends.
+    /// Not part of a header block. The connection ends.
     Lost,
 }
 
 /// What a field does (6).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It is in the table.
+    /// It is an entry of the table.
     Indexed,
     /// It is added to the table.
     Added,
-    /// It is not.
+    /// It is not added to the table.
     Literal,
-    /// It is none, but the table's new size.
+    /// It is not a field, but the table's new size.
     Resize,
 }
 
@@ -77,7 +79,7 @@ enum Part {
     Value,
 }
 
-/// The field at hand.
+/// The current field.
 #[derive(Default)]
 struct Field {
     name: Name,
@@ -96,13 +98,13 @@ struct Integer {
     bits: u32,
 }
 
-/// A string as far as it has come.
+/// The state of a string that is being read.
 #[derive(Default)]
 struct Text {
     left_bytes: u64,
     is_coded: bool,
     begins_with_colon: bool,
-    /// Bytes that it stands for, and the bits of the next of them so far.
+    /// The bytes it stands for so far, and the bits of the next one.
     bytes: u64,
     word: u32,
     word_bits: u32,
@@ -153,7 +155,7 @@ impl HeaderBlocks {
         }
     }
 
-    /// Ends a block; whether it had a pseudo-header field.
+    /// Ends a block. Returns whether it had a pseudo-header field.
     pub fn end(&mut self) -> bool {
         if !matches!(self.step, Step::Field) {
             self.step = Step::Lost;
@@ -175,7 +177,7 @@ impl HeaderBlocks {
         }
     }
 
-    /// After the integer that a field begins with.
+    /// Continues after the integer that a field begins with.
     fn go_on(&mut self, kind: Kind, value: u64) -> Option<Step> {
         self.field.is_added = kind == Kind::Added;
         match kind {
@@ -198,14 +200,14 @@ impl HeaderBlocks {
     fn text(&mut self, part: Part, is_coded: bool, length: u64) -> Step {
         let text = Text {
             left_bytes: length,
-            // A value that is not added to the table is passed over.
+            // A value that is not added to the table is skipped.
             is_coded: is_coded && (part == Part::Name || self.field.is_added),
             ..Text::default()
         };
         self.after(part, text)
     }
 
-    /// What comes after a string, or after a piece of one.
+    /// The step after a string, or after a piece of one.
     fn after(&mut self, part: Part, text: Text) -> Step {
         if text.left_bytes > 0 {
             return Step::Text(part, text);
@@ -226,7 +228,7 @@ impl HeaderBlocks {
 }
 
 impl Integer {
-    /// An integer whose first byte has so many bits of it (5.1): it is whole, or goes on.
+    /// An integer whose first byte has this many bits of it (5.1). It is complete, or goes on.
     fn begin(first: u8, prefix_bits: u32) -> Result<u64, Self> {
         let all = (1u64 << prefix_bits) - 1;
         let value = u64::from(first) & all;
@@ -237,7 +239,7 @@ impl Integer {
         }
     }
 
-    /// With another byte; `None`: it is too large.
+    /// The integer with another byte. `None`: it is too large.
     fn with(self, byte: u8) -> Option<Result<u64, Self>> {
         if self.bits > INTEGER_BITS_MAX {
             return None;
@@ -256,7 +258,7 @@ impl Integer {
 }
 
 impl Text {
-    /// Reads on; `bytes` are no more than are left.
+    /// Reads on. `bytes` must be no more than are left.
     fn take(&mut self, bytes: &[u8]) {
         self.left_bytes -= bytes.len() as u64;
         if self.is_coded {
@@ -271,8 +273,8 @@ impl Text {
         self.bytes += bytes.len() as u64;
     }
 
-    /// Words of a canonical code: those of a length are consecutive, and the first follows on the last
-    /// that is shorter by a bit.
+    /// Decodes words of a canonical code. Words of a length are consecutive. The first one follows
+    /// the last word that is one bit shorter.
     fn decode(&mut self, byte: u8) {
         for at in (0..8).rev() {
             self.word = self.word << 1 | u32::from(byte >> at & 1);
@@ -317,7 +319,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The name of a place, the static table's first (2.3.3).
+    /// The name at an index. The static table comes first (2.3.3).
     fn name(&self, index: u64) -> Option<Name> {
         let index = usize::try_from(index.checked_sub(1)?).ok()?;
         match STATIC_NAME_BYTES.get(index) {
@@ -334,7 +336,7 @@ impl Table {
 
     fn add(&mut self, name: Name, value_bytes: u64) {
         let bytes = name.bytes + value_bytes + ENTRY_BYTES;
-        // One that does not fit empties the table (4.4).
+        // An entry that does not fit empties the table (4.4).
         self.make_room(bytes);
         if bytes <= self.bytes_max {
             self.entries.push_front((name, bytes));
@@ -371,7 +373,8 @@ mod tests {
             .collect()
     }
 
-    /// Reads a block byte by byte: whether it has a pseudo-header field, and the table after it.
+    /// Reads a block byte by byte. Returns whether it has a pseudo-header field, and the table
+    /// after it.
     fn read(blocks: &mut HeaderBlocks, hex: &str) -> (bool, usize, u64) {
         for byte in bytes(hex) {
             blocks.read(&[byte]);
@@ -381,7 +384,7 @@ mod tests {
         (has_pseudo, blocks.table.entries.len(), blocks.table.bytes)
     }
 
-    /// RFC 7541, C.3 and C.4: the same three requests without and with Huffman's code.
+    /// RFC 7541, C.3 and C.4: the same three requests without and with the Huffman code.
     #[test]
     fn requests_of_the_rfc_leave_its_tables() {
         let plain = [

@@ -1,26 +1,28 @@
-//! Whether a response stands still because of its client: the socket takes nothing, or every window is
-//! closed. A client may be so slow that its socket takes nothing for a minute, and still take what is in
-//! there: what it acknowledges tells it from one that takes nothing.
+//! Whether a response stalls because of its client: the socket takes nothing, or every window is
+//! closed. A slow client's socket may take nothing for a minute while the client still takes what
+//! is in there. What it acknowledges tells it apart from a client that takes nothing.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Order, Watch};
 
-/// A client takes something if it acknowledges so much in half of `stall_time_max`: a full segment.
+/// The bytes a client must acknowledge in half of `stall_time_max` to count as taking something: a
+/// full segment.
 const TAKEN_BYTES_MIN: u64 = 1448;
 
-/// A response waits for the client's HTTP/2 window.
+/// A response that waits for the client's HTTP/2 window.
 pub struct WindowClosed<'a>(&'a Watch);
 
 impl Watch {
-    /// A response cannot go on before the client opens its window: while the answer is held.
+    /// Notes, for as long as the result is held, that a response waits for the client to open its
+    /// window.
     pub fn window_closed(&self) -> WindowClosed<'_> {
         self.windows_closed.fetch_add(1, Ordering::Relaxed);
         WindowClosed(self)
     }
 
-    /// What is due of a response that has stood still for so long.
+    /// The order for a response that has stalled for this long.
     pub(super) fn due_of_stalled(
         &self,
         since: Duration,
@@ -30,7 +32,7 @@ impl Watch {
         let mut before = self.acknowledged_bytes.lock();
         let acknowledged_bytes = || self.transport.acknowledged_bytes().unwrap_or(0);
         if since <= stall_time_max {
-            // Asked once, in the middle: it is a system call.
+            // Asked once, in the middle, because it is a system call.
             if since > stall_time_max / 2 && before.is_none() {
                 *before = Some(acknowledged_bytes());
             }
@@ -45,9 +47,9 @@ impl Watch {
         Order::None
     }
 
-    /// Its responses stand still because of their client, not because others are before them.
+    /// Whether its responses stall because of their client, and not because others go first.
     pub(super) fn is_stalled(&self) -> bool {
-        // Where no response waits for grants, only the socket tells.
+        // If no response waits for grants, only the socket can tell.
         let takes_nothing = !self.transport.can_send() || self.transport.is_full();
         let windows_closed = self.windows_closed.load(Ordering::Relaxed);
         takes_nothing || windows_closed >= self.responses.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! A backend that does exactly what a test says, one thread a connection.
+//! A backend that does exactly what a test says, with one thread per connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::client::PATIENCE;
 
-/// A backend; it runs until the test process ends.
+/// A backend. It runs until the test process ends.
 pub struct Backend {
     /// Where it listens.
     pub address: SocketAddr,
@@ -26,7 +26,7 @@ struct Seen {
 pub struct Conversation {
     /// The socket.
     pub stream: TcpStream,
-    /// How many connections there were before it.
+    /// The number of connections before it.
     pub number: usize,
     seen: Arc<Mutex<Seen>>,
 }
@@ -86,12 +86,12 @@ impl Backend {
         })
     }
 
-    /// Connections so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.seen.lock().connections
     }
 
-    /// Heads of requests so far.
+    /// The heads of requests so far.
     pub fn heads(&self) -> Vec<String> {
         self.seen.lock().heads.clone()
     }
@@ -152,12 +152,12 @@ impl Conversation {
         (self.stream.read(&mut byte).ok()? == 1).then_some(byte[0])
     }
 
-    /// Sends; a peer that has gone is none of its business.
+    /// Sends. A peer that has gone is not an error.
     pub fn write(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Waits for the other side's end; whether it came.
+    /// Waits for the other side to end. Returns whether it did.
     pub fn is_left(&mut self) -> bool {
         let mut bytes = [0; 1024];
         loop {

@@ -1,4 +1,4 @@
-//! Bodies under way: trailers, `100 Continue`, streams without a length, a client that is slow.
+//! Bodies under way: trailers, `100 Continue`, streams without a length, a slow client.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn what_a_backend_says_piece_by_piece_comes_at_once() {
     client
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         .unwrap();
-    // The head comes before anything of the body exists.
+    // The head comes before any of the body exists.
     assert!(read_head(&mut client).contains("200 OK"));
     for _ in 0..3 {
         next.send(()).unwrap();
@@ -195,14 +195,14 @@ fn a_client_that_reads_nothing_stops_its_backend() {
     client
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         .unwrap();
-    // Until it stands still for a while.
+    // Until it stops for a while.
     let mut before = usize::MAX;
     let stood = wait_for("the backend to stand still", || {
         std::thread::sleep(std::time::Duration::from_millis(300));
         let now = written.load(Ordering::SeqCst);
         (now > 0 && std::mem::replace(&mut before, now) == now).then_some(now)
     });
-    // The kernel's buffers of two connections, and ours.
+    // The kernel's buffers of two connections, plus ours.
     assert!(stood < BYTES / 2, "{stood} bytes were taken");
     let response = read_to_end(&mut client);
     assert_eq!((response.body.len(), response.reset), (BYTES, false));

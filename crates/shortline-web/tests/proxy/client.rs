@@ -9,14 +9,14 @@ use socket2::{Domain, Socket, Type};
 /// How long a test waits for something that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A response as it came.
+/// A response as received.
 #[derive(Debug)]
 pub struct Response {
     /// The status.
     pub status: u16,
     /// The head.
     pub head: String,
-    /// The body as far as it came, chunked or not.
+    /// The body as far as it came, whether chunked or not.
     pub body: Vec<u8>,
     /// Whether a reset ended the connection.
     pub reset: bool,
@@ -42,12 +42,12 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A connection that gives up where nothing comes for long.
+/// A connection that gives up if nothing comes for long.
 pub fn connect(address: SocketAddr) -> TcpStream {
     patient(TcpStream::connect(address).unwrap())
 }
 
-/// The same from an address of its own.
+/// The same, from its own address.
 pub fn connect_from(own: IpAddr, address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::new(own, 0).into()).unwrap();
@@ -62,7 +62,7 @@ fn patient(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// Sends `request` on a connection of its own and reads to its end.
+/// Sends `request` on a new connection and reads to its end.
 pub fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Response {
     let mut stream = connect(address);
     // The server may close before it has read everything.
@@ -70,7 +70,7 @@ pub fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Response {
     read_to_end(&mut stream)
 }
 
-/// GET on a connection of its own, with more header lines, each ending in CRLF.
+/// GET on a new connection, with more header lines, each ending in CRLF.
 pub fn get(address: SocketAddr, target: &str, fields: &str) -> Response {
     exchange(
         address,
@@ -78,7 +78,7 @@ pub fn get(address: SocketAddr, target: &str, fields: &str) -> Response {
     )
 }
 
-/// POST with a length on a connection of its own.
+/// POST with a length on a new connection.
 pub fn post(address: SocketAddr, target: &str, body: &str) -> Response {
     let length = body.len();
     exchange(
@@ -89,7 +89,7 @@ pub fn post(address: SocketAddr, target: &str, body: &str) -> Response {
     )
 }
 
-/// Reads a response and the connection to its end; a reset is an end, silence is none.
+/// Reads a response and the connection to its end. A reset is an end, silence is not.
 pub fn read_to_end(stream: &mut TcpStream) -> Response {
     let mut bytes = Vec::new();
     let ended = stream.read_to_end(&mut bytes);
@@ -142,7 +142,7 @@ fn parse(bytes: &[u8]) -> Response {
     }
 }
 
-/// Looks until there is an answer.
+/// Repeats `look` until it has an answer.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {

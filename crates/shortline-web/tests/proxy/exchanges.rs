@@ -1,4 +1,4 @@
-//! Requests and responses as they should be: what a backend sees, which connection it sees it on.
+//! Requests and responses as they should be: what a backend sees, and on which connection.
 
 use std::io::Write;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn several_backends_share_the_requests_and_a_dead_one_gets_none() {
     let (one, other) = (Backend::answering(OK), Backend::answering(OK));
     let front = Front::start(&[one.address, refusing(), other.address]);
     for _ in 0..12 {
-        // A POST, too: nothing of it was sent where there is no connection.
+        // Even a POST: without a connection nothing of it was sent.
         assert_eq!(post(front.address, "/", "x").status, 200);
     }
     let (one, other) = (one.heads().len(), other.heads().len());

@@ -1,4 +1,4 @@
-//! Backends and clients that fail: what the other side gets, what is sent again and what never is.
+//! Backends and clients that fail: what the other side gets, what is sent again, and what never is.
 
 use std::io::{Read, Write};
 use std::sync::mpsc;
@@ -111,8 +111,8 @@ fn a_response_that_only_a_reset_ends_is_not_complete() {
     assert!(client.read_to_end(&mut Vec::new()).is_err());
 }
 
-/// A backend that answers the first request of its first connection, and closes that on the
-/// second, after it has read it.
+/// A backend that answers the first request of its first connection. It reads the second one and
+/// closes.
 fn closes_on_the_second() -> Backend {
     Backend::start(|mut conversation| {
         conversation.read_request();
@@ -146,7 +146,7 @@ fn a_post_is_never_sent_twice() {
     let backend = closes_on_the_second();
     let front = Front::start(&[backend.address]);
     assert_eq!(post(front.address, "/first", "x").status, 200);
-    // Until the first connection is idle: only then is it used again.
+    // Until the first connection is idle. Only then is it used again.
     crate::client::wait_for("an idle connection", || {
         (front.backend().connections_idle == 1).then_some(())
     });
@@ -237,7 +237,8 @@ fn a_backend_with_all_connections_in_use_is_busy() {
     assert_eq!(second.field("retry-after"), Some("1"));
 }
 
-/// A thousand large responses of one client took all 256 connections: everybody else got 503.
+/// A thousand large responses of one client used to take all 256 connections, and everybody else
+/// got 503.
 #[test]
 fn one_client_cannot_take_all_connections_to_a_backend() {
     let backend = Backend::start(|mut conversation| {

@@ -1,4 +1,4 @@
-//! A server under test, in this process, that proxies everything to some backends.
+//! A server under test in this process. It proxies everything to some backends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::client::wait_for;
 
-/// A running server; it ends when the test lets go of it.
+/// A running server. It ends when the test drops it.
 pub struct Front {
     runtime: Option<Runtime>,
     server: Arc<Server>,
@@ -24,7 +24,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Everything goes to these backends.
+    /// Sends everything to these backends.
     pub fn start(backends: &[SocketAddr]) -> Self {
         Self::with(backends, |_| ())
     }
@@ -80,8 +80,8 @@ impl Front {
         }
     }
 
-    /// Waits until no request is under way: a client may have its whole response before the connection
-    /// it came on is back in the pool.
+    /// Waits until no request is under way. A client may have its whole response before its
+    /// connection is back in the pool.
     pub fn wait_until_idle(&self) {
         wait_for("the connections to be kept", || {
             let backend = self.backend();
@@ -90,7 +90,7 @@ impl Front {
         });
     }
 
-    /// Its first backend as it sees it.
+    /// The server's view of its first backend.
     pub fn backend(&self) -> BackendSnapshot {
         self.server.snapshot().backends.remove(0)
     }

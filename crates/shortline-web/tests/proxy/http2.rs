@@ -90,7 +90,7 @@ async fn bodies_and_trailers_come_through_both_ways() {
     head.headers_mut()
         .insert("trailer", "x-sum".parse().unwrap());
     let (response, mut body) = client.send_request(head, false).unwrap();
-    // More than a window, so that it must be given back.
+    // More than a window, so that window must be returned.
     for _ in 0..300 {
         body.reserve_capacity(1000);
         let capacity = std::future::poll_fn(|context| body.poll_capacity(context)).await;

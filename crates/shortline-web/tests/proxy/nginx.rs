@@ -1,4 +1,4 @@
-//! nginx of the system as the backend.
+//! The system's nginx as the backend.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -14,12 +14,12 @@ struct Nginx {
     child: Child,
     folder: TempDir,
     address: SocketAddr,
-    /// Where it speaks TLS, with a certificate for localhost (`cert.pem`).
+    /// Its TLS address, with a certificate for localhost (`cert.pem`).
     tls_address: SocketAddr,
 }
 
 impl Nginx {
-    /// `None`, with a line that says so, where there is no nginx.
+    /// `None`, with a line that says so, if there is no nginx.
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -94,7 +94,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Already gone is fine.
+        // It may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -190,7 +190,7 @@ fn nginx_behind_tls_is_told_its_name_and_its_connections_are_kept() {
 #[test]
 fn a_certificate_that_is_not_the_backends_is_a_bad_gateway() {
     let Some(nginx) = Nginx::start() else { return };
-    // Another name; an authority that nobody knows.
+    // A different name; an unknown authority.
     for front in [
         nginx.over_tls("127.0.0.1", Some("cert.pem")),
         nginx.over_tls("localhost", None),
@@ -198,7 +198,7 @@ fn a_certificate_that_is_not_the_backends_is_a_bad_gateway() {
         assert_eq!(get(front.address, "/tls", "").status, 502);
         assert_eq!(front.backend().connections_total, 0);
     }
-    // TLS where none is spoken.
+    // TLS to a port without TLS.
     let front = Front::with(&[], |options| {
         options.backends = vec![UpstreamAddress::Tls {
             host: "localhost".to_owned(),

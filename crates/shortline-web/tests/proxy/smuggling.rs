@@ -1,4 +1,5 @@
-//! Requests that can be read in two ways: refused, or passed on so that there is only one.
+//! Requests that can be read in two ways: they are refused, or passed on so that only one way is
+//! left.
 
 use std::io::Write;
 
@@ -88,7 +89,7 @@ fn of_a_length_and_chunks_the_backend_sees_the_chunks_only() {
              GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
         )
         .unwrap();
-        // The connection ends after the one response: what follows is not read as a request.
+        // The connection ends after one response. What follows is not read as a request.
         let response = read_to_end(&mut client);
         assert_eq!(response.status, 200);
         assert!(

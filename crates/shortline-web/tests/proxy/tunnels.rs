@@ -13,7 +13,7 @@ const ASKING: &[u8] = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n
 const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
                            Upgrade: websocket\r\nSec-WebSocket-Accept: y\r\n\r\n";
 
-/// Switches, says something first, and returns everything that comes until the end.
+/// Switches protocols, speaks first, and echoes everything until the end.
 fn echo() -> Backend {
     Backend::start(|mut conversation| {
         conversation.read_head().unwrap();
@@ -46,7 +46,7 @@ fn bytes_pass_both_ways_after_an_upgrade() {
         client.read_exact(&mut bytes).unwrap();
         assert_eq!(&bytes, b"0123456789");
     }
-    // A half-close passes through, and what is said after it comes back.
+    // A half-close passes through, and what is said after it still comes back.
     client.shutdown(std::net::Shutdown::Write).unwrap();
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).unwrap();
@@ -73,7 +73,7 @@ fn a_backend_that_switches_unasked_is_a_bad_gateway() {
     let front = Front::start(&[backend.address]);
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     assert_eq!(exchange(front.address, request).status, 502);
-    // Inside h2c a client would speak to the backend past us.
+    // Inside h2c a client could talk to the backend without our control.
     let h2c = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, Upgrade, HTTP2-Settings\r\n\
                Upgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n";
     assert_eq!(exchange(front.address, h2c).status, 502);

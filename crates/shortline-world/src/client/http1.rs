@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1: requests one after another, or all before it reads.
+//! An HTTP/1.1 client. It sends its requests one after another, or all before it reads.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
 use crate::verdict::Outcome;
 
-/// What is no request.
+/// Bytes that are not a request.
 const BABBLE: &[&[u8]] = &[
     b"\x00\xff\x00\xff not a request\r\n\r\n",
     b"GET / HTTP/1.1\r\n",
@@ -20,7 +20,7 @@ const BABBLE: &[&[u8]] = &[
     b"GET /f3 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
 ];
 
-/// Asks all that is planned.
+/// Makes all planned requests.
 pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End) {
     let mut client = Http1 {
         requests,
@@ -64,11 +64,11 @@ pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End)
 struct Http1<'a> {
     requests: &'a Requests,
     stream: Taken,
-    /// Read and not yet looked at.
+    /// Bytes read but not parsed yet.
     read: Vec<u8>,
 }
 
-/// What a response's head says.
+/// What the head of a response says.
 struct Head {
     status: u16,
     length: Option<u64>,
@@ -95,7 +95,8 @@ impl Http1<'_> {
         self.stream.write_all(&body).await
     }
 
-    /// One request and its response; whether another may follow on the connection.
+    /// Makes one request and reads its response. Returns whether another may follow on the
+    /// connection.
     async fn exchange(
         &mut self,
         index: usize,
@@ -103,7 +104,7 @@ impl Http1<'_> {
         sends: bool,
     ) -> io::Result<(Outcome, bool)> {
         if sends {
-            // A server may answer, and close, before it has all of a body.
+            // A server may answer and close before it has a whole body.
             let _ = self.send(ask).await;
         }
         let head = self.head().await?;

@@ -1,4 +1,4 @@
-//! A client of HTTP/2, on the h2 crate: all its requests at once, each in a stream of its own.
+//! An HTTP/2 client on the h2 crate. It makes all its requests at once, each in its own stream.
 
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
@@ -12,10 +12,10 @@ use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
 use crate::verdict::Outcome;
 
-/// What is no HTTP/2.
+/// Bytes that are not HTTP/2.
 const BABBLE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff";
 
-/// Asks all that is planned.
+/// Makes all planned requests.
 pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End) {
     let mut stream = Taken::new(&requests.world, end, of_connection(plan.manner));
     if plan.manner == Manner::Babbles {
@@ -33,7 +33,7 @@ pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End)
         return;
     };
     let driver = tokio::spawn(async move {
-        // Each stream hears of it.
+        // Each stream gets the error.
         let _ = connection.await;
     });
     let asks = plan.asks.iter().map(|ask| async {
@@ -56,7 +56,7 @@ pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End)
     driver.abort();
 }
 
-/// What of a manner is the connection's; a reset and a stall are a stream's.
+/// The part of a manner that applies to the connection. A reset or a stall applies to a stream.
 fn of_connection(manner: Manner) -> Manner {
     match manner {
         Manner::Resets(_) | Manner::Stalls(_) => Manner::Honest,
@@ -122,7 +122,7 @@ async fn exchange(
     Ok(Outcome::Whole(status))
 }
 
-/// The next bytes, or none for ever from one that stalls.
+/// The next bytes. A client that stalls waits forever.
 async fn next(
     manner: Manner,
     taken: u64,

@@ -19,14 +19,14 @@ pub struct Taking<S> {
     manner: Manner,
     /// Bytes read so far.
     taken: u64,
-    /// Until it reads on.
+    /// The wait until it reads on.
     pause: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// It has done what its manner has it do.
+    /// It has done what its manner requires.
     done: bool,
 }
 
 impl Taking<End> {
-    /// An end whose client has this manner.
+    /// An end for a client with this manner.
     pub fn new(world: &Arc<World>, end: End, manner: Manner) -> Self {
         Self {
             world: Arc::clone(world),
@@ -38,7 +38,7 @@ impl Taking<End> {
         }
     }
 
-    /// Does what is due after so many bytes; whether the connection is over for its client.
+    /// Does what is due after this many bytes. An error: the connection is over for its client.
     fn act(&mut self) -> Option<io::Error> {
         let taken = self.taken;
         let due = |after: u64| taken >= after;
@@ -82,7 +82,7 @@ impl AsyncRead for Taking<End> {
         if let Manner::Stalls(after) = self.manner
             && self.taken >= after
         {
-            // Nobody wakes it: it stays until the run is over.
+            // Nobody wakes it. It stays until the run is over.
             return Poll::Pending;
         }
         if let Some(pause) = &mut self.pause {
@@ -99,7 +99,7 @@ impl AsyncRead for Taking<End> {
         };
         ready!(Pin::new(end).poll_read(context, &mut part))?;
         let length = part.filled().len();
-        // It was read into the same memory, which the buffer does not know yet.
+        // The read went into the same memory, but the buffer does not know yet.
         let bytes = part.filled().to_vec();
         buffer.put_slice(&bytes);
         self.taken += length as u64;

@@ -1,9 +1,9 @@
-//! What a client is told, whatever the protocol.
+//! The answer that a client gets, whatever the protocol.
 
-/// What a client is told.
+/// A client's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It was done; the rows.
+    /// The statement was done; its rows.
     Done(Vec<u8>),
     /// An error.
     Error {

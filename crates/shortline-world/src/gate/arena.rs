@@ -26,9 +26,9 @@ use crate::world::World;
 use crate::{Judged, Living, held_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Nobody waits for so long while the gate lets nobody run.
+/// The longest that requests may wait while the gate runs none.
 const IDLE_NS_MAX: u64 = 12 * SECOND_NS;
-/// The database listens there.
+/// The database's port.
 const PORT: u16 = 5432;
 
 /// Everything; see the module's text.
@@ -41,10 +41,10 @@ pub struct Arena {
     gate: Gate,
     database: Arc<Database>,
     connections: AtomicU64,
-    /// What became of each statement; `None` while it is under way.
+    /// The answer to each statement. `None` while it is under way.
     asked: Mutex<HashMap<u64, Option<Answer>>>,
     living: AtomicUsize,
-    /// Since when somebody waits and nobody runs.
+    /// Since when a request has waited while none runs.
     idle_since_ns: Mutex<Option<u64>>,
 }
 
@@ -55,7 +55,7 @@ enum Relay {
 }
 
 impl Arena {
-    /// The arena of a scenario: nobody has come yet.
+    /// The arena of a scenario, before anybody has come.
     pub fn new(world: &Arc<World>, scenario: Scenario, database: Arc<Database>) -> Arc<Self> {
         let gate = Gate::new(scenario.gate.clone());
         let upstream = Upstream {
@@ -98,7 +98,7 @@ impl Arena {
         self.scenario.is_mysql
     }
 
-    /// A connection of a client to the gate.
+    /// Opens a connection from a client to the gate.
     pub async fn connect(&self, client: usize, path: Path) -> End {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let connection = Connection::open(&self.world, number, path, None);
@@ -118,14 +118,14 @@ impl Arena {
         End::of_client(&connection)
     }
 
-    /// A client sends a statement.
+    /// Notes that a client sends a statement.
     pub fn asks(&self, client: usize, statement: &Statement) {
         self.world
             .note(format_args!("client {client} asks {}", statement.text()));
         self.asked.lock().insert(statement.number, None);
     }
 
-    /// A client has its answer.
+    /// Notes that a client has its answer.
     pub fn heard(&self, client: usize, statement: &Statement, answer: &Answer) {
         let number = statement.number;
         match answer {
@@ -140,12 +140,12 @@ impl Arena {
         self.asked.lock().insert(number, Some(answer.clone()));
     }
 
-    /// A client goes by itself.
+    /// Notes that a client leaves by itself.
     pub fn leaves(&self, client: usize) {
         self.world.note(format_args!("client {client} leaves"));
     }
 
-    /// A client was not let in.
+    /// Notes that a client was refused.
     pub fn refused(&self, client: usize, how: &str) {
         self.world
             .note(format_args!("client {client} is not let in: {how}"));
@@ -157,7 +157,7 @@ impl Arena {
         }
     }
 
-    /// A client's connection ended under it.
+    /// Notes that a client's connection was cut.
     pub fn cut_off(&self, client: usize, unit: &Unit, how: &str) {
         self.world
             .note(format_args!("client {client} is cut off: {how}"));
@@ -170,7 +170,7 @@ impl Arena {
         }
     }
 
-    /// Whether the gate may refuse a statement in these words.
+    /// Whether the gate may refuse a statement with this error.
     pub fn gate_may_refuse(&self, code: &str, text: &str) -> bool {
         let config = &self.scenario.gate;
         let by_queue = config.admission.queue_max < 100 && text.contains("queue");
@@ -179,7 +179,7 @@ impl Arena {
         states.contains(&code) && (by_queue || by_time) || self.is_last_word(code)
     }
 
-    /// Whether these are the last words of a gate that ends.
+    /// Whether this is the last error of a gate that ends.
     pub fn is_last_word(&self, code: &str) -> bool {
         self.scenario.drain_ns.is_some() && matches!(code, "57P01" | "08S01")
     }
@@ -249,11 +249,11 @@ impl Living for Arc<Arena> {
     }
 
     fn judge(&self) -> Judged {
-        // What the database did is known only once nothing of it is left.
+        // What the database did is known only once it has finished everything.
         Ok(())
     }
 
-    // Each statement was worked on once if it was answered, and never twice.
+    // Each statement was executed once if it was answered, and never twice.
     fn judge_empty(&self) -> Judged {
         for (number, answer) in self.asked.lock().iter() {
             let times = self.database.executed(*number);
@@ -283,7 +283,7 @@ fn classify(protocol: Protocol) -> Classify {
     Arc::new(move |sql, client| classifier.statement(sql, client))
 }
 
-/// The machine of a scenario: the database is all that there is to connect to.
+/// The machine of a scenario. It can connect only to the database.
 pub fn machine(world: &Arc<World>, scenario: &Scenario, database: &Arc<Database>) -> Machine {
     let (database, is_mysql, refusals) =
         (Arc::clone(database), scenario.is_mysql, scenario.refusals);

@@ -25,7 +25,7 @@ impl From<io::Error> for Over {
     }
 }
 
-/// A session, whatever it speaks.
+/// A session, in either protocol.
 enum Session {
     Postgres(postgres::Client),
     Mysql(mysql::Client),
@@ -66,14 +66,14 @@ struct Client<'a> {
     session: Session,
     /// A transaction is open.
     is_open: bool,
-    /// It has failed: PostgreSQL wants its end.
+    /// The transaction has failed. PostgreSQL requires its end.
     has_failed: bool,
 }
 
-/// What may be answered to a statement beside its rows.
+/// What else may answer a statement besides its rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct May {
-    /// It was wished to end.
+    /// Its cancellation was asked for.
     be_cancelled: bool,
     /// It is the first of its transaction, and waits at the gate.
     wait: bool,
@@ -97,7 +97,7 @@ impl Client<'_> {
                     self.arena.world.sleep(*pause_ns).await;
                     self.send(statement).await?;
                     let may = May {
-                        // The begin alone asks for nothing.
+                        // A BEGIN alone asks for no admission.
                         wait: at == 0 || self.has_failed,
                         ..may
                     };
@@ -117,7 +117,7 @@ impl Client<'_> {
             Unit::Babble => {
                 self.arena.leaves(self.index);
                 self.session.babble().await?;
-                // Until it is told, or left.
+                // Until it is refused, or the connection ends.
                 while self.session.answer().await.is_ok() {}
                 return Err(Over::Left);
             }
@@ -149,7 +149,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Asks for an end of what it asked for, and goes on only when that is over.
+    /// Asks to cancel its statement, and goes on only when that is over.
     async fn cancel(&mut self, statement: &Statement, after_ns: u64) -> Result<(), Over> {
         self.send(statement).await?;
         let key = self.session.key();
@@ -159,7 +159,7 @@ impl Client<'_> {
             arena.world.sleep(after_ns).await;
             let end = arena.connect(index, path).await;
             arena.world.note(format_args!("client {index} cancels"));
-            // However that goes, it is over.
+            // Whatever the result, it is over.
             let _ = match is_mysql {
                 true => mysql::Client::cancel(end, &key).await,
                 false => postgres::Client::cancel(end, &key).await,
@@ -173,7 +173,7 @@ impl Client<'_> {
         heard
     }
 
-    /// Begins a transaction or ends one, which nothing keeps from being done.
+    /// Begins or ends a transaction. Nothing may prevent that.
     async fn control(&mut self, text: &str, begins: bool) -> Result<(), Over> {
         self.session.send(text, false).await?;
         let (answer, is_open) = self.session.answer().await?;

@@ -1,5 +1,5 @@
-//! The database: it works on statements, answers in its protocol, ends what it is told to end, and at times a
-//! connection.
+//! The database. It executes statements, answers in its protocol, cancels what it is told to, and
+//! sometimes ends a connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 use crate::verdict::Fault;
 use crate::world::World;
 
-/// The database, as all its connections share it.
+/// The database, shared by all its connections.
 pub struct Database {
     /// Time.
     pub world: Arc<World>,
-    /// Share of statements whose connection it ends.
+    /// The share of statements whose connection it ends.
     kills: f64,
     connections: AtomicU32,
     sessions: Mutex<HashMap<u32, Arc<Session>>>,
@@ -23,31 +23,31 @@ pub struct Database {
     busy: AtomicUsize,
 }
 
-/// One connection, as the others see it.
+/// One connection, as seen by the others.
 #[derive(Default)]
 struct Session {
-    /// Tells it that its statement is to end.
+    /// Signals that its statement must end.
     cancelled: Notify,
-    /// The statement that it works on.
+    /// The statement it executes.
     works_on: Mutex<Option<u64>>,
 }
 
-/// What became of a statement.
+/// The result of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// It answers with so many bytes of the content that is named by its number.
+    /// It answers with this many bytes of the content named by its number.
     Rows(u64, u64),
     /// It failed by itself.
     Failed,
-    /// Somebody wanted it to end.
+    /// It was cancelled.
     Cancelled,
-    /// Its connection is to end without a word.
+    /// Its connection must end without an answer.
     Killed,
-    /// It begins a transaction, or ends one.
+    /// It begins or ends a transaction.
     Control(Control),
 }
 
-/// What a statement does to the transaction.
+/// The effect of a statement on the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// `begin`
@@ -69,19 +69,19 @@ impl Database {
         })
     }
 
-    /// The number of a new connection.
+    /// Adds a connection and returns its number.
     pub fn enter(&self) -> u32 {
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
         self.sessions.lock().insert(number, Arc::default());
         number
     }
 
-    /// A connection is over.
+    /// Removes a connection.
     pub fn leave(&self, connection: u32) {
         self.sessions.lock().remove(&connection);
     }
 
-    /// Ends what a connection works on, if it does.
+    /// Cancels the statement of a connection, if it executes one.
     pub fn cancel(&self, connection: u32) {
         let session = self.sessions.lock().get(&connection).cloned();
         let Some(session) = session else {
@@ -96,22 +96,23 @@ impl Database {
         }
     }
 
-    /// How often each statement was begun.
+    /// How often a statement was started.
     pub fn executed(&self, number: u64) -> usize {
         self.executed.lock().get(&number).copied().unwrap_or(0)
     }
 
-    /// Statements it works on.
+    /// The number of statements it executes.
     pub fn busy(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// Works on a statement.
+    /// Executes a statement.
     pub async fn execute(&self, connection: u32, text: &str) -> Done {
         match text {
             "begin" => return Done::Control(Control::Begin),
             "commit" | "rollback" => return Done::Control(Control::End),
-            // There is none: so the gate lets a transaction fail of which it refused a statement.
+            // There is no savepoint. This is how the gate fails a transaction after refusing one of
+            // its statements.
             _ if text.starts_with("ROLLBACK TO SAVEPOINT") => return Done::Failed,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! MySQL's protocol from both ends: as much of it as a session needs.
+//! MySQL's protocol from both ends, as far as a session needs it.
 
 use std::io;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ const COM_QUERY: u8 = 3;
 const OK: u8 = 0;
 const ERR: u8 = 0xff;
 const EOF: u8 = 0xfe;
-/// Bytes of a row's one field at most.
+/// The most bytes of a row's single field.
 const ROW_BYTES_MAX: usize = 8_000;
 
-/// Packets over a connection, numbered in turn.
+/// Numbered packets over a connection.
 struct Packets {
     end: End,
     sequence: u8,
@@ -51,7 +51,7 @@ impl Packets {
     }
 }
 
-/// The database's end of one connection, until it is over.
+/// Serves the database's end of one connection until it is over.
 pub async fn serve(database: Arc<Database>, end: End) {
     let number = database.enter();
     let mut server = Server {
@@ -60,7 +60,7 @@ pub async fn serve(database: Arc<Database>, end: End) {
         number,
         status: AUTOCOMMIT,
     };
-    // Whoever has gone hears no more.
+    // A client that has gone gets no more answers.
     let _ = server.serve().await;
     database.leave(number);
 }
@@ -166,7 +166,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins a session; what it was told instead, if it is not let in.
+    /// Begins a session. If it is refused, returns the error.
     pub async fn open(end: End) -> io::Result<Result<Self, Answer>> {
         let mut packets = Packets { end, sequence: 0 };
         let greeting = packets.read().await?;
@@ -196,12 +196,12 @@ impl Client {
         })
     }
 
-    /// What another connection needs to end what this one has under way.
+    /// What another connection needs to cancel the statement of this one.
     pub fn key(&self) -> Vec<u8> {
         self.number.to_be_bytes().to_vec()
     }
 
-    /// Asks, by a connection of its own, that what `key` names be ended; back when that is over.
+    /// Asks over its own connection to cancel what `key` names. Returns when that is over.
     pub async fn cancel(end: End, key: &[u8]) -> io::Result<()> {
         let Ok(mut client) = Self::open(end).await? else {
             return Ok(());

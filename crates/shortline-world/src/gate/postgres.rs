@@ -1,4 +1,4 @@
-//! PostgreSQL's protocol, version 3, from both ends: as much of it as a session needs.
+//! PostgreSQL's protocol, version 3, from both ends, as far as a session needs it.
 
 use std::io;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::network::End;
 
 const PROTOCOL: u32 = 3 << 16;
 const CANCEL: u32 = 80_877_102;
-/// What a backend's key says beside its number.
+/// The secret in every backend's key.
 const SECRET: u32 = 77;
-/// Bytes of a row's one field at most.
+/// The most bytes of a row's single field.
 const ROW_BYTES_MAX: usize = 8_000;
 
 /// A message: its type, its length, its body.
@@ -32,10 +32,10 @@ async fn read_message(end: &mut End) -> io::Result<(u8, Vec<u8>)> {
     Ok((tag, body))
 }
 
-/// The database's end of one connection, until it is over.
+/// Serves the database's end of one connection until it is over.
 pub async fn serve(database: Arc<Database>, end: End) {
     let number = database.enter();
-    // Whoever has gone hears no more.
+    // A client that has gone gets no more answers.
     let _ = Server::serve(&database, end, number).await;
     database.leave(number);
 }
@@ -44,11 +44,11 @@ struct Server<'a> {
     database: &'a Database,
     end: End,
     number: u32,
-    /// `I`, `T`, or `E` as ReadyForQuery says it.
+    /// `I`, `T`, or `E`, as in ReadyForQuery.
     state: u8,
     /// The unnamed statement.
     prepared: String,
-    /// An error was answered, and the rest up to the Sync is passed over.
+    /// An error was answered. The rest up to the Sync is skipped.
     skips: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Answers one message; whether another may follow.
+    /// Answers one message. Returns whether another may follow.
     async fn turn(&mut self) -> io::Result<bool> {
         let (tag, body) = read_message(&mut self.end).await?;
         let text = |bytes: &[u8]| {
@@ -131,7 +131,7 @@ impl<'a> Server<'a> {
         self.end.write_all(&message(b'E', body.as_bytes())).await
     }
 
-    /// Whether the connection goes on.
+    /// Executes a statement. Returns whether the connection goes on.
     async fn execute(&mut self, text: &str) -> io::Result<bool> {
         if self.state == b'E' && !matches!(text, "commit" | "rollback") {
             self.error("25P02", "the transaction is aborted").await?;
@@ -169,7 +169,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins a session; what it was told instead, if it is not let in.
+    /// Begins a session. If it is refused, returns the error.
     pub async fn open(mut end: End) -> io::Result<Result<Self, Answer>> {
         let body = [&PROTOCOL.to_be_bytes()[..], b"user\0u\0database\0d\0\0"].concat();
         end.write_u32(body.len() as u32 + 4).await?;
@@ -185,12 +185,12 @@ impl Client {
         }
     }
 
-    /// What another connection needs to end what this one has under way.
+    /// What another connection needs to cancel the statement of this one.
     pub fn key(&self) -> Vec<u8> {
         self.key.clone()
     }
 
-    /// Asks, by a connection of its own, that what `key` names be ended; back when that is over.
+    /// Asks over its own connection to cancel what `key` names. Returns when that is over.
     pub async fn cancel(mut end: End, key: &[u8]) -> io::Result<()> {
         end.write_u32(key.len() as u32 + 8).await?;
         end.write_u32(CANCEL).await?;

@@ -1,4 +1,4 @@
-//! What a seed draws: a gate, a database, clients and what they ask for.
+//! What a seed draws: a gate, a database, clients and their statements.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -17,17 +17,17 @@ const MS: u64 = 1_000_000;
 /// Everything that a seed draws.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Whether the database is MySQL, or PostgreSQL.
+    /// Whether the database is MySQL rather than PostgreSQL.
     pub is_mysql: bool,
     /// The gate.
     pub gate: GateConfig,
-    /// Share of statements whose connection the database ends.
+    /// The share of statements whose connection the database ends.
     pub kills: f64,
-    /// Share of connections that it refuses.
+    /// The share of connections that it refuses.
     pub refusals: f64,
-    /// Between the gate and the database.
+    /// The path between the gate and the database.
     pub path: Path,
-    /// Who asks.
+    /// The clients.
     pub clients: Vec<ClientPlan>,
     /// When the gate is told to finish, in nanoseconds.
     pub drain_ns: Option<u64>,
@@ -38,9 +38,9 @@ pub struct Scenario {
 pub struct ClientPlan {
     /// When it comes, in nanoseconds.
     pub begins_ns: u64,
-    /// The way to it.
+    /// The path to it.
     pub path: Path,
-    /// What it does, in this order.
+    /// What it does, in order.
     pub units: Vec<Unit>,
 }
 
@@ -49,17 +49,18 @@ pub struct ClientPlan {
 pub enum Unit {
     /// A statement.
     Statement(Statement),
-    /// A transaction of several, with a pause before each; at its end it is undone or not.
+    /// A transaction of several statements, with a pause before each. At its end it is rolled back
+    /// or not.
     Transaction(Vec<(u64, Statement)>, bool),
     /// Statements sent without waiting for each other's answers.
     Pipeline(Vec<Statement>),
-    /// A statement, and after so long a wish that it be ended.
+    /// A statement, and the time after which it is cancelled.
     Cancelled(Statement, u64),
-    /// A statement, and after so long the client has gone.
+    /// A statement, and the time after which the client leaves.
     Leaves(Statement, u64),
-    /// So long nothing, in nanoseconds.
+    /// A pause, in nanoseconds.
     Pause(u64),
-    /// Bytes that are no protocol.
+    /// Bytes that are not of any protocol.
     Babble,
 }
 
@@ -68,15 +69,15 @@ pub enum Unit {
 pub struct Statement {
     /// Its number in the run.
     pub number: u64,
-    /// Which of a few types it is.
+    /// Its type, one of a few.
     pub kind: usize,
-    /// How long the database works on it, in nanoseconds.
+    /// How long the database takes for it, in nanoseconds.
     pub service_ns: u64,
     /// Bytes of its answer.
     pub bytes: u64,
     /// Whether the database answers with an error.
     pub fails: bool,
-    /// PostgreSQL: whether it goes by the extended protocol.
+    /// PostgreSQL: whether it uses the extended protocol.
     pub extended: bool,
 }
 
@@ -94,7 +95,7 @@ impl Statement {
 }
 
 impl Scenario {
-    /// Draws one.
+    /// Draws a scenario.
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let mut number = 0;
         let clients = random.random_range(1..=10);

@@ -24,13 +24,13 @@ pub fn server_halves(connection: &Arc<Connection>) -> Halves {
     }
 }
 
-/// The server's end: closed when both halves are gone.
+/// The server's end. It is closed when both halves are gone.
 struct Whole(Arc<Connection>, AtomicBool);
 
 impl Drop for Whole {
     fn drop(&mut self) {
         let Self(connection, reset_on_close) = self;
-        // As Linux does: bytes that nobody has read make of a close a reset.
+        // As in Linux, closing with unread bytes is a reset.
         if reset_on_close.load(Ordering::Relaxed) || connection.up.has_unread() {
             connection.down.send_reset();
         }
@@ -124,7 +124,7 @@ impl SendHalf for Sending {
 /// The other end of a connection: a client's, or a backend's.
 pub struct End {
     connection: Arc<Connection>,
-    /// It sends where the server's end reads.
+    /// It sends what the server's end reads.
     is_client: bool,
 }
 
@@ -137,7 +137,7 @@ impl End {
         }
     }
 
-    /// The end that accepted a connection which the program opened.
+    /// The end that accepted a connection opened by the program.
     pub fn of_backend(connection: &Arc<Connection>) -> Self {
         Self {
             connection: Arc::clone(connection),
@@ -150,13 +150,13 @@ impl End {
         &self.connection
     }
 
-    /// Ends it with a reset, now.
+    /// Resets the connection now.
     pub fn reset(&self) {
         self.sends().send_reset();
         self.receives().break_writer();
     }
 
-    /// Says that nothing follows.
+    /// Ends the sending direction.
     pub fn finish(&self) {
         self.sends().close();
     }

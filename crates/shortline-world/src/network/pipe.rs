@@ -14,19 +14,19 @@ use crate::world::World;
 
 /// Payload bytes of a full segment.
 const SEGMENT_BYTES: usize = 1448;
-/// The congestion window of a new connection (RFC 6928), and the least and most it can be.
+/// The congestion window of a new connection (RFC 6928), and its minimum and maximum.
 const WINDOW_START: u64 = 10 * SEGMENT_BYTES as u64;
 const WINDOW_MIN: u64 = 2 * SEGMENT_BYTES as u64;
 const WINDOW_MAX: u64 = 1 << 20;
-/// A timeout beyond two round trips.
+/// The timeout, on top of two round trips.
 const TIMEOUT_NS: u64 = 20_000_000;
-/// A socket takes no more than so many bytes at once.
+/// The most bytes a socket takes at once.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
 /// How a stream ended for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// The sender said that nothing follows.
+    /// The sender has ended the stream.
     Finished,
     /// It was reset.
     Reset,
@@ -43,7 +43,7 @@ pub struct Pipe {
 
 #[derive(Default)]
 struct State {
-    // The sender's.
+    // The sender's part.
     unsent: VecDeque<u8>,
     /// Nothing follows what was written.
     closing: bool,
@@ -57,11 +57,11 @@ struct State {
     acks_seen: u32,
     acked_ns: u64,
     congestion_window: u64,
-    /// The receiver takes bytes up to this one.
+    /// The receiver accepts bytes up to this one.
     limit: u64,
     unsent_bytes_max: u32,
     writer: Option<Waker>,
-    // The receiver's.
+    // The receiver's part.
     received: VecDeque<u8>,
     expected: u64,
     early: BTreeMap<u64, Vec<u8>>,
@@ -73,7 +73,7 @@ struct State {
     reader: Option<Waker>,
     /// Nobody will read any more.
     reader_gone: bool,
-    // The network's.
+    // The network's part.
     vanished: bool,
 }
 
@@ -99,7 +99,7 @@ impl Pipe {
         })
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for.
     pub(super) fn write(self: &Arc<Self>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut state = self.state.lock();
         if state.broken || state.closing {
@@ -127,7 +127,7 @@ impl Pipe {
 
     pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.state.lock();
-        // A broken one is writable: the write says so.
+        // A broken stream is writable: the write returns the error.
         if state.broken || state.room(&self.path) > 0 {
             return Poll::Ready(Ok(()));
         }
@@ -135,7 +135,7 @@ impl Pipe {
         Poll::Pending
     }
 
-    /// Nothing follows.
+    /// Ends the stream.
     pub(super) fn close(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if !state.closing && !state.broken {
@@ -144,7 +144,7 @@ impl Pipe {
         }
     }
 
-    /// What was not sent is dropped, and the reader is told that it was reset.
+    /// Drops what was not sent, and resets the reader.
     pub(super) fn send_reset(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if state.broken || state.end_sent && state.unsent.is_empty() && state.in_flight() == 0 {
@@ -192,7 +192,7 @@ impl Pipe {
         Poll::Ready(Ok(()))
     }
 
-    /// Nobody will read any more: whoever writes is told.
+    /// Notes that nobody will read any more, and tells the writer.
     pub(super) fn reader_gone(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.reader_gone, true) {
@@ -204,7 +204,7 @@ impl Pipe {
         }
     }
 
-    /// The writer hears, after a while, that its peer has gone.
+    /// Tells the writer, after a while, that its peer has gone.
     pub(super) fn break_writer(self: &Arc<Self>) {
         if self.state.lock().vanished {
             return;
@@ -222,7 +222,7 @@ impl Pipe {
         self.state.lock().vanished = true;
     }
 
-    /// Whether the peer's end has come, or it has reset.
+    /// Whether the peer has ended or reset the stream.
     pub(super) fn has_ended(&self) -> bool {
         let state = self.state.lock();
         state.ending.is_some() || state.broken
@@ -241,7 +241,7 @@ impl Pipe {
         (state.unsent.len() as u64 + state.in_flight()) as u32
     }
 
-    /// What the kernel would say of the connection whose sending direction this is.
+    /// What the kernel would report about the connection with this sending direction.
     pub(super) fn info(&self, other: &Self) -> TcpInfo {
         let now_ns = self.world.now_ns();
         let rtt_us = (2 * self.path.delay_ns / 1000).max(1) as u32;
@@ -251,7 +251,7 @@ impl Pipe {
             segment_bytes: SEGMENT_BYTES as u32,
             sent_bytes: state.sent + state.resent,
             resent_bytes: state.resent,
-            // The SYN has a number, too.
+            // The SYN has a number too.
             acked_bytes: state.acknowledged + 1,
             sent_segments: state.segments_sent + 1,
             ack_segments: state.acks_seen,
@@ -276,7 +276,8 @@ impl Pipe {
                 .saturating_sub(state.in_flight())
                 .min(state.limit.saturating_sub(state.sent)) as usize;
             let length = state.unsent.len().min(SEGMENT_BYTES);
-            // A part of a segment goes if the receiver's window or the stream's end makes it one.
+            // A partial segment leaves if the receiver's window or the end of the stream makes it
+            // partial.
             if length == 0 || window == 0 || window < length && state.in_flight() > 0 {
                 break;
             }
@@ -304,7 +305,7 @@ impl Pipe {
         }
     }
 
-    /// How long a segment is under way; `None`: for ever.
+    /// How long a segment travels. `None`: forever.
     fn travel(&self, state: &mut State, bytes: usize) -> Option<u64> {
         if state.vanished {
             return None;
@@ -374,7 +375,7 @@ impl Pipe {
         state.see_end();
     }
 
-    /// Tells the sender what has come and what there is room for.
+    /// Tells the sender what has arrived and how much room there is.
     fn acknowledge(self: &Arc<Self>, state: &mut State) {
         state.announced = state.announced.max(state.room_to(&self.path));
         let (upto, limit) = (state.expected, state.announced);
@@ -397,7 +398,7 @@ impl Pipe {
         });
     }
 
-    /// Somebody has read: the sender is told of a window that had closed, or grew by much.
+    /// Tells the sender, after a read, about a window that had been closed or has grown by much.
     fn announce(self: &Arc<Self>, state: &mut State) {
         let limit = state.room_to(&self.path);
         let grew = limit.saturating_sub(state.announced);
@@ -413,7 +414,7 @@ impl State {
         self.sent - self.acknowledged
     }
 
-    /// Bytes that a write may have now.
+    /// The bytes a write may have now.
     fn room(&self, path: &Path) -> usize {
         let marked =
             self.unsent_bytes_max > 0 && self.unsent.len() >= self.unsent_bytes_max as usize;

@@ -1,4 +1,5 @@
-//! `--capacity calibrate`, told as it goes: each trial in the log, and at its end the flag to use.
+//! Reports the progress of `--capacity calibrate`: each trial in the log, and at the end the flag
+//! to use.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use shortline_sched::admission::{
 
 use super::estimates::Keeper;
 
-/// How often to look. A trial takes longer than this unless it is told to be very short.
+/// How often to check. A trial takes longer than this unless it is set to be very short.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Follows the search of `gate` until it is over, and keeps what it found.
+/// Follows the search of `gate` until it is over, and saves what it found.
 pub async fn follow(gate: Gate, keeper: Option<Keeper>) {
     let mut told = Progress::default();
     loop {
@@ -27,12 +28,12 @@ pub async fn follow(gate: Gate, keeper: Option<Keeper>) {
         }
     }
     if let Some(keeper) = keeper {
-        // A panic in there is told by its own message.
+        // A panic in there has its own message.
         let _ = tokio::task::spawn_blocking(move || keeper.save()).await;
     }
 }
 
-/// What was told so far.
+/// What was reported so far.
 #[derive(Default)]
 struct Progress {
     trials: usize,
@@ -55,7 +56,7 @@ impl Progress {
                 tracing::info!("calibrate: one request at a time, to learn what each type takes");
             }
             (CalibrationStage::LoadTooSmall, _) => tracing::warn!(
-                "calibrate: the load does not fill the capacity that is tried: run more of it"
+                "calibrate: the load does not fill the capacity being tried: add load"
             ),
             (CalibrationStage::Over, Some(best)) => {
                 tracing::info!(
@@ -63,7 +64,7 @@ impl Progress {
                     view.trials,
                     done(best)
                 );
-                // Not of the log: it is the command's result.
+                // Not logged: it is the command's result.
                 eprintln!(
                     "shortline: calibrated: --capacity {}",
                     written(best.capacity_ns)
@@ -82,7 +83,7 @@ fn done(trial: Trial) -> String {
     )
 }
 
-/// A capacity as the flag takes it, with three digits: it is known to a tenth.
+/// A capacity in the form of the flag. It has three digits, as it is known to a tenth.
 fn written(capacity_ns: u64) -> String {
     let unit = 10u64.pow(capacity_ns.max(1).ilog10().saturating_sub(2));
     let rounded = (capacity_ns / unit).max(1).saturating_mul(unit);

@@ -1,28 +1,28 @@
-//! What a dry run has shown, told in the log whenever it changes and at the end.
+//! Logs what a dry run has shown, whenever that changes and at the end.
 
 use std::time::Duration;
 
 use shortline_gate::{Gate, GateSnapshot};
 use shortline_sched::units::Span;
 
-/// How often to look.
+/// How often to check.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Follows a dry run as long as the gate runs.
+/// Follows a dry run for as long as the gate runs.
 pub async fn follow(gate: Gate) {
     let mut known = None;
     loop {
         let snapshot = gate.snapshot();
         let now = snapshot.capacity_ns.is_some();
         if known.replace(now) != Some(now) {
-            tracing::info!("{}", told(&snapshot));
+            tracing::info!("{}", render(&snapshot));
         }
         tokio::time::sleep(EVERY).await;
     }
 }
 
-/// What it has shown so far, in a line.
-pub fn told(snapshot: &GateSnapshot) -> String {
+/// What it has shown so far, in one line.
+pub fn render(snapshot: &GateSnapshot) -> String {
     let totals = &snapshot.totals;
     match snapshot.capacity_ns {
         Some(capacity_ns) => format!(
@@ -56,10 +56,10 @@ mod tests {
             },
             ..GateConfig::default()
         });
-        let told = told(&gate.snapshot());
+        let line = render(&gate.snapshot());
         assert!(
-            told.contains("the capacity is not known: of 0 requests none"),
-            "{told}"
+            line.contains("the capacity is not known: of 0 requests none"),
+            "{line}"
         );
     }
 }

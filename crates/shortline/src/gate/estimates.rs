@@ -1,7 +1,7 @@
-//! What the gate has learnt, kept in a file over a restart.
+//! Keeps what the gate has learnt in a file across restarts.
 //!
-//! JSON with a version. It is written beside itself and renamed, so that it is whole or not there; a
-//! file that cannot be understood is told in a line of the log and ignored, for it costs no more
+//! The file is JSON with a version. It is written to a new file that is then renamed, so it is
+//! whole or not there. A file that cannot be understood is logged and ignored: that costs no more
 //! than learning anew.
 
 use std::fs::File;
@@ -17,14 +17,15 @@ use shortline_command::CommandError;
 /// How often the file is written.
 pub const EVERY: Duration = Duration::from_secs(60);
 const VERSION: u32 = 1;
-/// A thousand types with names of 96 bytes take a tenth of a megabyte.
+/// The largest file that is read. A thousand types with names of 96 bytes take a tenth of a
+/// megabyte.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The file's content.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Content {
     version: u32,
-    /// What the gate relays: estimates of another kind mean nothing.
+    /// The kind of gate. Estimates of another kind mean nothing.
     kind: String,
     kept: Kept,
 }
@@ -44,7 +45,7 @@ enum LoadError {
     Kind(String),
 }
 
-/// A file that keeps what a gate has learnt.
+/// A file with what a gate has learnt.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     path: PathBuf,
@@ -53,10 +54,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Begins with what the file has, if it is there.
+    /// Starts with what the file has, if it exists.
     ///
     /// # Errors
-    /// [`CommandError::Failure`] if the file's folder is none.
+    /// [`CommandError::Failure`] if the file's folder does not exist.
     pub fn open(path: &Path, kind: &'static str, gate: &Gate) -> Result<Self, CommandError> {
         let folder = path
             .parent()
@@ -81,20 +82,20 @@ impl Keeper {
         })
     }
 
-    /// Writes the file every minute from now on, as long as the runtime lives.
+    /// Writes the file every minute from now on, for as long as the runtime lives.
     pub fn start(&self) {
         let keeper = self.clone();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(EVERY).await;
                 let keeper = keeper.clone();
-                // A panic in there is told by its own message.
+                // A panic in there has its own message.
                 let _ = tokio::task::spawn_blocking(move || keeper.save()).await;
             }
         });
     }
 
-    /// Writes the file; a failure is logged.
+    /// Writes the file. A failure is logged.
     pub fn save(&self) {
         let content = Content {
             version: VERSION,

@@ -1,4 +1,4 @@
-//! Load, capacity and queue over the last minutes, for the live page: a sample a second.
+//! Load, capacity and queue over the last minutes, for the live page: one sample per second.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Samples kept: five minutes.
 const SAMPLES_MAX: usize = 300;
 
-/// What was seen at one moment.
+/// A sample of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// Time since the start, in seconds.
     pub at_seconds: f64,
-    /// The sum of the estimates of what ran, in nanoseconds.
+    /// The sum of the estimates of the running requests, in nanoseconds.
     pub load_ns: u64,
-    /// How much of that was admitted at most, in nanoseconds.
+    /// The most that was admitted of that sum, in nanoseconds.
     pub capacity_ns: Option<u64>,
     /// Requests that waited.
     pub waiting: usize,
     /// Requests that ran.
     pub running: usize,
-    /// Requests that had ended well so far.
+    /// Requests that had completed so far.
     pub completed: u64,
 }
 
-/// The last minutes. A handle: clones are the same.
+/// The last minutes. A handle: clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<VecDeque<Sample>>>);
 
 impl History {
-    /// Takes a sample of the gate every second from now on, as long as the runtime lives, and logs
-    /// that it changes nothing.
+    /// Takes a sample of the gate every second from now on, for as long as the runtime lives. Also
+    /// logs when the gate changes nothing.
     pub fn start(gate: Gate, started: Instant, quiet: Quiet) -> Self {
         let history = Self::default();
         let kept = history.clone();
@@ -72,7 +72,7 @@ impl History {
 }
 
 impl Sample {
-    /// What a snapshot shows.
+    /// The sample of a snapshot.
     pub fn new(at: Duration, snapshot: &GateSnapshot) -> Self {
         Self {
             at_seconds: at.as_secs_f64(),

@@ -1,5 +1,5 @@
-//! What takes the requests of `shortline gate http`, at all its addresses: the web server, with a
-//! gate before the backends.
+//! Serves the requests of `shortline gate http` at all its addresses: the web server, with a gate
+//! before the backends.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use super::settings::Settings;
 use super::status::Connections;
 use shortline_command::CommandError;
 
-/// What takes the requests.
+/// Serves the requests.
 pub struct HttpFront {
     relay: Arc<HttpRelay>,
     certificate: Option<Arc<Certificate>>,
 }
 
 impl HttpFront {
-    /// Not listening yet. Call inside a runtime.
+    /// Does not listen yet. Must be called inside a runtime.
     ///
     /// # Errors
-    /// [`CommandError`]: a backend's address or a certificate that cannot be had.
+    /// [`CommandError`]: a backend's address or a certificate cannot be used.
     pub fn new(
         settings: &Settings,
         classifier: &Classifier,
@@ -59,13 +59,13 @@ impl HttpFront {
         })
     }
 
-    /// Counts its clients' connections from now on.
+    /// Counts the clients' connections from now on.
     pub fn connections(&self) -> impl Fn() -> Connections + Send + Sync + 'static {
         let relay = Arc::clone(&self.relay);
         move || (&relay.snapshot()).into()
     }
 
-    /// Takes what comes to `sockets` until `ending`.
+    /// Serves the connections to `sockets` until `ending`.
     ///
     /// # Errors
     /// A socket or thread cannot be had.
@@ -78,7 +78,7 @@ impl HttpFront {
         async move { relay.run(sockets, ending).await }
     }
 
-    /// New handshakes get `key` from now on.
+    /// Uses `key` for new handshakes.
     pub fn exchange(&self, key: CertifiedKey) {
         if let Some(certificate) = &self.certificate {
             certificate.replace(key);
@@ -86,7 +86,7 @@ impl HttpFront {
     }
 }
 
-/// One backend or several, apart by commas.
+/// One backend, or several separated by commas.
 fn http_upstream(settings: &Settings) -> Result<UpstreamOptions, CommandError> {
     let addresses = settings.upstream.split(',').map(str::trim);
     let backends = addresses.map(str::parse::<UpstreamAddress>);

@@ -1,5 +1,5 @@
 //! A gate's state as Prometheus text: of `shortline gate`, and of the gates in front of `serve`'s
-//! routes, which the label `route` tells apart.
+//! routes, which have the label `route`.
 //!
 //! The label `type` has a bounded number of values ([`super::series`]).
 
@@ -11,7 +11,7 @@ use shortline_sched::admission::TypeView;
 use super::status::{Connections, Status};
 use crate::admin::prometheus::Text;
 
-/// What tells a gate from others of its process; nothing where it is the only one.
+/// Labels that tell a gate from others in its process. Empty if it is the only one.
 pub type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 /// All metrics of one moment.
@@ -37,7 +37,7 @@ pub fn render(status: &Status) -> String {
     let gate = AtGate {
         labels: Vec::new(),
         admission: &status.admission,
-        types: status.series.told(&status.admission.types),
+        types: status.series.shown(&status.admission.types),
     };
     admission(&mut text, &[gate]);
     connections(&mut text, &status.connections);
@@ -46,15 +46,15 @@ pub fn render(status: &Status) -> String {
 
 /// A gate at one moment.
 pub struct AtGate<'a> {
-    /// What tells it from others.
+    /// The labels that tell it from others.
     pub labels: Labels<'a>,
-    /// What it admits.
+    /// The state of its admission.
     pub admission: &'a GateSnapshot,
     /// The types that have series.
     pub types: Vec<TypeView>,
 }
 
-/// What each gate admits.
+/// The metrics of each gate's admission.
 pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
     for (kind, name, help, value) in OF_A_GATE {
         text.head(kind, name, help);
@@ -87,7 +87,7 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     (
         "gauge",
         "gate_oldest_wait_seconds",
-        "How long the request has waited that waits for longest now; 0 while none waits.",
+        "How long the longest waiting request has waited so far; 0 while none waits.",
         |gate| {
             let waited_ns = gate.oldest.as_ref().map_or(0, |oldest| oldest.waited_ns);
             Some(Number::Nanoseconds(waited_ns))
@@ -102,7 +102,7 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     (
         "gauge",
         "gate_active",
-        "Those of them whose client does not keep them waiting.",
+        "Admitted requests that do not wait for their client.",
         |gate| Some(Number::Count(gate.active as u64)),
     ),
     (
@@ -120,7 +120,7 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     (
         "gauge",
         "gate_capacity_seconds",
-        "How much of that may run at once; missing where there is no limit, or none is known (dry run).",
+        "How much of that sum may run at once; absent if there is no limit or none is known (dry run).",
         |gate| gate.capacity_ns.map(Number::Nanoseconds),
     ),
     (
@@ -132,7 +132,7 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     (
         "counter",
         "gate_escaped_total",
-        "Requests admitted above the capacity, because nothing else happened any more.",
+        "Requests admitted above the capacity, because nothing else made progress.",
         |gate| Some(Number::Count(gate.totals.escaped)),
     ),
     (
@@ -144,13 +144,13 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
     (
         "counter",
         "gate_wait_seconds_total",
-        "Time that admitted requests have waited, all together.",
+        "Total time that admitted requests have waited.",
         |gate| Some(Number::Nanoseconds(gate.totals.waited_ns_sum)),
     ),
     (
         "counter",
         "gate_lock_wait_seconds_total",
-        "Time that statements have waited for locks in the database, as the monitor saw.",
+        "Time that statements have waited for locks in the database, as seen by the monitor.",
         |gate| Some(Number::Nanoseconds(gate.totals.locked_ns_sum)),
     ),
 ];
@@ -171,7 +171,7 @@ const OF_A_TYPE: [Metric<TypeView, Number>; 11] = [
     (
         "gauge",
         "gate_type_oldest_wait_seconds",
-        "How long the request has waited that waits for longest now; 0 while none waits.",
+        "How long the longest waiting request has waited so far; 0 while none waits.",
         |each| Number::Nanoseconds(each.oldest_wait_ns),
     ),
     (
@@ -213,13 +213,13 @@ const OF_A_TYPE: [Metric<TypeView, Number>; 11] = [
     (
         "counter",
         "gate_type_wait_seconds_total",
-        "Time that admitted requests have waited, all together.",
+        "Total time that admitted requests have waited.",
         |each| Number::Nanoseconds(each.waited_ns_sum),
     ),
     (
         "gauge",
         "gate_type_wait_seconds_max",
-        "The longest wait that is over, also of requests that went away.",
+        "The longest finished wait, including requests that went away.",
         |each| Number::Nanoseconds(each.waited_ns_max),
     ),
 ];
@@ -268,7 +268,7 @@ fn connections(text: &mut Text, counts: &Connections) {
 /// The value of a sample.
 enum Number {
     Count(u64),
-    /// SettingsView in seconds.
+    /// A time, shown in seconds.
     Nanoseconds(u64),
     Ratio(f64),
 }

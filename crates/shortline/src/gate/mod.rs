@@ -50,7 +50,7 @@ transactions finish, a second one stops at once.";
 pub enum Kind {
     /// An application or a web server
     Http,
-    /// PostgreSQL, and what speaks its protocol
+    /// PostgreSQL, or a server that speaks its protocol
     Postgres,
     /// MySQL or MariaDB
     Mysql,
@@ -73,7 +73,7 @@ impl Kind {
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
-    // Connections have threads of their own; the runtime's answers the admin.
+    // Connections have their own threads. The runtime's thread answers the admin endpoint.
     let log_format = match settings.log_format {
         options::LogFormat::Text => daemon::LogFormat::Text,
         options::LogFormat::Json => daemon::LogFormat::Json,

@@ -22,19 +22,19 @@ use super::super::keys::{Overlay, all_from_text, some_from_text};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Addresses")]
 pub struct GateOptions {
-    /// Take clients' connections at this address; may be given again
+    /// Accept clients at this address; may be given again
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Vec<SocketAddr>>,
-    /// Where the backend takes them; for http also https://HOST:PORT, unix:/PATH, and several apart
-    /// by commas
+    /// The backend's address; for http also https://HOST:PORT, unix:/PATH, and several separated by
+    /// commas
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
-    /// Ask the database as this user which statements wait for a lock there, which is no service:
-    /// postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: nobody asks]
+    /// Ask the database as this user which statements wait for a lock, since that time is not
+    /// service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]
     #[arg(long, value_name = "URL")]
     #[serde(deserialize_with = "some_from_text")]
     pub monitor: Option<MonitorUrl>,
-    /// The first line of this file is that user's password
+    /// The file whose first line is the monitor user's password
     #[arg(long, value_name = "FILE")]
     pub monitor_password_file: Option<PathBuf>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
@@ -43,34 +43,34 @@ pub struct GateOptions {
     /// The certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Turn clients without TLS away [default: false]
+    /// Reject clients without TLS [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub tls_required: Option<bool>,
-    /// Whether the backend is spoken to with TLS, and how far its certificate is checked: follow,
-    /// with TLS for clients that have it; disable, prefer, require, or verify-full by --upstream-ca
+    /// Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS
+    /// for clients that have it; disable, prefer, require, or verify-full with --upstream-ca
     /// [default: follow]
     #[arg(long, value_name = "HOW")]
     pub upstream_tls: Option<UpstreamTlsMode>,
-    /// The authorities that sign the backend's certificate (PEM), for verify-full; for http, of an
-    /// https:// upstream [default there: those of the system]
+    /// The authorities that sign the backend's certificate (PEM), for verify-full or, with http,
+    /// for an https:// upstream [default for http: those of the system]
     #[arg(long, value_name = "FILE")]
     pub upstream_ca: Option<PathBuf>,
 
-    /// Who goes first of those that wait: fifo or sjf, shortest estimate first [default: sjf]
+    /// Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]
     #[arg(long, value_name = "NAME", help_heading = "Admission")]
     pub policy: Option<PolicyName>,
-    /// Let a shorter request pass others only if that pushes none of them beyond X times its
-    /// expected service (sjf)
+    /// Let a shorter request pass others only if none of them then waits beyond X times its
+    /// expected service time (sjf)
     #[arg(long, value_name = "X", help_heading = "Admission")]
     pub aging: Option<Aging>,
-    /// Let whoever has waited longest have so much of the work (sjf): 0 for the shortest first, whoever
-    /// starves [default: 10%]
+    /// Reserve this share of the work for requests that have waited longest (sjf). With 0 the
+    /// shortest always goes first, and others may starve [default: 10%]
     #[arg(long, value_name = "SHARE", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub oldest_share: Option<OldestShare>,
-    /// How much may run at once: a sum of estimated service times, such as 400ms; auto, what lets
-    /// the backend do most; calibrate, which searches for that once under the load that runs, and
-    /// tells it; or off, for everything [default: auto]
+    /// How much may run at once: a sum of estimated service times, such as 400ms; auto, for the
+    /// value at which the backend does most; calibrate, to search for that value once under the
+    /// current load and print it; or off, for no limit [default: auto]
     #[arg(
         long,
         value_name = "TIME|auto|calibrate|off",
@@ -78,28 +78,28 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "some_from_text")]
     pub capacity: Option<Capacity>,
-    /// How long calibrate tries each capacity at least [default: 5s]
+    /// The least time for which calibrate tries each capacity [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub trial_time: Option<Span>,
-    /// Requests that may wait at once; one more is refused [default: 10000]
+    /// The most requests that may wait; one more is refused [default: 10000]
     #[arg(long, value_name = "N", help_heading = "Admission")]
     pub queue_max: Option<NonZeroUsize>,
     /// Time a request may wait before it is refused [default: 2min]
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub wait_max: Option<Span>,
-    /// Refuse a request at once that is expected to wait for longer [default: wait nevertheless]
+    /// Refuse a request at once if it is expected to wait longer than this [default: let it wait]
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub shed: Option<Span>,
-    /// Let the next request in if nothing has started or ended for so long, for what runs may
-    /// wait for it; 0s for never [default: 10s]
+    /// Admit the next request if none has started or ended for this long, since those that run may
+    /// depend on it; 0s for never [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub stall_max: Option<Span>,
     /// Admit everything at once, and only count what would have waited [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Admission")]
     pub dry_run: Option<bool>,
 
-    /// What tells the type of a statement that no rule names, the first that knows something:
-    /// tag, application-name, statement [default: tag,statement]
+    /// What gives a type to a statement that no rule matches; the first source that has a value
+    /// counts: tag, application-name, statement [default: tag,statement]
     #[arg(
         long,
         value_name = "SOURCE",
@@ -108,8 +108,8 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "all_from_text")]
     pub types_from: Option<Vec<Source>>,
-    /// Whose tags count, of rules and of types-from: networks of clients' addresses, user:NAME, or any
-    /// [default: nobody's]
+    /// Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default:
+    /// nobody's]
     #[arg(
         long,
         value_name = "NETWORK|user:NAME|any",
@@ -118,44 +118,45 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "all_from_text")]
     pub tags_from: Option<Vec<Trusted>>,
-    /// Types told apart; the rare share one [default: 1000]
+    /// The most types; rare ones share one [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Types of requests")]
     pub types_max: Option<NonZeroUsize>,
-    /// How a type's service time comes from its last requests: median-of-means, which
-    /// outliers do not move, or moving-average [default: median-of-means]
+    /// How to estimate a type's service time from its last requests: median-of-means, which ignores
+    /// outliers, or moving-average [default: median-of-means]
     #[arg(long, value_name = "NAME", help_heading = "Types of requests")]
     #[serde(deserialize_with = "some_from_text")]
     pub estimator: Option<Estimator>,
-    /// Keep what was learnt in this file, over restarts
+    /// Keep the estimates in this file across restarts
     #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
     pub estimates: Option<PathBuf>,
-    /// Take the estimates of that file as they are: what has run since changes none of them, and the
+    /// Use the estimates in the --estimates file unchanged: requests do not update them, and the
     /// file is not written [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Types of requests")]
     pub estimates_fixed: Option<bool>,
-    /// Rules that name types, the first that matches (`[[gate.rule]]` of the file only)
+    /// Rules that name types; the first match counts (only `[[gate.rule]]` in the file)
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
 
-    /// Tell a page, /metrics and /status at this address; never queued, keep it private
+    /// Serve a live page, /metrics and /status at this address; never queued, keep it private
     #[arg(long, value_name = "ADDR", help_heading = "Admin and log")]
     pub admin: Option<SocketAddr>,
-    /// Open connections to it [default: 64]
+    /// The most open connections to the admin address [default: 64]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub admin_connections_max: Option<NonZeroUsize>,
-    /// Answer requests that ask for it by this name, beside IP addresses and localhost; may be given
-    /// again
+    /// Answer admin requests for this host name too, besides IP addresses and localhost; may be
+    /// given again
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
     pub admin_host: Option<Vec<HostName>>,
-    /// Types of requests that /metrics tells apart, those with most work; the rest are one
-    /// [default: 50]
+    /// The most types that have their own series in /metrics: those with the most work. The others
+    /// share one [default: 50]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub metrics_types_max: Option<NonZeroUsize>,
-    /// The database whose connections get SHOW commands of the gate instead of the backend, from
-    /// this machine's root and the gate's own user; empty for none (postgres) [default: shortline]
+    /// The database name whose connections go to the gate itself, for SHOW commands. Only this
+    /// machine's root and the gate's own user may use it; empty for none (postgres) [default:
+    /// shortline]
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
     pub admin_database: Option<String>,
-    /// Users of this machine who are answered there, too, by their numbers
+    /// Further users of this machine, by number, who may use the admin database
     #[arg(
         long,
         value_name = "UID",
@@ -163,10 +164,10 @@ pub struct GateOptions {
         help_heading = "Admin and log"
     )]
     pub admin_uids: Option<Vec<u32>>,
-    /// Log each request that has waited for longer, and tell its client in a notice
+    /// Log each request that has waited longer than this, and send its client a notice
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
-    /// How the log is written: text or json [default: text]
+    /// The format of the log: text or json [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = "Admin and log")]
     pub log_format: Option<LogFormat>,
 
@@ -188,49 +189,50 @@ pub struct GateOptions {
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_statements_max: Option<NonZeroUsize>,
 
-    /// Open connections of clients; one more is told so and closed [default: 10000]
+    /// The most open connections of clients; one more gets an error and is closed [default: 10000]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub connections_max: Option<NonZeroUsize>,
-    /// Time from a connection's acceptance to the end of its authentication [default: 60s]
+    /// Time from accepting a connection to the end of its authentication [default: 60s]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub authentication_time_max: Option<Span>,
     /// Time to connect to the backend [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub connect_time_max: Option<Span>,
-    /// A message of the protocol [default: 1GiB less 2 bytes]
+    /// The largest message of the protocol [default: 1GiB less 2 bytes]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub message_size_max: Option<Size>,
-    /// What is kept of a client whose request waits; the rest stays in its socket [default: 16KiB]
+    /// Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub held_size_max: Option<Size>,
-    /// Answers a client may be owed before no more is taken from it [default: 1024]
+    /// Answers a client may have outstanding before the gate stops reading from it [default: 1024]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub pipelined_max: Option<NonZeroUsize>,
-    /// Prepared statements of a connection whose type is remembered [default: 512]
+    /// Prepared statements per connection whose type is remembered [default: 512]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub statements_max: Option<NonZeroUsize>,
-    /// Threads that relay [default: one for two processors]
+    /// Threads that relay [default: one per two processors]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub threads: Option<NonZeroUsize>,
-    /// Time that transactions under way have left after SIGTERM [default: 30s]
+    /// Time that transactions under way get to finish after SIGTERM [default: 30s]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub drain: Option<Span>,
 }
 
-/// How the backend is spoken to.
+/// Whether the backend is spoken to with TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamTlsMode {
-    /// With TLS for clients that have it, if the backend has it, and without for the others; its
+    /// With TLS for clients that use it, if the backend has it; without TLS for the others. The
     /// certificate is not checked.
     Follow,
     /// Without TLS.
     Disable,
-    /// With TLS if the backend has it; its certificate is not checked.
+    /// With TLS if the backend has it. The certificate is not checked.
     Prefer,
-    /// With TLS or not at all; its certificate is not checked.
+    /// Only with TLS. The certificate is not checked.
     Require,
-    /// With TLS, a certificate that the authorities signed, and the name of the backend in it.
+    /// Only with TLS, and with a certificate for the backend's name signed by one of the
+    /// authorities.
     VerifyFull,
 }
 
@@ -273,7 +275,7 @@ pub enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// An object a line.
+    /// One JSON object per line.
     Json,
 }
 

@@ -1,5 +1,5 @@
-//! The live page of the admin endpoint: HTML, style and script in one answer, nothing fetched from
-//! elsewhere. The script asks `/history` once and `/status` every second.
+//! The live page of the admin endpoint: HTML, style and script in one answer. It fetches nothing
+//! from elsewhere. The script asks for `/history` once and for `/status` every second.
 
 /// The page.
 pub fn html() -> String {

@@ -1,4 +1,4 @@
-//! Whether a gate changes anything: it orders those that wait, so where nobody has waited for minutes
+//! Whether a gate changes anything. It orders waiting requests, so if none has waited for minutes
 //! it changes nothing, and says so.
 
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use shortline_gate::GateSnapshot;
 
-/// From then on it is said.
+/// How long nothing must have waited before this is said.
 const SAID_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// Since when nothing has waited. A handle: clones are the same.
+/// Since when nothing has waited. A handle: clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Quiet(Arc<Mutex<Observed>>);
 
 #[derive(Debug, Default)]
 struct Observed {
     waits: Waits,
-    /// How many had been admitted when the last was seen to wait.
+    /// How many had been admitted when a request was last seen to wait.
     admitted: u64,
     since: Duration,
     is_logged: bool,
 }
 
-/// Counts of which one grows with each that waits, or would.
+/// Counters, one of which grows with each request that waits, or would wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
     waited_ns_sum: u64,
@@ -32,7 +32,8 @@ struct Waits {
 }
 
 impl Quiet {
-    /// Looks at the gate at the time `at` since its start. A line for the log, if there is one.
+    /// Checks the gate at the time `at` since its start. Returns a line for the log, if there is
+    /// one.
     pub fn look(&self, at: Duration, seen: &GateSnapshot) -> Option<String> {
         let totals = &seen.totals;
         let waits = Waits {
@@ -49,7 +50,7 @@ impl Quiet {
                 is_logged: false,
             };
         }
-        // Where nothing passes, nobody wonders.
+        // If nothing passes, nobody wonders.
         if last.is_logged || totals.admitted == last.admitted {
             return None;
         }
@@ -58,14 +59,14 @@ impl Quiet {
         Some(line)
     }
 
-    /// What is to be said at the time `at` since the start.
+    /// The note at the time `at` since the start, if any.
     pub fn note(&self, at: Duration, now: &GateSnapshot) -> Option<String> {
         sentence(at.saturating_sub(self.0.lock().since), now)
     }
 }
 
 fn sentence(quiet: Duration, now: &GateSnapshot) -> Option<String> {
-    // Without a limit nobody was to wait.
+    // Without a limit, no request was meant to wait.
     if quiet < SAID_AFTER || now.waiting > 0 || now.capacity_ns.is_none() {
         return None;
     }

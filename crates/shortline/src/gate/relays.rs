@@ -1,4 +1,4 @@
-//! The relays of a gate, one an address: what each kind is told, and where it listens.
+//! The relays of a gate, one per address: what each kind is given, and where it listens.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -26,16 +26,16 @@ use super::{Kind, show};
 use crate::sockets::{bind, handed_over};
 use shortline_command::CommandError;
 
-/// Relays, each ending with why it did.
+/// Relays. Each ends with the reason why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;
 
-/// What takes clients' connections, by what they speak.
+/// What accepts clients' connections, by protocol.
 pub enum Front {
-    /// A relay an address.
+    /// A relay per address.
     Postgres(Relayed),
     /// The same.
     Mysql(Relayed),
-    /// A web server at all of them.
+    /// One web server at all addresses.
     Http(HttpFront),
 }
 
@@ -48,10 +48,10 @@ pub struct Relayed {
 }
 
 impl Front {
-    /// Not listening yet. Call inside a runtime.
+    /// Does not listen yet. Must be called inside a runtime.
     ///
     /// # Errors
-    /// [`CommandError`]: a certificate that cannot be had, or what [`HttpFront::new`] says.
+    /// [`CommandError`]: a certificate that cannot be used, or an error of [`HttpFront::new`].
     pub fn new(
         settings: &Settings,
         classifier: &Classifier,
@@ -78,7 +78,7 @@ impl Front {
         }
     }
 
-    /// New handshakes get this certificate from now on.
+    /// Uses this certificate for new handshakes.
     pub fn exchange(&self, certificate: CertifiedKey) {
         match self {
             Self::Http(front) => front.exchange(certificate),
@@ -91,7 +91,7 @@ impl Front {
     }
 }
 
-/// Reads the certificate towards clients, if there is to be one.
+/// Reads the certificate for clients, if one is configured.
 ///
 /// # Errors
 /// [`CommandError`]: what is wrong with it.
@@ -112,7 +112,7 @@ impl Relayed {
     }
 }
 
-/// A gate whose relays are to start.
+/// A gate whose relays are about to start.
 pub struct Starting<'a> {
     pub settings: &'a Settings,
     pub classifier: &'a Classifier,
@@ -124,10 +124,10 @@ pub struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    /// Relays what comes to `sockets`.
+    /// Relays the connections to `sockets`.
     ///
     /// # Errors
-    /// [`CommandError`]: a backend's address, certificate or kind of gate that cannot be had.
+    /// [`CommandError`]: a backend's address or a certificate cannot be used.
     pub fn relay(
         &self,
         sockets: Vec<TcpListener>,
@@ -185,7 +185,7 @@ impl Starting<'_> {
         });
     }
 
-    /// Says the addresses, whose sockets take connections already.
+    /// Announces the addresses. Their sockets already accept connections.
     fn announce(&self, sockets: &[tokio::net::TcpListener]) -> Result<(), CommandError> {
         for socket in sockets {
             let address = socket.local_addr().map_err(CommandError::failure)?;
@@ -198,7 +198,7 @@ impl Starting<'_> {
     fn until_ending(&self) -> Ending {
         let mut ending = self.ending.subscribe();
         Box::pin(async move {
-            // Gone is ended, too.
+            // If the sender is gone, it has ended too.
             let _ = ending.wait_for(|is_ending| *is_ending).await;
         })
     }
@@ -267,10 +267,10 @@ fn listening(sockets: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, 
 
 type Ending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The sockets that systemd hands over, else those of the settings.
+/// The sockets that systemd hands over, or else those of the settings.
 ///
 /// # Errors
-/// [`CommandError`]: an address that cannot be had, or none at all.
+/// [`CommandError`]: an address cannot be used, or there is none at all.
 pub fn open_sockets(settings: &Settings) -> Result<Vec<TcpListener>, CommandError> {
     let handed_over = handed_over()?.into_iter().map(|(socket, _)| socket);
     let handed_over: Vec<TcpListener> = handed_over.collect();
@@ -296,8 +296,8 @@ fn one_upstream(settings: &Settings) -> Result<Upstream, CommandError> {
     upstream.map_err(|error| CommandError::Usage(format!("upstream: {error}")))
 }
 
-/// Warns of a backend elsewhere that would have TLS if clients had: by default they decide that, and
-/// no client has TLS to a gate without a certificate.
+/// Warns about a remote backend that gets no TLS because clients have none. By default the client
+/// decides, and no client has TLS to a gate without a certificate.
 pub fn warn_of_plain_backend(settings: &Settings) {
     let is_asked = settings.kind == Kind::Http || settings.options.upstream_tls.is_some();
     if is_asked || settings.client_tls.is_some() {
@@ -312,10 +312,10 @@ pub fn warn_of_plain_backend(settings: &Settings) {
     }
 }
 
-/// How the database is asked who waits for a lock, if it is.
+/// How to ask the database who waits for a lock, if it is to be asked.
 ///
 /// # Errors
-/// [`CommandError`]: a file with a password, or of certificates, that cannot be had.
+/// [`CommandError`]: a file with a password or certificates cannot be used.
 pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandError> {
     let Some(url) = settings.monitor.clone() else {
         return Ok(None);

@@ -1,8 +1,8 @@
-//! A running gate: started, told by signals, ended.
+//! A running gate: start, signals, end.
 //!
-//! SIGHUP reads the whole configuration again and exchanges what tells the types of requests, and the
-//! certificate, or keeps everything as it is and says why. All else changes at a restart: a change of it
-//! is refused rather than passed over in silence.
+//! SIGHUP reads the whole configuration again. It exchanges the rules for types of requests and the
+//! certificate, or keeps everything as it is and says why. Any other change needs a restart. A
+//! reload refuses it rather than ignore it silently.
 
 use sd_notify::NotifyState;
 use shortline_gate::classify::Classifier;
@@ -23,10 +23,10 @@ use crate::keys::Overlay;
 use crate::sockets::bind;
 use shortline_command::CommandError;
 
-/// Relays until a signal ends it.
+/// Relays until a signal ends the gate.
 ///
 /// # Errors
-/// [`CommandError`]: a certificate, an address or a kind of gate that cannot be had.
+/// [`CommandError`]: a certificate, an address or a kind of gate cannot be used.
 pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let mut signals = Signals::new()?;
     let mut running = Running::start(args, settings)?;
@@ -44,7 +44,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     running.drain(&mut signals).await
 }
 
-/// A relay never ends by itself unless something is wrong.
+/// The reason why a relay ended. A relay ends by itself only if something is wrong.
 fn why(ended: Option<Result<Result<(), CommandError>, JoinError>>) -> CommandError {
     match ended {
         Some(Ok(Err(error))) => error,
@@ -53,7 +53,7 @@ fn why(ended: Option<Result<Result<(), CommandError>, JoinError>>) -> CommandErr
     }
 }
 
-/// The gate with all that a reload exchanges.
+/// The gate, with all that a reload exchanges.
 struct Running {
     args: Args,
     settings: Settings,
@@ -61,7 +61,7 @@ struct Running {
     view: View,
     front: Front,
     keeper: Option<Keeper>,
-    /// One relay an address.
+    /// One relay per address.
     relays: JoinSet<Result<(), CommandError>>,
     /// Tells the relays to end.
     ending: watch::Sender<bool>,
@@ -73,7 +73,7 @@ impl Running {
         let gate = Gate::new(settings.gate.clone());
         let keeper = settings.estimates.as_deref();
         let keeper = keeper.map(|path| Keeper::open(path, settings.kind.name(), &gate));
-        // Estimates that stay as they are are not written, so that the file stays, too.
+        // Fixed estimates are not written, so that the file stays as it is.
         let learns = !settings.gate.admission.estimates_fixed;
         let keeper = keeper.transpose()?.filter(|_| learns);
         let front = Front::new(&settings, &classifier, &gate)?;
@@ -121,7 +121,7 @@ impl Running {
         Ok(running)
     }
 
-    /// First everything that can fail, then everything that cannot.
+    /// Does everything that can fail first, then everything that cannot.
     fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
@@ -136,7 +136,7 @@ impl Running {
         Ok(())
     }
 
-    /// Lets transactions finish up to the deadline or the next signal.
+    /// Lets transactions finish until the deadline or the next signal.
     async fn drain(mut self, signals: &mut Signals) -> Result<(), CommandError> {
         self.ending.send_replace(true);
         let drained = async {
@@ -156,13 +156,13 @@ impl Running {
             keeper.save();
         }
         if self.settings.gate.admission.dry_run {
-            tracing::info!("{}", dry_run::told(&self.view.status().admission));
+            tracing::info!("{}", dry_run::render(&self.view.status().admission));
         }
         result
     }
 }
 
-/// What a reload cannot change: everything but what tells types.
+/// Refuses what a reload cannot change: everything except the rules for types.
 fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     let fixed = |settings: &Settings| GateOptions {
         rule: None,
@@ -173,7 +173,7 @@ fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     match fixed(old).difference(&fixed(new)) {
         None => Ok(()),
         Some(field) => Err(CommandError::usage(format!(
-            "gate.{}: changes at a restart only",
+            "gate.{}: changes only at a restart",
             field.replace('_', "-")
         ))),
     }

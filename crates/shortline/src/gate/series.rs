@@ -1,26 +1,27 @@
-//! Which types of requests have series of their own in `/metrics`.
+//! Which types of requests have their own series in `/metrics`.
 //!
-//! The table of types may have a thousand rows and forgets some for others, and a store of metrics
-//! pays for every name that it has ever seen. So only the types with most work have series, the others
-//! are one, `other`. The work of a type is its requests so far times its estimate; one that has series
-//! keeps them until another has twice its work, so that they do not come and go.
+//! The table of types may have a thousand rows, and it forgets some for others. A metrics store
+//! pays for every name it has ever seen. So only the types with the most work have series. The
+//! others share one, `other`. The work of a type is its requests so far times its estimate. A type
+//! keeps its series until another has twice its work, so that series do not come and go.
 //!
-//! A counter must not fall. So `other` is no sum over whoever is in it now: it counts what happened to
-//! types while they were in it, from one look to the next, and nothing is taken off when one leaves.
+//! A counter must not fall. So `other` is not a sum over the types that are in it now. It counts
+//! what happened to types while they were in it, from one check to the next. Nothing is subtracted
+//! when a type leaves.
 
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 use shortline_sched::admission::TypeView;
 
-/// The name of the series of all others. A type of that name, as the one that rare types share, is
-/// counted in it.
+/// The name of the series of all others. A type with this name counts in it, and so does the type
+/// that rare types share.
 const OTHER: &str = "other";
 
-/// Types with series of their own, where nobody asked for another number.
+/// The default number of types with their own series.
 pub const TYPES_MAX_DEFAULT: usize = 50;
 
-/// How many times as much work a type must have that takes another's place.
+/// How many times as much work a type needs to take another's place.
 const MORE: f64 = 2.0;
 
 /// Chooses the series of one gate.
@@ -32,15 +33,15 @@ pub struct Series {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The types that have series.
+    /// The types that have their own series.
     named: HashSet<String>,
-    /// What each type in the table had counted at the last look.
+    /// The counts of each type in the table at the last check.
     seen: HashMap<String, Counts>,
     /// What happened to types without series.
     other: Counts,
 }
 
-/// What only grows.
+/// Counts that only grow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     admitted: u64,
@@ -52,7 +53,7 @@ struct Counts {
 }
 
 impl Series {
-    /// Series for so many types at most.
+    /// At most this many types have series.
     pub fn new(types_max: usize) -> Self {
         Self {
             types_max,
@@ -60,8 +61,8 @@ impl Series {
         }
     }
 
-    /// The types that have series, and the one of all others, last.
-    pub fn told(&self, types: &[TypeView]) -> Vec<TypeView> {
+    /// The types that have series, and `other` last.
+    pub fn shown(&self, types: &[TypeView]) -> Vec<TypeView> {
         let mut state = self.state.lock();
         state.choose(types, self.types_max);
         state.count(types);
@@ -94,7 +95,7 @@ impl State {
         self.named = by_work.iter().map(|(_, name)| (*name).to_owned()).collect();
     }
 
-    /// Adds up what has happened to the others since the last look.
+    /// Adds what has happened to the other types since the last check.
     fn count(&mut self, types: &[TypeView]) {
         let seen = types
             .iter()
@@ -118,7 +119,7 @@ impl State {
             .sum();
         TypeView {
             name: OTHER.to_owned(),
-            // That of a request of these types, whichever it is.
+            // The mean estimate of a request of these types.
             estimate_ns: (expected_ns / admitted.max(1) as f64) as u64,
             requests_known: sum(|each| each.requests_known),
             waiting: sum(|each| each.waiting),
@@ -148,8 +149,8 @@ impl Counts {
         }
     }
 
-    /// Adds what `now` is more than `before`; all of it where it is less, for then the table had
-    /// forgotten the type in between.
+    /// Adds the growth from `before` to `now`. If a count fell, the table had forgotten the type in
+    /// between, and all of `now` is added.
     fn add(&mut self, now: Self, before: Self) {
         let is_new = now.admitted < before.admitted;
         let before = if is_new { Self::default() } else { before };
@@ -195,7 +196,7 @@ mod tests {
         let series = Series::new(3);
         let mut types: Vec<_> = (0..1000).map(|i| view(&format!("t{i}"), i, 10)).collect();
         types.insert(0, view(OTHER, 5, 10));
-        let told = series.told(&types);
+        let told = series.shown(&types);
         assert_eq!(names(&told), ["t997", "t998", "t999", OTHER]);
         let all: u64 = types.iter().map(|each| each.completed).sum();
         assert_eq!(told.iter().map(|each| each.completed).sum::<u64>(), all);
@@ -205,10 +206,10 @@ mod tests {
     #[test]
     fn no_counter_falls_when_a_type_gets_series_or_loses_them() {
         let series = Series::new(1);
-        let look = |a: u64, b: u64| series.told(&[view("a", a, 10), view("b", b, 10)]);
+        let look = |a: u64, b: u64| series.shown(&[view("a", a, 10), view("b", b, 10)]);
         let first = look(10, 4);
         assert_eq!((names(&first), first[1].completed), (vec!["a", OTHER], 4));
-        // Somewhat more is not enough.
+        // A little more work is not enough.
         let second = look(10, 15);
         assert_eq!(
             (names(&second), second[1].completed),
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!((names(&third), third[1].completed), (vec!["b", OTHER], 15));
         let fourth = look(13, 30);
         assert_eq!(fourth[1].completed, 18);
-        // The table has forgotten it and met it again.
+        // The table has forgotten it and seen it again.
         let fifth = look(2, 30);
         assert_eq!(fifth[1].completed, 20);
     }
@@ -231,7 +232,7 @@ mod tests {
             oldest_wait_ns: 18_000_000_000,
             ..view("reports", 0, 1_000_000)
         };
-        let told = series.told(&[view("a", 1_000_000, 1_000_000), starving]);
+        let told = series.shown(&[view("a", 1_000_000, 1_000_000), starving]);
         assert_eq!(names(&told), ["a", OTHER]);
         let other = told.last().unwrap();
         assert_eq!((other.waiting, other.oldest_wait_ns), (8, 18_000_000_000));

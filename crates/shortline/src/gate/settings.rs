@@ -1,6 +1,7 @@
-//! From flags and file to what the gate is told: flags over the table `[gate]` over defaults.
+//! From flags and file to the gate's settings: flags override the table `[gate]`, which overrides
+//! the defaults.
 //!
-//! Whatever contradicts itself after that is an error that names the flag, or file, line and key.
+//! A contradiction in the result is an error that names the flag, or the file, line and key.
 
 mod admission;
 mod limits;
@@ -33,52 +34,52 @@ use shortline_command::CommandError;
 
 const ADMIN_DATABASE: &str = "shortline";
 
-/// Everything `shortline gate` was told, complete and without contradictions.
+/// The complete settings of `shortline gate`, without contradictions.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// As it was told, to notice a change.
+    /// The options as given, to notice a change.
     pub options: GateOptions,
     /// What the backend speaks.
     pub kind: Kind,
-    /// Where clients connect; empty if systemd hands a socket over.
+    /// Where clients connect. Empty if systemd hands a socket over.
     pub listen: Vec<SocketAddr>,
-    /// Where the backend listens, as it was told.
+    /// The backend's address as given.
     pub upstream: String,
     /// TLS towards clients.
     pub client_tls: Option<CertificateFiles>,
-    /// Whether clients without TLS are turned away.
+    /// Whether clients without TLS are rejected.
     pub is_tls_required: bool,
     /// TLS towards the backend.
     pub upstream_tls: UpstreamTlsMode,
-    /// The authorities of the backend's certificate; there for `verify-full`.
+    /// The authorities of the backend's certificate. Set for `verify-full`.
     pub upstream_ca: Option<PathBuf>,
     /// Where the database is asked who waits for a lock.
     pub monitor: Option<MonitorUrl>,
-    /// The file with the password for that.
+    /// The file with the password for it.
     pub monitor_password_file: Option<PathBuf>,
-    /// Admission.
+    /// The settings of admission.
     pub gate: GateConfig,
-    /// What tells types.
+    /// The rules for types.
     pub classifier: ClassifierConfig,
     /// The relay's limits.
     pub limits: Limits,
     /// The pool of connections to the backend.
     pub pool: Option<PoolSettings>,
-    /// Where what was learnt is kept.
+    /// The file with what was learnt.
     pub estimates: Option<PathBuf>,
-    /// How the log is written.
+    /// The format of the log.
     pub log_format: LogFormat,
     /// The admin endpoint.
     pub admin: Option<SocketAddr>,
-    /// Open connections to it.
+    /// The most open connections to it.
     pub admin_connections_max: Option<NonZeroUsize>,
-    /// The names it is asked by, beside addresses and localhost.
+    /// The host names it answers to, besides addresses and localhost.
     pub admin_hosts: Vec<HostName>,
-    /// Types that have metrics of their own.
+    /// The most types with their own metrics.
     pub metrics_types_max: usize,
-    /// The database that is the gate itself; empty for none.
+    /// The name of the database that is the gate itself. Empty for none.
     pub admin_database: String,
-    /// The users of this machine who are answered there, beside root and our own.
+    /// The users of this machine who may use it, besides root and the gate's own.
     pub admin_uids: Vec<u32>,
 }
 
@@ -91,10 +92,10 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// Reads the file the flags name, if any, and lays the flags over it.
+/// Reads the file that the flags name, if any, and overrides it with the flags.
 ///
 /// # Errors
-/// [`CommandError`]: the file, or values that do not fit together.
+/// [`CommandError`]: the file cannot be read, or values do not fit together.
 pub fn read(args: &Args) -> Result<Settings, CommandError> {
     let (file, source) = file::read_if_named(args.config.as_deref())
         .map_err(|error| CommandError::told(error.is_usage(), error))?;
@@ -184,7 +185,7 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     Ok(())
 }
 
-/// Of databases, which are asked for TLS by an option.
+/// For databases, whose TLS is set by an option.
 fn refuse_unchecked_authorities(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     let verifies = merged.upstream_tls == Some(UpstreamTlsMode::VerifyFull);
@@ -204,7 +205,7 @@ fn refuse_unchecked_authorities(given: &Given<'_, GateOptions>) -> Result<(), St
     Ok(())
 }
 
-/// What only databases' protocols have, and authorities for backends that speak no TLS.
+/// Refuses options of the databases' protocols, and authorities for backends without TLS.
 fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
     macro_rules! given {
         ($($field:ident $key:literal),* $(,)?) => {

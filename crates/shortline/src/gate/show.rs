@@ -1,14 +1,14 @@
-//! SHOW commands of the admin database, in the way of PgBouncer's console.
+//! SHOW commands of the admin database, modelled on PgBouncer's console.
 //!
-//! Where a column means what PgBouncer's does, it has PgBouncer's name, and times there are in
-//! microseconds (names without a unit); columns of our own say their unit.
+//! A column that means the same as PgBouncer's has its name. Times in such columns are in
+//! microseconds (names without a unit). Our own columns name their unit.
 
 use shortline_gate::postgres::Table;
 use shortline_sched::admission::{CapacityState, TypeView};
 
 use super::status::Status;
 
-/// The commands and what each shows.
+/// The commands, and what each one shows.
 const COMMANDS: [(&str, &str); 8] = [
     ("HELP", "these commands"),
     ("STATS", "transactions and waits since the start"),
@@ -101,7 +101,7 @@ fn pools(status: &Status) -> Table {
             "cl_paused",
             (admission.running - admission.active).to_string(),
         ),
-        // As PgBouncer's: whole seconds, and the microseconds beyond them.
+        // As in PgBouncer: whole seconds, and the microseconds beyond them.
         ("maxwait", (oldest_ns / 1_000_000_000).to_string()),
         ("maxwait_us", microseconds(oldest_ns % 1_000_000_000)),
         (
@@ -121,7 +121,7 @@ fn pools(status: &Status) -> Table {
     ])
 }
 
-/// Why there is no capacity: it is not known in a dry run of `auto`.
+/// Why there is no capacity. A dry run of `auto` does not know it.
 fn no_capacity(status: &Status) -> String {
     match status.admission.capacity_state {
         CapacityState::Auto(_) => "not known".to_owned(),

@@ -1,4 +1,4 @@
-//! What `shortline gate` tells at its admin endpoint: a live page, `/status`, `/history`,
+//! What `shortline gate` serves at its admin endpoint: a live page, `/status`, `/history`,
 //! `/metrics`.
 
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::settings::Settings;
 use super::{metrics, page};
 use crate::admin::{Page, Pages};
 
-/// Everything the endpoint tells but the past.
+/// Everything the endpoint shows except the history.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The program's version.
     pub version: &'static str,
     /// Time since the start.
     pub uptime_seconds: f64,
-    /// What was asked for.
+    /// The settings.
     pub settings: SettingsView,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
-    /// That the gate changes nothing now, if so.
+    /// A note if the gate currently changes nothing.
     pub note: Option<String>,
     /// Clients' connections.
     pub connections: Connections,
-    /// Which types have metrics.
+    /// Chooses the types that have metrics.
     #[serde(skip)]
     pub series: Arc<Series>,
 }
@@ -45,22 +45,22 @@ pub struct Connections {
     pub open: usize,
     /// Accepted since the start.
     pub total: u64,
-    /// Turned away because there were too many.
+    /// Rejected because there were too many.
     pub refused_total: u64,
     /// Ended by an error.
     pub failed_total: u64,
 }
 
-/// The settings as far as they are told, as one would write them.
+/// The settings that are shown, in the form of the options.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingsView {
-    /// What is relayed: `postgres`.
+    /// The kind of backend, such as `postgres`.
     pub kind: &'static str,
     /// Where clients connect.
     pub listen: Vec<String>,
     /// Where the backend listens.
     pub upstream: String,
-    /// Who is admitted when.
+    /// The settings of admission.
     #[serde(flatten)]
     pub admission: AdmissionSettings,
 }
@@ -70,21 +70,22 @@ pub struct SettingsView {
 pub struct AdmissionSettings {
     /// `fifo` or `sjf`.
     pub policy: &'static str,
-    /// The bound of waiting, in times of the expected service.
+    /// The bound on waiting, in multiples of the expected service time.
     pub aging: Option<String>,
-    /// The share of the work that goes to whoever has waited longest; `None` but for `sjf` without aging.
+    /// The share of the work for the request that has waited longest. `None` except for `sjf`
+    /// without aging.
     pub oldest_share: Option<String>,
     /// `off`, `auto` or a time.
     pub capacity: String,
-    /// Whether everything is admitted, and what would have waited only counted.
+    /// Whether everything is admitted, and waits are only counted.
     pub dry_run: bool,
-    /// Requests that may wait at once.
+    /// The most requests that may wait.
     pub queue_max: usize,
     /// Time a request may wait, in seconds.
     pub wait_max_seconds: f64,
 }
 
-/// What can be seen of a running gate. A handle: clones show the same.
+/// The visible state of a running gate. A handle: clones show the same.
 #[derive(Clone)]
 pub struct View {
     gate: Gate,
@@ -129,7 +130,7 @@ impl View {
         }
     }
 
-    /// The last minutes, a sample a second, and the state now as the last one.
+    /// The samples of the last minutes, one per second, and the current state last.
     fn samples(&self) -> Vec<Sample> {
         let mut samples = self.history.samples();
         samples.push(Sample::new(self.started.elapsed(), &self.gate.snapshot()));
@@ -186,7 +187,7 @@ impl SettingsView {
 }
 
 impl AdmissionSettings {
-    /// What a gate was told.
+    /// The settings of a gate.
     pub fn new(config: &GateConfig) -> Self {
         let admission = &config.admission;
         let (policy, aging) = match admission.order {

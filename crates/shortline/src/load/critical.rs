@@ -1,12 +1,12 @@
-//! `shortline load --critical-rate`: the arrival rate at which the load on a server's uplink is first
-//! 1, found by measuring (003, 4.2.3), for sites whose requests cost what no formula knows.
+//! `shortline load --critical-rate`: the lowest arrival rate at which the load on a server's uplink
+//! is 1. It is measured (003, 4.2.3), for sites whose requests have costs that no formula knows.
 //!
-//! Each rate is asked for during `--seconds`, 30 unless said, by Poisson arrivals of the same
-//! seed. It is served if, 2 % of that time after the last request, 98 % of the bytes asked for have
-//! come: so what is found is up to 4 % above the rate at which the link is just full. Which rates are
-//! asked for is [`shortline_load::workload::critical_rate`]'s to say; it brings them to within 2 %.
-//! A generator that cannot keep up is found in place of the server: its summary at a rate near the
-//! one found (`--schedule`) tells by its lateness.
+//! Each rate is tried for `--seconds` (30 by default) with Poisson arrivals of the same seed. It
+//! counts as served if 98 % of the requested bytes have come by 2 % of that time after the last
+//! request. So the rate found is up to 4 % above the rate at which the link is just full.
+//! [`shortline_load::workload::critical_rate`] chooses the rates to try and narrows them to within
+//! 2 %. If the generator cannot keep up, its limit is found instead of the server's. The lateness
+//! in its summary at a rate near the one found (`--schedule`) shows that.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ use super::{Args, from_load_error, options};
 use shortline_command::CommandError;
 use shortline_command::output::{note, print};
 
-/// How long each rate is asked for unless said otherwise.
+/// How long each rate is tried by default.
 const LENGTH_USUAL: Duration = Duration::from_secs(30);
-/// The rate that it begins with, in requests a second.
+/// The first rate tried, in requests per second.
 const FROM_PER_S: f64 = 1.0;
-/// How near the rate is brought, as a share of it.
+/// How closely the rate is found, as a share of it.
 const TOLERANCE: f64 = 0.02;
-/// The share of the bytes asked for that must come.
+/// The share of the requested bytes that must come.
 const SERVED: f64 = 0.98;
-/// How much longer than the arrivals they may take, as a share of that.
+/// How much longer than the arrivals they may take, as a share of the arrivals' time.
 const DRAIN: f64 = 0.02;
 
 /// Finds the rate and prints it.
@@ -104,7 +104,7 @@ fn is_served(
     Ok(is_carried(&report.records))
 }
 
-/// Whether nearly all bytes that were asked for have come.
+/// Whether nearly all of the requested bytes have come.
 fn is_carried(records: &[RequestRecord]) -> bool {
     let bytes = |records: &mut dyn Iterator<Item = &RequestRecord>| -> f64 {
         records.map(|record| wire_bytes(record.size) as f64).sum()

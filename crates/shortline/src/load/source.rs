@@ -1,4 +1,4 @@
-//! What `shortline load` asks for: a trace, or files and requests made from the papers'
+//! What `shortline load` requests: a trace, or files and requests generated from the papers'
 //! numbers, open loop at a load on the uplink or closed loop by users.
 
 use std::num::NonZeroUsize;
@@ -19,23 +19,23 @@ use crate::trace;
 use shortline_command::CommandError;
 use shortline_command::output::note;
 
-/// How long a made-up workload lasts unless said otherwise, as in `shortline sim`.
+/// The default length of a generated workload, as in `shortline sim`.
 const LENGTH_USUAL: Duration = Duration::from_secs(100);
-/// The seed of a made-up workload unless said otherwise.
+/// The default seed of a generated workload.
 const SEED_USUAL: u64 = 1;
 
-/// Flags that say what is requested and when.
+/// Flags that say what to request and when.
 #[derive(Debug, clap::Args)]
 pub(super) struct Source {
-    /// What to request and when: CSV lines `seconds,path,bytes` (header optional), a log in
-    /// Common or Combined Log Format, or World Cup 98 binary records, packed with gzip or not,
-    /// told apart by content; - is standard input. Lines that cannot be read are left out and
+    /// What to request and when: CSV lines `seconds,path,bytes` (header optional), a log in Common
+    /// or Combined Log Format, or World Cup 98 binary records, each optionally packed with gzip.
+    /// The content decides which it is; - is standard input. Unreadable lines are skipped and
     /// counted
     #[arg(long, value_name = "FILE", conflicts_with_all = ["surge", "twin"])]
     trace: Option<PathBuf>,
 
-    /// Request SURGE's files, as paper 001, 003 or 004 had them: surge-001, surge-003 (if none
-    /// is named), surge-004; with --users, or with --schedule and --uplink
+    /// Request SURGE's files as in paper 001, 003 or 004: surge-001, surge-003 (the default name),
+    /// surge-004. Needs --users, or --schedule and --uplink
     #[arg(
         long,
         value_name = "PRESET",
@@ -45,19 +45,19 @@ pub(super) struct Source {
     )]
     surge: Option<SurgePreset>,
 
-    /// Request files like those of a log of paper 000: world-cup or nasa; with --schedule and
+    /// Request files like those in a log of paper 000: world-cup or nasa. Needs --schedule and
     /// --uplink
     #[arg(long, value_name = "NAME")]
     twin: Option<SiteName>,
 
-    /// Write the files of --surge or --twin below this folder for a server to serve, and
-    /// request nothing
+    /// Write the files of --surge or --twin to this folder, for a server to serve, and request
+    /// nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "trace"])]
     pub(super) write_site: Option<PathBuf>,
 
-    /// Closed loop: so many users of SURGE's, each of whom fetches a page, rests, and fetches
-    /// the next. Over two connections at a time; over one that is kept with
-    /// --requests-per-connection above 1
+    /// Closed loop: this many SURGE users. Each fetches a page, rests, and fetches the next, over
+    /// two connections at a time, or over one persistent connection with --requests-per-connection
+    /// above 1
     #[arg(
         long,
         value_name = "N",
@@ -65,21 +65,21 @@ pub(super) struct Source {
     )]
     users: Option<NonZeroUsize>,
 
-    /// Open loop: requests leave whatever the server does (always but with --users)
+    /// Open loop: requests start whatever the server does (always, except with --users)
     #[arg(long)]
     open: bool,
 
-    /// The load over time, 1 being the whole uplink: w1 to w10 (Table I of paper 000), 1.4 (all
-    /// the time), or 25s@0.2,25s@1.2 (in turn). A trace's times are scaled to it
+    /// The load over time, where 1 is the whole uplink: w1 to w10 (Table I of paper 000), 1.4
+    /// (constant), or 25s@0.2,25s@1.2 (in turn). A trace's times are scaled to it
     #[arg(long, value_name = "S", requires = "uplink")]
     schedule: Option<LoadSchedule>,
 
-    /// The uplink's rate: what a load of 1 is, in bytes on the wire, and what the slowdown
-    /// refers to. Without it slowdown is over the least time measured for a size or larger
+    /// The uplink's rate: a load of 1 in bytes on the wire, and the base of the slowdown. Without
+    /// it the base is the least time measured for a response of the same size or larger
     #[arg(long, value_name = "RATE", alias = "rate")]
     pub(super) uplink: Option<Rate>,
 
-    /// Arrivals come this many times as fast as in the trace
+    /// Speed up the trace's arrivals by this factor
     #[arg(
         long,
         value_name = "X",
@@ -89,19 +89,19 @@ pub(super) struct Source {
     )]
     pub(super) speed: f64,
 
-    /// Leave out requests that would start later than this [default: of a trace none, else
-    /// after 100 s]
+    /// Leave out requests that would start later than this [default: no limit for a trace, else 100
+    /// s]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) seconds: Option<Duration>,
 
-    /// Seed of what is made up [default: 1]. With a trace that has whole seconds only (logs,
-    /// World Cup): spread the arrivals of a second at random, without it evenly
+    /// Seed of the generated requests. In a trace with whole seconds (logs, World Cup) it spreads
+    /// the arrivals of a second at random; without a seed they are spread evenly [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
 
 impl Source {
-    /// What is to be asked for.
+    /// What to request.
     pub(super) fn work(&self) -> Result<Work, CommandError> {
         if let Some(trace) = &self.trace {
             return self.replayed(trace);
@@ -130,12 +130,12 @@ impl Source {
         Ok(requests.into())
     }
 
-    /// The seed of what is made up.
+    /// The seed of the generated requests.
     pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or(SEED_USUAL)
     }
 
-    /// Requests that start later are left out.
+    /// The latest start of a request. Later ones are left out.
     pub(super) fn length(&self) -> Option<Duration> {
         match self.trace {
             Some(_) => self.seconds,
@@ -143,7 +143,7 @@ impl Source {
         }
     }
 
-    /// The site that is asked.
+    /// The site to request.
     ///
     /// # Errors
     /// Bad usage if none is named.
@@ -167,7 +167,7 @@ impl Source {
         Ok(self.scaled(requests).into())
     }
 
-    /// The trace at the load that is wanted, if one is.
+    /// The trace, scaled to the load if one is given.
     fn scaled(&self, requests: Vec<Request>) -> Vec<Request> {
         match (&self.schedule, self.uplink) {
             (Some(schedule), Some(uplink)) => {
@@ -179,8 +179,8 @@ impl Source {
     }
 }
 
-/// Says on standard error what was made: chance, and files too large to be asked for often, may
-/// take its load far from the one that was wanted.
+/// Logs to standard error what was generated. Chance, and files too large to be requested often,
+/// may take the load far from the one asked for.
 fn log(requests: &[Request], uplink: Rate, length: Duration) {
     let bytes: f64 = requests.iter().map(|r| wire_bytes(r.bytes) as f64).sum();
     let load = bytes * 8.0 / uplink.bps() as f64 / length.as_secs_f64();
@@ -191,7 +191,7 @@ fn log(requests: &[Request], uplink: Rate, length: Duration) {
     ));
 }
 
-/// What the link carries for a body of so many bytes.
+/// The bytes the link carries for a body of this many bytes.
 pub(super) fn wire_bytes(body_bytes: u64) -> u64 {
     WireModel::default().wire_bytes(body_bytes)
 }

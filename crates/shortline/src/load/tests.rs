@@ -1,4 +1,4 @@
-//! The flags of `shortline load`: what they become, and what is refused.
+//! The flags of `shortline load`: their meaning, and which are refused.
 
 #![allow(clippy::unwrap_used)]
 use super::*;
@@ -144,8 +144,8 @@ fn users_go_on_for_the_seconds_given() {
     assert_eq!(count.get(), 7);
 }
 
-/// The simulator's link serves whatever order it is in: the critical rate that is measured on it
-/// is that of its bytes (003, 4.2.3: both ways of finding a load must agree).
+/// The simulator's link serves in any order. So the critical rate measured on it is that of its
+/// bytes (003, 4.2.3: both ways of finding a load must agree).
 #[test]
 fn the_critical_rate_measured_on_the_simulated_link_is_the_analytical_one() {
     const RATE: Rate = Rate::from_bps(10_000_000);

@@ -1,7 +1,7 @@
-//! Drawings of `shortline model`, as SVG: the slowdown that each size expects (paper 001, Figs
-//! 7 and 8), up to the 99th percentile on the left as there, and on the right on to the
-//! largest job; or, of several loads, the means by load. Dots are what the simulator found,
-//! lines what the formula says.
+//! Drawings of `shortline model`, as SVG: the expected slowdown by size (paper 001, Figs 7 and 8).
+//! The left side goes up to the 99th percentile, as there; the right side goes on to the largest
+//! job. With several loads, it is the means by load. Dots are the simulator's results, lines the
+//! formula's.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ struct Line {
 /// Draws the results to a file, or to standard output for `-`.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The file cannot be written.
 pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandError> {
     let loads = results.iter().map(|result| result.setting.load);
     let several = loads.clone().any(|load| Some(load) != loads.clone().next());
@@ -88,7 +88,7 @@ fn buckets_to_99(result: &ModelResult) -> Points {
         .collect()
 }
 
-/// The dots of groups of which nothing lies above the 99th percentile.
+/// The dots of groups that lie entirely below the 99th percentile.
 fn dots_to_99(simulated: &Simulated) -> Points {
     let dots = simulated.slowdown_by_percentile.iter().copied();
     dots.filter(|(percentile, _)| *percentile < 97.5).collect()
@@ -143,7 +143,7 @@ fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     )
 }
 
-/// The names of the lines, in the order in which they are drawn.
+/// The names of the lines, in drawing order.
 fn names(results: &[ModelResult]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for result in results {
@@ -155,7 +155,7 @@ fn names(results: &[ModelResult]) -> Vec<String> {
     names
 }
 
-/// What tells a result from the others.
+/// What distinguishes a result from the others.
 fn name(results: &[ModelResult], result: &ModelResult) -> String {
     let one_dist = results
         .iter()

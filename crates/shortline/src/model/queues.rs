@@ -56,7 +56,7 @@ impl Setting {
         queue.map_err(CommandError::usage)
     }
 
-    /// What the results have in common, for people.
+    /// What the results have in common, as a heading.
     pub(super) fn heading(&self) -> String {
         match self.alternating {
             None => format!("{}, load {}", self.dist, self.load),
@@ -79,7 +79,7 @@ impl SomeQueue {
     }
 }
 
-/// What the link carries for the responses of a World Cup-like site, as in `shortline sim`.
+/// The bytes the link carries for the responses of a World Cup-like site, as in `shortline sim`.
 pub(super) fn world_cup_responses() -> Result<Distribution, CommandError> {
     let site = world_cup_like(FILES_DEFAULT).map_err(CommandError::failure)?;
     let files = site.files().iter();

@@ -1,8 +1,8 @@
-//! What the simulator finds for a queue that the model has a formula for.
+//! The simulator's result for a queue for which the model has a formula.
 //!
-//! All policies of a queue get the same jobs, in [`REPLICATIONS`] replications that each begin
-//! with an empty system and count after a warm-up of a tenth, as `shortline sim` does. Margins
-//! are half an interval of 99 % ([`shortline_sim::results`]).
+//! All policies of a queue get the same jobs, in [`REPLICATIONS`] replications. Each begins with an
+//! empty system and counts after a warm-up of a tenth, as in `shortline sim`. Margins are half of a
+//! 99 % interval ([`shortline_sim::results`]).
 
 use std::num::NonZeroU32;
 
@@ -16,19 +16,19 @@ use shortline_sim::{SimError, Simulation};
 use super::queues::{Setting, bytes_per_s};
 use shortline_command::CommandError;
 
-/// The most jobs of a queue that are simulated.
+/// The most simulated jobs of a queue.
 pub(super) const JOBS_MAX: u64 = 10_000_000_000;
 const REPLICATIONS: NonZeroU32 = NonZeroU32::new(4).expect("invariant: 4 is above 0");
-/// A mean service time, if there is no rate to give it.
+/// The mean service time if there is no rate to give it.
 const MEAN_NS: f64 = 1e6;
-/// A byte takes a nanosecond, so that sizes can be counted in either.
+/// One byte takes one nanosecond, so that sizes can be counted in either.
 const RATE_BPS: u64 = 8_000_000_000;
-/// Fewer jobs than this make no dot in a drawing.
+/// Groups of fewer jobs than this get no dot in a drawing.
 const JOBS_OF_DOT_MIN: f64 = 200.0;
-/// Percentile buckets to a dot.
+/// Percentile buckets per dot.
 const BUCKETS_OF_DOT: usize = 5;
 
-/// Means over the simulated jobs, times in mean service times.
+/// Means over the simulated jobs. Times are in mean service times.
 #[derive(Debug, Serialize)]
 pub(super) struct Simulated {
     /// Jobs counted.
@@ -38,7 +38,7 @@ pub(super) struct Simulated {
     pub sojourn_margin: f64,
     pub slowdown_mean: f64,
     pub slowdown_margin: f64,
-    /// The slowdown of the job that fared worst.
+    /// The largest slowdown of any job.
     pub slowdown_worst: f64,
     /// Mean slowdown by percentile of size.
     #[serde(skip)]
@@ -49,7 +49,7 @@ pub(super) struct Simulated {
 }
 
 impl Setting {
-    /// What the simulator finds under each of the policies for so many jobs, at least.
+    /// The simulator's results under each policy, for at least this many jobs.
     pub(super) fn simulate(
         &self,
         policies: &[Form],
@@ -84,7 +84,7 @@ impl Setting {
             .collect())
     }
 
-    /// How long a mean job takes.
+    /// The time a mean job takes.
     fn mean_ns(&self) -> f64 {
         match self.alternating {
             None => MEAN_NS,
@@ -127,7 +127,7 @@ impl Simulated {
     }
 }
 
-/// The mean slowdown of so many neighbours each, in their middle.
+/// The mean slowdown of each group of this many neighbours, drawn at the group's middle.
 fn dots(groups: &[SizeGroup], together: usize) -> Points {
     let dot = |groups: &[SizeGroup]| {
         let jobs: f64 = groups.iter().map(|group| group.jobs).sum();

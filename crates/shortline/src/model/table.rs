@@ -1,4 +1,4 @@
-//! Results of `shortline model` for people to read.
+//! The results of `shortline model` as a table.
 
 use shortline_sim::model::{Analysis, Point};
 use shortline_table::Table;
@@ -14,7 +14,7 @@ const SHARES: [(f64, &str); 5] = [
     (1e-4, "p99.99"),
 ];
 
-/// A table per distribution and load: means, then the slowdown that single sizes expect.
+/// A table per distribution and load: the means, then the expected slowdown of single sizes.
 pub(super) fn table(results: &[ModelResult]) -> String {
     let mut text = String::from("times in mean service times; slowdown of jobs by size\n");
     let same = |a: &ModelResult, b: &ModelResult| a.setting.heading() == b.setting.heading();
@@ -42,7 +42,7 @@ fn of_setting(results: &[ModelResult]) -> Table {
     table
 }
 
-/// How much of the load the larger jobs make up.
+/// The share of the load that the larger jobs make up.
 fn loads(result: &ModelResult, means: usize) -> Vec<String> {
     let mut cells = vec![String::new(); means];
     cells[0] = "load of larger jobs".into();

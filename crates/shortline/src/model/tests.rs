@@ -37,7 +37,7 @@ fn the_json_has_the_means_in_mean_service_times() {
         assert_eq!(result["policy"], policy);
         let found = result["sojourn_mean"].as_f64().unwrap();
         assert!((found - mean).abs() < 5e-5, "{policy}: {found}");
-        // A job next to no size waits for one in service.
+        // A job of almost no size waits for the job in service.
         let infinite = policy == "sjf" || policy == "fifo";
         assert_eq!(result["slowdown_mean"].is_null(), infinite, "{policy}");
     }

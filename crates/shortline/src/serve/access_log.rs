@@ -1,9 +1,9 @@
-//! The access log: one line per response, written by a thread of its own.
+//! The access log: one line per response, written by its own thread.
 //!
-//! The server hands records to a bounded channel and never waits: when the disk is slower
-//! than the responses, lines are dropped and counted. Lines gather for a moment before they are
-//! written together, so that a busy server does not wake the thread with every response. The file
-//! is reopened on request, as `logrotate` wants it.
+//! The server sends records to a bounded channel and never waits. If the disk is slower than the
+//! responses, lines are dropped and counted. Lines gather for a moment and are written together, so
+//! that a busy server does not wake the thread with every response. The file is reopened on
+//! request, as `logrotate` needs.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -19,10 +19,10 @@ use shortline_web::server::{AccessLog, AccessRecord};
 
 use super::combined;
 
-/// How long lines gather after the first of them has come.
+/// How long lines gather after the first one.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// An access log that is being written. Dropping the last handle writes what is left.
+/// An open access log. Dropping the last handle writes what is left.
 pub struct LogWriter {
     sender: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
@@ -43,10 +43,10 @@ pub struct LogError {
 }
 
 impl LogWriter {
-    /// Opens `path` (`-`: standard output) for appending; at most `lines_max` lines wait.
+    /// Opens `path` (`-`: standard output) for appending. At most `lines_max` lines wait.
     ///
     /// # Errors
-    /// [`LogError`] when it cannot be opened or no thread can be started.
+    /// [`LogError`] if it cannot be opened or no thread can be started.
     pub fn open(path: &Path, lines_max: usize) -> Result<Arc<Self>, LogError> {
         let failed = |source| LogError {
             path: path.to_owned(),
@@ -71,15 +71,15 @@ impl LogWriter {
         }))
     }
 
-    /// Opens the file anew, once all earlier lines are written.
+    /// Reopens the file once all earlier lines are written.
     pub fn reopen(&self) {
         if let Some(sender) = &self.sender {
-            // Waits for room in the channel; gone only if the thread is, with its file.
+            // Waits for room in the channel. It is gone only if the thread and its file are.
             let _ = sender.send(Message::Reopen);
         }
     }
 
-    /// Lines that were lost because the disk was slow or full.
+    /// Lines lost because the disk was slow or full.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -101,7 +101,7 @@ impl Drop for LogWriter {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(thread) = self.thread.lock().take() {
-            // A panic there has been told already.
+            // A panic there has already been reported.
             let _ = thread.join();
         }
     }
@@ -123,9 +123,9 @@ impl LogFile {
                 Message::Record(record) => {
                     line.clear();
                     combined::write_line(&mut line, &record);
-                    // Into memory, unless that is full.
+                    // Into memory, unless it is full.
                     if let Err(error) = self.out.write_all(line.as_bytes()) {
-                        self.tell_lost(&error);
+                        self.log_lost(&error);
                     }
                 }
                 Message::Reopen => self.reopen(),
@@ -134,7 +134,7 @@ impl LogFile {
         self.flush();
     }
 
-    /// The next message; what was written so far goes out before it waits for one.
+    /// The next message. Before it waits for one, it writes what has gathered.
     fn next(&mut self, messages: &Receiver<Message>) -> Option<Message> {
         match messages.try_recv() {
             Ok(message) => Some(message),
@@ -159,10 +159,10 @@ impl LogFile {
         }
     }
 
-    /// Writes what has gathered. Each time that lines begin to be lost is told, and the end of it.
+    /// Writes what has gathered. Logs when lines begin to be lost, and when that ends.
     fn flush(&mut self) {
         match self.out.flush() {
-            Err(error) => self.tell_lost(&error),
+            Err(error) => self.log_lost(&error),
             Ok(()) if std::mem::replace(&mut self.failing, false) => tracing::info!(
                 "access log {}: written again; {} lines or more were lost since the start",
                 self.path.display(),
@@ -172,7 +172,7 @@ impl LogFile {
         }
     }
 
-    fn tell_lost(&mut self, error: &io::Error) {
+    fn log_lost(&mut self, error: &io::Error) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut self.failing, true) {
             tracing::error!(

@@ -1,13 +1,13 @@
-//! One access log line: Combined Log Format, then the times that this server adds.
+//! One access log line: Combined Log Format, followed by this server's own times.
 //!
 //! ```text
 //! 192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 512 "-" "curl/8" wait=0.003 send=0.120 complete=1
 //! ```
 //!
-//! `wait` is from the complete request to the first grant, `send` from there until the last
-//! byte was handed over, in seconds; `complete` is 0 where a response ended early. Nothing a
-//! client sends can begin a line or end a quoted field: quotes, backslashes, controls and
-//! bytes beyond ASCII are written as `\xHH`.
+//! `wait` is the time from the complete request to the first grant. `send` is the time from there
+//! until the last byte was handed over. Both are in seconds. `complete` is 0 if a response ended
+//! early. Nothing a client sends can begin a line or end a quoted field: quotes, backslashes,
+//! control characters and bytes beyond ASCII are written as `\xHH`.
 
 use std::fmt::Write;
 use std::time::SystemTime;
@@ -49,8 +49,8 @@ fn write_quoted(line: &mut String, text: Option<&str>) {
     line.push('"');
 }
 
-/// `21/Nov/2026:10:00:00 +0000`, from the same moment as HTTP writes it:
-/// `Sat, 21 Nov 2026 10:00:00 GMT`, whose fields stand at fixed places.
+/// `21/Nov/2026:10:00:00 +0000`, from the HTTP date of the same moment: `Sat, 21 Nov 2026 10:00:00
+/// GMT`, whose fields have fixed places.
 fn write_time(line: &mut String, time: SystemTime) {
     let http = httpdate::fmt_http_date(time);
     let (day, month, year, clock) = (&http[5..7], &http[8..11], &http[12..16], &http[17..25]);

@@ -38,7 +38,7 @@ pub fn render(status: &Status) -> String {
     page.finish()
 }
 
-/// The metrics of `shortline gate`, of each gate by the paths of its routes.
+/// The metrics of `shortline gate` for each gate, labelled by the paths of its routes.
 fn gates(page: &mut Text, gates: &[GateStatus]) {
     if gates.is_empty() {
         return;
@@ -48,7 +48,7 @@ fn gates(page: &mut Text, gates: &[GateStatus]) {
     let labelled = gates.map(|(paths, gate)| AtGate {
         labels: vec![("route", paths.as_str())],
         admission: &gate.admission,
-        types: gate.series.told(&gate.admission.types),
+        types: gate.series.shown(&gate.admission.types),
     });
     let labelled: Vec<_> = labelled.collect();
     gate::metrics::admission(page, &labelled);
@@ -64,7 +64,7 @@ fn link(page: &mut Text, link: &LinkSnapshot) {
     if let Some(rate_bps) = link.rate_bps {
         page.gauge(
             "link_rate_bits_per_second",
-            "The rate that grants follow: the one given, or found out.",
+            "The rate of grants, as given or found out.",
             rate_bps,
         );
     }
@@ -122,11 +122,11 @@ fn link(page: &mut Text, link: &LinkSnapshot) {
     );
 }
 
-/// What is absent is not known.
+/// What is not known is absent.
 fn discovered(page: &mut Text, found: &Discovered) {
     page.gauge_of(
         "uplink_state",
-        "What the uplink is taken for (auto); always 1.",
+        "The classification of the uplink (auto); always 1.",
         [([("state", found.state.name())], 1)],
     );
     page.gauge(
@@ -136,7 +136,7 @@ fn discovered(page: &mut Text, found: &Discovered) {
     );
     page.counter(
         "uplink_state_changes_total",
-        "Times that the uplink was taken for something else (auto).",
+        "How often the classification of the uplink changed (auto).",
         found.changes_total,
     );
     if let Some(estimate_bps) = found.estimate_bps {
@@ -149,7 +149,7 @@ fn discovered(page: &mut Text, found: &Discovered) {
     if let Some(delay_ms) = found.shared_delay_ms {
         page.gauge(
             "uplink_shared_delay_seconds",
-            "How long packets of most clients wait somewhere on the way (auto).",
+            "How long most clients' packets are queued on the way (auto).",
             delay_ms / 1e3,
         );
     }
@@ -179,7 +179,7 @@ fn server(page: &mut Text, server: &ServerSnapshot) {
     );
     page.counter(
         "connections_expired_total",
-        "Connections closed because a limit of time ran out.",
+        "Connections closed because a time limit ran out.",
         server.connections_expired_total,
     );
     page.counter(
@@ -225,12 +225,12 @@ fn backends(page: &mut Text, backends: &[BackendSnapshot]) {
     );
     page.counter_of(
         "backend_requests_total",
-        "Requests sent to it, tries included.",
+        "Requests sent to it, including retries.",
         of(backends, |backend| backend.requests_total),
     );
     page.counter_of(
         "backend_failures_total",
-        "Of these, that it failed.",
+        "Requests that it failed.",
         of(backends, |backend| backend.failures_total),
     );
 }
@@ -263,7 +263,7 @@ fn responses(page: &mut Text, counts: &ResponseCounts) {
     histogram(page, counts);
 }
 
-/// Prometheus counts each bucket with all below it.
+/// In Prometheus, each bucket includes all those below it.
 fn histogram(page: &mut Text, counts: &ResponseCounts) {
     page.head(
         "histogram",

@@ -24,7 +24,7 @@ use shortline_command::CommandError;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Take connections at this address; may be given again [default: 0.0.0.0:8080]
+    /// Accept connections at this address; may be given again [default: 0.0.0.0:8080]
     #[arg(long, value_name = "ADDR", help_heading = "Addresses")]
     listen: Vec<SocketAddr>,
     /// Speak TLS with this certificate chain (PEM); offers HTTP/2 and HTTP/1.1
@@ -78,6 +78,7 @@ responses finish, a second one stops at once.";
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
-    // Connections have threads of their own; the runtime's wakes the pacer and answers the admin.
+    // Connections have their own threads. The runtime's thread wakes the pacer and answers the
+    // admin endpoint.
     daemon::run(LogFormat::Text, running::run(args, settings))
 }

@@ -22,56 +22,57 @@ use super::super::keys::{Overlay, all_from_text, from_text, some_from_text};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Uplink")]
 pub struct UplinkOptions {
-    /// The uplink's rate, such as 100mbit: responses leave just as fast as it drains them.
-    /// `auto` to have it found out while serving; `off` for no scheduling [default: auto]
+    /// The uplink's rate, such as 100mbit: responses leave exactly as fast as it drains them.
+    /// `auto` finds it out while serving; `off` turns scheduling off [default: auto]
     #[arg(long = "uplink", value_name = "RATE|auto|off")]
     pub rate: Option<Uplink>,
-    /// What a rate that is found out never falls below (auto) [default: 100kbit]
+    /// The lowest rate that auto may find [default: 100kbit]
     #[arg(long = "uplink-rate-min", value_name = "RATE")]
     pub rate_min: Option<Rate>,
     /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
-    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or
-    /// shares (each client its fair share, inside it the shortest first) [default: shares]
+    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or shares (a fair
+    /// share per client, and the shortest first within it) [default: shares]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
     /// Give an eighth of the uplink to responses that have waited X times their expected service
+    /// time
     #[arg(long, value_name = "X")]
     pub aging: Option<Aging>,
-    /// Let a response's priority grow with its age, to the highest once it has waited X times
-    /// the service it needs; in place of --aging
+    /// Raise a response's priority with its age, up to the highest once it has waited X times its
+    /// service time; replaces --aging
     #[arg(long, value_name = "X")]
     pub growing: Option<Growing>,
-    /// How the kernel's queue is kept short: auto, paced, slots or off; or ordered by the kernel:
-    /// bands
+    /// How to keep the kernel's queue short: auto, paced, slots or off; or bands, to let the kernel
+    /// order it
     #[arg(long, value_name = "MODE", value_parser = link_mode)]
     #[serde(deserialize_with = "some_from_text")]
     pub link_mode: Option<LinkMode>,
-    /// Responses that may hold unacknowledged bytes in the kernel; by itself it means link mode
-    /// slots [default: 2]
+    /// Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no
+    /// mode is given [default: 2]
     #[arg(long, value_name = "N")]
     pub slots: Option<NonZeroUsize>,
-    /// Give SYN-ACKs and handshakes a band of their own above all (bands) [default: true]
+    /// Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub control_band: Option<bool>,
-    /// Body bytes of one grant [default: slots 14480; paced one segment, from 20mbit on three;
+    /// Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on;
     /// bands 8192]
     #[arg(long, value_name = "SIZE")]
     pub quantum: Option<Size>,
     /// Responses that may wait at once; one more is refused [default: 100000]
     #[arg(long, value_name = "N")]
     pub jobs_max: Option<NonZeroUsize>,
-    /// What a client may get in a row before the rest waits behind clients that ask for less (policy
-    /// shares) [default: 128KiB]
+    /// What a client may get in a row before its other responses wait behind clients that ask for
+    /// less (policy shares) [default: 128KiB]
     #[arg(long, value_name = "SIZE")]
     pub burst: Option<Size>,
     /// Schedule clients on the loopback interface too
     #[arg(long = "uplink-loopback", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub loopback: Option<bool>,
-    /// The uplink's interface [default: the one that owns the address clients connect to; bands:
+    /// The uplink's interface [default: the one with the address that clients connect to; bands:
     /// the only one whose qdisc has bands]
     #[arg(long = "uplink-device", value_name = "NAME")]
     pub device: Option<String>,
-    /// Bytes that RATE counts per packet beside its IP bytes [default: 14]
+    /// Bytes per packet that RATE counts in addition to its IP bytes [default: 14]
     #[arg(long = "uplink-packet-header", value_name = "SIZE")]
     pub packet_header: Option<Size>,
 }
@@ -84,8 +85,7 @@ pub struct SiteKeys {
     /// The folder whose files are served [default: the current one; with --config none]
     #[arg(value_name = "ROOT", help_heading = None::<&str>)]
     pub root: Option<PathBuf>,
-    /// Serve a folder of the system, such as / or /etc, if it is the one that was named
-    /// [default: false]
+    /// Allow ROOT to be a folder of the system, such as / or /etc [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub allow_system_root: Option<bool>,
     /// Names tried in a folder, first match wins [default: index.html]
@@ -94,22 +94,23 @@ pub struct SiteKeys {
     /// List folders that have no index file [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub listing: Option<bool>,
-    /// Names listed of one folder at most [default: 2000]
+    /// The most names listed of one folder [default: 2000]
     #[arg(long, value_name = "N")]
     pub listing_entries_max: Option<NonZeroUsize>,
     /// Offer .zst, .br and .gz siblings [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub precompressed: Option<bool>,
-    /// Files up to this size are kept in memory [default: 1MiB]
+    /// Keep files up to this size in memory [default: 1MiB]
     #[arg(long, value_name = "SIZE")]
     pub cache_file_size_max: Option<Size>,
-    /// All files kept in memory together [default: 128MiB]
+    /// The size of all files kept in memory together [default: 128MiB]
     #[arg(long, value_name = "SIZE")]
     pub cache_size_max: Option<Size>,
-    /// Files kept in memory at most [default: 32768]
+    /// The most files kept in memory [default: 32768]
     #[arg(long, value_name = "N")]
     pub cache_files_max: Option<u64>,
-    /// Larger files kept open, and files in memory that the kernel has a copy of, at most [default: 256]
+    /// The most larger files kept open, and the most files in memory with a copy in the kernel
+    /// [default: 256]
     #[arg(long, value_name = "N")]
     pub cache_open_files_max: Option<u64>,
 }
@@ -119,24 +120,25 @@ pub struct SiteKeys {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Clients")]
 pub struct ClientOptions {
-    /// Believe these networks whom they ask for, as proxies in front of this server do; may be given again
+    /// Trust proxies in this network to name the client of a request; may be given again
     #[arg(long = "trusted-proxy", value_name = "NETWORK")]
     #[serde(deserialize_with = "all_from_text")]
     pub trusted_proxies: Option<Vec<Network>>,
-    /// The field in which they say it: one such as X-Forwarded-For, Forwarded or X-Real-IP
-    /// [default: X-Forwarded-For]
+    /// The header field in which trusted proxies name the client, such as X-Forwarded-For,
+    /// Forwarded or X-Real-IP [default: X-Forwarded-For]
     #[arg(long = "client-header", value_name = "NAME")]
     #[serde(deserialize_with = "some_from_text")]
     pub header: Option<HeaderName>,
-    /// Give each client in a network N shares instead of one; may be given again, the first that fits counts
+    /// Give each client in a network N shares instead of one; may be given again, the first match
+    /// counts
     #[arg(long = "client-weight", value_name = "NETWORK=N")]
     #[serde(deserialize_with = "all_from_text")]
     pub weights: Option<Vec<ClientWeight>>,
-    /// Give the users behind one address as many shares as there are, N at most: told apart by their TLS
-    /// sessions. Whoever pretends to be many has as many [default: 1]
+    /// Give each user behind one address a share, up to N per address. TLS sessions tell users
+    /// apart, so one that pretends to be many gets as many shares [default: 1]
     #[arg(long, value_name = "N")]
     pub users_per_address: Option<NonZeroU16>,
-    /// Tell them apart by this cookie where a request has it
+    /// Tell the users behind one address apart by this cookie, if a request has it
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "some_from_text")]
     pub user_cookie: Option<CookieName>,
@@ -146,9 +148,9 @@ pub struct ClientOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CookieName(pub String);
 
-/// A text that names no cookie.
+/// A text that is not a cookie's name.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no cookie's name: write it without its value, such as session")]
+#[error("`{0}` is not a cookie's name: write it without its value, such as session")]
 pub struct CookieNameError(String);
 
 impl FromStr for CookieName {
@@ -162,14 +164,14 @@ impl FromStr for CookieName {
     }
 }
 
-/// What a client in a network weighs.
+/// The weight of each client in a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientWeight(pub Network, pub NonZeroU32);
 
-/// A text that says no weight.
+/// A text that is not a weight.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no weight of a network: write it like 10.0.1.0/24=4, with a whole number from 1 on"
+    "`{0}` is not a weight of a network: write it like 10.0.1.0/24=4, with a whole number from 1 on"
 )]
 pub struct ClientWeightError(String);
 
@@ -193,16 +195,16 @@ impl FromStr for ClientWeight {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Open connections in all; further ones wait in the kernel [default: 20000]
+    /// The most open connections; further ones wait in the kernel [default: 20000]
     #[arg(long, value_name = "N")]
     pub connections_max: Option<NonZeroUsize>,
-    /// Open connections of one address; further ones are closed [default: 4096]
+    /// The most open connections of one address; further ones are closed [default: 4096]
     #[arg(long, value_name = "N")]
     pub connections_per_address_max: Option<NonZeroUsize>,
-    /// A request's head, at least 8KiB [default: 8KiB]
+    /// The largest head of a request, at least 8KiB [default: 8KiB]
     #[arg(long, value_name = "SIZE")]
     pub header_size_max: Option<Size>,
-    /// Header fields of a request [default: 100]
+    /// The most header fields of a request [default: 100]
     #[arg(long, value_name = "N")]
     pub header_fields_max: Option<NonZeroUsize>,
     /// Time for a request's head, and for a TLS handshake [default: 20s]
@@ -211,16 +213,16 @@ pub struct LimitOptions {
     /// Time a connection may stay open without a request [default: 60s]
     #[arg(long, value_name = "TIME")]
     pub idle_time_max: Option<Span>,
-    /// Time a response may stand still because its client takes nothing [default: 60s]
+    /// Time a response may make no progress because its client takes nothing [default: 60s]
     #[arg(long, value_name = "TIME")]
     pub stall_time_max: Option<Span>,
-    /// HTTP/2 streams of one connection at a time [default: 128]
+    /// The most HTTP/2 streams of one connection at a time [default: 128]
     #[arg(long, value_name = "N")]
     pub streams_max: Option<NonZeroU32>,
-    /// Files read from disk at the same time [default: 8]
+    /// The most files read from disk at the same time [default: 8]
     #[arg(long, value_name = "N")]
     pub disk_reads_max: Option<NonZeroUsize>,
-    /// Time that responses under way have left after SIGTERM [default: 30s]
+    /// Time that responses under way get to finish after SIGTERM [default: 30s]
     #[arg(long = "drain", value_name = "TIME")]
     #[serde(rename = "drain")]
     pub drain_time_max: Option<Span>,
@@ -231,18 +233,18 @@ pub struct LimitOptions {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Admin and log")]
 pub struct AdminOptions {
-    /// Tell /metrics, /status and /healthz at this address; never scheduled, keep it private
+    /// Serve /metrics, /status and /healthz at this address; never scheduled, keep it private
     #[arg(long = "admin", value_name = "ADDR")]
     pub address: Option<SocketAddr>,
-    /// Open connections to it [default: 64]
+    /// The most open connections to the admin address [default: 64]
     #[arg(
         id = "admin_connections_max",
         long = "admin-connections-max",
         value_name = "N"
     )]
     pub connections_max: Option<NonZeroUsize>,
-    /// Answer requests that ask for it by this name, beside IP addresses and localhost; may be given
-    /// again
+    /// Answer admin requests for this host name too, besides IP addresses and localhost; may be
+    /// given again
     #[arg(id = "admin_host", long = "admin-host", value_name = "NAME")]
     pub host: Option<Vec<HostName>>,
 }
@@ -255,17 +257,18 @@ pub struct LogOptions {
     /// Log each response to this file, or to standard output: Combined Log Format and times
     #[arg(long = "access-log", value_name = "FILE|-")]
     pub access: Option<PathBuf>,
-    /// Lines that may wait for the disk; further ones are dropped and counted [default: 8192]
+    /// The most log lines that wait for the disk; further ones are dropped and counted [default:
+    /// 8192]
     #[arg(long = "access-log-lines-max", value_name = "N")]
     pub lines_max: Option<NonZeroUsize>,
 }
 
-/// What is said of the uplink's rate.
+/// The uplink's rate as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Uplink {
     /// The rate; link mode `paced`.
     Rate(Rate),
-    /// Found out; link mode `auto`.
+    /// The rate is found out; link mode `auto`.
     Auto,
     /// Not scheduled; link mode `off`.
     Off,

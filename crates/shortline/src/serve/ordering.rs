@@ -1,12 +1,12 @@
-//! Who is served first, from `policy`, `aging` and `growing`: what the uplink as it is
-//! configured can order by, and what it cannot.
+//! Who is served first, from `policy`, `aging` and `growing`: which orders the uplink can serve as
+//! it is configured, and which it cannot.
 
 use shortline_sched::{Needs, Policy, Urgency};
 
 use super::options::{Uplink, UplinkOptions};
 use crate::file::Place;
 
-/// The urgency that waiting adds, once policy and urgency are found to suit the uplink.
+/// The urgency that waiting adds. Checks that policy and urgency suit the uplink.
 pub fn resolve(
     flags: &UplinkOptions,
     merged: &UplinkOptions,
@@ -42,7 +42,7 @@ pub fn resolve(
     }
 }
 
-/// Whether link mode `bands` can have the policy.
+/// Whether link mode `bands` supports the policy.
 pub fn has_bands(policy: &Policy) -> bool {
     matches!(
         policy,
@@ -55,8 +55,8 @@ pub fn has_bands(policy: &Policy) -> bool {
     )
 }
 
-/// In link mode `bands` the kernel orders, at the rate of its qdisc: what else decides an order or a
-/// rate cannot be meant. `swift` alone needs a rate: it says how long the link takes for a response.
+/// Refuses options that mean nothing in link mode `bands`, where the kernel orders at the rate of
+/// its qdisc. Only `swift` needs a rate there: it says how long the link takes for a response.
 pub fn refuse_without_bands(
     flags: &UplinkOptions,
     merged: &UplinkOptions,
@@ -75,7 +75,7 @@ pub fn refuse_without_bands(
         flags.rate.is_some(),
         merged.rate.is_some() && merged.policy != Some(Policy::Swift),
     )];
-    let given = [&rate[..], &about_order(flags, merged)].concat();
+    let given = [&rate[..], &order_options(flags, merged)].concat();
     refuse_given(
         &given,
         "link mode bands, in which the kernel's qdisc has the rate and the order",
@@ -83,11 +83,11 @@ pub fn refuse_without_bands(
     )
 }
 
-/// An option: its flag, its key, and whether the command line, or anything, gives it.
+/// An option: its flag, its key, whether the command line gives it, and whether anything does.
 pub type Given = (&'static str, &'static str, bool, bool);
 
-/// The options that say something about the order beside the policy.
-pub fn about_order(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 4] {
+/// The options besides the policy that affect the order.
+pub fn order_options(flags: &UplinkOptions, merged: &UplinkOptions) -> [Given; 4] {
     let (aging, growing, slots) = (&merged.aging, &merged.growing, &merged.slots);
     [
         ("aging", "aging", flags.aging.is_some(), aging.is_some()),
@@ -107,7 +107,7 @@ fn burst(flags: &UplinkOptions, merged: &UplinkOptions) -> Given {
     ("burst", "burst", by_flag, given)
 }
 
-/// Refuses the first of the options that is given, for it contradicts something.
+/// Refuses the first option that is given, because it contradicts something.
 pub fn refuse_given(
     options: &[Given],
     contradicted: &str,
@@ -123,7 +123,7 @@ pub fn refuse_given(
 }
 
 fn refuse_without_rate(policy: Policy, has_rate: bool, at: &str) -> Result<(), String> {
-    // `swift` adds the time that the link needs for what remains to the round trip's.
+    // `swift` adds the time that the link needs for the remaining bytes to the round trip time.
     let needs_rate = policy.needs() == Needs::Rate || policy == Policy::Swift;
     if needs_rate && !has_rate {
         return Err(format!(

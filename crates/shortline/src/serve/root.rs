@@ -1,10 +1,10 @@
-//! Which folder's files are served, if any: one that somebody named, and none of the system's.
+//! Which folder's files are served, if any: one that somebody named, and not one of the system.
 //!
-//! A reverse proxy has no files. Started by systemd its current folder is `/`, so what a configuration
-//! file leaves out must not become that: only a bare `shortline serve`, which has nothing else to
-//! do, serves the folder it is started in. And a folder that holds the machine itself (`/`, `/etc`,
-//! `/proc`) is refused, whoever names it and by whatever link, until `allow-system-root` says that
-//! it is meant.
+//! A reverse proxy has no files. If systemd starts it, its current folder is `/`. So a
+//! configuration file that names no folder must not serve the current one. Only a bare `shortline
+//! serve`, which has nothing else to do, serves the folder it is started in. A folder that holds
+//! the machine itself (`/`, `/etc`, `/proc`) is refused, whoever names it and through whatever
+//! link, unless `allow-system-root` says that it is meant.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use super::options::SiteKeys;
 use crate::file::{Place, Source};
 use crate::keys::Overlay;
 
-/// Folders of the system, with all that is below them.
+/// Folders of the system. Everything below them belongs to it too.
 const SYSTEM_TREES: [&str; 5] = ["/boot", "/dev", "/etc", "/proc", "/sys"];
-/// Folders that only hold other things' folders: one of these may well be a site.
+/// Folders that only hold other folders, any of which may well be a site.
 const SYSTEM_FOLDERS: [&str; 10] = [
     "/",
     "/dev/shm",
@@ -27,17 +27,17 @@ const SYSTEM_FOLDERS: [&str; 10] = [
     "/var/log",
     "/var/spool",
 ];
-/// Memory that is used like a disk, though it is in `/dev`.
+/// Memory used like a disk, although it is in `/dev`.
 const MEMORY: &str = "/dev/shm";
 
 /// Where files come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// There are none: all that is served are routes.
+    /// There are no files, only routes.
     Nowhere,
     /// The folder that was named.
     Named(PathBuf),
-    /// The folder the server was started in, for want of anything else to do.
+    /// The folder the server was started in, because it has nothing else to do.
     Current,
 }
 
@@ -51,13 +51,13 @@ impl Root {
         }
     }
 
-    /// The folder as the kernel calls it, links and all resolved, if it is there.
+    /// The folder's real path with all links resolved, if it exists.
     pub fn resolved(&self) -> Option<PathBuf> {
         self.folder().and_then(|folder| folder.canonicalize().ok())
     }
 }
 
-/// What is said of files.
+/// What the configuration says about files.
 pub struct SiteInput<'a> {
     /// On the command line.
     pub flags: &'a SiteKeys,
@@ -65,16 +65,16 @@ pub struct SiteInput<'a> {
     pub site: &'a SiteKeys,
     /// The file, if there is one.
     pub config: Option<&'a Path>,
-    /// Whether something is served beside files.
+    /// Whether there are routes to serve besides files.
     pub has_routes: bool,
-    /// The file's text, to name lines of it.
+    /// The file's text, to name its lines.
     pub source: &'a Source,
 }
 
 /// The folder to serve.
 ///
 /// # Errors
-/// Nothing to serve at all, keys about files that there are not, a folder of the system.
+/// Nothing at all to serve, keys about files without files, or a folder of the system.
 pub fn resolve(asked: &SiteInput<'_>) -> Result<Root, String> {
     let root = match (&asked.site.root, asked.config) {
         (Some(folder), _) => Root::Named(folder.clone()),
@@ -97,13 +97,13 @@ impl SiteInput<'_> {
             return Ok(());
         }
         Err(format!(
-            "{}: names neither a folder nor a route, so that there is nothing to serve: add \
+            "{}: names neither a folder nor a route, so there is nothing to serve: add \
              root = \"/srv/www\" to [site], or a [[route]], or name the folder on the command line",
             config.display()
         ))
     }
 
-    /// Whoever lists folders or names index files expects that there are files.
+    /// Refuses keys for folder listings or index files if no files are served.
     fn refuse_idle_keys(&self) -> Result<(), String> {
         let Some(field) = self.site.difference(&SiteKeys::default()) else {
             return Ok(());
@@ -118,7 +118,7 @@ impl SiteInput<'_> {
     }
 
     fn refuse_system(&self, root: &Root) -> Result<(), String> {
-        // One that is not there is told when it is opened.
+        // A folder that does not exist is reported when it is opened.
         let Some(folder) = root.resolved().filter(|folder| is_system(folder)) else {
             return Ok(());
         };
@@ -128,7 +128,7 @@ impl SiteInput<'_> {
             _ => self.place().of(false, "root", "root"),
         };
         Err(format!(
-            "{at}: {} is a folder of the system, which everybody could read then: name your \
+            "{at}: {} is a folder of the system, and everybody could read it: name your \
              site's, such as /srv/www, or add --allow-system-root if it is meant",
             folder.display()
         ))
@@ -142,7 +142,7 @@ impl SiteInput<'_> {
     }
 }
 
-/// Whether a folder, its links resolved, holds the machine rather than a site.
+/// Whether a folder with its links resolved holds the machine rather than a site.
 fn is_system(folder: &Path) -> bool {
     let is_one = SYSTEM_FOLDERS.iter().any(|system| folder == *system);
     let is_below = SYSTEM_TREES.iter().any(|tree| folder.starts_with(tree));

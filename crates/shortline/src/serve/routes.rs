@@ -1,7 +1,7 @@
 //! `[[route]]` of the configuration: which requests go to which application servers.
 //!
-//! Only the file has routes: a flag for each of their keys would say nothing of which route it is
-//! for. A route with a table `gate` asks a gate when its requests may go to the backends.
+//! Only the file has routes: a flag could not say which route it is for. A route with a table
+//! `gate` asks a gate when its requests may go to the backends.
 
 mod gates;
 pub mod keys;
@@ -19,21 +19,21 @@ use keys::RouteKeys;
 pub struct RouteSettings {
     path: String,
     upstream: UpstreamOptions,
-    /// Who decides when a request may go; `None`: at once.
+    /// Who decides when a request may go. `None`: it goes at once.
     gate: Option<RouteGate>,
 }
 
 /// The routes of a file.
 ///
 /// # Errors
-/// Names a path that is given twice, or a gate that cannot be had.
+/// Names a path that is given twice, or a gate that cannot be used.
 pub fn resolve(routes: Vec<RouteKeys>) -> Result<Vec<RouteSettings>, String> {
     let mut resolved: Vec<RouteSettings> = Vec::new();
     for keys in routes {
         let path = keys.path.0.clone();
         if resolved.iter().any(|known| known.path == path) {
             return Err(format!(
-                "route {path}: is there twice: give each path once, with all its backends"
+                "route {path}: appears twice: give each path once, with all its backends"
             ));
         }
         let gate = keys.gate.as_deref();

@@ -1,9 +1,9 @@
-//! A running server: started, told by signals, ended.
+//! A running server: start, signals, end.
 //!
-//! SIGHUP reads the whole configuration again and exchanges everything at once, or keeps
-//! everything as it is and says why; the access log is opened anew either way. Connections and responses under way keep what they were
-//! accepted under. Addresses stay: a listening socket cannot be exchanged without losing
-//! connections that wait in it.
+//! SIGHUP reads the whole configuration again. It exchanges everything at once, or keeps everything
+//! as it is and says why. It reopens the access log either way. Connections and responses under way
+//! keep the settings they were accepted under. Addresses stay: a listening socket cannot be
+//! exchanged without losing the connections that wait in it.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -35,13 +35,13 @@ use crate::sockets::bind;
 use shortline_command::CommandError;
 
 const LOG_LINES_MAX: usize = 8192;
-/// How often to look whether the last response of a replaced uplink is gone.
+/// How often to check whether the last response of a replaced uplink is gone.
 const RETIRE_EVERY: Duration = Duration::from_secs(1);
 
-/// Serves until a signal ends it.
+/// Serves until a signal ends the server.
 ///
 /// # Errors
-/// [`CommandError::Failure`]: a file, certificate or address that cannot be had.
+/// [`CommandError::Failure`]: a file, certificate or address cannot be used.
 pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let mut signals = Signals::new()?;
     let (mut running, listeners) = Running::start(args, settings)?;
@@ -62,26 +62,26 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     }
 }
 
-/// A link and the task that makes its grants.
+/// A link, and the task that makes its grants.
 struct RunningLink {
     link: Arc<Link>,
     task: JoinHandle<()>,
 }
 
-/// The log in force; the admin endpoint counts its losses.
+/// The current log. The admin endpoint counts its losses.
 type LogInForce = Arc<Mutex<Option<Arc<LogWriter>>>>;
-/// The routes in force; the admin endpoint tells of their gates.
+/// The current routes. The admin endpoint shows their gates.
 type RoutesInForce = Arc<Mutex<OpenRoutes>>;
 
-/// A listening socket with what a reload needs of it.
+/// A listening socket, with what a reload needs of it.
 struct Port {
     listen: Listen,
     certificate: Option<Arc<Certificate>>,
-    /// The socket once more: a new link sets options on it.
+    /// A duplicate of the socket, for a new link to set options on.
     socket: TcpListener,
 }
 
-/// The server with all that a reload exchanges.
+/// The server, with all that a reload exchanges.
 struct Running {
     args: Args,
     settings: Settings,
@@ -103,7 +103,8 @@ impl Running {
             ports.push(port);
             listeners.push(listener);
         }
-        // Before the addresses are told: who connects then must find the sockets as they will be.
+        // Before the addresses are announced: a client that connects then must find the sockets
+        // ready.
         let link = start_link(&settings, &ports)?;
         let routes = open_routes(&settings, &OpenRoutes::default())?;
         let web = WebSettings {
@@ -124,8 +125,8 @@ impl Running {
         };
         running.start_admin()?;
         running.ports.iter().for_each(Port::announce);
-        // Who only waited for the addresses may have stopped reading.
-        let told = start_line::told(&running.settings);
+        // A reader that waited only for the addresses may have stopped reading.
+        let told = start_line::render(&running.settings);
         let _ = writeln!(std::io::stderr(), "shortline: {told}");
         Ok((running, listeners))
     }
@@ -154,7 +155,8 @@ impl Running {
             .map_err(CommandError::failure)
     }
 
-    /// The log is opened anew in any case: whoever turned it waits for that, whatever the file says.
+    /// Reloads. The log is reopened in any case: whoever rotated it waits for that, whatever the
+    /// file says.
     fn reload(&mut self) -> Result<(), CommandError> {
         let result = self.exchange();
         if result.is_err() {
@@ -163,7 +165,7 @@ impl Running {
         result
     }
 
-    /// First everything that can fail, then everything that cannot.
+    /// Does everything that can fail first, then everything that cannot.
     fn exchange(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_new_addresses(&self.settings, &settings)?;
@@ -219,7 +221,7 @@ impl Running {
         Ok(keys)
     }
 
-    /// A new log takes over; without one the old log's file is opened anew.
+    /// Switches to a new log. Without one, reopens the old log's file.
     fn exchange_log(&self, new: Option<Option<Arc<LogWriter>>>) {
         match new {
             Some(log) => {
@@ -234,23 +236,23 @@ impl Running {
         }
     }
 
-    /// Lets responses finish up to the deadline or the next signal. Returns how many
-    /// connections had to be closed.
+    /// Lets responses finish until the deadline or the next signal. Returns how many connections
+    /// had to be closed.
     async fn drain(self, signals: &mut Signals) -> usize {
-        // Else connections would go on to wait in these.
+        // Otherwise connections would go on to wait in these.
         drop(self.ports);
         let closed = tokio::select! {
             closed = self.server.drain(self.settings.drain_time_max) => closed,
             () = signals.end() => self.server.drain(Duration::ZERO).await,
         };
-        // Writes what is left of the log, as the last to hold it.
+        // The last holder of the log writes what is left of it.
         self.server.set_access_log(None);
         *self.log.lock() = None;
         closed
     }
 }
 
-/// A link, and the listening sockets as it wants them.
+/// Starts a link, with the listening sockets set up for it.
 fn start_link(settings: &Settings, ports: &[Port]) -> Result<RunningLink, CommandError> {
     let new = RunningLink::start(settings)?;
     for port in ports {
@@ -281,7 +283,7 @@ impl Port {
         Ok((port, listener))
     }
 
-    /// Says the address, which port 0 leaves to the kernel.
+    /// Announces the addresses; with port 0 the kernel chose the port.
     fn announce(&self) {
         let protocol = if self.certificate.is_some() {
             "https"
@@ -308,7 +310,7 @@ impl RunningLink {
     /// Runs on for the connections accepted under it, and ends with the last of them.
     fn retire(self) {
         tokio::spawn(async move {
-            // Two are left at the end: ours and the task's own.
+            // Two references are left at the end: ours and the task's own.
             while Arc::strong_count(&self.link) > 2 {
                 tokio::time::sleep(RETIRE_EVERY).await;
             }
@@ -337,7 +339,7 @@ fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandErr
     Ok(())
 }
 
-/// The files; none where no folder was named.
+/// Opens the files. `None` if no folder was named.
 fn open_site(settings: &Settings) -> Result<Option<Arc<Site>>, CommandError> {
     let folder = settings.root.folder();
     let site = folder.map(|folder| Site::open(folder, settings.site.clone()));

@@ -1,6 +1,7 @@
-//! From flags and file to what the rooms are told: flags over file over defaults.
+//! From flags and file to the settings of the parts: flags override the file, which overrides the
+//! defaults.
 //!
-//! Whatever contradicts itself after that is an error.
+//! A contradiction in the result is an error.
 
 mod uplink;
 
@@ -33,18 +34,18 @@ const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
 /// hyper's parser needs 8 KiB.
 const HEADER_BYTES: RangeInclusive<usize> = 8 << 10..=1 << 20;
-/// A thousand shares for one address; beyond, weights say more.
+/// A thousand shares for one address. Beyond that, weights say more.
 const USERS_PER_ADDRESS_MAX: u16 = 1024;
 const DRAIN_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Everything `shortline serve` was told, complete and without contradictions.
+/// The complete settings of `shortline serve`, without contradictions.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where connections are taken.
+    /// Where connections are accepted.
     pub listen: Vec<Listen>,
-    /// Whether somebody asked for these addresses, or they are the default.
+    /// Whether these addresses were configured, or are the default.
     pub listen_asked: bool,
-    /// The uplink as it was told, to notice a change.
+    /// The options of the uplink as given, to notice a change.
     pub uplink: UplinkOptions,
     /// The uplink.
     pub link: LinkConfig,
@@ -52,13 +53,13 @@ pub struct Settings {
     pub root: Root,
     /// The site.
     pub site: SiteOptions,
-    /// What goes to application servers instead.
+    /// The routes to application servers.
     pub routes: Vec<RouteSettings>,
-    /// Who is a client of its own.
+    /// How clients are told apart.
     pub clients: Clients,
     /// The limits.
     pub limits: Limits,
-    /// Time for responses under way after SIGTERM.
+    /// Time that responses under way get after SIGTERM.
     pub drain_time_max: Duration,
     /// The admin endpoint.
     pub admin: AdminOptions,
@@ -66,10 +67,10 @@ pub struct Settings {
     pub log: LogOptions,
 }
 
-/// Reads the file the flags name, if any, and lays the flags over it.
+/// Reads the file that the flags name, if any, and overrides it with the flags.
 ///
 /// # Errors
-/// [`CommandError`]: the file, or values that do not fit together.
+/// [`CommandError`]: the file cannot be read, or values do not fit together.
 pub fn read(args: &Args) -> Result<Settings, CommandError> {
     let (file, source) = file::read_if_named(args.config.as_deref())
         .map_err(|error| CommandError::told(error.is_usage(), error))?;
@@ -187,13 +188,13 @@ fn resolve_clients(
     if merged.user_cookie.is_some() && users_per_address == defaults.users_per_address {
         let by_flag = flags.user_cookie.is_some();
         return Err(format!(
-            "{}: tells nobody apart: add --users-per-address N, the shares that one address has at most, such as 8",
+            "{}: has no effect alone: add --users-per-address N, the most shares of one address, such as 8",
             place.of(by_flag, "user-cookie", "user-cookie")
         ));
     }
     if merged.header.is_some() && proxies.is_empty() {
         return Err(format!(
-            "{}: is believed of nobody: add --trusted-proxy NETWORK, the proxies that set it, or leave it out",
+            "{}: is trusted from nobody: add --trusted-proxy NETWORK for the proxies that set it, or leave it out",
             place.of(flags.header.is_some(), "client-header", "header")
         ));
     }

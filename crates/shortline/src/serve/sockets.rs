@@ -1,8 +1,9 @@
 //! The sockets the server listens on: bound here, or handed over by systemd.
 //!
-//! A socket handed over takes the place of the address it is bound to, with that address's certificate. Addresses that nobody handed
-//! over are bound here, except for the default one. A socket at an address that the
-//! configuration does not name speaks plain HTTP, or TLS if `--tls-cert` was given.
+//! A socket that is handed over replaces the configured address it is bound to, and gets that
+//! address's certificate. Other configured addresses are bound here; the default address is not. A
+//! handed-over socket at an address that the configuration does not name speaks plain HTTP, or TLS
+//! if `--tls-cert` was given.
 
 use std::net::TcpListener;
 
@@ -12,18 +13,18 @@ use crate::file::Listen;
 use crate::sockets::{bind, handed_over};
 use shortline_command::CommandError;
 
-/// A listening socket and what it was told.
+/// A listening socket and its settings.
 pub struct Bound {
     /// The socket.
     pub socket: TcpListener,
-    /// Its address as it was asked for (port 0 perhaps), and its certificate.
+    /// Its address as configured (perhaps with port 0), and its certificate.
     pub listen: Listen,
 }
 
-/// All sockets: those handed over, then those bound here.
+/// All sockets: first those handed over, then those bound here.
 ///
 /// # Errors
-/// [`CommandError::Failure`] with the address that cannot be had.
+/// [`CommandError::Failure`] with the address that cannot be used.
 pub fn open_all(args: &Args, settings: &Settings) -> Result<Vec<Bound>, CommandError> {
     let mut sockets = Vec::new();
     let mut missing = settings.listen.clone();

@@ -1,5 +1,5 @@
-//! What the server tells of itself as it starts, in one line: which files, at which rate and how
-//! that is known, in which order, for whom.
+//! The line the server prints at its start: which files, at which rate and how that is known, in
+//! which order, for whom.
 
 use shortline_link::device::Device;
 use shortline_link::qdisc::shaper_of;
@@ -10,7 +10,7 @@ use super::root::Root;
 use super::settings::Settings;
 
 /// The line.
-pub fn told(settings: &Settings) -> String {
+pub fn render(settings: &Settings) -> String {
     let link = &settings.link;
     let mut line = format!("{}; {}", what(settings), rate(settings));
     if link.mode != LinkMode::Off {
@@ -24,7 +24,7 @@ pub fn told(settings: &Settings) -> String {
     line
 }
 
-/// The files, and how many routes.
+/// The files, and the number of routes.
 fn what(settings: &Settings) -> String {
     let root = &settings.root;
     let folder = root.resolved().unwrap_or_default();
@@ -60,7 +60,7 @@ fn rate(settings: &Settings) -> String {
     }
 }
 
-/// The rate of the interface that is named, or that owns an address to listen at.
+/// The rate of the interface that is named, or that owns an address to listen on.
 fn stated_by_the_interface(settings: &Settings) -> Option<String> {
     let named = settings.link.device.clone();
     let device = named.or_else(|| {

@@ -1,4 +1,4 @@
-//! What `shortline serve` tells at its admin endpoint: `/metrics` and `/status`.
+//! What `shortline serve` serves at its admin endpoint: `/metrics` and `/status`.
 
 use serde::Serialize;
 use shortline_link::LinkSnapshot;
@@ -8,7 +8,7 @@ use super::metrics;
 use super::routes::GateStatus;
 use crate::admin::{Page, Pages};
 
-/// Everything the endpoint tells.
+/// Everything the endpoint shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The program's version.
@@ -25,7 +25,7 @@ pub struct Status {
     pub access_log_dropped_total: u64,
 }
 
-/// Tells the state now.
+/// Gives the current state.
 pub struct StatusPages(pub Box<dyn Fn() -> Status + Send + Sync>);
 
 impl Pages for StatusPages {

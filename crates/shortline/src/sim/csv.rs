@@ -1,8 +1,8 @@
 //! Results as CSV: `policy,by,from,to,jobs,size_mean,sojourn_mean,slowdown_mean,slowdown_max,
-//! stretch_mean`, times in seconds and sizes in bytes. `by` says what a line is about: `all`
-//! jobs; those of a `size`, a `percentile` of size or so many `nines` of it (2 is the 99th
-//! percentile); or a `time`, of which `jobs` is the mean number in the system. What a line has
-//! nothing of is empty.
+//! stretch_mean`, times in seconds and sizes in bytes. `by` says what a line is about: `all` jobs;
+//! those of a `size`, of a `percentile` of size, or of a number of `nines` of it (2 is the 99th
+//! percentile); or a `time`, where `jobs` is the mean number in the system. Fields that do not
+//! apply are empty.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ use shortline_command::output;
 /// Writes the results to a file, or to standard output for `-`.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The file cannot be written.
 pub(super) fn write(path: &Path, results: &[PolicyResult]) -> Result<(), CommandError> {
     output::write("--csv", path, |mut out| {
         writeln!(
@@ -30,7 +30,7 @@ pub(super) fn write(path: &Path, results: &[PolicyResult]) -> Result<(), Command
 }
 
 fn write_policy(out: &mut impl Write, result: &PolicyResult) -> std::io::Result<()> {
-    // A policy with cutoffs has commas in its name.
+    // The name of a policy with cutoffs contains commas.
     let policy = result.policy.to_string().replace(',', " ");
     writeln!(
         out,
@@ -50,7 +50,7 @@ fn write_policy(out: &mut impl Write, result: &PolicyResult) -> std::io::Result<
             write_group(out, &policy, by, group)?;
         }
     }
-    // Intervals are of one length from 0 on; a point is in the middle of one.
+    // The intervals start at 0 and are of equal length. A point is in the middle of one.
     let half_s = result.number_over_time.first().map_or(0.0, |first| first.0);
     for &(middle_s, jobs) in &result.number_over_time {
         let (from_s, to_s) = (middle_s - half_s, middle_s + half_s);

@@ -75,7 +75,7 @@ const DRAWINGS: [Drawing<'static>; 6] = [
 /// Draws the results to a file, or to standard output for `-`.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The file cannot be written.
 pub(super) fn draw(path: &Path, title: &str, results: &[PolicyResult]) -> Result<(), CommandError> {
     output::draw(path, title, (WIDTH, HEIGHT), |whole| {
         draw_all(whole, title, results)

@@ -11,7 +11,7 @@ use super::source::trace_options;
 use crate::trace;
 use shortline_command::CommandError;
 
-/// Sizes by name or as a trace has them.
+/// Sizes by name, or those of a trace.
 #[derive(Clone, Debug)]
 pub(super) enum Sizes {
     Named(Distribution),
@@ -19,7 +19,7 @@ pub(super) enum Sizes {
 }
 
 impl Sizes {
-    /// The distribution; a trace is read for it.
+    /// The distribution. For a trace, this reads it.
     pub(super) fn distribution(&self, args: &Args) -> Result<Distribution, CommandError> {
         let path = match self {
             Sizes::Named(sizes) => return Ok(sizes.clone()),

@@ -20,27 +20,27 @@ use super::sizes::Sizes;
 use crate::trace;
 use shortline_command::CommandError;
 
-/// Jobs counted in a replication of a steady load unless said otherwise.
+/// The default number of jobs counted in a replication of a steady load.
 const JOBS_USUAL: u64 = 500_000;
-/// The most jobs a workload may be expected to have.
+/// The most jobs that a workload may be expected to have.
 const JOBS_EXPECTED_MAX: f64 = 1e10;
 
 /// Where the requests come from.
 #[derive(Debug, clap::Args)]
 pub struct Source {
-    /// Trace of the requests: CSV `seconds,path,bytes`, a log in Common or Combined Log
-    /// Format, or World Cup 98 records, any of them packed with gzip or not; - is standard
-    /// input. Lines that cannot be read are left out and counted
+    /// Trace of the requests: CSV `seconds,path,bytes`, a log in Common or Combined Log Format, or
+    /// World Cup 98 records, each optionally packed with gzip; - is standard input. Unreadable
+    /// lines are skipped and counted
     #[arg(long, value_name = "F", conflicts_with_all = ["workload", "dist"])]
     trace: Option<PathBuf>,
 
-    /// Requests made up: w1 to w10 (Table I of paper 000), 1.4 (that load all the time) or
-    /// 25s@0.2,25s@1.2, on a site like the World Cup's or another, as in nasa:w1; sites:
-    /// world-cup, nasa, surge-001, surge-003, surge-004
+    /// Generated requests: w1 to w10 (Table I of paper 000), 1.4 (a constant load) or
+    /// 25s@0.2,25s@1.2, on a site like the World Cup's or another, as in nasa:w1. Sites: world-cup,
+    /// nasa, surge-001, surge-003, surge-004
     #[arg(long, value_name = "[SITE:]S")]
     workload: Option<Workload>,
 
-    // The forms of a distribution are listed once, beside their parser.
+    // The forms of a distribution are listed only once, beside their parser.
     #[arg(long, value_name = "D", help = format!(
         "Sizes in bytes on the link: {}, or trace:F for those of a trace; with --load, \
          --schedule or --workload",
@@ -58,7 +58,7 @@ pub struct Source {
     )]
     load: Option<f64>,
 
-    /// Load that alternates: seconds of low and of high load, then the loads
+    /// Alternating load: seconds of low and of high load, then the two loads
     #[arg(
         long,
         value_name = "LOW_S,HIGH_S,LOW,HIGH",
@@ -107,13 +107,13 @@ pub struct Source {
 /// Arrivals that are ready to be simulated.
 pub struct Arrivals {
     made: Made,
-    /// How many are counted; `None` for all.
+    /// The number of jobs counted; `None` for all.
     pub jobs: Option<u64>,
-    /// How many are warm-up unless said otherwise.
+    /// The default number of warm-up jobs.
     pub warmup_jobs_usual: u64,
-    /// How many replications unless said otherwise.
+    /// The default number of replications.
     pub replications_usual: NonZeroU32,
-    /// The phases of the load where it alternates, in seconds.
+    /// The phases of an alternating load, in seconds.
     pub overloads: Option<Phases>,
 }
 
@@ -133,7 +133,7 @@ enum Made {
 }
 
 impl Source {
-    /// Makes the arrivals ready, and refuses what cannot be simulated.
+    /// Prepares the arrivals, and refuses what cannot be simulated.
     pub(super) fn arrivals(&self, args: &Args) -> Result<Arrivals, CommandError> {
         match (&self.trace, &self.workload, &self.dist) {
             (Some(path), ..) => Ok(Arrivals::of(Made::Trace {
@@ -149,7 +149,7 @@ impl Source {
         }
     }
 
-    /// What the link carries for a response of so many bytes.
+    /// The bytes the link carries for a response of this many bytes.
     pub(super) fn bytes_on_the_link(&self, bytes: u64, args: &Args) -> u64 {
         match self.dist {
             Some(_) => bytes,
@@ -244,7 +244,7 @@ impl Source {
 }
 
 impl Arrivals {
-    /// All arrivals counted, once.
+    /// Counts all arrivals, in one replication.
     fn of(made: Made) -> Self {
         Self {
             made,
@@ -255,7 +255,7 @@ impl Arrivals {
         }
     }
 
-    /// Why what comes out is not to be trusted, as far as the arrivals tell.
+    /// Reasons not to trust the result, as far as the arrivals show.
     pub(super) fn doubts(&self, replications: NonZeroU32) -> Vec<Doubt> {
         let Made::Random(generated) = &self.made else {
             return Vec::new();
@@ -273,7 +273,7 @@ impl Arrivals {
         doubts(&run)
     }
 
-    /// Puts them through a simulation.
+    /// Runs them through a simulation.
     pub(super) fn run(
         &self,
         simulation: &Simulation,
@@ -360,7 +360,7 @@ pub fn phases_of(schedule: &Schedule) -> Result<Phases, CommandError> {
     .map_err(CommandError::usage)
 }
 
-/// The phases of a workload that is low and high in turn and below 1 in the mean.
+/// The phases of a workload that alternates between low and high and has a mean below 1.
 fn alternating(workload: &Workload) -> Option<Phases> {
     match workload.schedule.phases() {
         [low, high] => Phases::new(low.length_s, high.length_s, low.load, high.load).ok(),
@@ -368,7 +368,7 @@ fn alternating(workload: &Workload) -> Option<Phases> {
     }
 }
 
-/// The same where sizes are given beside it.
+/// The same for a workload whose sizes are given separately.
 fn phases_beside_sizes(workload: &Workload) -> Result<Phases, CommandError> {
     let phases = alternating(workload).filter(|_| workload.site == SiteName::WorldCup);
     phases.ok_or_else(|| {
@@ -379,7 +379,7 @@ fn phases_beside_sizes(workload: &Workload) -> Result<Phases, CommandError> {
     })
 }
 
-/// A mean that is infinite cannot be simulated: every run would find another one.
+/// Refuses an infinite mean. It cannot be simulated: every run would find another value.
 fn check_moments(sizes: &Distribution, policies: &[Policy]) -> Result<(), CommandError> {
     let infinite = |policy: &&Policy| Form::of(**policy).is_some_and(Form::needs_second_moment);
     match policies.iter().find(infinite) {
@@ -393,7 +393,7 @@ fn check_moments(sizes: &Distribution, policies: &[Policy]) -> Result<(), Comman
     }
 }
 
-/// A trace is read a piece at a time, so it may be of any length.
+/// A trace is read piece by piece, so it may be of any length.
 pub(super) fn trace_options(seed: Option<u64>) -> TraceOptions {
     TraceOptions {
         requests_max: usize::MAX,

@@ -5,8 +5,8 @@ use shortline_sim::UserGroup;
 use shortline_sim::results::PolicyResult;
 use shortline_table::{Table, or_dash};
 
-/// A line per policy, of the first `asked` results; the reference is among all of them, and what
-/// means are related to under the name beside it.
+/// A line per policy for the first `asked` results. The reference is among all results; means are
+/// related to it under the name given with it.
 pub(super) fn table(
     title: &str,
     results: &[PolicyResult],

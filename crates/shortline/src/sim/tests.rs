@@ -38,8 +38,8 @@ const KNOWN: &str = "0,/a,15000\n0,/b,10000\n0.010,/c,10000\n0.020,/d,10000\n";
 
 #[test]
 fn a_known_schedule_gives_its_known_times() {
-    // At 8 Mbit/s a byte takes a microsecond: SRPT ends at 45, 10, 20 and 30 ms, FSP at 25,
-    // 10, 35 and 45.
+    // At 8 Mbit/s a byte takes a microsecond. SRPT ends at 45, 10, 20 and 30 ms, FSP at 25, 10, 35
+    // and 45.
     let results = bare(KNOWN, "--rate 8mbit --policy srpt,fsp --json").unwrap();
     let value: serde_json::Value =
         serde_json::from_str(&results_json(&results, &[]).unwrap()).unwrap();
@@ -185,7 +185,7 @@ fn a_gate_in_front_of_servers_that_thrash() {
     let asked = args(&format!("{flags} fifo,sjf --aging 5")).unwrap();
     let results = asked.results().unwrap().0;
     let policies: Vec<_> = results.iter().map(|result| result.policy).collect();
-    // What the table relates the others to comes last.
+    // The policy that the table relates the others to comes last.
     assert_eq!(policies, [Policy::Fifo, Policy::Sjf, Policy::Fair]);
     let error = args(&format!("{flags} srpt")).unwrap().results();
     assert!(error.unwrap_err().to_string().contains("behind a gate"));

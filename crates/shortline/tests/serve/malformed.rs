@@ -174,7 +174,7 @@ fn a_refusal_says_why() {
     ));
     let body = String::from_utf8(got.body.clone()).unwrap();
     assert_eq!(got.field("content-type"), Some("text/plain; charset=utf-8"));
-    let why = "Host is no host: want a name or an address, and a port up to 65535 or none";
+    let why = "Host is not a host: want a name or an address, and a port up to 65535 or none";
     assert_eq!(body, format!("400 Bad Request\n{why}\n"));
 }
 

@@ -1,4 +1,4 @@
-//! What is equal and what is not, by example and by property.
+//! Which statements are equal and which are not, by example and by property.
 #![allow(clippy::unwrap_used)]
 
 use proptest::collection::vec;
@@ -99,13 +99,13 @@ fn a_long_name_is_cut_and_told_apart_by_its_hash() {
         "{one}"
     );
     assert_ne!(one, other);
-    // Estimates are kept under this name: it must not change from one release to the next.
+    // Estimates are stored under this name, so it must not change between releases.
     assert_eq!(one, "select … from item where i_id = ?… 7cc2a98014");
     let name = postgres(&format!("select * from {}", "ä".repeat(100)));
     assert!(name.len() <= NAME_BYTES_MAX, "{name}");
 }
 
-/// A statement in pieces: code stays, constants may be exchanged, lists grow.
+/// A statement in pieces: code stays, constants may be exchanged, lists may grow.
 #[derive(Clone, Debug)]
 enum Piece {
     Code(&'static str),
@@ -113,7 +113,7 @@ enum Piece {
     List(usize, usize),
 }
 
-/// Constants that are no better than one another.
+/// Constants of which any may replace another.
 const CONSTANTS: [&str; 12] = [
     "1",
     "-1",
@@ -150,7 +150,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// The pieces as text: other constants and blanks for each `seed`, upper case if it is odd.
+/// The pieces as text. Each `seed` has its own constants and blanks; an odd one is in upper case.
 fn written(pieces: &[Piece], seed: usize) -> String {
     let mut text = String::new();
     let mut number = seed;

@@ -12,8 +12,8 @@ use crate::mysql::statements::Prepared;
 use crate::relay::{Denied, Exchange};
 
 impl Mysql {
-    /// Reads the command at the front of `bytes` and decides what becomes of it. Nothing, if it has
-    /// not come as far as is needed for that.
+    /// Reads the command at the front of `bytes` and decides what happens to it. Does nothing if
+    /// too little of it has come to decide.
     pub(super) fn begin(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -83,7 +83,7 @@ impl Mysql {
         Ok(())
     }
 
-    /// The command goes to the server.
+    /// Sends the command to the server.
     pub(super) fn go(&mut self, shape: Option<Shape>) {
         if let Some(shape) = shape {
             self.reply.expect(shape);
@@ -94,7 +94,7 @@ impl Mysql {
         };
     }
 
-    /// The command is work, which goes to the server when it is admitted.
+    /// Submits the command, which is work. It goes to the server when it is admitted.
     fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>, type_name: &str) {
         match exchange.work.ask(exchange.context, type_name) {
             Ok(()) if exchange.work.is_running() => self.go(Some(Shape::Results)),

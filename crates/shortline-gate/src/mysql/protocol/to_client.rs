@@ -1,5 +1,5 @@
-//! From the backend to the client: every message goes on as it is; where a response ends, and with it
-//! the unit, is noticed.
+//! From the backend to the client. Every message passes unchanged. This notes where a response
+//! ends, and with it the unit.
 
 use super::{Afterwards, Mysql, Turn};
 use crate::relay::{Exchange, Work};
@@ -18,14 +18,14 @@ impl Mysql {
                     .begin(self.reply.sequence().wrapping_add(1));
             }
         }
-        // Whoever hears that a statement was killed may be heard by its victim at once: a wait must
-        // have ended before.
-        self.mind_reply(exchange.work);
+        // A client that hears that a statement was killed may tell its victim at once. By then the
+        // victim's wait must have ended.
+        self.check_reply(exchange.work);
         self.send_to_client(exchange, bytes);
     }
 
-    /// Minds that the response may have come whole.
-    pub(super) fn mind_reply(&mut self, work: &mut Work) {
+    /// Handles a response that may be complete.
+    pub(super) fn check_reply(&mut self, work: &mut Work) {
         if !matches!(self.turn, Turn::Replying | Turn::Authentication) || !self.reply.is_done() {
             return;
         }
@@ -43,8 +43,8 @@ impl Mysql {
             self.statements.clear();
         }
         if let (Some(thread_id), false) = (kills, has_failed) {
-            // The backend lets the client do this. Of a statement that still waits here it knows
-            // nothing. (A connection that it kills it closes, which ends a wait, too.)
+            // The backend allows the client to do this. It does not know of a statement that still
+            // waits here. (It closes a connection that it kills, which ends a wait too.)
             self.shared.waits.cancel(&thread_id);
         }
         if has_failed {
@@ -56,7 +56,7 @@ impl Mysql {
         }
     }
 
-    /// Sends the client what it gets, in frames if it compresses.
+    /// Sends bytes to the client, in frames if it compresses.
     pub(super) fn send_to_client(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
         match &mut self.frames {
             Some(frames) => frames.send(exchange, bytes),

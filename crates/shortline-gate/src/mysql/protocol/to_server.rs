@@ -1,5 +1,5 @@
-//! From the client to the backend: what goes on, what is held, and what is dropped because the client
-//! has been refused.
+//! From the client to the backend: what is passed on, what is held, and what is dropped because the
+//! client was refused.
 
 use super::{Mysql, Turn};
 use crate::mysql::complaint::Complaint;
@@ -7,8 +7,7 @@ use crate::mysql::packet::{Found, Header};
 use crate::relay::Exchange;
 
 impl Mysql {
-    /// Deals with the client's next bytes and returns how many of them are done with; the rest is
-    /// to be held.
+    /// Handles the client's next bytes. Returns how many of them are done; the rest is held.
     pub(super) fn pass_to_server(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -18,7 +17,7 @@ impl Mysql {
         while at < bytes.len() {
             match &self.turn {
                 Turn::Command => {
-                    // Renumbering begins anew with each command.
+                    // Renumbering restarts with each command.
                     if self.frames.is_some() {
                         self.send(exchange, &mut bytes[sent..at]);
                         sent = at;
@@ -28,7 +27,7 @@ impl Mysql {
                         break;
                     }
                 }
-                // A number of 0 begins a command, which has to wait for the server's verdict.
+                // A number of 0 begins a command, which must wait for the server's verdict.
                 Turn::Authentication
                     if self.scanner.is_between_messages()
                         && Header::first_of(&bytes[at..]).is_none_or(|next| next.sequence == 0) =>
@@ -48,7 +47,7 @@ impl Mysql {
             }
         }
         self.send(exchange, &mut bytes[sent..at]);
-        self.mind_reply(exchange.work);
+        self.check_reply(exchange.work);
         Ok(at)
     }
 
@@ -59,7 +58,7 @@ impl Mysql {
         exchange.to_server(bytes);
     }
 
-    /// Moves `at` over what goes on to the backend, up to the end of a message at most.
+    /// Moves `at` over what passes to the backend, at most to the end of a message.
     fn forward(&mut self, bytes: &[u8], at: &mut usize) -> Result<(), Complaint> {
         let message_bytes_max = u64::from(self.shared.config.limits.message_bytes_max);
         let is_end = loop {
@@ -91,7 +90,7 @@ impl Mysql {
         Ok(())
     }
 
-    /// Drops the rest of a refused command, and says why when it has come whole.
+    /// Drops the rest of a refused command. Sends the reason when it is complete.
     fn drop_command(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8], at: &mut usize) {
         while let Some(found) = self.scanner.next(bytes, at) {
             if found != Found::End {

@@ -1,4 +1,4 @@
-//! Responses written down by hand after the documentation; those of a real server are in
+//! Responses written by hand from the documentation. Those of a real server are in
 //! `tests/mysql*.rs`.
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ const OK_MORE: &[u8] = b"\0\0\0\x0a\0\0\0";
 const EOF_IDLE: &[u8] = b"\xfe\0\0\x02\0";
 const EOF_MORE: &[u8] = b"\xfe\0\0\x0a\0";
 const EOF_CURSOR: &[u8] = b"\xfe\0\0\x42\0";
-/// An OK packet in the place of EOF.
+/// An OK packet in place of EOF.
 const END_IDLE: &[u8] = b"\xfe\0\0\x02\0\0\0";
 const END_OPEN: &[u8] = b"\xfe\0\0\x03\0\0\0";
 const ERR_ANY: &[u8] = b"\xff\x7a\x04#42S02no such table";
@@ -22,7 +22,8 @@ const COLUMN: &[u8] = b"\x03def\0\0\0\x01a\0\x0c\x3f\0\x01\0\0\0\x03\x81\0\0\0\0
 const ROW: &[u8] = b"\x011";
 const PREPARED: &[u8] = b"\0\x07\0\0\0\x01\0\x02\0\0\0\0";
 
-/// The status after a response, if the last message of `response` is the first that ends it.
+/// The status after a response. `None` unless the last message of `response` is the first that ends
+/// it.
 fn play(capabilities: Capabilities, shape: Shape, response: &[&[u8]]) -> Option<Follower> {
     let mut follower = Follower::new(capabilities, Status::default());
     follower.expect(shape);
@@ -30,7 +31,7 @@ fn play(capabilities: Capabilities, shape: Shape, response: &[&[u8]]) -> Option<
         if follower.is_done() {
             return None;
         }
-        // Cut in the middle, to see that nothing ends too early.
+        // Cut in the middle, to check that nothing ends too early.
         let bytes = packet(number as u8 + 1, message);
         let (front, back) = bytes.split_at(bytes.len() / 2);
         follower.follow(front);
@@ -84,9 +85,9 @@ fn responses_end_where_they_end() {
             &[b"\x01", COLUMN, EOF_IDLE, ROW, EOF_MORE, OK_IDLE],
         ),
         (0, Shape::Results, &[OK_MORE, ERR_ANY]),
-        // A file of the client's.
+        // A file from the client.
         (0, Shape::Results, &[b"\xfb/tmp/a", OK_IDLE]),
-        // Columns that the client knows already.
+        // Columns that the client already knows.
         (
             NEW | MARIADB_CACHE_METADATA,
             Shape::Results,
@@ -156,7 +157,7 @@ fn the_last_status_counts() {
     follower.expect(Shape::Results);
     follower.follow(&packet(1, ERR_ANY));
     assert!(follower.is_done() && follower.has_failed());
-    // An error has no status: what was, is.
+    // An error has no status, so the old one stays.
     assert!(follower.status().is_in_transaction());
 }
 
@@ -175,7 +176,7 @@ fn what_else_a_response_tells() {
     assert!(follower.take_file_wanted() && !follower.take_file_wanted());
     assert!(!follower.is_done());
     assert_eq!(follower.sequence(), 1);
-    // What nobody asked for changes nothing.
+    // A response that nobody asked for changes nothing.
     let mut follower = Follower::new(0, Status::default());
     follower.follow(&packet(0, ERR_ANY));
     assert!(follower.is_done() && !follower.has_failed());

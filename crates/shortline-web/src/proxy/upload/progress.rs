@@ -1,4 +1,5 @@
-//! What others know of a body under way: how far it is, and which side has been silent for too long.
+//! What others know about a body under way: how far it is, and which side has been silent for too
+//! long.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,10 +13,10 @@ use shortline_base::clock::now_ns;
 use super::super::error::UploadError;
 use super::super::options::UpstreamOptions;
 
-/// How long a backend may leave `Expect: 100-continue` unanswered (curl waits as long).
+/// How long a backend may leave `Expect: 100-continue` unanswered. curl waits as long.
 const CONTINUE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// What others know of a body under way.
+/// What others know about a body under way.
 pub struct Upload(Mutex<State>);
 
 struct State {
@@ -25,10 +26,10 @@ struct State {
     waits_for_client: bool,
 }
 
-/// How far a body is.
+/// The phase of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The backend has not said that it wants it.
+    /// The backend has not yet said that it wants the body.
     AwaitsContinue,
     /// It is under way.
     Open,
@@ -38,19 +39,19 @@ pub enum Phase {
     Failed(UploadError),
 }
 
-/// What a wait for the backend has come to.
+/// The result of checking a wait for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Look again after so long.
+    /// Check again after this time.
     Again(Duration),
-    /// The client is silent.
+    /// The client is silent for too long.
     ClientStalled,
-    /// The backend is silent.
+    /// The backend is silent for too long.
     BackendLate,
 }
 
 impl Upload {
-    /// A body that is there.
+    /// A body in this phase.
     pub fn new(phase: Phase) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             phase,
@@ -60,7 +61,7 @@ impl Upload {
         })))
     }
 
-    /// The backend wants the body.
+    /// Notes that the backend wants the body.
     pub fn go_on(&self) {
         let mut state = self.0.lock();
         if state.phase == Phase::AwaitsContinue {
@@ -70,7 +71,7 @@ impl Upload {
         }
     }
 
-    /// The exchange is over: a body that has not ended fails.
+    /// Ends the exchange. A body that has not ended fails.
     pub fn abandon(&self, error: UploadError) {
         let mut state = self.0.lock();
         if matches!(state.phase, Phase::AwaitsContinue | Phase::Open) {
@@ -87,10 +88,10 @@ impl Upload {
         }
     }
 
-    /// Waits for the backend's answer `sent`, as long as the limits let either side be silent.
+    /// Waits for the backend's answer `sent`, as long as the limits allow either side to be silent.
     ///
     /// # Errors
-    /// What the wait has come to instead.
+    /// Which side was silent for too long.
     pub async fn awaiting<T>(
         &self,
         options: &UpstreamOptions,
@@ -132,12 +133,12 @@ impl Upload {
         if silent >= limit {
             return over;
         }
-        // The other side may fall silent in the meantime, with less time.
+        // The other side may fall silent in the meantime, and its limit may be shorter.
         let least = options.upload_time_max.min(options.first_byte_time_max);
         Wait::Again((limit - silent).min(least))
     }
 
-    /// Where the body stands; its reader is woken when that changes.
+    /// The phase of the body. Its reader is woken when the phase changes.
     pub fn admit(&self, context: &Context<'_>) -> Phase {
         let mut state = self.0.lock();
         if !state
@@ -150,7 +151,7 @@ impl Upload {
         state.phase.clone()
     }
 
-    /// The body was asked for more, and may have none yet.
+    /// Notes that the body was polled, and whether it waits for the client.
     pub fn moved(&self, waits_for_client: bool) {
         let mut state = self.0.lock();
         if !(waits_for_client && state.waits_for_client) {
@@ -159,7 +160,7 @@ impl Upload {
         state.waits_for_client = waits_for_client;
     }
 
-    /// Nothing more of the body is read.
+    /// Notes that no more of the body is read.
     pub fn end(&self, phase: Phase) {
         let mut state = self.0.lock();
         state.phase = phase;

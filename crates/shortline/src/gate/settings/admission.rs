@@ -1,5 +1,5 @@
-//! Who is admitted when, and what tells the types: of `shortline gate`, and of a route of `serve`
-//! that has a gate.
+//! The settings of admission and of the types: for `shortline gate`, and for a route of `serve`
+//! with a gate.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::keys::Overlay;
 /// The gate of an upstream of `serve`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteGate {
-    /// Admission.
+    /// The settings of admission.
     pub gate: GateConfig,
-    /// What tells types.
+    /// The rules for types.
     pub classifier: ClassifierConfig,
 }
 
 impl RouteGate {
-    /// The gate that `options`, the table `gate` of the route at `path`, ask for.
+    /// The gate that the table `gate` of the route at `path` asks for.
     ///
     /// # Errors
     /// A key that a route's gate does not have, or values that do not fit together.
@@ -52,7 +52,7 @@ impl RouteGate {
     }
 }
 
-/// What of these options a route's gate has, too.
+/// Those of the options that a route's gate has too.
 fn of_admission(options: &GateOptions) -> GateOptions {
     GateOptions {
         policy: options.policy,
@@ -72,10 +72,10 @@ fn of_admission(options: &GateOptions) -> GateOptions {
     }
 }
 
-/// Admission as it was asked for.
+/// The settings of admission.
 ///
 /// # Errors
-/// Names the place of a value that makes no sense, or contradicts another.
+/// Names the place of a value that makes no sense, or that contradicts another.
 pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
     refuse_contradictions(given)?;
     let merged = given.merged;
@@ -120,7 +120,7 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     if merged.aging.is_some() && merged.policy == Some(PolicyName::Fifo) {
         return Err(format!(
-            "{}: contradicts policy fifo, in which nobody passes another: leave one of them out",
+            "{}: contradicts policy fifo, in which no request passes another: leave one of them out",
             given.at(flags.aging.is_some(), "aging")
         ));
     }
@@ -133,7 +133,7 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     }
     if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {
         return Err(format!(
-            "{}: is used by --capacity calibrate alone: add that, or leave it out",
+            "{}: is used by --capacity calibrate only: add that, or leave it out",
             given.at(flags.trial_time.is_some(), "trial-time")
         ));
     }
@@ -147,20 +147,20 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (fixed_by_flag, capacity) = (flags.estimates_fixed.is_some(), merged.capacity);
     if estimates_fixed && merged.estimates.is_none() {
         return Err(format!(
-            "{}: there are none: add --estimates FILE, or leave it out",
+            "{}: has no estimates to use: add --estimates FILE, or leave it out",
             given.at(fixed_by_flag, "estimates-fixed")
         ));
     }
     if estimates_fixed && !matches!(capacity, Some(Capacity::Fixed(_) | Capacity::Off)) {
         return Err(format!(
-            "{}: a capacity is found by what is learnt meanwhile: add --capacity TIME or off",
+            "{}: fixed estimates cannot find a capacity: add --capacity TIME or off",
             given.at(fixed_by_flag, "estimates-fixed")
         ));
     }
     Ok(())
 }
 
-/// What tells the types of requests in `protocol`.
+/// The rules for the types of requests in `protocol`.
 ///
 /// # Errors
 /// Names the rule that cannot be used.
@@ -176,7 +176,7 @@ pub fn classifier(
         tags_from: given.merged.tags_from.clone().unwrap_or_default(),
     };
     refuse_tags_of_nobody(given, &config)?;
-    // The error names the rule; the file's line is that of the first.
+    // The error names the rule. The line is that of the first rule.
     Classifier::new(&config)
         .map(|_| config)
         .map_err(|error| format!("{}: {error}", given.at(false, "rule")))

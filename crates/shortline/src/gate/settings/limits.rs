@@ -1,4 +1,4 @@
-//! The relay's limits as they were asked for.
+//! The relay's limits.
 
 use shortline_gate::relay::Limits;
 use shortline_sched::units::Span;

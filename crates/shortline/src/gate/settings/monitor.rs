@@ -1,4 +1,4 @@
-//! Where the database is asked who waits for a lock, as far as that can be.
+//! Where to ask the database who waits for a lock, if it can be asked.
 
 use shortline_gate::locks::MonitorUrl;
 
@@ -6,7 +6,7 @@ use crate::gate::Kind;
 use crate::gate::options::{GateOptions, UpstreamTlsMode};
 use crate::given::Given;
 
-/// The database to ask, of the kind that is behind the gate.
+/// The database to ask, of the same kind as the backend.
 ///
 /// # Errors
 /// Names the place of what does not fit together.

@@ -1,4 +1,4 @@
-//! What flags and file mean together, and what of it is refused.
+//! What flags and file mean together, and which combinations are refused.
 #![allow(clippy::unwrap_used)]
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -16,7 +16,7 @@ struct Line {
 
 const UPSTREAM: &str = "postgres --upstream db:5432";
 
-/// What flags and a file mean together, or the error, without the file's folder.
+/// The settings of flags and a file, or the error without the file's folder.
 fn settings(flags: &str, file: &str) -> Result<Settings, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.toml");

@@ -1,8 +1,9 @@
-//! The gates in front of `serve`'s routes: one for the backends of a route, and the same for all
-//! routes to these backends that ask for it.
+//! The gates in front of `serve`'s routes. All routes to the same backends that ask for a gate
+//! share one.
 //!
-//! A reload keeps a gate whose settings stay, with who waits in it; one whose settings change
-//! begins with what the old one has learnt, and what the old one let in or holds ends under it.
+//! A reload keeps a gate whose settings stay, along with its waiting requests. A gate whose
+//! settings change is replaced. The new one starts with what the old one has learnt. Requests that
+//! the old one admitted or holds end under the old one.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::gate::series::{Series, TYPES_MAX_DEFAULT};
 use crate::gate::settings::RouteGate;
 use crate::gate::status::AdmissionSettings;
 
-/// The routes at work, with their gates.
+/// The routes in use, with their gates.
 #[derive(Clone, Default)]
 pub struct OpenRoutes {
     /// Which requests go where.
@@ -35,11 +36,11 @@ pub struct GateStatus {
     pub routes: Vec<String>,
     /// The servers behind it.
     pub upstream: Vec<String>,
-    /// What it was told.
+    /// Its settings.
     pub settings: AdmissionSettings,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
-    /// Which types have metrics.
+    /// Chooses the types that have metrics.
     #[serde(skip)]
     pub series: Arc<Series>,
 }
@@ -55,10 +56,10 @@ struct OpenGate {
 }
 
 impl OpenRoutes {
-    /// The routes of `settings`; gates go on with what they were `before`. Call inside a runtime.
+    /// The routes of `settings`. Gates carry on from `before`. Must be called inside a runtime.
     ///
     /// # Errors
-    /// Names the route whose servers' authorities, or a rule, cannot be used.
+    /// Names the route with authorities of servers, or a rule, that cannot be used.
     pub fn new(settings: &[RouteSettings], before: &Self) -> Result<Self, String> {
         let mut opened = Self::default();
         let mut routes = Vec::new();
@@ -77,12 +78,12 @@ impl OpenRoutes {
         Ok(opened)
     }
 
-    /// Its gates now.
+    /// The state of its gates now.
     pub fn gates(&self) -> Vec<GateStatus> {
         self.gates.iter().map(OpenGate::status).collect()
     }
 
-    /// What a route asks, by a gate that is opened if none is before its backends yet.
+    /// The admission of a route. Opens a gate if its backends have none yet.
     fn admission(
         &mut self,
         route: &RouteSettings,
@@ -148,7 +149,7 @@ impl OpenGate {
     }
 }
 
-/// Refuses a second gate before a server: neither would know what the other lets through.
+/// Refuses a second gate before a server. Neither would know what the other admits.
 ///
 /// # Errors
 /// Names both routes.
@@ -176,7 +177,7 @@ pub fn refuse_two_of_a_backend(
     Ok(())
 }
 
-/// Whether these are the same servers, in whatever order.
+/// Whether these are the same servers, in any order.
 fn is_same(some: &[UpstreamAddress], others: &[UpstreamAddress]) -> bool {
     some.iter().all(|backend| others.contains(backend))
         && others.iter().all(|backend| some.contains(backend))

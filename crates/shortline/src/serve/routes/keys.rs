@@ -41,7 +41,7 @@ pub struct RouteKeys {
 }
 
 impl RouteKeys {
-    /// What they say of the backends.
+    /// The options of the backends.
     pub(super) fn options(self) -> UpstreamOptions {
         let defaults = UpstreamOptions::default();
         let time = |given: Option<Time>, default| given.map_or(default, |time| time.0);

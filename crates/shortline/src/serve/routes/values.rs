@@ -12,7 +12,7 @@ use shortline_web::proxy::UpstreamAddress;
 /// hyper's parser needs this much.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
 
-/// The beginning of paths.
+/// A path prefix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutePath(pub String);
 
@@ -76,7 +76,7 @@ impl TryFrom<Size> for HeadSize {
     }
 }
 
-/// Where the servers are: one at least.
+/// The addresses of the servers, at least one.
 ///
 /// # Errors
 /// What is wrong with an address, or that there is none.
@@ -120,19 +120,21 @@ checked!(HeadSize, Size);
 /// A value of the file that is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
-    /// No path of a route.
-    #[error("`{0}` is no path: give one that starts with a slash and has no ? or #, such as /api")]
+    /// Not a route's path.
+    #[error(
+        "`{0}` is not a path: give one that starts with a slash and has no ? or #, such as /api"
+    )]
     Path(String),
-    /// No path to ask.
-    #[error("`{0}` is no path with or without a query: give one such as /health")]
+    /// Not a path to request.
+    #[error("`{0}` is not a path with or without a query: give one such as /health")]
     HealthPath(String),
-    /// No time at all.
+    /// A time of 0.
     #[error("must be more than 0, such as 5s")]
     NoTime,
     /// Too little for a head.
     #[error("{0} is out of range: must be 8KiB or more")]
     HeadSize(Size),
-    /// Nobody to ask.
+    /// No backends.
     #[error("no backend: give one at least, such as upstream = [\"127.0.0.1:9000\"]")]
     NoBackend,
 }

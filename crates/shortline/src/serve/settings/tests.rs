@@ -1,4 +1,4 @@
-//! What flags and file mean together, and what of it is refused.
+//! What flags and file mean together, and which combinations are refused.
 #![allow(clippy::unwrap_used)]
 use clap::Parser;
 use shortline_link::LinkMode;
@@ -12,8 +12,7 @@ struct Line {
     args: Args,
 }
 
-/// What flags and a file mean together where a root is named, or the error, without the file's
-/// folder.
+/// The settings of flags and a file with a root named, or the error without the file's folder.
 fn settings(flags: &str, file: &str) -> Result<Settings, String> {
     let flags = if flags.contains("/srv") {
         flags.to_owned()
@@ -332,7 +331,7 @@ fn contradictions_are_told_with_their_place() {
         (
             "",
             "[[route]]\npath = \"api\"\nupstream = [\"a:1\"]",
-            "a.toml:2: route.path: `api` is no path",
+            "a.toml:2: route.path: `api` is not a path",
         ),
         (
             "",
@@ -352,7 +351,7 @@ fn contradictions_are_told_with_their_place() {
         (
             "",
             "[[route]]\npath = \"/a\"\nupstream = [\"a:1\"]\n[[route]]\npath = \"/a\"\nupstream = [\"b:1\"]",
-            "route /a: is there twice",
+            "route /a: appears twice",
         ),
     ];
     for (flags, file, expected) in cases {

@@ -1,11 +1,12 @@
 //! The uplink: link mode, rate, policy and what belongs to them.
 //!
-//! A flag that decides the link mode (`--link-mode`, or `--uplink` by itself) also hides the
-//! file's keys that this mode does not know, so that `--link-mode off` works beside any file.
-//! Where nothing decides it, a number of slots means `slots`; else it is `auto`.
+//! A flag that decides the link mode (`--link-mode`, or `--uplink` by itself) also hides the keys
+//! of the file that this mode does not have. So `--link-mode off` works with any file. If nothing
+//! decides the mode, it is `slots` if a number of slots is given, and `auto` otherwise.
 //!
-//! A rate beside `slots` tells `--aging`, `--growing` and `fsp` how long a response takes. Mode `bands` has the policy
-//! `bands` unless told otherwise, and takes no rate (but for `swift`): the qdisc has it.
+//! With `slots`, a rate tells `--aging`, `--growing` and `fsp` how long a response takes. Mode
+//! `bands` has the policy `bands` by default. It takes no rate (except for `swift`), because the
+//! qdisc has one.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -25,10 +26,10 @@ const WRITERS_DEFAULT: usize = 35;
 const QUANTUM_BYTES: RangeInclusive<u32> = 1..=1 << 20;
 const PACKET_HEADER_BYTES: RangeInclusive<u32> = 0..=1 << 10;
 
-/// The uplink as it was told, and as it is used.
+/// The options of the uplink as given, and the settings in use.
 ///
 /// # Errors
-/// Names the flag or the place in the file of what contradicts another.
+/// Names the flag, or the place in the file, that contradicts another.
 pub fn resolve(
     flags: &UplinkOptions,
     in_file: UplinkOptions,
@@ -153,7 +154,7 @@ fn without_other_modes(options: UplinkOptions, mode: LinkMode) -> UplinkOptions 
     }
 }
 
-/// Of aging and growing, the one given by flag hides the other in the file.
+/// Hides the file's aging if growing is given by flag, and the other way round.
 fn without_other_urgency(in_file: UplinkOptions, flags: &UplinkOptions) -> UplinkOptions {
     UplinkOptions {
         aging: in_file.aging.filter(|_| flags.growing.is_none()),
@@ -193,7 +194,7 @@ fn refuse_contradictions(
     }
     if merged.rate_min.is_some() && mode != LinkMode::Auto {
         return Err(format!(
-            "{}: contradicts link mode {mode}, which finds no rate out: leave it out, or add --uplink auto",
+            "{}: contradicts link mode {mode}, which does not find out a rate: leave it out, or add --uplink auto",
             place.of(flags.rate_min.is_some(), "uplink-rate-min", "rate-min")
         ));
     }
@@ -229,7 +230,7 @@ fn refuse_where_nothing_is_scheduled(
     ];
     let has_quantum = merged.quantum.is_some();
     let quantum = [("quantum", "quantum", flags.quantum.is_some(), has_quantum)];
-    let order = ordering::about_order(flags, merged);
+    let order = ordering::order_options(flags, merged);
     ordering::refuse_given(
         &[&before[..], &order, &quantum].concat(),
         "link mode off, which schedules nothing",

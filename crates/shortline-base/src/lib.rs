@@ -1,7 +1,8 @@
 //! What every room needs of the machine: the clock, an alarm, sockets, the disk, and threads that
 //! may block. Each has two makers: the kernel, and a simulated [`world`] that a thread may live in.
 //!
-//! Beside them what every room does alike: accepting connections and knowing those that are open, asking the kernel, and keeping a log readable.
+//! Beside them what every room does alike: accepting connections and knowing those that are open,
+//! asking the kernel, and keeping a log readable.
 //!
 //! This room knows no protocol and no order.
 

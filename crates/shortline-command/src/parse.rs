@@ -11,7 +11,7 @@ use crate::error::CommandError;
 #[derive(Debug)]
 pub enum Ended {
     /// Help or version was asked for and printed.
-    Told(ExitCode),
+    Printed(ExitCode),
     /// The command did not succeed.
     Error(CommandError),
 }
@@ -27,11 +27,11 @@ pub fn parse<C: Parser>() -> Result<C, Ended> {
     parsed.map_err(|error| ended_by(&error))
 }
 
-/// The program's exit code; an error is told.
+/// The program's exit code; an error is reported.
 pub fn exit_code(ended: Result<(), Ended>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Told(code)) => code,
+        Err(Ended::Printed(code)) => code,
         Err(Ended::Error(error)) => error.report(),
     }
 }
@@ -41,11 +41,11 @@ fn ended_by(error: &clap::Error) -> Ended {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Nobody is left to tell if standard output is closed.
             let _ = error.print();
-            Ended::Told(ExitCode::SUCCESS)
+            Ended::Printed(ExitCode::SUCCESS)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            Ended::Told(ExitCode::from(2))
+            Ended::Printed(ExitCode::from(2))
         }
         _ => Ended::Error(CommandError::Usage(in_one_line(error))),
     }

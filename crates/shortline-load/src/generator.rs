@@ -17,8 +17,9 @@
 //! - **The end**: after the last start, what is outstanding has `drain` to finish; the
 //!   rest counts as failed with the time until then.
 //! - **Limits**: at most `in_flight_max` requests at a time in the open loop, as many users
-//!   as have descriptors in the closed one. At the limit an open request starts late, which is recorded and makes the run void; it is not dropped, and its response
-//!   time still counts from its intended start.
+//!   as have descriptors in the closed one. At the limit an open request starts late, which is
+//!   recorded and makes the run void; it is not dropped, and its response time still counts from
+//!   its intended start.
 
 mod connect;
 mod exchange;

@@ -10,6 +10,7 @@
 //! backend in the place of the servers. [`trust`] says whether a run is long enough. [`uplink`] is a link with a queue, for the
 //! controller that finds its rate.
 #![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
 
 mod admission;
 pub mod arrivals;

@@ -95,7 +95,15 @@ pub struct GateOptions {
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub stall_max: Option<Span>,
     /// Admit everything at once, and only count what would have waited [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Admission")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        help_heading = "Admission"
+    )]
     pub dry_run: Option<bool>,
 
     /// What tells the type of a statement that no rule names, the first that knows something:
@@ -131,7 +139,15 @@ pub struct GateOptions {
     pub estimates: Option<PathBuf>,
     /// Take the estimates of that file as they are: what has run since changes none of them, and the
     /// file is not written [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Types of requests")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        help_heading = "Types of requests"
+    )]
     pub estimates_fixed: Option<bool>,
     /// Rules that name types, the first that matches (`[[gate.rule]]` of the file only)
     #[arg(skip)]

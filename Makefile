@@ -5,7 +5,8 @@
 #   make test-long  the tests that take long: 2,000 hostile clients, the simulator against
 #                   closed forms at loads up to 0.95, W1 in user-mode kernels (one is built),
 #                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests
-#                   through the gate; an hour of simulated worlds, half of it the gate's
+#                   through the gate; the instructions of hot paths; an hour of simulated
+#                   worlds, half of it the gate's
 #   make bench      measure everything into lab-results (as root: namespaces)
 #   make lint       format, clippy, docs, licences
 #   make setup      what the others need on a Debian machine
@@ -36,6 +37,7 @@ test-long: setup h2spec
 	cargo build --release --locked -p shortline -p shortline-lab
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
 	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --profile test-long -- --include-ignored
+	scripts/instructions
 	scripts/fuzz 60
 	$(BINARY) lab simulate server --from $$(date +%s)000 --seconds 1800
 	$(BINARY) lab simulate gate --from $$(date +%s)000 --seconds 1800

@@ -18,8 +18,8 @@ use shortline_web::proxy::UpstreamOptions;
 use shortline_web::proxy::admission::{Admission, Admitting, Applicant, Permit};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
-use shortline_web::server::{AccessLog, Listener, Server, ServerSnapshot, Settings};
-use shortline_web::{Clients, Limits};
+use shortline_web::server::{Listener, Server, ServerSnapshot};
+use shortline_web::{AccessLog, Clients, Limits, Settings};
 use tokio::net::TcpListener;
 
 use crate::classify::Classifier;

@@ -18,7 +18,8 @@ pub enum LabError {
     UnknownExperiment(String),
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
+        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, slots, \
+         slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
     /// The file of a study is wrong.
@@ -26,7 +27,8 @@ pub enum LabError {
     Study(#[from] StudyError),
     /// No load of that name comes to the bookstore.
     #[error(
-        "unknown load `{0}`: want alone, N-browsers, N-browsers-slowed, N-browsers-other-mix, N-browsers-short-sessions, alternating or alternating-clicks"
+        "unknown load `{0}`: want alone, N-browsers, N-browsers-slowed, N-browsers-other-mix, \
+         N-browsers-short-sessions, alternating or alternating-clicks"
     )]
     UnknownLoad(String),
     /// Nothing of that name is before the bookstore's database.
@@ -66,7 +68,8 @@ pub enum LabError {
     },
     /// The folder holds results that these would not go with.
     #[error(
-        "{path} holds results of another plan (of `{1}`: points, lengths, rates or traces differ): want another --out, or the same flags to go on",
+        "{path} holds results of another plan (of `{1}`: points, lengths, rates or traces differ): \
+         want another --out, or the same flags to go on",
         path = .0.display()
     )]
     OtherPlan(PathBuf, String),
@@ -155,7 +158,11 @@ pub enum LabError {
         problem: String,
     },
     /// What people say of the papers' claims names none of them.
-    #[error("{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab list` does, with the reasons below", path = path.display())]
+    #[error(
+        "{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab list` \
+         does, with the reasons below",
+        path = path.display()
+    )]
     Why {
         /// Which file.
         path: PathBuf,

@@ -5,13 +5,13 @@
 //! request costs the gate in all. There are 200 types, 32 running requests of about one size, and
 //! deadlines (aging) such that most are not overdue.
 //!
-//! It times batches of operations and prints the median over the batches, in nanoseconds per
-//! operation, with percentiles 5 and 95 and the slowest.
+//! [`criterion`] gives the time of one, with an interval, and says how it differs from the run before.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::Duration;
 
+use criterion::{Criterion, criterion_group, criterion_main};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::Aging;
@@ -21,19 +21,22 @@ use shortline_sched::admission::{
 
 const WAITING: usize = 10_000;
 const TYPES: usize = 200;
-const BATCHES: usize = 1_000;
-const OPERATIONS_PER_BATCH: usize = 64;
 const STEP_NS: u64 = 1_000_000;
 
-fn main() {
-    println!("{WAITING} requests waiting, {TYPES} types; finish + admit + arrive, ns");
-    println!(
-        "{:<28} {:>6} {:>6} {:>6} {:>7}",
-        "", "median", "p5", "p95", "slowest"
-    );
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2));
+    targets = admission
+}
+criterion_main!(benches);
+
+fn admission(criterion: &mut Criterion) {
     let aging = |factor| Order::SjfAging(Aging::new(factor).expect("invariant: above 0"));
     let fixed: Capacity = "1s".parse().expect("invariant: a capacity");
     let mean = Estimator::MovingAverage;
+    let mut group = criterion.benchmark_group("finish, admit, arrive");
     for (name, order, capacity, estimator) in [
         ("fifo", Order::Fifo, fixed, mean),
         ("sjf", Order::Sjf, fixed, mean),
@@ -48,45 +51,15 @@ fn main() {
         ("sjf, auto", Order::Sjf, Capacity::Auto, mean),
         ("sjf, aging 1000, auto", aging(1000.0), Capacity::Auto, mean),
     ] {
-        let mut samples = measure(AdmissionConfig {
+        let mut bench = Bench::filled(AdmissionConfig {
             order,
             capacity,
             estimator,
             queue_max: WAITING + 1,
             ..AdmissionConfig::default()
         });
-        samples.sort_by(f64::total_cmp);
-        let percentile = |share: f64| samples[((samples.len() - 1) as f64 * share) as usize];
-        println!(
-            "{:<28} {:>6.0} {:>6.0} {:>6.0} {:>7.0}",
-            name,
-            percentile(0.5),
-            percentile(0.05),
-            percentile(0.95),
-            percentile(1.0),
-        );
+        group.bench_function(name, |bencher| bencher.iter(|| bench.operate()));
     }
-}
-
-/// Nanoseconds per operation, one sample a batch.
-fn measure(config: AdmissionConfig) -> Vec<f64> {
-    let mut bench = Bench::filled(config);
-    let mut samples = Vec::with_capacity(BATCHES);
-    for batch in 0..BATCHES + BATCHES / 4 {
-        let kinds: Vec<usize> = (0..OPERATIONS_PER_BATCH)
-            .map(|_| bench.random.random_range(0..TYPES))
-            .collect();
-        let start = Instant::now();
-        for &kind in &kinds {
-            bench.operate(kind);
-        }
-        let elapsed = start.elapsed();
-        // The first quarter warms up.
-        if batch >= BATCHES / 4 {
-            samples.push(elapsed.as_nanos() as f64 / OPERATIONS_PER_BATCH as f64);
-        }
-    }
-    samples
 }
 
 struct Bench {
@@ -117,7 +90,8 @@ impl Bench {
         bench
     }
 
-    fn operate(&mut self, kind: usize) {
+    fn operate(&mut self) {
+        let kind = self.random.random_range(0..TYPES);
         self.now_ns += STEP_NS;
         if let Some(id) = self.running.pop_front() {
             self.gate.finish(self.now_ns, id, Outcome::Completed);

@@ -6,14 +6,14 @@
 //! most are not. Sizes are spread over five orders of magnitude, as on the web. A grant is the part
 //! that a started response costs: take, count, let wait.
 //!
-//! For each policy, alone, with aging and with growing, it times batches of operations and prints
-//! the median over the batches, in nanoseconds per operation, with the spread: percentiles
-//! 5 and 95 over the batches, and the slowest.
+//! For each policy, alone, with aging and with growing, [`criterion`] gives the time of one, with an
+//! interval, and says how it differs from the run before.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use criterion::{Criterion, criterion_group, criterion_main};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::{
@@ -21,8 +21,8 @@ use shortline_sched::{
 };
 
 const JOBS_WAITING: usize = 100_000;
-const BATCHES: usize = 2_000;
-const OPERATIONS_PER_BATCH: usize = 64;
+/// Operations between two looks at the clock.
+const BATCH: u64 = 64;
 /// Time passes by this much per operation; the queue is older by then than the deadlines
 /// of its small jobs and younger than those of its large ones.
 const STEP_NS: u64 = 1_000;
@@ -30,27 +30,28 @@ const QUANTUM: u64 = 4_344;
 /// Who submits, in turn.
 const CLIENTS: u128 = 20_000;
 
-fn main() {
-    println!("{JOBS_WAITING} jobs waiting; submit + take + record + resume + remove, ns");
-    println!(
-        "{:<8} {:>8}  {:>6} {:>6} {:>6} {:>7} {:>6}",
-        "policy", "urgency", "median", "p5", "p95", "slowest", "grant"
-    );
+criterion_group! {
+    name = benches;
+    // There are about a hundred of them.
+    config = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(600));
+    targets = queue
+}
+criterion_main!(benches);
+
+fn queue(criterion: &mut Criterion) {
     for policy in Policy::ALL {
-        for (name, urgency) in urgencies() {
-            let mut samples = measure(policy, urgency);
-            samples.sort_by(f64::total_cmp);
-            let percentile = |share: f64| samples[((samples.len() - 1) as f64 * share) as usize];
-            println!(
-                "{:<8} {:>8}  {:>6.0} {:>6.0} {:>6.0} {:>7.0} {:>6.0}",
-                policy,
-                name,
-                percentile(0.5),
-                percentile(0.05),
-                percentile(0.95),
-                percentile(1.0),
-                measure_grants(policy, urgency),
-            );
+        for (urgency_name, urgency) in urgencies() {
+            let mut group = criterion.benchmark_group(format!("{policy}, urgency {urgency_name}"));
+            let mut queue = Queue::filled(policy, urgency);
+            group.bench_function("operation", |bencher| {
+                bencher.iter_custom(|count| operations(&mut queue, count));
+            });
+            assert_eq!(queue.scheduler.waiting(), JOBS_WAITING);
+            let mut queue = Queue::filled(policy, urgency);
+            group.bench_function("grant", |bencher| bencher.iter(|| queue.grant()));
         }
     }
 }
@@ -65,40 +66,20 @@ fn urgencies() -> [(&'static str, Urgency); 3] {
     ]
 }
 
-/// Nanoseconds per operation, one sample a batch.
-fn measure(policy: Policy, urgency: Urgency) -> Vec<f64> {
-    let mut queue = Queue::filled(policy, urgency);
-    let mut samples = Vec::with_capacity(BATCHES);
-    for batch in 0..BATCHES + BATCHES / 4 {
-        let draws = queue.draw();
-        let start = Instant::now();
+/// What `count` operations take, without what is drawn for them.
+fn operations(queue: &mut Queue, count: u64) -> Duration {
+    let mut taken = Duration::ZERO;
+    let mut left = count;
+    while left > 0 {
+        let draws = queue.draw(left.min(BATCH));
+        left -= draws.len() as u64;
+        let begin = Instant::now();
         for draw in &draws {
             queue.operate(draw);
         }
-        let elapsed = start.elapsed();
-        // The first quarter warms up.
-        if batch >= BATCHES / 4 {
-            samples.push(elapsed.as_nanos() as f64 / OPERATIONS_PER_BATCH as f64);
-        }
+        taken += begin.elapsed();
     }
-    assert_eq!(queue.scheduler.waiting(), JOBS_WAITING);
-    samples
-}
-
-/// Nanoseconds per grant, median over the batches.
-fn measure_grants(policy: Policy, urgency: Urgency) -> f64 {
-    let mut queue = Queue::filled(policy, urgency);
-    let mut samples: Vec<f64> = (0..BATCHES)
-        .map(|_| {
-            let start = Instant::now();
-            for _ in 0..OPERATIONS_PER_BATCH {
-                queue.grant();
-            }
-            start.elapsed().as_nanos() as f64 / OPERATIONS_PER_BATCH as f64
-        })
-        .collect();
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
+    taken
 }
 
 struct Queue {
@@ -154,22 +135,20 @@ impl Queue {
         self.ids.push(id.expect("invariant: one place is free"));
     }
 
-    fn draw(&mut self) -> Vec<Draw> {
+    fn draw(&mut self, count: u64) -> Vec<Draw> {
         // Ids of jobs that were served stay in the list; keep these below a tenth of it.
         if self.ids.len() > JOBS_WAITING + JOBS_WAITING / 10 {
             let scheduler = &self.scheduler;
             self.ids.retain(|&id| scheduler.job(id).is_some());
         }
-        (0..OPERATIONS_PER_BATCH)
+        (0..count)
             .map(|operation| Draw {
                 size: size(&mut self.random),
                 aborted: (operation % 2 == 1).then(|| self.random.random_range(0..JOBS_WAITING)),
             })
             .collect()
     }
-}
 
-impl Queue {
     /// A grant of a byte, so that few jobs end; these stay.
     fn grant(&mut self) {
         self.now_ns += STEP_NS;

@@ -18,6 +18,7 @@
 //! # Ok::<(), shortline_sched::QueueFull>(())
 //! ```
 #![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
 
 pub mod admission;
 mod heap;

@@ -11,6 +11,7 @@
 //! servers. [`trust`] says whether a run is long enough. [`uplink`] is a link with a queue, for the
 //! controller that finds its rate.
 #![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
 
 mod admission;
 pub mod arrivals;

@@ -34,5 +34,7 @@ mod unwanted;
 mod watch;
 
 pub use clients::Clients;
+pub use context::Settings;
 pub use ledger::{RESPONSE_SECONDS, ResponseCounts};
 pub use limits::Limits;
+pub use log::{AccessLog, AccessRecord};

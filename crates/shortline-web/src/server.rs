@@ -15,13 +15,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 
 use crate::connection;
-use crate::context::{Connection, Shared};
+use crate::context::{Connection, Settings, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
+use crate::log::AccessLog;
 use crate::proxy::BackendSnapshot;
 use crate::watch::{ConnectionCounts, SWEEP_EVERY};
-
-pub use crate::context::Settings;
-pub use crate::log::{AccessLog, AccessRecord};
 
 /// The protocols of a TLS [`Listener`], by their ALPN names.
 pub const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];

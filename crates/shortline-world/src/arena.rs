@@ -15,9 +15,9 @@ use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::UpstreamOptions;
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
-use shortline_web::server::{AccessLog, AccessRecord, Server, Settings};
+use shortline_web::server::Server;
 use shortline_web::site::{Site, SiteOptions};
-use shortline_web::{Clients, Limits};
+use shortline_web::{AccessLog, AccessRecord, Clients, Limits, Settings};
 use tempfile::TempDir;
 
 use crate::backend;

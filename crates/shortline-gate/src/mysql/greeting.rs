@@ -231,7 +231,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// The greeting of a MariaDB 10.11 server, taken from its socket.
-    const MARIADB: &[u8] = b"\x0a5.5.5-10.11.6-MariaDB\0\x1f\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\x1d\0\0\0ijklmnopqrst\0mysql_native_password\0";
+    const MARIADB: &[u8] = b"\x0a5.5.5-10.11.6-MariaDB\0\x1f\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\x1d\0\0\0\
+        ijklmnopqrst\0mysql_native_password\0";
 
     #[test]
     fn a_greeting_keeps_all_but_its_capabilities() {

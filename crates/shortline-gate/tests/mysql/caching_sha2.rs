@@ -9,7 +9,9 @@ use crate::gated::{Gated, narrow};
 use crate::raw::{MYSQL, PLAIN, Raw, answer, packet};
 
 /// A server's greeting.
-pub const GREETING: &[u8] = b"\x0a8.0.36\0\x08\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0caching_sha2_password\0";
+pub const GREETING: &[u8] =
+    b"\x0a8.0.36\0\x08\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\0\0\0\
+    ijklmnopqrst\0caching_sha2_password\0";
 /// A server's OK packet.
 pub const OK: &[u8] = b"\0\0\0\x02\0\0\0";
 const FAST_DONE: &[u8] = b"\x01\x03";

@@ -284,7 +284,9 @@ async fn a_slow_server_is_followed() {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
-        let greeting = b"\x0a8.0.0\0\x07\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0mysql_native_password\0";
+        let greeting =
+            b"\x0a8.0.0\0\x07\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0\
+            ijklmnopqrst\0mysql_native_password\0";
         let replies = [
             packet(0, greeting),
             packet(2, b"\0\0\0\x02\0\0\0"),

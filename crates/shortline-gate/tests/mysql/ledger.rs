@@ -155,7 +155,7 @@ async fn play(kills: u64, seed: u64, kills_backend: bool) {
     assert!(!committed.is_empty());
 }
 
-type Writers = Vec<tokio::task::JoinHandle<Told>>;
+type Writers = Vec<tokio::task::JoinHandle<Reported>>;
 
 fn start(address: SocketAddr, table: &str, first: u64) -> Writers {
     (0..WRITERS)
@@ -176,15 +176,15 @@ async fn hear(writers: Writers, committed: &mut HashSet<u64>, failed: &mut HashS
 
 /// What a writer was told.
 #[derive(Default)]
-struct Told {
+struct Reported {
     committed: Vec<u64>,
     failed: Vec<u64>,
 }
 
 /// Writes numbers until the connection ends. One whose COMMIT was sent and not answered may be
 /// there or not.
-async fn write(address: SocketAddr, table: String, first: u64) -> Told {
-    let mut told = Told::default();
+async fn write(address: SocketAddr, table: String, first: u64) -> Reported {
+    let mut told = Reported::default();
     let Ok(mut conn) = connect(address, |options| options).await else {
         return told;
     };

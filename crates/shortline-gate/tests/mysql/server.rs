@@ -13,7 +13,10 @@ const SERVER: &str = "/usr/sbin/mariadbd";
 const INSTALL: &str = "/usr/bin/mariadb-install-db";
 /// Runs a server until it is told something, or its standard input ends, which is when the tests do,
 /// however they do; then it removes the folder too.
-const KEEPER: &str = r#"folder=$1; shift; "$@" </dev/null & server=$!; read word; kill -9 $server; wait $server; [ "$word" = keep ] || rm -rf "$folder""#;
+const KEEPER: &str = r#"
+    folder=$1; shift; "$@" </dev/null & server=$!
+    read word; kill -9 $server; wait $server
+    [ "$word" = keep ] || rm -rf "$folder""#;
 
 /// Statements that make what the tests need.
 const SETUP: &str = "

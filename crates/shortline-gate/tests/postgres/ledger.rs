@@ -94,7 +94,7 @@ impl Drop for Process {
 
 /// What a writer was told of its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Reported {
     Committed,
     Refused,
     Nothing,
@@ -103,7 +103,7 @@ enum Told {
 /// What the writers and the one who kills share.
 #[derive(Default)]
 struct Ledger {
-    told: Mutex<BTreeMap<i64, Told>>,
+    told: Mutex<BTreeMap<i64, Reported>>,
     last: AtomicI64,
     is_over: AtomicBool,
 }
@@ -192,24 +192,24 @@ async fn write(ledger: Arc<Ledger>, port: u16, seed: u64) {
     }
 }
 
-async fn in_one_statement(client: &Client, number: i64) -> Told {
+async fn in_one_statement(client: &Client, number: i64) -> Reported {
     let statement = "insert into ledger values ($1)";
     match soon(client.execute(statement, &[&number])).await {
-        Ok(_) => Told::Committed,
+        Ok(_) => Reported::Committed,
         Err(error) => told_by(&error),
     }
 }
 
-async fn in_one_string(client: &Client, number: i64) -> Told {
+async fn in_one_string(client: &Client, number: i64) -> Reported {
     let text = format!("begin; insert into ledger values ({number}); commit");
     match soon(client.batch_execute(&text)).await {
-        Ok(()) => Told::Committed,
+        Ok(()) => Reported::Committed,
         // The error may be that of the string's end, with the commit behind it.
         Err(error) => told_by(&error),
     }
 }
 
-async fn in_transaction(client: &mut Client, number: i64) -> Told {
+async fn in_transaction(client: &mut Client, number: i64) -> Reported {
     let work = async {
         let transaction = client.transaction().await?;
         transaction.batch_execute("select 1").await?;
@@ -220,16 +220,16 @@ async fn in_transaction(client: &mut Client, number: i64) -> Told {
     };
     match soon(work).await {
         // Nothing was to be committed yet.
-        Err(_) => Told::Refused,
+        Err(_) => Reported::Refused,
         Ok(transaction) => match soon(transaction.commit()).await {
-            Ok(()) => Told::Committed,
+            Ok(()) => Reported::Committed,
             Err(error) => told_by(&error),
         },
     }
 }
 
 /// A client that goes away in the middle.
-async fn leave(client: &mut Client, number: i64) -> Told {
+async fn leave(client: &mut Client, number: i64) -> Reported {
     let work = async {
         let transaction = client.transaction().await?;
         transaction
@@ -239,14 +239,14 @@ async fn leave(client: &mut Client, number: i64) -> Told {
     };
     // Dropped at some point of its way, with a rollback behind it at best.
     let _ = tokio::time::timeout(Duration::from_micros(500), work).await;
-    Told::Refused
+    Reported::Refused
 }
 
 /// An ERROR says that nothing was committed; the end of a connection says nothing.
-fn told_by(error: &Error) -> Told {
+fn told_by(error: &Error) -> Reported {
     match error.as_db_error() {
-        Some(said) if said.severity() == "ERROR" => Told::Refused,
-        _ => Told::Nothing,
+        Some(said) if said.severity() == "ERROR" => Reported::Refused,
+        _ => Reported::Nothing,
     }
 }
 
@@ -282,23 +282,23 @@ async fn numbers(port: u16) -> Vec<i64> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-fn check(told: &BTreeMap<i64, Told>, written: &[i64]) {
+fn check(told: &BTreeMap<i64, Reported>, written: &[i64]) {
     let count = |kind| told.values().filter(|told| **told == kind).count();
     println!(
         "{} transactions: {} committed, {} refused, {} unknown; {} written",
         told.len(),
-        count(Told::Committed),
-        count(Told::Refused),
-        count(Told::Nothing),
+        count(Reported::Committed),
+        count(Reported::Refused),
+        count(Reported::Nothing),
         written.len()
     );
-    assert!(count(Told::Committed) > 0);
+    assert!(count(Reported::Committed) > 0);
     let wrong: Vec<_> = told
         .iter()
         .filter(|(number, told)| match told {
-            Told::Committed => !written.contains(number),
-            Told::Refused => written.contains(number),
-            Told::Nothing => false,
+            Reported::Committed => !written.contains(number),
+            Reported::Refused => written.contains(number),
+            Reported::Nothing => false,
         })
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");

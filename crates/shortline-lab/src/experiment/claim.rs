@@ -2,6 +2,7 @@
 //! of our own: a ratio of two servers at a point, and what it should at least or at most be.
 //!
 //! Who stands for SRPT and for FAIR where a claim names nobody, `standing` says.
+#![deny(clippy::disallowed_methods)]
 
 mod measure;
 

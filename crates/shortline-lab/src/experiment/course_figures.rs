@@ -5,6 +5,7 @@
 //! where these take longer (as in the simulator's tests of the controller). After it got faster: until
 //! for a second it carried 95 % of its rate. What did not happen before the next change (or the
 //! last arrival) counts as long as that took.
+#![deny(clippy::disallowed_methods)]
 
 use serde::Serialize;
 use shortline_load::RequestRecord;

@@ -2,6 +2,7 @@
 //!
 //! A request that failed counts with the time until it did. The largest 1 % are chosen
 //! by size, for the bound as for the servers.
+#![deny(clippy::disallowed_methods)]
 
 use std::path::Path;
 

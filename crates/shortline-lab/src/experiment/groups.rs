@@ -3,6 +3,7 @@
 //!
 //! A record says which address its request came from, and a group has an address of its own. Means
 //! are of finished requests, as everywhere in 004.
+#![deny(clippy::disallowed_methods)]
 
 use std::net::IpAddr;
 

@@ -1,5 +1,6 @@
 //! What a folder of results is about: the points, servers and seeds that were asked for, kept
 //! as `plan.json`, and reading and writing what is kept.
+#![deny(clippy::disallowed_methods)]
 
 use std::path::Path;
 

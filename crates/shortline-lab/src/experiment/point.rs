@@ -2,6 +2,7 @@
 //!
 //! Points are data, kept in `plan.json` with the results, so that a later run knows whether
 //! it would repeat what is kept.
+#![deny(clippy::disallowed_methods)]
 
 use std::path::PathBuf;
 use std::time::Duration;

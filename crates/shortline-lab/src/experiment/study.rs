@@ -12,6 +12,7 @@
 //! The file's name without `.toml` is the study's. `[[point]]`s differ from `[setup]` in the keys
 //! they have; `[[figure]]`s say what is drawn and claimed. All keys are in [`keys`]; `docs/lab/measure.md`
 //! tells them. What is wrong is refused with file, line, key and what would be right.
+#![deny(clippy::disallowed_methods)]
 
 mod error;
 mod figures;

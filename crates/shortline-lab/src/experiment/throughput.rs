@@ -318,7 +318,12 @@ pub fn report(folder: &Path) -> Result<String, LabError> {
         ]);
     }
     let mut text = String::new();
-    writeln!(text, "throughput: requests (1 MB: bytes) per second of server processor time, loopback, keep-alive, wrk -c{CONNECTIONS}\n").ok();
+    writeln!(
+        text,
+        "throughput: requests (1 MB: bytes) per second of server processor time, loopback, keep-alive, \
+         wrk -c{CONNECTIONS}\n"
+    )
+    .ok();
     text += &table.to_string();
     Ok(text)
 }

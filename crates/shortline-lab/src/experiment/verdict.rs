@@ -1,4 +1,5 @@
 //! What a figure should be, and what became of a claim that says so.
+#![deny(clippy::disallowed_methods)]
 
 use serde::{Deserialize, Serialize};
 

@@ -96,7 +96,8 @@ fn page_readme_and_drawing_are_written_once() {
     for said in [
         "Of 2 results 2 have a target: 1 met it in every run, 0 in the median, 1 missed it.",
         "- [Under overload](#under-overload)",
-        "| <a id=\"w1-over\"></a>W1, mean over the optimum<br>`lab run w1` | **1.04** | 1.03 to 1.05 | at most 1.1 | met | native | 5 seeds | 2026-11-22 | 327e5d3 |",
+        "| <a id=\"w1-over\"></a>W1, mean over the optimum<br>`lab run w1` | **1.04** | 1.03 to 1.05 | \
+         at most 1.1 | met | native | 5 seeds | 2026-11-22 | 327e5d3 |",
         "| **33.4 ms** | 33.4 to 33.4 ms | at most 30 ms | **missed** |",
     ] {
         assert!(page.contains(said), "{said}\n{page}");

@@ -2,8 +2,8 @@
 //!
 //! A unit of work is admitted for what its type takes. A client that makes a long transaction of it
 //! keeps its permit nevertheless: what was admitted may hold locks and is never queued again. So the
-//! client pays afterwards. A unit that used more than [`GRACE`] times its estimate leaves a debt, and one that used less than its estimate pays
-//! some back, or leaves a credit for later, of up to [`CREDIT`] times its estimate:
+//! client pays afterwards. A unit that used more than [`GRACE`] times its estimate leaves a debt,
+//! and one that used less than its estimate pays some back, or leaves a credit for later, of up to [`CREDIT`] times its estimate:
 //!
 //! ```text
 //! used  = service in nanoseconds without its pauses and its longest statement

@@ -1,7 +1,8 @@
 //! What runs for longer than it was admitted for weighs more.
 //!
-//! Paper 002 trusts its one application, and has nothing of this. The load counts a request as its type's estimate. One that has used more than [`GRACE`] times that
-//! counts as what it has used, up to an eighth of the capacity, so that less is let in beside it:
+//! Paper 002 trusts its one application, and has nothing of this. The load counts a request as
+//! its type's estimate. One that has used more than [`GRACE`] times that counts as what it has used,
+//! up to an eighth of the capacity, so that less is let in beside it:
 //!
 //! ```text
 //! load = max(estimate, min(used, capacity / 8))        once used > 3 * estimate

@@ -15,8 +15,8 @@
 //! Source: paper 002, 3.1 and 3.2. It departs from it in that a unit of work can pause (while
 //! the client itself keeps it waiting, its load is given back and the time is no service), in
 //! what it does about types and failures that are unknown to the paper ([`TypeId`], [`Outcome`]),
-//! about requests that use more than was expected (what runs weighs more, [`ClientId`] pays), in the escape from a standstill ([`AdmissionConfig::stall_ns`]), and in finding the capacity
-//! while it works ([`Capacity::Auto`]).
+//! about requests that use more than was expected (what runs weighs more, [`ClientId`] pays), in the
+//! escape from a standstill ([`AdmissionConfig::stall_ns`]), and in finding the capacity while it works ([`Capacity::Auto`]).
 //!
 //! A driver calls [`Admission::arrive`], then [`Admission::admit_next`] until nobody more may
 //! start, and again after everything that may let somebody start, and at

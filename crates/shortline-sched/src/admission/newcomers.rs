@@ -1,5 +1,6 @@
-//! Types of which next to nothing is known (paper 002 knows all of its own beforehand) go early, so that what a release brings does not wait with the
-//! reports: one request of each, before the known ones, within bounds.
+//! Types of which next to nothing is known (paper 002 knows all of its own beforehand) go
+//! early, so that what a release brings does not wait with the reports: one request of each, before the
+//! known ones, within bounds.
 //!
 //! A type is *new* until two of its requests have ended: one alone may have been the long one. As long as
 //! none of it runs, its first waiter is a **trial**:

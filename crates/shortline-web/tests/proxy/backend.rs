@@ -13,11 +13,11 @@ use crate::client::PATIENCE;
 pub struct Backend {
     /// Where it listens.
     pub address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Received>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Received {
     connections: usize,
     heads: Vec<String>,
 }
@@ -28,7 +28,7 @@ pub struct Conversation {
     pub stream: TcpStream,
     /// The number of connections before it.
     pub number: usize,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Received>>,
 }
 
 impl Backend {
@@ -36,7 +36,7 @@ impl Backend {
     pub fn start(serve: impl Fn(Conversation) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let seen: Arc<Mutex<Received>> = Arc::default();
         let serve = Arc::new(serve);
         std::thread::spawn({
             let seen = Arc::clone(&seen);

@@ -9,8 +9,8 @@ use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::proxy::{BackendSnapshot, UpstreamOptions};
-use shortline_web::server::{Listener, Server, Settings};
-use shortline_web::{Clients, Limits};
+use shortline_web::server::{Listener, Server};
+use shortline_web::{Clients, Limits, Settings};
 use tokio::runtime::Runtime;
 
 use crate::client::wait_for;

@@ -95,7 +95,15 @@ pub struct GateOptions {
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub stall_max: Option<Span>,
     /// Admit everything at once, and only count what would have waited [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Admission")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        help_heading = "Admission"
+    )]
     pub dry_run: Option<bool>,
 
     /// What gives a type to a statement that no rule matches; the first source that has a value
@@ -131,7 +139,15 @@ pub struct GateOptions {
     pub estimates: Option<PathBuf>,
     /// Use the estimates in the --estimates file unchanged: requests do not update them, and the
     /// file is not written [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true, help_heading = "Types of requests")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        help_heading = "Types of requests"
+    )]
     pub estimates_fixed: Option<bool>,
     /// Rules that name types; the first match counts (only `[[gate.rule]]` in the file)
     #[arg(skip)]

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use shortline_web::server::{AccessLog, AccessRecord};
+use shortline_web::{AccessLog, AccessRecord};
 
 use super::combined;
 

@@ -12,7 +12,7 @@
 use std::fmt::Write;
 use std::time::SystemTime;
 
-use shortline_web::server::AccessRecord;
+use shortline_web::AccessRecord;
 
 /// Appends the line of one response, with its line break.
 pub fn write_line(line: &mut String, record: &AccessRecord) {
@@ -104,7 +104,8 @@ pub mod tests {
     fn a_line_is_combined_log_format_with_times() {
         assert_eq!(
             line_of(&record()),
-            "192.0.2.7 - - [29/Feb/2000:12:34:56 +0000] \"GET /a?b HTTP/1.1\" 200 512 \"-\" \"curl/8\" wait=0.003000 send=0.120000 complete=1\n"
+            "192.0.2.7 - - [29/Feb/2000:12:34:56 +0000] \"GET /a?b HTTP/1.1\" 200 512 \"-\" \"curl/8\" \
+             wait=0.003000 send=0.120000 complete=1\n"
         );
     }
 

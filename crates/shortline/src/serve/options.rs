@@ -66,7 +66,14 @@ pub struct UplinkOptions {
     #[arg(long, value_name = "SIZE")]
     pub burst: Option<Size>,
     /// Schedule clients on the loopback interface too
-    #[arg(long = "uplink-loopback", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(
+        long = "uplink-loopback",
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true
+    )]
     pub loopback: Option<bool>,
     /// The uplink's interface [default: the one with the address that clients connect to; bands:
     /// the only one whose qdisc has bands]

@@ -16,8 +16,9 @@ use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
 use shortline_tls::Certificate;
-use shortline_web::server::{ALPN, AccessLog, Listener, Server, Settings as WebSettings};
+use shortline_web::server::{ALPN, Listener, Server};
 use shortline_web::site::Site;
+use shortline_web::{AccessLog, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
 use super::Args;

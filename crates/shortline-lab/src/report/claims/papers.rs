@@ -17,7 +17,8 @@ pub const PAPERS: [(&str, &str); 5] = [
     ),
     (
         "002",
-        "Elnikety, Nahum, Tracey and Zwaenepoel, A method for transparent admission control and request scheduling in e-commerce web sites (2004)",
+        "Elnikety, Nahum, Tracey and Zwaenepoel, A method for transparent admission control \
+         and request scheduling in e-commerce web sites (2004)",
     ),
     (
         "003",

@@ -18,8 +18,9 @@
 //!   asked for, at whatever capacity. Where nobody waits although more run than a few, it may be that they
 //!   slow each other and nothing is ordered. So the capacity goes a little below the load: if less is done
 //!   there, it returns, and looks again when the load is another one or after ever longer pauses; if as much is
-//!   done, it goes on downwards. It stays where services take less than 5 ms: then nothing would be gained. In no case does it stay above twice the load that needs it. The same is done
-//!   now and then where the curve is flat: beyond a cliff it is flat, too.
+//!   done, it goes on downwards. It stays where services take less than 5 ms: then nothing would be gained. In no case
+//!   does it stay above twice the load that needs it. The same is done now and then where the curve is
+//!   flat: beyond a cliff it is flat, too.
 //! - **Trust fades.** What was found long ago, or was kept over a restart, is a hint: where it was not
 //!   measured for half a minute a search begins from it, first down and then up.
 //!

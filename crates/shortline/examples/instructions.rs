@@ -1,0 +1,188 @@
+//! The hot paths, for callgrind to count the instructions of: `scripts/instructions` holds each to what
+//! `scripts/instructions.txt` has of it, and 5 % more. A count does not depend on how busy the machine is, so it shows
+//! a few per cent where no clock would.
+//!
+//! | function | what is counted |
+//! |---|---|
+//! | `grant_srpt`, `grant_shares` | 1,000 grants of the link's scheduler, 1,000 jobs of 100 clients waiting: take, record, resume |
+//! | `classify` | the type of 100 statements, of two forms and with other constants each time |
+//! | `admit` | 100 requests at a gate where 100 wait: finish, admit, arrive |
+//! | `scan` | where the 200 messages of a piece of a PostgreSQL stream begin |
+//!
+//! Callgrind counts while one of these functions runs, so what makes their arguments is left out. The plan of a
+//! file is missing: a site opens its folder with `openat2`, which valgrind 3.19 does not know.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::num::NonZeroU32;
+
+use shortline_gate::classify::{Classifier, ClassifierConfig, Client, Dialect, Protocol};
+use shortline_gate::postgres::frame::Scanner;
+use shortline_sched::admission::{
+    Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
+};
+use shortline_sched::{Client as Owner, JobSpec, Policy, Scheduler, SchedulerConfig};
+
+const JOBS: u64 = 1_000;
+const GRANTS: u64 = 1_000;
+const QUANTUM: u64 = 4_344;
+const ROUNDS: u64 = 100;
+const WAITING: usize = 100;
+const MESSAGES: u32 = 200;
+
+fn main() {
+    grant_srpt(&mut filled(Policy::Srpt));
+    grant_shares(&mut filled(Policy::Shares));
+    let (classifier, statements) = statements();
+    classify(&classifier, &statements);
+    admit(&mut full());
+    scan(&rows());
+}
+
+#[inline(never)]
+fn grant_srpt(scheduler: &mut Scheduler) {
+    grant(black_box(Policy::Srpt), scheduler);
+}
+
+#[inline(never)]
+fn grant_shares(scheduler: &mut Scheduler) {
+    grant(black_box(Policy::Shares), scheduler);
+}
+
+/// Two functions of one body would be made one: the policy keeps them apart.
+fn grant(_: Policy, scheduler: &mut Scheduler) {
+    for grant in 0..GRANTS {
+        let taken = scheduler.take(JOBS + grant);
+        let taken = taken.expect("invariant: jobs are waiting");
+        scheduler.record(taken, QUANTUM);
+        scheduler.resume(black_box(taken));
+    }
+}
+
+fn filled(policy: Policy) -> Scheduler {
+    let mut scheduler = Scheduler::new(SchedulerConfig::new(policy, JOBS as usize));
+    for job in 0..JOBS {
+        let spec = JobSpec {
+            arrival_ns: job,
+            // Large enough that none ends.
+            work: 10_000_000 + job * 7919 % 100_000,
+            client: Some(Owner {
+                name: u128::from(job % 100),
+                weight: NonZeroU32::MIN,
+            }),
+            ..JobSpec::default()
+        };
+        scheduler.submit(spec).expect("invariant: there is room");
+    }
+    scheduler
+}
+
+#[inline(never)]
+fn classify(classifier: &Classifier, statements: &[String]) {
+    let client = Client {
+        user: Some("shop"),
+        database: Some("shop"),
+        ..Client::default()
+    };
+    for sql in statements {
+        black_box(classifier.statement(sql.as_bytes(), &client));
+    }
+}
+
+fn statements() -> (Classifier, Vec<String>) {
+    let config = ClassifierConfig::new(Protocol::Sql(Dialect::Postgres));
+    let classifier = Classifier::new(&config).expect("there are no rules");
+    let statement = |number: u64| match number % 2 {
+        0 => format!("SELECT abalance FROM pgbench_accounts WHERE aid = {number};"),
+        _ => format!(
+            "SELECT i_id, i_title, a_fname FROM item JOIN author ON item.i_a_id = author.a_id \
+             WHERE i_subject = 'COMPUTERS' AND i_id IN ({number}, 1, 2) ORDER BY i_title LIMIT 50"
+        ),
+    };
+    (classifier, (0..ROUNDS).map(statement).collect())
+}
+
+#[inline(never)]
+fn admit(full: &mut Full) {
+    for _ in 0..ROUNDS {
+        full.round();
+    }
+}
+
+/// A gate with requests that wait, and those it has admitted.
+struct Full {
+    gate: Admission,
+    types: Vec<TypeId>,
+    running: VecDeque<RequestId>,
+    now_ns: u64,
+}
+
+fn full() -> Full {
+    let capacity: Capacity = "1s".parse().expect("invariant: a capacity");
+    let mut gate = Admission::new(AdmissionConfig {
+        order: Order::Sjf,
+        capacity,
+        queue_max: WAITING + 1,
+        ..AdmissionConfig::default()
+    });
+    let names = (0..20).map(|number| format!("type {number}"));
+    let types = names.map(|name| gate.type_of(&name)).collect();
+    let mut full = Full {
+        gate,
+        types,
+        running: VecDeque::new(),
+        now_ns: 0,
+    };
+    while full.gate.waiting() < WAITING {
+        full.arrive();
+    }
+    // The times of the types are known by then.
+    (0..10 * ROUNDS).for_each(|_| full.round());
+    full
+}
+
+impl Full {
+    /// One ends, whoever may start is admitted, and as many come as were.
+    fn round(&mut self) {
+        self.now_ns += 1_000_000;
+        if let Some(id) = self.running.pop_front() {
+            self.gate.finish(self.now_ns, id, Outcome::Completed);
+        }
+        while let Some(id) = self.gate.admit_next(self.now_ns) {
+            self.running.push_back(black_box(id));
+            self.arrive();
+        }
+    }
+
+    fn arrive(&mut self) {
+        let kind = self.types[(self.now_ns / 1_000_000) as usize % self.types.len()];
+        let arrived = self.gate.arrive(self.now_ns, kind);
+        arrived.expect("invariant: there is room");
+    }
+}
+
+#[inline(never)]
+fn scan(bytes: &[u8]) {
+    let mut scanner = Scanner::new(1 << 30);
+    let (mut at, mut found) = (0, 0);
+    loop {
+        let message = scanner.next(bytes, &mut at, |_| 1);
+        match message.expect("invariant: they are messages") {
+            Some(message) => found += u32::from(black_box(message).tag == b'D'),
+            None => break,
+        }
+    }
+    assert_eq!(found, MESSAGES);
+}
+
+/// Rows of a result, of 20 to 219 bytes each.
+fn rows() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for row in 0..MESSAGES {
+        let body = vec![0; 20 + row as usize];
+        bytes.push(b'D');
+        bytes.extend((body.len() as u32 + 4).to_be_bytes());
+        bytes.extend(body);
+    }
+    bytes
+}

@@ -187,8 +187,8 @@ pub struct GateOptions {
     #[arg(long, value_name = "FORMAT", help_heading = "Admin and log")]
     pub log_format: Option<LogFormat>,
 
-    /// Lend clients the backend's connections instead of giving each its own: for a transaction, or for a whole
-    /// session (postgres) [default: off]
+    /// Lend clients the backend's connections, for a transaction or a whole session, instead of giving each its
+    /// own (postgres) [default: off]
     #[arg(long, value_name = "MODE", help_heading = "Pool")]
     pub pool: Option<PoolName>,
     /// Connections to the backend at most, of all users and databases together [default: 20]

@@ -234,6 +234,11 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
         pipelined_max "pipelined-max",
         statements_max "statements-max",
         threads "threads",
+        pool "pool",
+        pool_size "pool-size",
+        pool_users "pool-users",
+        pool_idle_max "pool-idle-max",
+        pool_statements_max "pool-statements-max",
     ];
     match strange.iter().find(|(_, _, is_given)| *is_given) {
         None => Ok(()),

@@ -1,6 +1,7 @@
 //! A client that opens many connections, does one request on each, and then keeps them
 //! open and idle: HTTP/1.1 in the clear, or HTTP/2 over TLS.
 
+use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,9 +43,9 @@ pub struct IdleClient {
 /// # Errors
 /// The first connection or request that fails, in time.
 pub fn hold<T>(client: &IdleClient, meanwhile: impl FnOnce() -> T) -> Result<T, LabError> {
-    let failed = |problem: &dyn ToString| LabError::Command {
-        command: format!("{} connections to {}", client.connections, client.server),
-        problem: problem.to_string(),
+    let failed = |problem: &dyn Display| {
+        let what = format!("{} connections to {}", client.connections, client.server);
+        LabError::failed(what, problem)
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -12,30 +12,15 @@
 #![forbid(unsafe_code)]
 
 pub mod attacker;
-pub mod bed;
-mod command;
 mod error;
 pub mod experiment;
-pub mod guest;
 mod idle_client;
-pub mod instruments;
-pub mod janitor;
-mod lab;
-mod load;
 mod plot;
 mod points;
-mod proc_fs;
-mod process;
 mod report;
 pub mod results_page;
-mod server;
 mod stats;
 mod tls;
-pub mod wan;
 
-pub use bed::BedKind;
 pub use error::LabError;
 pub use experiment::{Report, RunOptions, list, report, run, show};
-pub use guest::kernel::build as build_kernel;
-pub use lab::Lab;
-pub use server::{OursMode, Server};

@@ -37,8 +37,8 @@ use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
 use self::answers::{Answers, Counted};
-use crate::process::raise_open_files;
 use crate::{LabError, tls};
+use shortline_testbed::process::raise_open_files;
 
 /// Requests under way at a time on a connection that pipelines.
 pub const PIPELINED: u64 = 16;
@@ -152,10 +152,7 @@ impl AttackReport {
 pub fn run(config_file: &Path) -> Result<String, LabError> {
     let text = fs::read_to_string(config_file).map_err(LabError::file(config_file))?;
     let config: AttackConfig = serde_json::from_str(&text).map_err(LabError::kept(config_file))?;
-    let failed = |error: io::Error| LabError::Command {
-        command: "lab attacker".into(),
-        problem: error.to_string(),
-    };
+    let failed = |error: io::Error| LabError::failed("lab attacker", &error);
     raise_open_files(2 * u64::from(config.connections) + FILES_SPARE)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -12,7 +12,7 @@ use shortline_sched::units::Rate;
 
 use super::point::Point;
 use crate::LabError;
-use crate::bed::NativeBed;
+use shortline_testbed::bed::NativeBed;
 
 /// How long a pause before a change is at most, so that the end of a run is not waited for.
 const PAUSE_MAX: Duration = Duration::from_millis(50);

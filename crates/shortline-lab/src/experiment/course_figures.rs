@@ -11,8 +11,8 @@ use shortline_load::RequestRecord;
 
 use super::course::Neighbour;
 use super::point::Point;
-use crate::instruments::sample::Samples;
 use crate::stats::mean;
+use shortline_testbed::instruments::sample::Samples;
 
 /// A wait before the link that is longer than this, in seconds, is a queue; but for one of few bytes.
 const SHORT_S: f64 = 0.010;

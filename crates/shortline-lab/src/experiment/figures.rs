@@ -17,10 +17,10 @@ use super::kept::{Kept, KeptRun};
 use super::plan::Plan;
 use super::point::Point;
 use super::standing::{fair_of, ours_of};
-use crate::instruments::sample::Samples;
 use crate::stats::mean;
 use crate::{LabError, points};
 use shortline_table::time;
+use shortline_testbed::instruments::sample::Samples;
 
 /// How many failed requests the report lists for a server; the records hold all.
 const FAILURES_LISTED: usize = 5;

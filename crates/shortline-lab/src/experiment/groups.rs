@@ -10,7 +10,7 @@ use serde::Serialize;
 use shortline_load::record::RequestRecord;
 
 use super::point::Point;
-use crate::bed::client_address;
+use shortline_testbed::bed::client_address;
 
 /// What a group of clients saw.
 #[derive(Clone, Debug, Serialize)]
@@ -67,11 +67,12 @@ mod tests {
     use shortline_load::record::Failure;
 
     use super::*;
+    use crate::experiment::environment::Environment;
     use crate::experiment::point::Arrivals;
 
     fn wans() -> Point {
         Point::new("wans", Arrivals::Users(6), 10)
-            .with(|setup| setup.environment = "wans".parse().unwrap())
+            .with(|setup| setup.environment = "wans".parse::<Environment>().unwrap().0)
     }
 
     fn record(source: &str, response_time_s: f64) -> RequestRecord {

@@ -20,10 +20,10 @@ use super::neighbour::records_file;
 use super::plan::{Plan, read_json};
 use super::point::Point;
 use crate::LabError;
-use crate::bed::Counters;
-use crate::instruments::Cost;
-use crate::instruments::sample::Samples;
-use crate::wan::report::WanReport;
+use shortline_testbed::bed::Counters;
+use shortline_testbed::instruments::Cost;
+use shortline_testbed::instruments::sample::Samples;
+use shortline_testbed::wan::report::WanReport;
 
 /// What is kept of a run as `SERVER.json`, and written last: where it is, the run is whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]

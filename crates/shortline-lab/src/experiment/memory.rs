@@ -15,13 +15,14 @@ use shortline_sched::Policy;
 
 use super::plan::{read_json, write_json};
 use super::uplink::free_port;
-use crate::bed::Place;
+use crate::LabError;
 use crate::idle_client::{self, IdleClient};
-use crate::lab::Lab;
-use crate::process::raise_open_files;
-use crate::server::{self, OursMode, Running, Server, ServerSetup, Speech};
-use crate::{LabError, proc_fs};
 use shortline_table::{Table, bytes};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::Place;
+use shortline_testbed::proc_fs;
+use shortline_testbed::process::raise_open_files;
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 
 /// How many connections.
 const CONNECTIONS: u32 = 10_000;
@@ -68,10 +69,10 @@ pub fn servers(named: &[Server]) -> Result<Vec<Server>, LabError> {
 ///
 /// # Errors
 /// If there are too few file descriptors, or a server or connection fails.
-pub fn run(lab: &Lab, servers: &[Server]) -> Result<(), LabError> {
+pub fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
     raise_open_files(u64::from(CONNECTIONS) + FILES_SPARE)?;
-    server::make_certificate(lab, "127.0.0.1")?;
-    let root = lab.scratch().join("site");
+    server::make_certificate(testbed, "127.0.0.1")?;
+    let root = testbed.scratch().join("site");
     fs::create_dir_all(&root).map_err(LabError::file(&root))?;
     let file = root.join("a.bin");
     fs::write(&file, vec![b'x'; BODY_BYTES]).map_err(LabError::file(&file))?;
@@ -94,15 +95,15 @@ pub fn run(lab: &Lab, servers: &[Server]) -> Result<(), LabError> {
             ),
         ] {
             eprintln!("memory: {server}, {protocol}, {CONNECTIONS} connections");
-            all.push(measure(lab, *server, protocol, speech, &root)?);
-            write_json(&lab.out().join(RESULTS), &all)?;
+            all.push(measure(testbed, *server, protocol, speech, &root)?);
+            write_json(&testbed.out().join(RESULTS), &all)?;
         }
     }
     Ok(())
 }
 
 fn measure(
-    lab: &Lab,
+    testbed: &Testbed,
     server: Server,
     protocol: &str,
     speech: Speech,
@@ -121,14 +122,14 @@ fn measure(
         writers: None,
         backend: None,
     };
-    let mut running = Running::start(lab, server, &setup)?;
+    let mut running = Running::start(testbed, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());
     let client = IdleClient {
         server: SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port)),
         path: "/a.bin",
         body_bytes: BODY_BYTES,
         connections: CONNECTIONS,
-        certificate: speech.tls.then(|| server::certificate_file(lab)),
+        certificate: speech.tls.then(|| server::certificate_file(testbed)),
     };
     let resident_bytes = idle_client::hold(&client, || {
         std::thread::sleep(IDLE);

@@ -8,6 +8,7 @@ mod conditions;
 pub(crate) mod course;
 mod course_figures;
 pub(crate) mod design;
+pub mod environment;
 pub(crate) mod figures;
 pub(crate) mod groups;
 pub(crate) mod headline;
@@ -42,11 +43,12 @@ pub use self::pass::report;
 use self::plan::Plan;
 use self::point::{Point, SECONDS_MAX};
 pub use self::study::StudyError;
-use crate::bed::BedKind;
-use crate::guest;
-use crate::lab::Lab;
-use crate::server::{OursMode, Server};
-use crate::{LabError, command};
+use crate::LabError;
+use shortline_testbed::bed::BedKind;
+use shortline_testbed::command;
+use shortline_testbed::guest;
+use shortline_testbed::server::{OursMode, Server};
+use shortline_testbed::{Testbed, TestbedError};
 
 /// The most seeds or rounds.
 const SEEDS_MAX: u64 = 100;
@@ -233,11 +235,11 @@ pub fn run(options: &RunOptions) -> Result<Report, LabError> {
     if prepared.needs_root && !rustix::process::geteuid().is_root() {
         return Err(LabError::NotRoot(id));
     }
-    let lab = Lab::open(&out)?;
-    let janitor = Arc::clone(lab.janitor());
+    let testbed = Testbed::open(&out)?;
+    let janitor = Arc::clone(testbed.janitor());
     let result = until_signal(move || {
-        results::write_name(lab.out(), &id, own.as_deref())?;
-        (prepared.job)(&lab)
+        results::write_name(testbed.out(), &id, own.as_deref())?;
+        (prepared.job)(&testbed)
     });
     janitor.clean_up();
     result.map_err(|error| with_what_is_kept(error, &out))?;
@@ -298,7 +300,7 @@ struct Prepared {
     job: Job,
 }
 
-type Job = Box<dyn FnOnce(&Lab) -> Result<(), LabError> + Send>;
+type Job = Box<dyn FnOnce(&Testbed) -> Result<(), LabError> + Send>;
 
 /// Checks all options before anything is made.
 fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
@@ -332,7 +334,7 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
             if needs_root {
                 command::find("ip", "iproute2")?;
             }
-            let job: Job = Box::new(move |lab| uplink::run(lab, &plan));
+            let job: Job = Box::new(move |testbed| uplink::run(testbed, &plan));
             Ok(Prepared { needs_root, job })
         }
         Kind::Adversary(surface) => {
@@ -344,25 +346,25 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
                 adversary::Setup::new(*surface, checked.seconds, checked.seeds, &checked.servers);
             Ok(Prepared {
                 needs_root: true,
-                job: Box::new(move |lab| adversary::run(lab, &setup)),
+                job: Box::new(move |testbed| adversary::run(testbed, &setup)),
             })
         }
         Kind::Throughput => {
             let setup = throughput::Setup::new(checked.seconds, checked.seeds, &checked.servers)?;
-            Ok(without_root(Box::new(move |lab| {
-                throughput::run(lab, &setup)
+            Ok(without_root(Box::new(move |testbed| {
+                throughput::run(testbed, &setup)
             })))
         }
         Kind::Memory => {
             let servers = memory::servers(&checked.servers)?;
-            Ok(without_root(Box::new(move |lab| {
-                memory::run(lab, &servers)
+            Ok(without_root(Box::new(move |testbed| {
+                memory::run(testbed, &servers)
             })))
         }
         Kind::Bookstore(design) => {
             let trial = design.trial(&options.servers, checked.seconds, checked.seeds)?;
-            Ok(without_root(Box::new(move |lab| {
-                bookstore::run(lab, &trial)
+            Ok(without_root(Box::new(move |testbed| {
+                bookstore::run(testbed, &trial)
             })))
         }
     }
@@ -371,22 +373,23 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
 /// The same experiment on a guest's native bed.
 fn in_guest(time: guest::Time, options: &RunOptions) -> Job {
     let options = options.clone();
-    Box::new(move |lab| {
-        results::write_bed(lab.out(), options.bed)?;
-        guest::run(lab, time, &guest_words(lab, &options)?)
+    Box::new(move |testbed| {
+        results::write_bed(testbed.out(), options.bed)?;
+        guest::run(testbed, time, &guest_words(testbed, &options)?)?;
+        Ok(())
     })
 }
 
-fn guest_words(lab: &Lab, options: &RunOptions) -> Result<Vec<String>, LabError> {
+fn guest_words(testbed: &Testbed, options: &RunOptions) -> Result<Vec<String>, LabError> {
     let list = |values: &[String]| Some(values.join(",")).filter(|list| !list.is_empty());
     let flags = [
-        ("--out", Some(lab.out().display().to_string())),
+        ("--out", Some(testbed.out().display().to_string())),
         ("--seconds", options.seconds.map(|value| value.to_string())),
         ("--seeds", options.seeds.map(|value| value.to_string())),
         ("--rate", options.rate.map(|value| value.to_string())),
         ("--servers", list(&options.servers)),
     ];
-    let program = lab.program().display().to_string();
+    let program = testbed.program().display().to_string();
     let id = match study::is_file(&options.id) {
         // The guest has this machine's files, but not its folder.
         true => std::path::absolute(&options.id).map_err(LabError::file(Path::new(&options.id)))?,
@@ -433,10 +436,7 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<Checked, LabEr
 fn until_signal(
     job: impl FnOnce() -> Result<(), LabError> + Send + 'static,
 ) -> Result<(), LabError> {
-    let cannot = |error: std::io::Error| LabError::Command {
-        command: "waiting for signals".into(),
-        problem: error.to_string(),
-    };
+    let cannot = |error: std::io::Error| LabError::failed("waiting for signals", &error);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -447,9 +447,9 @@ fn until_signal(
         let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
         std::thread::spawn(move || done.send(job()));
         tokio::select! {
-            result = ended => result.unwrap_or(Err(LabError::Interrupted)),
-            _ = interrupt.recv() => Err(LabError::Interrupted),
-            _ = terminate.recv() => Err(LabError::Interrupted),
+            result = ended => result.unwrap_or(Err(TestbedError::Interrupted.into())),
+            _ = interrupt.recv() => Err(TestbedError::Interrupted.into()),
+            _ = terminate.recv() => Err(TestbedError::Interrupted.into()),
         }
     })
 }

@@ -10,11 +10,11 @@ use shortline_load::trace::{Request, write_csv};
 use super::course::Neighbour;
 use super::point::Point;
 use crate::LabError;
-use crate::bed::hop::NEIGHBOUR_ADDRESS;
-use crate::bed::{NativeBed, Place};
-use crate::lab::Lab;
-use crate::load::{self, Generator, LoadSetup, Work};
-use crate::server::{Running, Server, ServerSetup};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::hop::NEIGHBOUR_ADDRESS;
+use shortline_testbed::bed::{NativeBed, Place};
+use shortline_testbed::generator::{self, Generator, LoadSetup, Work};
+use shortline_testbed::server::{Running, Server, ServerSetup};
 
 /// Its port; the other's is taken on no machine of its own, but what both keep in files is named so.
 const PORT: u16 = 8081;
@@ -92,7 +92,11 @@ impl Beside {
     ///
     /// # Errors
     /// If one of them does not start.
-    pub fn start(lab: &Lab, neighbour: Neighbour, asked: &Setting<'_>) -> Result<Self, LabError> {
+    pub fn start(
+        testbed: &Testbed,
+        neighbour: Neighbour,
+        asked: &Setting<'_>,
+    ) -> Result<Self, LabError> {
         let Setting {
             bed, point, folder, ..
         } = asked;
@@ -106,13 +110,13 @@ impl Beside {
             address: NEIGHBOUR_ADDRESS.to_string(),
             port: PORT,
             root: match neighbour {
-                Neighbour::Downloads { .. } => endless_file(lab, point)?,
+                Neighbour::Downloads { .. } => endless_file(testbed, point)?,
                 Neighbour::Twin => usual.root.clone(),
             },
             admin_port: None,
             ..usual.clone()
         };
-        let running = Running::start(lab, kind, &setup)?;
+        let running = Running::start(testbed, kind, &setup)?;
         let (trace, records) = (
             trace_file(folder),
             records_file(folder, &server.to_string()),
@@ -126,7 +130,7 @@ impl Beside {
             records: &records,
             requests_per_connection: point.setup.environment.requests_per_connection,
             sources: None,
-            abort: patience.map(|after| crate::bed::setup::Abort {
+            abort: patience.map(|after| shortline_testbed::bed::setup::Abort {
                 after: shortline_sched::units::Span::from_duration(after),
                 retries: 0,
             }),
@@ -135,7 +139,7 @@ impl Beside {
         };
         let place: Place = bed.client_place();
         Ok(Self {
-            generator: load::start(lab, &place, &setup, &load)?,
+            generator: generator::start(testbed, &place, &setup, &load)?,
             _running: running,
             limit: point.length() + Duration::from_secs(point.setup.drain_s + 30),
         })
@@ -146,13 +150,13 @@ impl Beside {
     /// # Errors
     /// If its generator fails.
     pub fn finish(self) -> Result<(), LabError> {
-        self.generator.finish(self.limit)
+        Ok(self.generator.finish(self.limit)?)
     }
 }
 
 /// A folder with a file that is longer than what the link carries, which takes no room on the disk.
-fn endless_file(lab: &Lab, point: &Point) -> Result<PathBuf, LabError> {
-    let folder = lab.scratch().join("downloads");
+fn endless_file(testbed: &Testbed, point: &Point) -> Result<PathBuf, LabError> {
+    let folder = testbed.scratch().join("downloads");
     fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
     for (name, length) in [(DOWNLOAD, download_bytes(point)), (SHORT, SHORT_BYTES)] {
         let path = folder.join(name);

@@ -11,8 +11,8 @@ use shortline_load::workload::{LoadPhase, Schedule, SiteFiles, SiteName};
 use shortline_sched::units::Rate;
 
 use super::course::Course;
-use crate::bed::Setup as Environment;
-use crate::server::Speech;
+use shortline_testbed::bed::Setup as Environment;
+use shortline_testbed::server::Speech;
 
 /// The longest arrivals last, in seconds.
 pub const SECONDS_MAX: u64 = 3600;

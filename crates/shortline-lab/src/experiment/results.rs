@@ -9,9 +9,9 @@ use super::figures::Figures;
 use super::plan::{Plan, write_json};
 use super::study::{self, Traces};
 use super::{adversary, bookstore, kept, memory, throughput, uplink_table};
-use crate::bed::BedKind;
 use crate::report as page;
 use crate::{LabError, plot};
+use shortline_testbed::bed::BedKind;
 
 /// The file that tells which experiment wrote a folder.
 const NAME_FILE: &str = "experiment.txt";

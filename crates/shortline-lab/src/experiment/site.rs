@@ -10,7 +10,7 @@ use shortline_load::workload::{SiteFiles, replay};
 
 use super::point::{Arrivals, Files, Point};
 use crate::LabError;
-use crate::lab::Lab;
+use shortline_testbed::Testbed;
 
 /// The files of a point.
 pub struct Site {
@@ -31,14 +31,19 @@ impl Sites {
     ///
     /// # Errors
     /// If a trace cannot be read, or the files not be written.
-    pub fn of(&mut self, lab: &Lab, point: &Point, seed: u64) -> Result<Rc<Site>, LabError> {
+    pub fn of(
+        &mut self,
+        testbed: &Testbed,
+        point: &Point,
+        seed: u64,
+    ) -> Result<Rc<Site>, LabError> {
         if let Arrivals::Trace(path) = &point.arrivals {
-            return of_trace(lab, point, path, seed).map(Rc::new);
+            return of_trace(testbed, point, path, seed).map(Rc::new);
         }
         if let Some((_, site)) = self.0.iter().find(|(files, _)| *files == point.files) {
             return Ok(Rc::clone(site));
         }
-        let root = lab.scratch().join(point.files.name());
+        let root = testbed.scratch().join(point.files.name());
         let files = point.files.site();
         files.write_site(&root).map_err(LabError::workload)?;
         let site = Rc::new(Site {
@@ -51,10 +56,10 @@ impl Sites {
     }
 }
 
-fn of_trace(lab: &Lab, point: &Point, path: &Path, seed: u64) -> Result<Site, LabError> {
+fn of_trace(testbed: &Testbed, point: &Point, path: &Path, seed: u64) -> Result<Site, LabError> {
     let (requests, files) = replay(read(point, path, seed)?)
         .map_err(|error| LabError::Workload(format!("{}: {error}", path.display())))?;
-    let root = lab.scratch().join(format!("trace-{}", point.label));
+    let root = testbed.scratch().join(format!("trace-{}", point.label));
     if root.exists() {
         fs::remove_dir_all(&root).map_err(LabError::file(&root))?;
     }

@@ -69,7 +69,7 @@ fn what_the_bed_does_not_have_is_refused_in_a_line() {
         .filter(|experiment| experiment.needs().is_some());
     let needing: Vec<&str> = needing.map(|experiment| &*experiment.id).collect();
     assert_eq!(needing, ["000-rto", "000-nasa-rto"]);
-    if !crate::bed::parameters::sets_initial_rto() {
+    if !shortline_testbed::bed::parameters::sets_initial_rto() {
         let told = error_of(RunOptions {
             id: "000-rto".into(),
             ..RunOptions::default()

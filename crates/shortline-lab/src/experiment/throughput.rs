@@ -16,13 +16,15 @@ use shortline_sched::Policy;
 
 use super::plan::{read_json, write_json};
 use super::uplink::free_port;
-use crate::bed::Place;
-use crate::lab::Lab;
-use crate::process::Process;
-use crate::server::{self, OursMode, Running, Server, ServerSetup, Speech};
+use crate::LabError;
 use crate::stats::Spread;
-use crate::{LabError, command, proc_fs};
 use shortline_table::{Table, bytes, three_digits};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::Place;
+use shortline_testbed::command;
+use shortline_testbed::proc_fs;
+use shortline_testbed::process::Process;
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 
 /// Seconds of one measurement, and rounds, unless said otherwise.
 const SECONDS: u64 = 5;
@@ -156,12 +158,12 @@ impl Measured {
 ///
 /// # Errors
 /// A missing tool, a server or wrk that fails.
-pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
+pub fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
     let wrk = command::find("wrk", "wrk")?;
     for server in [OURS, Server::Nginx] {
-        eprintln!("throughput: {}", server::version(lab, server)?);
+        eprintln!("throughput: {}", server::version(testbed, server)?);
     }
-    let root = lab.scratch().join("site");
+    let root = testbed.scratch().join("site");
     fs::create_dir_all(&root).map_err(LabError::file(&root))?;
     let mut all = Vec::new();
     for case in CASES {
@@ -169,7 +171,7 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
         fs::write(&file, vec![b'x'; case.body_bytes]).map_err(LabError::file(&file))?;
         for round in 1..=setup.rounds {
             for server in case.servers {
-                let measured = measure(lab, &wrk, setup, &case, server, &root, round)?;
+                let measured = measure(testbed, &wrk, setup, &case, server, &root, round)?;
                 eprintln!(
                     "throughput: {}, round {round}, {server}: {:.0} {} per CPU second",
                     case.name,
@@ -177,7 +179,7 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
                     if case.in_bytes { "bytes" } else { "requests" }
                 );
                 all.push(measured);
-                write_json(&lab.out().join(RESULTS), &all)?;
+                write_json(&testbed.out().join(RESULTS), &all)?;
             }
         }
     }
@@ -185,7 +187,7 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
 }
 
 fn measure(
-    lab: &Lab,
+    testbed: &Testbed,
     wrk: &Path,
     setup: &Setup,
     case: &Case,
@@ -206,19 +208,19 @@ fn measure(
         writers: None,
         backend: None,
     };
-    let mut running = Running::start(lab, server, &server_setup)?;
+    let mut running = Running::start(testbed, server, &server_setup)?;
     let url = format!(
         "http://127.0.0.1:{}/{}.bin",
         server_setup.port, case.body_bytes
     );
-    drive(lab, wrk, &url, WARM_UP)?;
+    drive(testbed, wrk, &url, WARM_UP)?;
     let before_s = proc_fs::cpu_s(running.pid());
-    let said = drive(lab, wrk, &url, Duration::from_secs(setup.seconds))?;
+    let said = drive(testbed, wrk, &url, Duration::from_secs(setup.seconds))?;
     let cpu_s = proc_fs::cpu_s(running.pid()) - before_s;
     running.still_runs()?;
-    let wrong = |problem: &str| LabError::Command {
-        command: format!("wrk {url}"),
-        problem: format!("{problem} from {server}: {}", said.replace('\n', " ")),
+    let wrong = |problem: &str| {
+        let problem = format!("{problem} from {server}: {}", said.replace('\n', " "));
+        LabError::failed(format!("wrk {url}"), &problem)
     };
     if said.contains("Non-2xx") || said.contains("Socket errors") {
         return Err(wrong("errors"));
@@ -237,8 +239,8 @@ fn measure(
 }
 
 /// Runs wrk for `length` and returns what it said.
-fn drive(lab: &Lab, wrk: &Path, url: &str, length: Duration) -> Result<String, LabError> {
-    let log = lab.log("wrk");
+fn drive(testbed: &Testbed, wrk: &Path, url: &str, length: Duration) -> Result<String, LabError> {
+    let log = testbed.log("wrk");
     let seconds = length.as_secs();
     let arguments = [
         "-t1".to_owned(),
@@ -246,7 +248,7 @@ fn drive(lab: &Lab, wrk: &Path, url: &str, length: Duration) -> Result<String, L
         format!("-d{seconds}s"),
         url.to_owned(),
     ];
-    let process = Process::start(lab, &Place::Here, wrk, &arguments, &log)?;
+    let process = Process::start(testbed, &Place::Here, wrk, &arguments, &log)?;
     process.finish("wrk", length + Duration::from_secs(30))?;
     fs::read_to_string(log.path()).map_err(LabError::file(log.path()))
 }

@@ -3,7 +3,7 @@
 //!
 //! Kept in the results' folder: `plan.json`; for each point and seed a folder with
 //! `trace.csv` and for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its
-//! summary), `SERVER.samples.csv` (what the [`instruments`](crate::instruments) saw) and, when
+//! summary), `SERVER.samples.csv` (what the [`instruments`](shortline_testbed::instruments) saw) and, when
 //! the run came to its end, `SERVER.json` (what the uplink carried, at the end and over time,
 //! and what the emulated networks did). A run that is kept whole is not run again. Everything reported is
 //! computed from these, by [`super::figures`].
@@ -25,15 +25,15 @@ use super::plan::{Plan, write_json};
 use super::point::{Arrivals, Point};
 use super::site::{Site, Sites};
 use crate::LabError;
-use crate::bed::native::SERVER_ADDRESS;
-use crate::bed::setup::Abort;
-use crate::bed::{BedConfig, Counters, NativeBed, Place};
-use crate::instruments::status::admin_page;
-use crate::instruments::{Instruments, sample};
-use crate::lab::Lab;
-use crate::load::{self, LoadSetup, Work};
-use crate::server::{self, OursMode, Running, Server, ServerSetup};
-use crate::wan::report::WanReport;
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::native::SERVER_ADDRESS;
+use shortline_testbed::bed::setup::Abort;
+use shortline_testbed::bed::{BedConfig, Counters, NativeBed, Place};
+use shortline_testbed::generator::{self, LoadSetup, Work};
+use shortline_testbed::instruments::status::admin_page;
+use shortline_testbed::instruments::{Instruments, sample};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup};
+use shortline_testbed::wan::report::WanReport;
 
 /// The FIFO before the uplink, as in the papers' FAIR.
 pub(super) const QUEUE_PACKETS: u32 = 100;
@@ -52,7 +52,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 ///
 /// # Errors
 /// A bed, server or generator that fails; what was run before is kept.
-pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
+pub fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
     let servers = plan
         .servers
         .iter()
@@ -60,19 +60,19 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
         .collect::<Result<Vec<Server>, _>>()?;
     let mut compared = Vec::new();
     for server in servers {
-        compared.push((server, server::version(lab, server)?));
+        compared.push((server, server::version(testbed, server)?));
     }
-    plan.add_to(lab.out())?;
+    plan.add_to(testbed.out())?;
     if plan.points.iter().any(|point| point.setup.speech.tls) {
-        server::make_certificate(lab, SERVER_ADDRESS)?;
+        server::make_certificate(testbed, SERVER_ADDRESS)?;
     }
     let mut sites = Sites::default();
     for point in &plan.points {
         for seed in &plan.seeds {
-            let site = sites.of(lab, point, *seed)?;
-            let folder = seed_folder(lab.out(), point, *seed);
+            let site = sites.of(testbed, point, *seed)?;
+            let folder = seed_folder(testbed.out(), point, *seed);
             let run = Run {
-                lab,
+                testbed,
                 point,
                 seed: *seed,
                 folder: &folder,
@@ -89,7 +89,7 @@ pub fn run(lab: &Lab, plan: &Plan) -> Result<(), LabError> {
 
 /// A point's runs under a seed.
 struct Run<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     point: &'a Point,
     seed: u64,
     folder: &'a Path,
@@ -110,7 +110,7 @@ impl Run<'_> {
             let kept = read_trace(&trace, &TraceOptions::default());
             if kept.map_err(LabError::workload)? != requests {
                 let experiment = plan.experiment.clone();
-                return Err(LabError::OtherPlan(self.lab.out().into(), experiment));
+                return Err(LabError::OtherPlan(self.testbed.out().into(), experiment));
             }
         }
         write_csv(&trace, &requests).map_err(LabError::workload)?;
@@ -180,7 +180,7 @@ impl Run<'_> {
         let setup = &self.point.setup;
         let (mut meter, congestion_control) = self.meter(server)?;
         let server_setup = self.server_setup(&meter, server)?;
-        let mut running = Running::start(self.lab, server, &server_setup)?;
+        let mut running = Running::start(self.testbed, server, &server_setup)?;
         let records = self.folder.join(format!("{server}.csv"));
         let trace = self.trace();
         let load = LoadSetup {
@@ -194,7 +194,8 @@ impl Run<'_> {
         };
         let before = meter.total(running.pid())?;
         let beside = self.start_neighbour(&meter, (server, &server_setup))?;
-        let generator = load::start(self.lab, &meter.client_place(), &server_setup, &load)?;
+        let generator =
+            generator::start(self.testbed, &meter.client_place(), &server_setup, &load)?;
         // Users who give up and try again may begin another try at the very end.
         let tries = |abort: Abort| abort.after.duration() * (abort.retries + 1);
         let patience = setup.environment.abort.map_or(Duration::ZERO, tries);
@@ -203,7 +204,7 @@ impl Run<'_> {
         let admin_port = server_setup.admin_port;
         let instruments = meter.instruments(running.pid(), generator.pids(), admin_port)?;
         let samples = meter.samples_while(running.pid(), || {
-            meter.change_while(self.point, || generator.finish(limit))
+            meter.change_while(self.point, || Ok(generator.finish(limit)?))
         })?;
         beside.map(Beside::finish).transpose()?;
         let seen = instruments.map(Instruments::stop).transpose()?;
@@ -248,10 +249,10 @@ impl Run<'_> {
             seed: self.seed,
             neighbour: setup.course.neighbour.is_some(),
         };
-        let bed = NativeBed::make(self.lab, &config)?;
+        let bed = NativeBed::make(self.testbed, &config)?;
         match server {
             Server::Ours(OursMode::Kernel(_) | OursMode::KernelMixed(_)) => {
-                bed.order_in_bands(self.lab, self.point.rate)?;
+                bed.order_in_bands(self.testbed, self.point.rate)?;
             }
             Server::NginxBehind(queue) => {
                 bed.serve_flows_in_turn(queue, self.point.rate)?;
@@ -276,7 +277,7 @@ impl Run<'_> {
             server,
             folder: self.folder,
         };
-        Beside::start(self.lab, neighbour, &asked).map(Some)
+        Beside::start(self.testbed, neighbour, &asked).map(Some)
     }
 
     fn server_setup(&self, meter: &Meter, server: Server) -> Result<ServerSetup, LabError> {
@@ -361,7 +362,7 @@ impl Meter {
         match self {
             Self::Bed(bed) => {
                 let subject = bed.subject(server_pid, generator_pids, admin_port);
-                Instruments::start(subject).map(Some)
+                Ok(Some(Instruments::start(subject)?))
             }
             Self::Admin(_) => Ok(None),
         }
@@ -389,7 +390,7 @@ impl Meter {
 
     fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
         match self {
-            Self::Bed(bed) => bed.wan_report(),
+            Self::Bed(bed) => Ok(bed.wan_report()?),
             Self::Admin(_) => Ok(None),
         }
     }
@@ -403,7 +404,7 @@ impl Meter {
 
     fn total(&self, server_pid: i32) -> Result<Counters, LabError> {
         match self {
-            Self::Bed(bed) => bed.counters(server_pid),
+            Self::Bed(bed) => Ok(bed.counters(server_pid)?),
             Self::Admin(port) => {
                 let bytes = wire_bytes_of(*port).map_err(LabError::file(Path::new("/metrics")))?;
                 Ok(Counters {

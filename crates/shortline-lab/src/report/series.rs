@@ -13,7 +13,7 @@ use crate::experiment::figures::with_per_request;
 use crate::experiment::kept::Kept;
 use crate::experiment::plan::Plan;
 use crate::experiment::point::Point;
-use crate::instruments::sample::Samples;
+use shortline_testbed::instruments::sample::Samples;
 
 /// The optimum's name in plots.
 pub const OPTIMUM: &str = "optimum";

@@ -7,13 +7,13 @@ use shortline_load::record::{Failure, RequestRecord, write_records};
 use shortline_load::trace::{Request, write_csv};
 use tempfile::TempDir;
 
-use crate::bed::Counters;
 use crate::experiment::kept::{Carried, samples_file, seed_folder, whole_file};
 use crate::experiment::plan::{Plan, read_json, write_json};
 use crate::experiment::point::{Arrivals, Point};
-use crate::instruments::Cost;
-use crate::instruments::sample::{Sample, write_csv as write_samples};
 use crate::{LabError, report};
+use shortline_testbed::bed::Counters;
+use shortline_testbed::instruments::Cost;
+use shortline_testbed::instruments::sample::{Sample, write_csv as write_samples};
 
 /// Results of an experiment with two servers, of which the first is twice as fast.
 fn kept(experiment: &str, points: Vec<Point>) -> TempDir {

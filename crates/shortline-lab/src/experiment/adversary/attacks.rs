@@ -2,7 +2,7 @@
 
 use super::surface::Surface;
 use crate::attacker::Way;
-use crate::server::Server;
+use shortline_testbed::server::Server;
 
 /// One attack.
 #[derive(Clone, Copy, Debug, PartialEq)]

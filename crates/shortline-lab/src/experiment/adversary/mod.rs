@@ -33,14 +33,15 @@ pub use self::surface::Surface;
 use super::plan::{read_json, write_json};
 use super::point::{Arrivals, Point, Setup as PointSetup};
 use super::uplink::{PORT, QUEUE_PACKETS, arrivals};
+use crate::LabError;
 use crate::attacker::{AttackConfig, AttackReport, Way};
-use crate::bed::native::SERVER_ADDRESS;
-use crate::bed::{BedConfig, NativeBed};
-use crate::lab::Lab;
-use crate::load::{self, LoadSetup, Work};
-use crate::process::Process;
-use crate::server::{self, Running, Server, ServerSetup};
-use crate::{LabError, command};
+use shortline_testbed::bed::native::SERVER_ADDRESS;
+use shortline_testbed::bed::{BedConfig, NativeBed};
+use shortline_testbed::command;
+use shortline_testbed::generator::{self, LoadSetup, Work};
+use shortline_testbed::process::Process;
+use shortline_testbed::server::{self, Running, Server, ServerSetup};
+use shortline_testbed::{Testbed, TestbedError};
 
 /// Seconds of arrivals of a run, and seeds, unless said otherwise.
 const SECONDS: u64 = 20;
@@ -101,15 +102,18 @@ pub fn length(surface: Surface) -> String {
 ///
 /// # Errors
 /// A bed, server, generator or attacker that fails; what was run before is kept.
-pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
+pub fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
     command::find("tc", "iproute2")?;
-    let file = lab.out().join(RESULTS);
+    let file = testbed.out().join(RESULTS);
     let mut results = match file.exists() {
         true => read_json(&file)?,
         false => Results::default(),
     };
     if !results.runs.is_empty() && results.seconds != setup.seconds {
-        return Err(LabError::OtherPlan(lab.out().into(), "adversary".into()));
+        return Err(LabError::OtherPlan(
+            testbed.out().into(),
+            "adversary".into(),
+        ));
     }
     results.surface = setup.surface;
     results.seconds = setup.seconds;
@@ -117,15 +121,15 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
     let speaks = |point: &mut PointSetup| point.speech = setup.surface.speech();
     let point = Point::new("adversary", Arrivals::steady(LOAD), setup.seconds).with(speaks);
     if point.setup.speech.tls {
-        server::make_certificate(lab, SERVER_ADDRESS)?;
+        server::make_certificate(testbed, SERVER_ADDRESS)?;
     }
     let site = point.files.site();
-    let root = write_site(lab, &point, &site)?;
+    let root = write_site(testbed, &point, &site)?;
     for seed in 1..=setup.seeds {
         for attack in ATTACKS {
             for server in &setup.servers {
                 let case = Case {
-                    lab,
+                    testbed,
                     surface: setup.surface,
                     point: &point,
                     root: &root,
@@ -142,8 +146,8 @@ pub fn run(lab: &Lab, setup: &Setup) -> Result<(), LabError> {
 }
 
 /// The users' files, and beside them the attacker's, which takes no room on the disk.
-fn write_site(lab: &Lab, point: &Point, site: &SiteFiles) -> Result<PathBuf, LabError> {
-    let root = lab.scratch().join("site");
+fn write_site(testbed: &Testbed, point: &Point, site: &SiteFiles) -> Result<PathBuf, LabError> {
+    let root = testbed.scratch().join("site");
     site.write_site(&root).map_err(LabError::workload)?;
     let path = root.join(LARGE);
     let file = fs::File::create(&path).map_err(LabError::file(&path))?;
@@ -159,7 +163,7 @@ fn large_bytes(point: &Point) -> u64 {
 
 /// A server under an attack, with a seed.
 struct Case<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     surface: Surface,
     point: &'a Point,
     root: &'a Path,
@@ -188,7 +192,7 @@ impl Case<'_> {
         }
         eprintln!("{said}: users for {} s", self.point.seconds);
         match self.measure(site) {
-            Err(LabError::NoQueue(queue)) => {
+            Err(LabError::Testbed(TestbedError::NoQueue(queue))) => {
                 let why = format!("this kernel has no queue {queue} (--bed uml has)");
                 results.leave_out(&server, None, &why);
             }
@@ -198,21 +202,21 @@ impl Case<'_> {
     }
 
     fn measure(&self, site: &SiteFiles) -> Result<Measured, LabError> {
-        let (lab, point) = (self.lab, self.point);
-        let version = server::version(lab, self.server)?;
+        let (testbed, point) = (self.testbed, self.point);
+        let version = server::version(testbed, self.server)?;
         let bed = self.bed()?;
         let addresses = bed.add_clients(USERS + 1)?;
         let (attackers, users) = addresses
             .split_last()
             .expect("invariant: there is an attacker");
-        let mut backend = self.surface.start_backend(lab, &bed, self.root)?;
+        let mut backend = self.surface.start_backend(testbed, &bed, self.root)?;
         let server_setup = ServerSetup {
             backend: backend.as_ref().map(|(_, address)| *address),
             ..self.server_setup(&bed)
         };
-        let mut running = Running::start(lab, self.server, &server_setup)?;
+        let mut running = Running::start(testbed, self.server, &server_setup)?;
 
-        let folder = lab
+        let folder = testbed
             .out()
             .join(self.attack.name)
             .join(format!("seed-{}", self.seed));
@@ -238,7 +242,7 @@ impl Case<'_> {
             drain_s: DRAIN_S,
             processes: 1,
         };
-        let generator = load::start(lab, &bed.client_place(), &server_setup, &load)?;
+        let generator = generator::start(testbed, &bed.client_place(), &server_setup, &load)?;
         generator.finish(point.length() + Duration::from_secs(DRAIN_S + SPARE_S))?;
         let attacker = attacker.map(told_by).transpose()?;
         running.still_runs()?;
@@ -266,7 +270,7 @@ impl Case<'_> {
     fn bed(&self) -> Result<NativeBed, LabError> {
         let point = self.point;
         let bed = NativeBed::make(
-            self.lab,
+            self.testbed,
             &BedConfig {
                 rate: point.rate,
                 queue_packets: QUEUE_PACKETS,
@@ -283,7 +287,7 @@ impl Case<'_> {
 
     /// The users' requests as a file.
     fn write_trace(&self, site: &SiteFiles) -> Result<PathBuf, LabError> {
-        let trace = self.lab.scratch().join("trace.csv");
+        let trace = self.testbed.scratch().join("trace.csv");
         let schedule = self.point.arrivals.schedule();
         let schedule = schedule.expect("invariant: a steady load is a schedule");
         let requests = arrivals(self.point, &schedule, self.seed, site);
@@ -327,30 +331,28 @@ impl Case<'_> {
                 .setup
                 .speech
                 .tls
-                .then(|| server::certificate_file(self.lab)),
+                .then(|| server::certificate_file(self.testbed)),
             lead_s: LEAD_S,
             counted_s: self.point.seconds,
             seconds_max: LEAD_S + self.point.seconds + DRAIN_S + SPARE_S,
         };
-        let file = self.lab.scratch().join("attack.json");
+        let file = self.testbed.scratch().join("attack.json");
         write_json(&file, &config)?;
-        Process::start(
-            self.lab,
+        Ok(Process::start(
+            self.testbed,
             &bed.client_place(),
-            self.lab.program(),
+            self.testbed.program(),
             &["lab".into(), "attacker".into(), file.display().to_string()],
-            &self.lab.log("attacker"),
-        )
+            &self.testbed.log("attacker"),
+        )?)
     }
 }
 
 /// Ends the attack and reads what it came to.
 fn told_by(attacker: Process) -> Result<AttackReport, LabError> {
     let said = attacker.stop("lab attacker", Duration::from_secs(SPARE_S))?;
-    serde_json::from_str(&said).map_err(|error| LabError::Command {
-        command: "lab attacker".into(),
-        problem: format!("{error} in `{said}`"),
-    })
+    serde_json::from_str(&said)
+        .map_err(|error| LabError::failed("lab attacker", &format!("{error} in `{said}`")))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::bed::NativeBed;
-use crate::lab::Lab;
-use crate::server::{OursMode, Running, Server, ServerSetup, Speech};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::NativeBed;
+use shortline_testbed::server::{OursMode, Running, Server, ServerSetup, Speech};
 
 /// The backend's port.
 const BACKEND_PORT: u16 = 9080;
@@ -65,7 +65,7 @@ impl Surface {
     /// If it does not start.
     pub fn start_backend(
         self,
-        lab: &Lab,
+        testbed: &Testbed,
         bed: &NativeBed,
         root: &Path,
     ) -> Result<Option<(Running, SocketAddr)>, LabError> {
@@ -86,7 +86,7 @@ impl Surface {
             writers: None,
             backend: None,
         };
-        let running = Running::start(lab, Server::Ours(OursMode::Off), &setup)?;
+        let running = Running::start(testbed, Server::Ours(OursMode::Off), &setup)?;
         Ok(Some((running, address)))
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc_fs;
+use shortline_testbed::proc_fs;
 
 /// What was used in a time, by the second where it is a flow. A share of 1 is one processor full.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -27,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use shortline_bookstore::Locking;
 use shortline_bookstore::browser::{Arrival, Arrivals, Crowd, CutExponential, Mix, Phase, Times};
 
-use super::failed::failed;
 use crate::LabError;
 
 /// How long a visitor of the closed loop waits for a page; 002 has a limit and does not say which.
@@ -158,8 +157,9 @@ impl Load {
             }
             Self::ShortSessions(browsers) => closed(browsers, short_sessions(times)),
             Self::Alternating | Self::AlternatingClicks => {
-                let capacity_per_s = capacity_per_s
-                    .ok_or_else(|| failed("the open loop", &"wants a closed run before it"))?;
+                let capacity_per_s = capacity_per_s.ok_or_else(|| {
+                    LabError::failed("the open loop", &"wants a closed run before it")
+                })?;
                 let (each, times, clicks) = match self {
                     Self::AlternatingClicks => (Arrival::Click, times, 1.0),
                     _ => {

@@ -17,7 +17,6 @@ mod counters;
 pub(crate) mod design;
 mod door;
 mod drawings;
-mod failed;
 mod figures;
 mod load;
 mod outcome;
@@ -35,7 +34,7 @@ use shortline_bookstore::population::{Population, Scale, populate};
 use super::design::Experiment;
 use super::plan::write_json;
 use crate::LabError;
-use crate::lab::Lab;
+use shortline_testbed::Testbed;
 
 pub use check::{Check, Measure};
 pub use design::{Design, RESULTS, Run, Stage, Step, Trial};
@@ -55,10 +54,10 @@ pub const DATABASE_CONNECTIONS_MAX: u32 = 1000;
 ///
 /// # Errors
 /// If a server cannot be started, or nothing can be kept.
-pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
-    let path = lab.out().join(RESULTS);
+pub fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
+    let path = testbed.out().join(RESULTS);
     let mut kept = if path.exists() {
-        outcome::read(lab.out())?
+        outcome::read(testbed.out())?
     } else {
         Vec::new()
     };
@@ -67,7 +66,7 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| failed::failed("the run", &error))?;
+        .map_err(|error| LabError::failed("the run", &error))?;
     for stage in &trial.design.stages {
         let database = stage.database;
         let wanted: Vec<Run> = trial
@@ -88,7 +87,7 @@ pub fn run(lab: &Lab, trial: &Trial) -> Result<(), LabError> {
                 run.door, run.load, run.seed
             );
             let visit = visit::Visit {
-                lab,
+                testbed,
                 bed: &bed,
                 pace: Pace {
                     locking: trial.design.locking,
@@ -129,14 +128,14 @@ async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
     };
     let bed = Bed::start(database, sizing)
         .await
-        .map_err(|error| failed::failed("the database", &error))?;
+        .map_err(|error| LabError::failed("the database", &error))?;
     let population = Population {
         scale: Scale::PAPER,
         seed: POPULATION_SEED,
     };
     let filled = populate(bed.database(), population)
         .await
-        .map_err(|error| failed::failed("filling the database", &error))?;
+        .map_err(|error| LabError::failed("filling the database", &error))?;
     eprintln!(
         "bookstore: {database} holds {} rows after {:.0} s",
         filled.rows,

@@ -17,15 +17,15 @@ use tokio::sync::oneshot;
 
 use super::Run;
 use super::counters::{Counters, Reading};
-use super::failed::failed;
 use super::load::{Load, Pace, SLOWED};
 use super::outcome::{ExecutionTimes, Outcome, seconds_of};
 use super::watch::{self, GateSeen, Look};
-use crate::bed::Place;
+use crate::LabError;
 use crate::experiment::uplink::free_port;
-use crate::lab::Lab;
-use crate::process::Process;
-use crate::{LabError, proc_fs};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::Place;
+use shortline_testbed::proc_fs;
+use shortline_testbed::process::Process;
 
 /// How long the gate may take to listen, and to end.
 const GATE_START_MAX: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ const EXECUTIONS_MAX: usize = 2_000_000;
 
 /// What all runs of an experiment on a database share.
 pub struct Visit<'a> {
-    pub lab: &'a Lab,
+    pub testbed: &'a Testbed,
     pub bed: &'a Bed,
     pub pace: Pace,
     /// The most that the database did so far, in interactions per second.
@@ -59,7 +59,7 @@ impl Visit<'_> {
     pub fn run(&self, runtime: &Runtime, run: Run) -> Result<Outcome, LabError> {
         let (gate, database) = self.open_door(run)?;
         let application = Application::new(database, self.application())
-            .map_err(|error| failed("the bookstore", &error))?;
+            .map_err(|error| LabError::failed("the bookstore", &error))?;
         let warm_up = run.load.warm_up();
         let lasts = warm_up + Duration::from_secs(run.seconds);
         let visitors = run
@@ -84,13 +84,14 @@ impl Visit<'_> {
             let watching = scope.spawn(|| self.watch(admin, speed.as_ref(), warm_up, half, lasts));
             let results = runtime
                 .block_on(come_and_go(application.clone(), options))
-                .map_err(|error| failed("the bookstore", &error));
+                .map_err(|error| LabError::failed("the bookstore", &error));
             let seen = watching.join();
             (results, seen)
         });
         drop(speed);
         let results = results?;
-        let seen = seen.map_err(|_| failed("the run", &"what watched it ended early"))??;
+        let seen =
+            seen.map_err(|_| LabError::failed("the run", &"what watched it ended early"))??;
         if let Some(gate) = gate {
             gate.process.stop("gate", GATE_START_MAX)?;
         }
@@ -131,7 +132,7 @@ impl Visit<'_> {
             if let Some(speed) = speed.filter(|_| !slowed && begin.elapsed() >= half) {
                 speed
                     .set(SLOWED)
-                    .map_err(|error| failed("slowing the database down", &error))?;
+                    .map_err(|error| LabError::failed("slowing the database down", &error))?;
                 slowed = true;
             }
             if let Some(admin) = admin {
@@ -155,13 +156,13 @@ impl Visit<'_> {
         let speed = self.bed.speed();
         speed
             .map(Some)
-            .map_err(|error| failed("slowing the database down", &error))
+            .map_err(|error| LabError::failed("slowing the database down", &error))
     }
 
     fn open_door(&self, run: Run) -> Result<(Option<GateProcess>, Database), LabError> {
         let behind = self.bed.database().clone();
         let taken_alone = format!("estimates-{}-alone.json", run.database);
-        let taken_alone = self.lab.out().join(taken_alone);
+        let taken_alone = self.testbed.out().join(taken_alone);
         let takes_them = run.load == Load::Alone;
         let flags = run
             .door
@@ -170,7 +171,7 @@ impl Visit<'_> {
             return Ok((None, behind));
         };
         if run.door.is_offline() && !taken_alone.exists() {
-            return Err(failed(
+            return Err(LabError::failed(
                 &run.door.to_string(),
                 &"wants a run alone before it",
             ));
@@ -188,14 +189,20 @@ impl Visit<'_> {
         // The application is of this machine, and its tags are what types are told by.
         words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
         words.extend(flags);
-        let log = self.lab.log("gate");
-        let mut process = Process::start(self.lab, &Place::Here, self.lab.program(), &words, &log)?;
+        let log = self.testbed.log("gate");
+        let mut process = Process::start(
+            self.testbed,
+            &Place::Here,
+            self.testbed.program(),
+            &words,
+            &log,
+        )?;
         let deadline = Instant::now() + GATE_START_MAX;
         let pid = process.pid();
         let listens = |address: SocketAddr| proc_fs::is_listening(pid, address.port());
         while !(listens(address) && listens(admin)) {
             if process.ended().is_some() || Instant::now() > deadline {
-                return Err(failed("the gate", &process.last_words()));
+                return Err(LabError::failed("the gate", &process.last_words()));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -216,7 +223,7 @@ impl Visit<'_> {
     }
 
     fn keep_records(&self, run: Run, results: &browser::Results) -> Result<(), LabError> {
-        let folder = self.lab.out().join("records");
+        let folder = self.testbed.out().join("records");
         fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
         let name = format!(
             "{}-{}-{}-{}.csv",
@@ -224,7 +231,7 @@ impl Visit<'_> {
         );
         let path = folder.join(name);
         shortline_load::record::write_records(&path, &results.records)
-            .map_err(|error| failed("keeping the records", &error))
+            .map_err(|error| LabError::failed("keeping the records", &error))
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::failed::failed;
 use crate::LabError;
 
 /// Between two looks.
@@ -86,10 +85,10 @@ impl Look {
     /// # Errors
     /// If it does not answer, or with something else.
     pub fn take(admin: SocketAddr, at_s: f64) -> Result<Self, LabError> {
-        let answer = ask(admin).map_err(|error| failed("the gate's status", &error))?;
+        let answer = ask(admin).map_err(|error| LabError::failed("the gate's status", &error))?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let mut status: Status =
-            serde_json::from_str(body).map_err(|error| failed("the gate's status", &error))?;
+        let mut status: Status = serde_json::from_str(body)
+            .map_err(|error| LabError::failed("the gate's status", &error))?;
         for each in &mut status.admission.types {
             if let Some(route) = each.name.strip_prefix(ROUTE) {
                 each.name = route.to_owned();

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use shortline_sched::units::Rate;
 
+use shortline_testbed::server::Server;
+
 use super::*;
 use crate::experiment::bookstore;
 use crate::experiment::design::{Design, Kind};
@@ -38,7 +40,7 @@ fn ids_and_labels_are_told_apart_and_name_folders() {
 fn every_server_has_a_name_that_is_known() {
     for (id, design) in designs() {
         for server in &design.servers {
-            assert!(server.parse::<crate::Server>().is_ok(), "{id}: {server}");
+            assert!(server.parse::<Server>().is_ok(), "{id}: {server}");
         }
     }
 }

@@ -11,13 +11,13 @@ use shortline_load::workload::LoadSchedule;
 use shortline_sched::units::{Rate, Span};
 use toml::Spanned;
 
-use crate::bed::Setup as Environment;
-use crate::bed::setup::CongestionControl;
 use crate::experiment::adversary::Surface;
 use crate::experiment::bookstore::{Door, Load};
 use crate::experiment::claim::{Across, Plot};
+use crate::experiment::environment::Environment;
 use crate::experiment::point::Files;
-use crate::server::Server;
+use shortline_testbed::bed::setup::CongestionControl;
+use shortline_testbed::server::Server;
 
 /// The whole file.
 #[derive(Debug, Deserialize)]

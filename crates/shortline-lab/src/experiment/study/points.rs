@@ -14,12 +14,12 @@ use toml::Spanned;
 use super::error::{Source, StudyError};
 use super::keys::{DownloadsKeys, GroupKeys, PointKeys, StudyKeys};
 use super::names::{Traces, is_name};
-use crate::bed::Setup as Environment;
-use crate::bed::setup::{Abort, ClientGroup, SetupError};
 use crate::experiment::course::{Course, Neighbour, Step};
 use crate::experiment::point::{Arrivals, Files, Point, SECONDS_MAX, Setup};
-use crate::server::Speech;
-use crate::wan::path::Way;
+use shortline_testbed::bed::Setup as Environment;
+use shortline_testbed::bed::setup::{Abort, ClientGroup, SetupError};
+use shortline_testbed::server::Speech;
+use shortline_testbed::wan::path::Way;
 
 /// The most points of a study.
 const POINTS_MAX: usize = 1_000;
@@ -245,7 +245,7 @@ impl PointReader<'_> {
     fn environment(&self) -> Result<Environment, StudyError> {
         let keys = self.keys;
         let named = keys.environment.as_ref();
-        let mut all = named.map_or_else(Environment::today, |name| name.get_ref().0.clone());
+        let mut all = named.map_or_else(Environment::today, |name| name.get_ref().0.0.clone());
         if keys.rtt.is_some() || keys.loss.is_some() {
             let rtt = of(&keys.rtt).unwrap_or(Span::from_duration(Duration::ZERO));
             all = all.with_network(rtt, of(&keys.loss).unwrap_or_default());
@@ -286,7 +286,7 @@ impl PointReader<'_> {
                 "syn_queue" => span(&keys.syn_queue),
                 _ => keys.groups.as_ref().map(Spanned::span),
             },
-            SetupError::Path { .. } | SetupError::Unknown(_) => {
+            SetupError::Path { .. } => {
                 let groups = keys.groups.as_ref().map(Spanned::span);
                 groups.or(keys.loss.as_ref().map(Spanned::span))
             }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::LabError;
+use crate::TestbedError;
 
 /// Runs `program` with `arguments` to its end and returns what it printed.
 ///
 /// # Errors
 /// The command line and the last line of its complaint if it fails.
-pub fn run(program: &str, arguments: &[&str]) -> Result<String, LabError> {
-    let failed = |problem: String| LabError::Command {
+pub fn run(program: &str, arguments: &[&str]) -> Result<String, TestbedError> {
+    let failed = |problem: String| TestbedError::Command {
         command: format!("{program} {}", arguments.join(" ")),
         problem,
     };
@@ -31,8 +31,8 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, LabError> {
 ///
 /// # Errors
 /// Says which Debian `package` has it.
-pub fn find(program: &'static str, package: &'static str) -> Result<PathBuf, LabError> {
-    look_for(program).ok_or(LabError::ToolMissing { program, package })
+pub fn find(program: &'static str, package: &'static str) -> Result<PathBuf, TestbedError> {
+    look_for(program).ok_or(TestbedError::ToolMissing { program, package })
 }
 
 /// A command that runs `program` from where [`find`] finds it: `su` leaves a user's PATH to root,

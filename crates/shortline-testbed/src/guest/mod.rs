@@ -21,9 +21,9 @@ use std::time::Duration;
 use shortline_load::summary::VOID_EXIT_CODE;
 
 use crate::bed::Place;
-use crate::lab::Lab;
 use crate::process::{Log, Process};
-use crate::{LabError, command};
+use crate::testbed::Testbed;
+use crate::{TestbedError, command};
 use kernel::Kernel;
 pub use kernel::Time;
 
@@ -41,13 +41,13 @@ const MARK: &str = "lab: ";
 ///
 /// # Errors
 /// If there is no kernel, it does not boot, or the command fails in it.
-pub fn run(lab: &Lab, time: Time, words: &[String]) -> Result<(), LabError> {
+pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), TestbedError> {
     let kernel = Kernel::find(time)?;
-    let folder = lab.scratch().join("guest");
+    let folder = testbed.scratch().join("guest");
     prepare(&folder, words)?;
     let console = folder.join("console.log");
     let guest = Process::start(
-        lab,
+        testbed,
         &Place::Here,
         &kernel.program,
         &arguments(&kernel, &folder),
@@ -60,22 +60,22 @@ pub fn run(lab: &Lab, time: Time, words: &[String]) -> Result<(), LabError> {
         ended.store(true, Ordering::Release);
         waited
     });
-    let kept = lab.out().join("console.log");
-    fs::copy(&console, &kept).map_err(LabError::file(&kept))?;
+    let kept = testbed.out().join("console.log");
+    fs::copy(&console, &kept).map_err(TestbedError::file(&kept))?;
     waited?;
     judge(&folder, &kept)
 }
 
 /// The folder that host and guest share.
-fn prepare(folder: &Path, words: &[String]) -> Result<(), LabError> {
-    fs::create_dir_all(folder).map_err(LabError::file(folder))?;
+fn prepare(folder: &Path, words: &[String]) -> Result<(), TestbedError> {
+    fs::create_dir_all(folder).map_err(TestbedError::file(folder))?;
     let init = folder.join("init");
     let executable = fs::Permissions::from_mode(0o755);
     let command = folder.join("command");
     fs::write(&init, include_str!("init.sh"))
         .and_then(|()| fs::set_permissions(&init, executable))
-        .map_err(LabError::file(&init))?;
-    fs::write(&command, words.join("\n") + "\n").map_err(LabError::file(&command))
+        .map_err(TestbedError::file(&init))?;
+    fs::write(&command, words.join("\n") + "\n").map_err(TestbedError::file(&command))
 }
 
 fn arguments(kernel: &Kernel, folder: &Path) -> Vec<String> {
@@ -125,19 +125,19 @@ fn pass_on(console: &Path, ended: &AtomicBool) {
 }
 
 /// How the command in the guest ended.
-fn judge(folder: &Path, console: &Path) -> Result<(), LabError> {
+fn judge(folder: &Path, console: &Path) -> Result<(), TestbedError> {
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let status = status.trim();
     match status {
         "0" => Ok(()),
         // Void runs are kept: the report says of them that they are.
         void if void.parse() == Ok(VOID_EXIT_CODE) => Ok(()),
-        "" => Err(LabError::Guest {
+        "" => Err(TestbedError::Guest {
             problem: "ended without a result".into(),
             console: console.into(),
             last_words: last_words(console),
         }),
-        status => Err(LabError::Guest {
+        status => Err(TestbedError::Guest {
             problem: format!("ran an experiment that ended with status {status}"),
             console: console.into(),
             last_words: last_words(console),

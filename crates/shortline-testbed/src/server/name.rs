@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use shortline_sched::{Aging, Policy};
 
-use crate::LabError;
+use crate::TestbedError;
 use crate::bed::FairQueue;
 
 /// What the name of a server begins with that leaves the order to the kernel.
@@ -74,14 +74,14 @@ impl fmt::Display for Server {
 }
 
 impl FromStr for Server {
-    type Err = LabError;
+    type Err = TestbedError;
 
-    fn from_str(name: &str) -> Result<Self, LabError> {
+    fn from_str(name: &str) -> Result<Self, TestbedError> {
         let policy = |policy: &str| {
             policy.parse::<Policy>().map_err(|_| {
                 let policies = Policy::ALL.iter().map(ToString::to_string);
                 let policies: Vec<String> = policies.collect();
-                LabError::UnknownServer(name.into(), policies.join(", "))
+                TestbedError::UnknownServer(name.into(), policies.join(", "))
             })
         };
         Ok(match name {
@@ -92,7 +92,7 @@ impl FromStr for Server {
             "auto" => Self::Ours(OursMode::Auto(Policy::Srpt)),
             _ if name.starts_with(AUTO) => Self::Ours(OursMode::Auto(policy(&name[AUTO.len()..])?)),
             _ if name.starts_with(NGINX) => {
-                let unknown = |()| LabError::UnknownQueue(name.into());
+                let unknown = |()| TestbedError::UnknownQueue(name.into());
                 Self::NginxBehind(name[NGINX.len()..].parse().map_err(unknown)?)
             }
             _ if name.starts_with(WRITERS) => {
@@ -108,7 +108,7 @@ impl FromStr for Server {
                 match (name.strip_prefix("slots-"), name.split_once("-aging-")) {
                     (Some(name), _) => OursMode::Slots(policy(name)?),
                     (None, Some((name, aging))) => {
-                        let aging = aging.parse().map_err(LabError::aging(aging))?;
+                        let aging = aging.parse().map_err(TestbedError::aging(aging))?;
                         OursMode::PacedAging(policy(name)?, aging)
                     }
                     (None, None) => OursMode::Paced(policy(name)?),

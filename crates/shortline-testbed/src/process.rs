@@ -17,8 +17,8 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::bed::Place;
 use crate::janitor::{self, Janitor, RUN_VARIABLE};
-use crate::lab::Lab;
-use crate::{LabError, command, proc_fs};
+use crate::testbed::Testbed;
+use crate::{TestbedError, command, proc_fs};
 
 /// How long a process may take to end after SIGTERM, and again after a second one.
 const TERM_MAX: Duration = Duration::from_secs(2);
@@ -55,32 +55,32 @@ impl Process {
     /// # Errors
     /// If the log cannot be made, the program not started, or the run is over.
     pub fn start(
-        lab: &Lab,
+        testbed: &Testbed,
         place: &Place,
         program: &Path,
         arguments: &[String],
         log: &Log,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, TestbedError> {
         let path = log.path();
-        let file = File::create(path).map_err(LabError::file(path))?;
+        let file = File::create(path).map_err(TestbedError::file(path))?;
         let errors = match log {
-            Log::File(_) => Stdio::from(file.try_clone().map_err(LabError::file(path))?),
+            Log::File(_) => Stdio::from(file.try_clone().map_err(TestbedError::file(path))?),
             Log::Progress(_) => Stdio::inherit(),
         };
         let mut child = place
             .command(program)
             .args(arguments)
-            .env(RUN_VARIABLE, lab.run_id())
+            .env(RUN_VARIABLE, testbed.run_id())
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(errors)
             .process_group(0)
             .spawn()
-            .map_err(|error| LabError::Command {
+            .map_err(|error| TestbedError::Command {
                 command: program.display().to_string(),
                 problem: error.to_string(),
             })?;
-        if let Err(error) = lab.janitor().watch_process(pid_of(&child)) {
+        if let Err(error) = testbed.janitor().watch_process(pid_of(&child)) {
             // Nobody would clean up after it.
             child.kill().ok();
             child.wait().ok();
@@ -88,7 +88,7 @@ impl Process {
         }
         Ok(Self {
             child,
-            janitor: Arc::clone(lab.janitor()),
+            janitor: Arc::clone(testbed.janitor()),
             log: path.into(),
         })
     }
@@ -112,7 +112,7 @@ impl Process {
     ///
     /// # Errors
     /// If it takes longer or ends with an error.
-    pub fn finish(self, what: &str, limit: Duration) -> Result<(), LabError> {
+    pub fn finish(self, what: &str, limit: Duration) -> Result<(), TestbedError> {
         self.finish_with(&[0], what, limit)
     }
 
@@ -125,7 +125,7 @@ impl Process {
         exit_codes: &[u8],
         what: &str,
         limit: Duration,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), TestbedError> {
         let expected = |status: ExitStatus| {
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             code.is_some_and(|code| exit_codes.contains(&code))
@@ -134,11 +134,11 @@ impl Process {
             .map_err(|error| self.failed(what, &error))?;
         match status {
             Some(status) if expected(status) => Ok(()),
-            Some(status) => Err(LabError::Command {
+            Some(status) => Err(TestbedError::Command {
                 command: what.into(),
                 problem: format!("{status}: {}", self.last_words()),
             }),
-            None => Err(LabError::TooLong {
+            None => Err(TestbedError::TooLong {
                 what: what.into(),
                 limit_s: limit.as_secs(),
             }),
@@ -149,15 +149,15 @@ impl Process {
     ///
     /// # Errors
     /// As [`Process::finish`].
-    pub fn stop(self, what: &str, limit: Duration) -> Result<String, LabError> {
+    pub fn stop(self, what: &str, limit: Duration) -> Result<String, TestbedError> {
         janitor::signal(self.pid(), Signal::TERM);
         let log = self.log.clone();
         self.finish(what, limit)?;
         Ok(command::last_line(&log))
     }
 
-    fn failed(&self, what: &str, error: &io::Error) -> LabError {
-        LabError::Command {
+    fn failed(&self, what: &str, error: &io::Error) -> TestbedError {
+        TestbedError::Command {
             command: what.into(),
             problem: error.to_string(),
         }
@@ -197,9 +197,9 @@ impl Drop for Process {
 ///
 /// # Errors
 /// If that is fewer than `needed`.
-pub fn raise_open_files(needed: u64) -> Result<(), LabError> {
+pub fn raise_open_files(needed: u64) -> Result<(), TestbedError> {
     let limit = getrlimit(Resource::Nofile);
-    let too_few = |problem: String| LabError::Command {
+    let too_few = |problem: String| TestbedError::Command {
         command: "ulimit -n".into(),
         problem,
     };

@@ -12,9 +12,9 @@ use shortline_sched::Policy;
 use shortline_sched::units::Rate;
 
 use crate::bed::Place;
-use crate::lab::Lab;
 use crate::process::Process;
-use crate::{LabError, command, proc_fs};
+use crate::testbed::Testbed;
+use crate::{TestbedError, command, proc_fs};
 
 mod name;
 
@@ -91,11 +91,15 @@ impl Running {
     ///
     /// # Errors
     /// If it is not installed, ends at once, or does not listen within 10 s.
-    pub fn start(lab: &Lab, server: Server, setup: &ServerSetup) -> Result<Self, LabError> {
-        let (program, arguments) = command_line(lab, server, setup)?;
+    pub fn start(
+        testbed: &Testbed,
+        server: Server,
+        setup: &ServerSetup,
+    ) -> Result<Self, TestbedError> {
+        let (program, arguments) = command_line(testbed, server, setup)?;
         // Two servers of a kind may run at once.
-        let log = lab.log(&format!("{server}-{}", setup.port));
-        let process = Process::start(lab, &setup.place, &program, &arguments, &log)?;
+        let log = testbed.log(&format!("{server}-{}", setup.port));
+        let process = Process::start(testbed, &setup.place, &program, &arguments, &log)?;
         let mut running = Self { server, process };
         running.wait_until_listening(setup.port)?;
         Ok(running)
@@ -110,14 +114,14 @@ impl Running {
     ///
     /// # Errors
     /// With its exit status and its last words.
-    pub fn still_runs(&mut self) -> Result<(), LabError> {
+    pub fn still_runs(&mut self) -> Result<(), TestbedError> {
         match self.process.ended() {
             Some(status) => Err(self.failed(format!("ended: {status}"))),
             None => Ok(()),
         }
     }
 
-    fn wait_until_listening(&mut self, port: u16) -> Result<(), LabError> {
+    fn wait_until_listening(&mut self, port: u16) -> Result<(), TestbedError> {
         let deadline = Instant::now() + START_MAX;
         while !proc_fs::is_listening(self.pid(), port) {
             self.still_runs()?;
@@ -130,8 +134,8 @@ impl Running {
         Ok(())
     }
 
-    fn failed(&self, problem: String) -> LabError {
-        LabError::Server {
+    fn failed(&self, problem: String) -> TestbedError {
+        TestbedError::Server {
             server: self.server.to_string(),
             problem,
             log: self.process.last_words(),
@@ -140,14 +144,14 @@ impl Running {
 }
 
 /// The version a server gives of itself, for the results.
-pub fn version(lab: &Lab, server: Server) -> Result<String, LabError> {
+pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError> {
     let (program, argument) = match server {
-        Server::Ours(_) => (lab.program().to_owned(), "--version"),
+        Server::Ours(_) => (testbed.program().to_owned(), "--version"),
         Server::Nginx | Server::NginxBehind(_) => (nginx()?, "-v"),
         Server::Apache => (apache()?, "-v"),
     };
     let output = std::process::Command::new(&program).arg(argument).output();
-    let output = output.map_err(LabError::file(&program))?;
+    let output = output.map_err(TestbedError::file(&program))?;
     // nginx writes its version to standard error.
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
@@ -158,34 +162,34 @@ pub fn version(lab: &Lab, server: Server) -> Result<String, LabError> {
         .to_owned())
 }
 
-fn nginx() -> Result<PathBuf, LabError> {
+fn nginx() -> Result<PathBuf, TestbedError> {
     command::find("nginx", "nginx-light")
 }
 
-fn apache() -> Result<PathBuf, LabError> {
+fn apache() -> Result<PathBuf, TestbedError> {
     command::find("apache2", "apache2")
 }
 
 fn command_line(
-    lab: &Lab,
+    testbed: &Testbed,
     server: Server,
     setup: &ServerSetup,
-) -> Result<(PathBuf, Vec<String>), LabError> {
+) -> Result<(PathBuf, Vec<String>), TestbedError> {
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-    let scratch = lab.scratch().display().to_string();
+    let scratch = testbed.scratch().display().to_string();
     let configuration = |name: &str, text: String| {
-        let path = lab.scratch().join(name);
-        fs::write(&path, text).map_err(LabError::file(&path))?;
-        Ok::<_, LabError>(path.display().to_string())
+        let path = testbed.scratch().join(name);
+        fs::write(&path, text).map_err(TestbedError::file(&path))?;
+        Ok::<_, TestbedError>(path.display().to_string())
     };
     match server {
         Server::Ours(mode) => {
-            let mut arguments = our_arguments(lab, mode, setup);
+            let mut arguments = our_arguments(testbed, mode, setup);
             if let Some(backend) = setup.backend {
                 let name = format!("shortline-{}.toml", setup.port);
                 arguments.extend(["--config".into(), configuration(&name, routes(backend))?]);
             }
-            Ok((lab.program().to_owned(), arguments))
+            Ok((testbed.program().to_owned(), arguments))
         }
         Server::Nginx | Server::NginxBehind(_) => {
             let conf = format!("nginx-{}.conf", setup.port);
@@ -204,7 +208,7 @@ fn routes(backend: SocketAddr) -> String {
     format!("[[route]]\npath = \"/\"\nupstream = [\"{backend}\"]\n")
 }
 
-fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
+fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
     let mut arguments = vec!["serve".to_owned(), setup.root.display().to_string()];
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--listen", format!("{}:{}", setup.address, setup.port));
@@ -245,8 +249,14 @@ fn our_arguments(lab: &Lab, mode: OursMode, setup: &ServerSetup) -> Vec<String> 
     add("--connections-max", CONNECTIONS.to_string());
     add("--connections-per-address-max", CONNECTIONS.to_string());
     if setup.speech.tls {
-        add("--tls-cert", certificate(lab, "crt").display().to_string());
-        add("--tls-key", certificate(lab, "key").display().to_string());
+        add(
+            "--tls-cert",
+            certificate(testbed, "crt").display().to_string(),
+        );
+        add(
+            "--tls-key",
+            certificate(testbed, "key").display().to_string(),
+        );
     }
     if let Some(port) = setup.admin_port {
         add("--admin", format!("127.0.0.1:{port}"));
@@ -357,26 +367,26 @@ fn open_files_max() -> u64 {
 ///
 /// # Errors
 /// If it cannot be made or written.
-pub fn make_certificate(lab: &Lab, name: &str) -> Result<(), LabError> {
+pub fn make_certificate(testbed: &Testbed, name: &str) -> Result<(), TestbedError> {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]);
-    let made = made.map_err(LabError::workload)?;
+    let made = made.map_err(TestbedError::refused)?;
     for (ending, text) in [
         ("crt", made.cert.pem()),
         ("key", made.signing_key.serialize_pem()),
     ] {
-        let path = certificate(lab, ending);
-        fs::write(&path, text).map_err(LabError::file(&path))?;
+        let path = certificate(testbed, ending);
+        fs::write(&path, text).map_err(TestbedError::file(&path))?;
     }
     Ok(())
 }
 
-fn certificate(lab: &Lab, ending: &str) -> PathBuf {
-    lab.scratch().join(format!("site.{ending}"))
+fn certificate(testbed: &Testbed, ending: &str) -> PathBuf {
+    testbed.scratch().join(format!("site.{ending}"))
 }
 
 /// The certificate as a file, for clients to trust.
-pub fn certificate_file(lab: &Lab) -> PathBuf {
-    certificate(lab, "crt")
+pub fn certificate_file(testbed: &Testbed) -> PathBuf {
+    certificate(testbed, "crt")
 }
 
 #[cfg(test)]

@@ -1,21 +1,9 @@
 //! The environment of a run, as plain data: the clients' networks, how they use connections, when
 //! they give up, the length of packets, and how the server's system is set.
 //!
-//! | name | what it is |
-//! |---|---|
-//! | `today` | a local network and today's system: what the bed is unless told otherwise |
-//! | `a` to `j` | 000, Table II: the baseline and one factor each, `j` all that is realistic |
-//! | `delays` | 000, 5.1 (B): five groups of clients from 0 to 150 ms, at once |
-//! | `wans` | 004, Table 2: six groups of clients, at once, on what they receive |
-//!
-//! Loss and delay of 000 apply to both ways (its module changed `ip_rcv` and `ip_output` of the
-//! client machines): an RTT is halved, a loss rate is each way's. It names only the ends of its
-//! five delays; those between are taken evenly.
-//!
-//! `a` to `j` and `delays` have the system of 000; [`Setup::as_today`] makes the same with today's.
+//! [`Setup::today`] is a local network and today's system: what a bed has unless told otherwise.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -29,15 +17,13 @@ use crate::wan::path::{PathError, Way};
 const PACKET_BYTES: u32 = 1500;
 /// The least that IPv4 hosts must take (RFC 791).
 const PACKET_BYTES_MIN: u32 = 576 - 40;
-/// What follows a name where the system is today's.
-const TODAY: &str = "-today";
-/// More groups than an experiment has; each has a network of 254 addresses in the bed.
+/// More groups than a bed needs; each has a network of 254 addresses in the bed.
 pub const GROUPS_MAX: usize = 200;
 
 /// The environment of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Its name, as in the table above.
+    /// Its name.
     pub name: String,
     /// The clients, by the networks they are in.
     pub groups: Vec<ClientGroup>,
@@ -99,7 +85,7 @@ pub struct Abort {
 /// How the server's system is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {
-    /// Connections that may wait for `accept` (000's ACK queue), whatever the server asks for.
+    /// Connections that may wait for `accept` (the accept queue), whatever the server asks for.
     pub accept_queue: u32,
     /// Connections that may wait for the handshake's end.
     pub syn_queue: u32,
@@ -118,7 +104,7 @@ pub struct System {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CongestionControl {
-    /// As in the papers and on most servers (RFC 9438).
+    /// As on most servers (RFC 9438).
     #[default]
     Cubic,
     /// By a model of the path (draft-ietf-ccwg-bbr; Linux has its first version).
@@ -142,9 +128,6 @@ impl CongestionControl {
 /// A setup that cannot be.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetupError {
-    /// No setup has that name.
-    #[error("setup `{0}`: want one of {names}, or one of these with -today behind it", names = Setup::NAMES.join(", "))]
-    Unknown(String),
     /// One of its paths is wrong.
     #[error("group `{group}`: {problem}")]
     Path {
@@ -176,18 +159,6 @@ impl System {
             syn_cookies: true,
             workers: None,
             initial_rto: ms(1000),
-            congestion_control: CongestionControl::Cubic,
-        }
-    }
-
-    /// 000, 2.5 and Table II (A).
-    pub fn paper_000() -> Self {
-        Self {
-            accept_queue: 512,
-            syn_queue: 512,
-            syn_cookies: false,
-            workers: Some(350),
-            initial_rto: ms(3000),
             congestion_control: CongestionControl::Cubic,
         }
     }
@@ -232,19 +203,6 @@ impl ClientGroup {
         }
     }
 
-    /// One of 004's: all of it on what the clients receive.
-    fn received(number: usize, delay_ms: u64, jitter_ms: u64, loss: f64) -> Self {
-        Self {
-            name: format!("wan{number}"),
-            share: 1.0,
-            down: Way {
-                jitter: ms(jitter_ms),
-                ..Way::of(ms(delay_ms), Loss::Uniform { probability: loss })
-            },
-            up: Way::direct(),
-        }
-    }
-
     /// Whether there is nothing to emulate.
     pub fn is_local(&self) -> bool {
         self.down.is_direct() && self.up.is_direct()
@@ -252,11 +210,6 @@ impl ClientGroup {
 }
 
 impl Setup {
-    /// All names.
-    pub const NAMES: [&str; 13] = [
-        "today", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "delays", "wans",
-    ];
-
     /// A local network, one request a connection, today's system.
     pub fn today() -> Self {
         Self {
@@ -268,15 +221,6 @@ impl Setup {
             system: System::today(),
             bottleneck: Bottleneck::Server,
         }
-    }
-
-    /// The same environment with today's system, `-today` added to its name.
-    pub fn as_today(mut self) -> Self {
-        self.system = System::today();
-        if self.name != "today" {
-            self.name += TODAY;
-        }
-        self
     }
 
     /// All clients in one network.
@@ -327,88 +271,6 @@ impl Setup {
         }
         Ok(())
     }
-
-    /// 000, Table II, the baseline.
-    fn baseline(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            system: System::paper_000(),
-            ..Self::today()
-        }
-    }
-}
-
-impl FromStr for Setup {
-    type Err = SetupError;
-
-    /// The setup of that name; with `-today` behind it, that with today's system.
-    fn from_str(name: &str) -> Result<Self, SetupError> {
-        if let Some(then) = name.strip_suffix(TODAY) {
-            let unknown = || SetupError::Unknown(name.into());
-            let then = Some(then).filter(|then| !then.ends_with(TODAY));
-            let then: Self = then
-                .and_then(|then| then.parse().ok())
-                .ok_or_else(unknown)?;
-            return Ok(then.as_today());
-        }
-        let base = Self::baseline(name);
-        let abort = |after_s: u64, retries: u32| {
-            Some(Abort {
-                after: ms(1000 * after_s),
-                retries,
-            })
-        };
-        let system = base.system;
-        Ok(match name {
-            "today" => Self::today(),
-            "a" => base,
-            "b" => base.with_network(ms(100), 0.0),
-            "c" => base.with_network(ms(0), 0.05),
-            "d" => base.with_network(ms(100), 0.05),
-            "e" => Self {
-                requests_per_connection: Some(5),
-                ..base
-            },
-            "f" => Self {
-                system: System {
-                    initial_rto: ms(500),
-                    ..system
-                },
-                ..base
-            },
-            // The value that differs from the baseline; the table's own column has them off.
-            "g" => Self {
-                system: System {
-                    syn_cookies: true,
-                    ..system
-                },
-                ..base
-            },
-            "h" => Self {
-                abort: abort(10, 3),
-                ..base
-            },
-            "i" => Self {
-                packet_bytes: 536,
-                ..base
-            },
-            "j" => Self {
-                requests_per_connection: Some(5),
-                abort: abort(7, 3),
-                ..base.with_network(ms(100), 0.05)
-            },
-            "delays" => Self {
-                groups: five_delays(),
-                ..base
-            },
-            "wans" => Self {
-                name: name.into(),
-                groups: six_wans(),
-                ..Self::today()
-            },
-            _ => return Err(SetupError::Unknown(name.into())),
-        })
-    }
 }
 
 impl fmt::Display for Setup {
@@ -416,28 +278,6 @@ impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
-}
-
-fn five_delays() -> Vec<ClientGroup> {
-    let rtt = |step: u32| Span::from_duration(Duration::from_micros(37_500) * step);
-    let group = |step| ClientGroup::symmetric(format!("rtt {}", rtt(step)), rtt(step), 0.0);
-    (0..5).map(group).collect()
-}
-
-fn six_wans() -> Vec<ClientGroup> {
-    let table = [
-        (50, 10, 0.005),
-        (100, 20, 0.01),
-        (150, 30, 0.015),
-        (200, 40, 0.02),
-        (250, 40, 0.025),
-        (350, 50, 0.03),
-    ];
-    let wans = (1..).zip(table);
-    wans.map(|(number, (delay_ms, jitter_ms, loss))| {
-        ClientGroup::received(number, delay_ms, jitter_ms, loss)
-    })
-    .collect()
 }
 
 fn within(what: &'static str, value: f64, low: f64, high: f64) -> Result<(), SetupError> {
@@ -455,6 +295,3 @@ fn within(what: &'static str, value: f64, low: f64, high: f64) -> Result<(), Set
 fn ms(milliseconds: u64) -> Span {
     Span::from_duration(Duration::from_millis(milliseconds))
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::parameters;
-use crate::LabError;
+use crate::TestbedError;
 use crate::guest::Time;
 use crate::guest::kernel::Kernel;
 
@@ -25,7 +25,7 @@ impl BedKind {
     ///
     /// # Errors
     /// If it has no kernel.
-    pub fn sets_initial_rto(self) -> Result<bool, LabError> {
+    pub fn sets_initial_rto(self) -> Result<bool, TestbedError> {
         match self.guest_time() {
             None => Ok(parameters::sets_initial_rto()),
             Some(time) => Ok(Kernel::find(time)?.sets_initial_rto()),
@@ -53,14 +53,14 @@ impl fmt::Display for BedKind {
 }
 
 impl FromStr for BedKind {
-    type Err = LabError;
+    type Err = TestbedError;
 
-    fn from_str(text: &str) -> Result<Self, LabError> {
+    fn from_str(text: &str) -> Result<Self, TestbedError> {
         match text {
             "native" => Ok(Self::Native),
             "uml" => Ok(Self::Uml),
             "virtual" => Ok(Self::Virtual),
-            other => Err(LabError::UnknownBed(other.into())),
+            other => Err(TestbedError::UnknownBed(other.into())),
         }
     }
 }

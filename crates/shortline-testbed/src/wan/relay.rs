@@ -34,7 +34,7 @@ use super::emulator::{Emulator, PACKETS_MAX};
 use super::packet::{Head, Network};
 use super::path::Way;
 use super::report::{EmulatorKind, GroupReport, LatenessMeter, WanReport};
-use crate::LabError;
+use crate::TestbedError;
 
 /// No packet is longer: the devices have the Ethernet's MTU.
 const PACKET_BYTES_MAX: usize = 2048;
@@ -75,22 +75,23 @@ pub struct GroupPath {
 ///
 /// # Errors
 /// A configuration that does not read, devices that cannot be made or fail.
-pub fn run(config_file: &Path) -> Result<String, LabError> {
-    let text = fs::read_to_string(config_file).map_err(LabError::file(config_file))?;
-    let config: RelayConfig = serde_json::from_str(&text).map_err(LabError::kept(config_file))?;
+pub fn run(config_file: &Path) -> Result<String, TestbedError> {
+    let text = fs::read_to_string(config_file).map_err(TestbedError::file(config_file))?;
+    let config: RelayConfig =
+        serde_json::from_str(&text).map_err(TestbedError::content(config_file))?;
     for group in &config.groups {
         for way in [&group.down, &group.up] {
-            way.check().map_err(LabError::kept(config_file))?;
+            way.check().map_err(TestbedError::content(config_file))?;
         }
     }
-    let failed = |error: io::Error| LabError::Command {
+    let failed = |error: io::Error| TestbedError::Command {
         command: "lab wan".into(),
         problem: error.to_string(),
     };
     let stop = stop_signals().map_err(failed)?;
     let mut relay = Relay::open(config).map_err(failed)?;
     relay.until(&stop).map_err(failed)?;
-    serde_json::to_string(&relay.report()).map_err(LabError::kept(config_file))
+    serde_json::to_string(&relay.report()).map_err(TestbedError::content(config_file))
 }
 
 /// From here on SIGTERM and SIGINT are read, not delivered.

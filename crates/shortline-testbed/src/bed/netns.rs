@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Place;
 use crate::janitor::{self, Janitor};
-use crate::{LabError, command};
+use crate::{TestbedError, command};
 
 /// A named network namespace with its loopback up.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If `ip` fails, or the run is over.
-    pub fn make(janitor: &Arc<Janitor>, name: String) -> Result<Self, LabError> {
+    pub fn make(janitor: &Arc<Janitor>, name: String) -> Result<Self, TestbedError> {
         janitor.watch_namespace(&name)?;
         command::run("ip", &["netns", "add", &name])?;
         let namespace = Self { name };
@@ -42,7 +42,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn ip(&self, arguments: &[&str]) -> Result<String, LabError> {
+    pub fn ip(&self, arguments: &[&str]) -> Result<String, TestbedError> {
         command::run("ip", &[&["-n", &self.name], arguments].concat())
     }
 
@@ -50,7 +50,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If `tc` fails.
-    pub fn tc(&self, arguments: &[&str]) -> Result<String, LabError> {
+    pub fn tc(&self, arguments: &[&str]) -> Result<String, TestbedError> {
         command::run("tc", &[&["-n", &self.name], arguments].concat())
     }
 
@@ -58,10 +58,10 @@ impl Namespace {
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn send_drops(&self, device: &str) -> Result<u64, LabError> {
+    pub fn send_drops(&self, device: &str) -> Result<u64, TestbedError> {
         let arguments = ["-s", "-j", "link", "show", "dev", device];
         let text = self.ip(&arguments)?;
-        parse_send_drops(&text).ok_or_else(|| LabError::Command {
+        parse_send_drops(&text).ok_or_else(|| TestbedError::Command {
             command: format!("ip {}", arguments.join(" ")),
             problem: "printed no counters".into(),
         })
@@ -71,7 +71,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If the kernel has no such parameter.
-    pub fn parameter(&self, parameter: &str) -> Result<String, LabError> {
+    pub fn parameter(&self, parameter: &str) -> Result<String, TestbedError> {
         let path = parameter_path(parameter);
         let text = command::run("ip", &["netns", "exec", &self.name, "cat", &path])?;
         Ok(text.trim().to_owned())
@@ -81,7 +81,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn set(&self, parameter: &str, value: &str) -> Result<(), LabError> {
+    pub fn set(&self, parameter: &str, value: &str) -> Result<(), TestbedError> {
         let path = parameter_path(parameter);
         let script = r#"echo "$1" > "$2""#;
         let exec = [

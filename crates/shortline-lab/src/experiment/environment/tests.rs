@@ -1,21 +1,21 @@
-//! Setups: their names, what each changes, what is refused.
+//! Environments: their names, what each changes, what is refused.
 
 #![allow(clippy::unwrap_used)]
 use super::*;
 
 fn setup(name: &str) -> Setup {
-    name.parse().unwrap()
+    name.parse::<Environment>().unwrap().0
 }
 
 #[test]
 fn every_name_is_a_setup_that_can_be_and_is_kept_as_json() {
-    for name in Setup::NAMES {
+    for name in NAMES {
         let setup = setup(name);
         assert_eq!((setup.name.as_str(), setup.check()), (name, Ok(())));
         let json = serde_json::to_string(&setup).unwrap();
         assert_eq!(serde_json::from_str::<Setup>(&json).unwrap(), setup);
     }
-    let error = "k".parse::<Setup>().unwrap_err().to_string();
+    let error = "k".parse::<Environment>().unwrap_err().to_string();
     assert!(
         error.starts_with("setup `k`: want one of today, a, "),
         "{error}"
@@ -69,13 +69,13 @@ fn the_five_delays_go_from_0_to_150_ms() {
 
 #[test]
 fn todays_system_changes_nothing_else() {
-    let j = setup("j").as_today();
+    let j = as_today(setup("j"));
     assert_eq!((j.name.as_str(), j.system), ("j-today", System::today()));
     assert_eq!(j.groups, setup("j").groups);
     assert_eq!(setup("j-today"), j);
     for wrong in ["-today", "k-today", "a-today-today"] {
-        let error = wrong.parse::<Setup>().unwrap_err();
-        assert_eq!(error, SetupError::Unknown(wrong.into()));
+        let error = wrong.parse::<Environment>().unwrap_err();
+        assert_eq!(error, UnknownEnvironment(wrong.into()));
     }
 }
 

@@ -36,7 +36,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use shortline_base::netlink::RootQdisc;
 
-use crate::LabError;
+use crate::TestbedError;
 use sample::Sample;
 use sockets::Sockets;
 use status::Discovered;
@@ -102,10 +102,10 @@ impl Instruments {
     ///
     /// # Errors
     /// If the namespace is not there.
-    pub fn start(subject: Subject) -> Result<Self, LabError> {
+    pub fn start(subject: Subject) -> Result<Self, TestbedError> {
         let open = |name: &str| {
             let path = Path::new("/run/netns").join(name);
-            File::open(&path).map_err(LabError::file(&path))
+            File::open(&path).map_err(TestbedError::file(&path))
         };
         let namespace = open(&subject.namespace)?;
         let queue_namespace = open(&subject.queue_namespace)?;
@@ -130,9 +130,9 @@ impl Instruments {
     ///
     /// # Errors
     /// If it could not look.
-    pub fn stop(mut self) -> Result<Observations, LabError> {
+    pub fn stop(mut self) -> Result<Observations, TestbedError> {
         let seen = self.join().unwrap_or_else(|| Ok(Observations::default()));
-        seen.map_err(|error| LabError::Command {
+        seen.map_err(|error| TestbedError::Command {
             command: "the instruments".into(),
             problem: error.to_string(),
         })

@@ -9,8 +9,8 @@ use super::hop;
 use super::native::FAR_ADDRESS;
 use super::router::client_address;
 use super::setup::{Bottleneck, Setup, System};
-use crate::LabError;
-use crate::lab::Lab;
+use crate::TestbedError;
+use crate::testbed::Testbed;
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 /// The kernel's initial retransmission timeout (RFC 6298).
@@ -83,26 +83,30 @@ pub(super) fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
     )]
 }
 
-pub(super) fn allow_congestion_control(lab: &Lab, name: &str) -> Result<(), LabError> {
+pub(super) fn allow_congestion_control(testbed: &Testbed, name: &str) -> Result<(), TestbedError> {
     let path = Path::new(ALLOWED);
-    let allowed = fs::read_to_string(path).map_err(LabError::file(path))?;
+    let allowed = fs::read_to_string(path).map_err(TestbedError::file(path))?;
     let allowed = allowed.trim();
     if allowed.split_whitespace().any(|known| known == name) {
         return Ok(());
     }
-    lab.janitor().watch_setting(path, allowed)?;
-    fs::write(path, format!("{name} {allowed}")).map_err(LabError::file(path))
+    testbed.janitor().watch_setting(path, allowed)?;
+    fs::write(path, format!("{name} {allowed}")).map_err(TestbedError::file(path))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::setup::ClientGroup;
     use super::*;
 
     #[test]
-    fn the_queues_of_000_are_512_long_for_strangers_too() {
-        let of_000: Setup = "d".parse().unwrap();
-        let parameters = server_parameters(&of_000);
+    fn queues_are_as_long_as_asked_for_strangers_too() {
+        let mut setup = Setup::today();
+        setup.system.syn_queue = 512;
+        setup.system.accept_queue = 512;
+        setup.system.syn_cookies = false;
+        let parameters = server_parameters(&setup);
         let value = |name| parameters.iter().find(|(parameter, _)| *parameter == name);
         let backlog = "net.ipv4.tcp_max_syn_backlog";
         assert_eq!(value(backlog).unwrap().1, "683");
@@ -112,20 +116,22 @@ mod tests {
 
     #[test]
     fn a_timeout_that_the_kernel_cannot_set_is_noted() {
-        let of_000: Setup = "a".parse().unwrap();
-        assert_eq!(initial_rto_ms(&of_000), 3000);
-        let notes = notes_on(&of_000, false);
+        let mut setup = Setup::today();
+        setup.system.initial_rto = "3s".parse().unwrap();
+        assert_eq!(initial_rto_ms(&setup), 3000);
+        let notes = notes_on(&setup, false);
         assert!(
             notes[0].starts_with("initial RTO: 3s asked for, 1s had"),
             "{notes:?}"
         );
-        assert_eq!(notes_on(&of_000, true), Vec::<String>::new());
+        assert_eq!(notes_on(&setup, true), Vec::<String>::new());
         assert_eq!(notes_on(&Setup::today(), false), Vec::<String>::new());
     }
 
     #[test]
     fn each_group_has_an_address_and_its_share() {
-        let mut setup: Setup = "delays".parse().unwrap();
+        let mut setup = Setup::today();
+        setup.groups = vec![ClientGroup::symmetric("far", "150ms".parse().unwrap(), 0.0); 5];
         setup.groups[0].share = 4.0;
         let clients = clients_of(&setup);
         assert_eq!(clients[0], (Ipv4Addr::new(10, 92, 0, 1), 0.5));

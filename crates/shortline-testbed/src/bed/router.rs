@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use super::netns::Namespace;
 use super::setup::{ClientGroup, GROUPS_MAX, Setup};
-use crate::lab::Lab;
 use crate::process::Process;
+use crate::testbed::Testbed;
 use crate::wan::netem::{self, Client};
 use crate::wan::packet::Network;
 use crate::wan::path::Way;
 use crate::wan::relay::{BEFORE_OTHERS, GroupPath, RelayConfig};
 use crate::wan::report::{EmulatorKind, GroupReport, WanReport};
-use crate::{LabError, command, proc_fs};
+use crate::{TestbedError, command, proc_fs};
 
 /// The router's address towards the clients.
 const ROUTER: &str = "10.92.255.254";
@@ -68,9 +68,9 @@ impl Router {
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn namespace(lab: &Lab) -> Result<Namespace, LabError> {
-        let name = format!("shortline-{}-router", lab.run_id());
-        let namespace = Namespace::make(lab.janitor(), name)?;
+    pub fn namespace(testbed: &Testbed) -> Result<Namespace, TestbedError> {
+        let name = format!("shortline-{}-router", testbed.run_id());
+        let namespace = Namespace::make(testbed.janitor(), name)?;
         namespace.set("net.ipv4.ip_forward", "1")?;
         namespace.set("net.ipv4.conf.all.rp_filter", "0")?;
         Ok(namespace)
@@ -82,15 +82,15 @@ impl Router {
     /// # Errors
     /// If `ip` or `tc` fails or the relay does not start.
     pub fn start(
-        lab: &Lab,
+        testbed: &Testbed,
         namespace: Namespace,
         uplink_end: String,
         clients: &Namespace,
         setup: &Setup,
         seed: u64,
-    ) -> Result<Self, LabError> {
-        let near = format!("slw{}", lab.run_id());
-        let far = format!("slt{}", lab.run_id());
+    ) -> Result<Self, TestbedError> {
+        let near = format!("slw{}", testbed.run_id());
+        let far = format!("slt{}", testbed.run_id());
         let mut router = Self {
             emulator: Emulator::Netem,
             groups: setup.groups.clone(),
@@ -101,7 +101,7 @@ impl Router {
         if has_netem {
             router.join_by_veth(clients, setup)?;
         } else {
-            router.emulator = Emulator::Relay(router.start_relay(lab, seed)?);
+            router.emulator = Emulator::Relay(router.start_relay(testbed, seed)?);
             let [_, near, far] = &router.devices;
             router
                 .namespace
@@ -123,7 +123,7 @@ impl Router {
     ///
     /// # Errors
     /// If the relay did not come to a good end or the counters cannot be read.
-    pub fn report(&mut self, clients: &Namespace) -> Result<Option<WanReport>, LabError> {
+    pub fn report(&mut self, clients: &Namespace) -> Result<Option<WanReport>, TestbedError> {
         match std::mem::replace(&mut self.emulator, Emulator::Ended) {
             Emulator::Ended => Ok(None),
             Emulator::Netem => self.netem_report().map(Some),
@@ -132,8 +132,8 @@ impl Router {
                 let drops = |namespace: &Namespace, device| namespace.send_drops(device);
                 let device_drops = drops(&self.namespace, near)? + drops(clients, far)?;
                 let text = relay.stop("wan", RELAY_MAX)?;
-                let report: WanReport =
-                    serde_json::from_str(&text).map_err(LabError::kept(Path::new("wan.log")))?;
+                let report: WanReport = serde_json::from_str(&text)
+                    .map_err(TestbedError::content(Path::new("wan.log")))?;
                 Ok(Some(WanReport {
                     device_drops,
                     ..report
@@ -151,7 +151,7 @@ impl Router {
         tc("add").is_ok() && tc("delete").is_ok()
     }
 
-    fn start_relay(&self, lab: &Lab, seed: u64) -> Result<Process, LabError> {
+    fn start_relay(&self, testbed: &Testbed, seed: u64) -> Result<Process, TestbedError> {
         let [_, near, far] = &self.devices;
         let groups = self.groups.iter().enumerate();
         let config = RelayConfig {
@@ -167,18 +167,18 @@ impl Router {
                 .collect(),
             seed,
         };
-        let file = lab.scratch().join("wan.json");
-        let text = serde_json::to_string(&config).map_err(LabError::kept(&file))?;
-        fs::write(&file, text).map_err(LabError::file(&file))?;
-        let (program, mut arguments) = before_others(lab.program());
+        let file = testbed.scratch().join("wan.json");
+        let text = serde_json::to_string(&config).map_err(TestbedError::content(&file))?;
+        fs::write(&file, text).map_err(TestbedError::file(&file))?;
+        let (program, mut arguments) = before_others(testbed.program());
         arguments.extend(["lab".into(), "wan".into(), file.display().to_string()]);
         let place = self.namespace.place();
-        let mut relay = Process::start(lab, &place, &program, &arguments, &lab.log("wan"))?;
+        let mut relay = Process::start(testbed, &place, &program, &arguments, &testbed.log("wan"))?;
         let deadline = Instant::now() + RELAY_MAX;
         let there = |pid, device: &str| proc_fs::device_sent(pid, device).is_some();
         while !(there(relay.pid(), near) && there(relay.pid(), far)) {
             if relay.ended().is_some() || Instant::now() > deadline {
-                return Err(LabError::Command {
+                return Err(TestbedError::Command {
                     command: "lab wan".into(),
                     problem: format!("made no devices: {}", relay.last_words()),
                 });
@@ -188,7 +188,7 @@ impl Router {
         Ok(relay)
     }
 
-    fn join_by_veth(&self, clients: &Namespace, setup: &Setup) -> Result<(), LabError> {
+    fn join_by_veth(&self, clients: &Namespace, setup: &Setup) -> Result<(), TestbedError> {
         let [_, near, far] = &self.devices;
         let mtu = setup.packet_bytes.to_string();
         let whole_packets = ["mtu", &mtu, "gso_max_segs", "1", "netns"];
@@ -203,7 +203,7 @@ impl Router {
         command::run("ip", &pair.concat()).map(drop)
     }
 
-    fn address(&self, clients: &Namespace) -> Result<(), LabError> {
+    fn address(&self, clients: &Namespace) -> Result<(), TestbedError> {
         let [_, near, far] = &self.devices;
         let add = |namespace: &Namespace, address: String, device: &str| {
             namespace.ip(&["address", "add", &address, "dev", device])
@@ -220,7 +220,7 @@ impl Router {
         Ok(())
     }
 
-    fn emulate_by_netem(&self) -> Result<(), LabError> {
+    fn emulate_by_netem(&self) -> Result<(), TestbedError> {
         for (device, client, ways) in self.netem_sides() {
             for arguments in netem::commands(device, client, &ways) {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -230,13 +230,13 @@ impl Router {
         Ok(())
     }
 
-    fn netem_report(&self) -> Result<WanReport, LabError> {
+    fn netem_report(&self) -> Result<WanReport, TestbedError> {
         let mut counts = Vec::new();
         for (device, _, ways) in self.netem_sides() {
             let arguments = ["-s", "-j", "qdisc", "show", "dev", device];
             let text = self.namespace.tc(&arguments)?;
             let of_side = netem::counts(&text, ways.len());
-            counts.push(of_side.ok_or_else(|| LabError::Command {
+            counts.push(of_side.ok_or_else(|| TestbedError::Command {
                 command: format!("tc {}", arguments.join(" ")),
                 problem: "printed too few netems".into(),
             })?);

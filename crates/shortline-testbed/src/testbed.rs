@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use crate::LabError;
+use crate::TestbedError;
 use crate::janitor::Janitor;
 use crate::process::Log;
 
 /// One run of an experiment.
 #[derive(Debug)]
-pub struct Lab {
+pub struct Testbed {
     run_id: String,
     janitor: Arc<Janitor>,
     program: PathBuf,
@@ -24,23 +24,24 @@ pub struct Lab {
     out: PathBuf,
 }
 
-impl Lab {
+impl Testbed {
     /// Starts a run that keeps its results in `out`, with the shortline beside this program.
     ///
     /// # Errors
     /// If there is none, the janitor cannot be started or a folder cannot be made.
-    pub fn open(out: &Path) -> Result<Self, LabError> {
-        let this = std::env::current_exe().map_err(LabError::file(Path::new("/proc/self/exe")))?;
+    pub fn open(out: &Path) -> Result<Self, TestbedError> {
+        let this =
+            std::env::current_exe().map_err(TestbedError::file(Path::new("/proc/self/exe")))?;
         let program = this.with_file_name("shortline");
-        fs::metadata(&program).map_err(LabError::file(&program))?;
+        fs::metadata(&program).map_err(TestbedError::file(&program))?;
         Self::of_program(program, out)
     }
 
     /// The same with another shortline.
     ///
     /// # Errors
-    /// As [`Lab::open`].
-    pub fn of_program(program: PathBuf, out: &Path) -> Result<Self, LabError> {
+    /// As [`Testbed::open`].
+    pub fn of_program(program: PathBuf, out: &Path) -> Result<Self, TestbedError> {
         let run_id = run_id();
         let mut janitor = Command::new(&program);
         janitor.args(["lab", "janitor"]);
@@ -50,10 +51,10 @@ impl Lab {
         // nginx and Apache serve as nobody, who must be able to read the site.
         umask(Mode::from_raw_mode(0o022));
         for folder in [&scratch, out] {
-            fs::create_dir_all(folder).map_err(LabError::file(folder))?;
+            fs::create_dir_all(folder).map_err(TestbedError::file(folder))?;
         }
         // nginx and Apache start with paths of their own: theirs must not be relative.
-        let out = fs::canonicalize(out).map_err(LabError::file(out))?;
+        let out = fs::canonicalize(out).map_err(TestbedError::file(out))?;
         Ok(Self {
             run_id,
             janitor,

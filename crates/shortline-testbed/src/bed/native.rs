@@ -40,9 +40,9 @@ use super::setup::{Bottleneck, Setup};
 use super::{FairQueue, Place};
 use crate::command;
 use crate::instruments::Subject;
-use crate::lab::Lab;
+use crate::testbed::Testbed;
 use crate::wan::report::WanReport;
-use crate::{LabError, proc_fs};
+use crate::{TestbedError, proc_fs};
 
 /// The server's address.
 pub const SERVER_ADDRESS: &str = "10.91.0.1";
@@ -107,31 +107,31 @@ impl NativeBed {
     /// # Errors
     /// A setup that cannot be; if `ip` or `tc` is missing or fails, or the kernel lacks HTB, veth,
     /// cubic or, for emulated networks, both netem and TUN.
-    pub fn make(lab: &Lab, config: &BedConfig) -> Result<Self, LabError> {
+    pub fn make(testbed: &Testbed, config: &BedConfig) -> Result<Self, TestbedError> {
         let setup = &config.setup;
-        setup.check().map_err(LabError::workload)?;
+        setup.check().map_err(TestbedError::refused)?;
         command::find("ip", "iproute2")?;
         command::find("tc", "iproute2")?;
-        allow_congestion_control(lab, setup.system.congestion_control.name())?;
+        allow_congestion_control(testbed, setup.system.congestion_control.name())?;
         let namespace = |end: &str| {
-            let name = format!("shortline-{}-{end}", lab.run_id());
-            Namespace::make(lab.janitor(), name)
+            let name = format!("shortline-{}-{end}", testbed.run_id());
+            Namespace::make(testbed.janitor(), name)
         };
         let (server, client) = (namespace("server")?, namespace("client")?);
         let router = setup
             .has_wan()
-            .then(|| Router::namespace(lab))
+            .then(|| Router::namespace(testbed))
             .transpose()?;
         let hop = match setup.bottleneck {
             Bottleneck::Server => None,
-            Bottleneck::Hop { .. } => Some(Hop::make(lab)?),
+            Bottleneck::Hop { .. } => Some(Hop::make(testbed)?),
         };
         let neighbour = hop.as_ref().filter(|_| config.neighbour);
         let neighbour = neighbour.map(|_| namespace("neighbour")).transpose()?;
         let mut bed = Self {
             neighbour,
             rate_bps: Arc::new(AtomicU64::new(config.rate.bps())),
-            device: format!("slu{}", lab.run_id()),
+            device: format!("slu{}", testbed.run_id()),
             router: None,
             hop,
             clients: clients_of(setup),
@@ -140,10 +140,11 @@ impl NativeBed {
             client,
         };
         bed.set(setup)?;
-        let far_device = format!("slc{}", lab.run_id());
+        let far_device = format!("slc{}", testbed.run_id());
         bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
         if let Some(router) = router {
-            let router = Router::start(lab, router, far_device, &bed.client, setup, config.seed)?;
+            let router =
+                Router::start(testbed, router, far_device, &bed.client, setup, config.seed)?;
             bed.router = Some(router);
         }
         bed.limit(config)?;
@@ -155,10 +156,10 @@ impl NativeBed {
     ///
     /// # Errors
     /// If that fails.
-    pub fn order_in_bands(&self, lab: &Lab, rate: Rate) -> Result<(), LabError> {
+    pub fn order_in_bands(&self, testbed: &Testbed, rate: Rate) -> Result<(), TestbedError> {
         // `ip netns exec` has mounts of its own: what is remembered for `remove` goes with them.
         const SCRIPT: &str = r#"mount -t tmpfs tmpfs /run && exec "$@""#;
-        let program = lab.program().display().to_string();
+        let program = testbed.program().display().to_string();
         let rate = rate.to_string();
         let exec = [
             "netns",
@@ -178,7 +179,7 @@ impl NativeBed {
     ///
     /// # Errors
     /// If this kernel has no such queue.
-    pub fn serve_flows_in_turn(&self, queue: FairQueue, rate: Rate) -> Result<(), LabError> {
+    pub fn serve_flows_in_turn(&self, queue: FairQueue, rate: Rate) -> Result<(), TestbedError> {
         let rate = rate.to_string();
         let on = ["qdisc", "replace", "dev", self.device.as_str()];
         // cake shapes by itself; it counts the same bytes, the frame's 14 with them. The handles are
@@ -193,8 +194,8 @@ impl NativeBed {
         };
         let made = self.server.tc(&[&on[..], place].concat());
         made.map(drop).map_err(|error| match error {
-            LabError::Command { problem, .. } if problem.contains("kind is unknown") => {
-                LabError::NoQueue(queue.name())
+            TestbedError::Command { problem, .. } if problem.contains("kind is unknown") => {
+                TestbedError::NoQueue(queue.name())
             }
             other => other,
         })
@@ -209,16 +210,16 @@ impl NativeBed {
     ///
     /// # Errors
     /// If the bed was made without one.
-    pub fn neighbour_place(&self) -> Result<Place, LabError> {
+    pub fn neighbour_place(&self) -> Result<Place, TestbedError> {
         let neighbour = self.neighbour.as_ref().map(Namespace::place);
-        neighbour.ok_or_else(|| LabError::Workload("the bed has no second server".into()))
+        neighbour.ok_or_else(|| TestbedError::Refused("the bed has no second server".into()))
     }
 
     /// Lets the narrow link have another rate from now on; its queue holds as many bytes as before.
     ///
     /// # Errors
     /// If `tc` fails.
-    pub fn set_rate(&self, rate: Rate) -> Result<(), LabError> {
+    pub fn set_rate(&self, rate: Rate) -> Result<(), TestbedError> {
         self.set_class("change", rate)?;
         self.rate_bps.store(rate.bps(), Ordering::Relaxed);
         Ok(())
@@ -234,7 +235,7 @@ impl NativeBed {
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn add_clients(&self, number: usize) -> Result<Vec<Ipv4Addr>, LabError> {
+    pub fn add_clients(&self, number: usize) -> Result<Vec<Ipv4Addr>, TestbedError> {
         let via = FAR_ADDRESS.to_string();
         self.server.ip(&["route", "add", CLIENTS, "via", &via])?;
         let addresses = (0..number).map(client_address);
@@ -266,7 +267,7 @@ impl NativeBed {
     ///
     /// # Errors
     /// If it cannot be asked.
-    pub fn congestion_control(&self) -> Result<String, LabError> {
+    pub fn congestion_control(&self) -> Result<String, TestbedError> {
         let server = self.server.parameter(CONGESTION_CONTROL)?;
         let client = self.client.parameter(CONGESTION_CONTROL)?;
         Ok(if server == client {
@@ -285,7 +286,7 @@ impl NativeBed {
     ///
     /// # Errors
     /// If it failed meanwhile.
-    pub fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
+    pub fn wan_report(&mut self) -> Result<Option<WanReport>, TestbedError> {
         match &mut self.router {
             Some(router) => router.report(&self.client),
             None => Ok(None),
@@ -324,12 +325,12 @@ impl NativeBed {
     ///
     /// # Errors
     /// If `tc` fails or the process has ended.
-    pub fn counters(&self, pid: i32) -> Result<Counters, LabError> {
+    pub fn counters(&self, pid: i32) -> Result<Counters, TestbedError> {
         let (bytes, packets) = self.sent(pid).unwrap_or_default();
         let (namespace, device) = self.narrow();
         let arguments = ["-s", "-j", "qdisc", "show", "dev", device];
         let text = namespace.tc(&arguments)?;
-        let (drops, backlog_packets) = parse_fifo(&text).ok_or_else(|| LabError::Command {
+        let (drops, backlog_packets) = parse_fifo(&text).ok_or_else(|| TestbedError::Command {
             command: format!("tc {}", arguments.join(" ")),
             problem: "printed no FIFO".into(),
         })?;
@@ -341,7 +342,7 @@ impl NativeBed {
         })
     }
 
-    fn set(&self, setup: &Setup) -> Result<(), LabError> {
+    fn set(&self, setup: &Setup) -> Result<(), TestbedError> {
         let servers = || std::iter::once(&self.server).chain(&self.neighbour);
         let congestion_control = setup.system.congestion_control.name();
         for namespace in servers().chain([&self.client]) {
@@ -365,8 +366,8 @@ impl NativeBed {
     }
 
     /// Joins the server to `far`, through the hop if there is one.
-    fn join(&self, far: &Namespace, far_device: &str, setup: &Setup) -> Result<(), LabError> {
-        let server_address = SERVER_ADDRESS.parse().map_err(LabError::workload)?;
+    fn join(&self, far: &Namespace, far_device: &str, setup: &Setup) -> Result<(), TestbedError> {
+        let server_address = SERVER_ADDRESS.parse().map_err(TestbedError::refused)?;
         let server = (&self.server, self.device.as_str(), server_address);
         let next = match &self.hop {
             None => (far, far_device, FAR_ADDRESS),
@@ -398,7 +399,7 @@ impl NativeBed {
         }
     }
 
-    fn limit(&self, config: &BedConfig) -> Result<(), LabError> {
+    fn limit(&self, config: &BedConfig) -> Result<(), TestbedError> {
         let (namespace, device) = self.narrow();
         let bytes = match config.setup.bottleneck {
             Bottleneck::Server => None,
@@ -424,7 +425,7 @@ impl NativeBed {
     }
 
     /// The class through which all leaves the narrow link.
-    fn set_class(&self, verb: &str, rate: Rate) -> Result<(), LabError> {
+    fn set_class(&self, verb: &str, rate: Rate) -> Result<(), TestbedError> {
         let (namespace, device) = self.narrow();
         let burst = format!("{}b", burst_bytes(rate));
         let rate = format!("{}bit", rate.bps());

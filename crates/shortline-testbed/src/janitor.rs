@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::proc_fs;
-use crate::{LabError, command};
+use crate::{TestbedError, command};
 
 /// The environment variable that marks every process of a run.
 pub const RUN_VARIABLE: &str = "SHORTLINE_LAB_RUN";
@@ -55,13 +55,13 @@ impl Janitor {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(mut janitor: Command, run_id: &str) -> Result<Self, LabError> {
+    pub fn start(mut janitor: Command, run_id: &str) -> Result<Self, TestbedError> {
         let child = janitor
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .process_group(0)
             .spawn()
-            .map_err(|error| LabError::Command {
+            .map_err(|error| TestbedError::Command {
                 command: format!("{janitor:?}"),
                 problem: error.to_string(),
             })?;
@@ -76,7 +76,7 @@ impl Janitor {
     ///
     /// # Errors
     /// If the janitor does not listen any more: then nothing more may be started.
-    pub fn watch_process(&self, pid: i32) -> Result<(), LabError> {
+    pub fn watch_process(&self, pid: i32) -> Result<(), TestbedError> {
         match proc_fs::stat(pid) {
             Some(stat) => self.note(&format!("process {pid} {}", stat.start_ticks)),
             // It ended already and its parent has waited for it.
@@ -88,7 +88,7 @@ impl Janitor {
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
-    pub fn forget_process(&self, pid: i32) -> Result<(), LabError> {
+    pub fn forget_process(&self, pid: i32) -> Result<(), TestbedError> {
         self.note(&format!("forget-process {pid}"))
     }
 
@@ -96,7 +96,7 @@ impl Janitor {
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
-    pub fn watch_namespace(&self, name: &str) -> Result<(), LabError> {
+    pub fn watch_namespace(&self, name: &str) -> Result<(), TestbedError> {
         self.note(&format!("namespace {name}"))
     }
 
@@ -104,7 +104,7 @@ impl Janitor {
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
-    pub fn watch_setting(&self, path: &Path, value: &str) -> Result<(), LabError> {
+    pub fn watch_setting(&self, path: &Path, value: &str) -> Result<(), TestbedError> {
         self.note(&format!("setting {} {value}", path.display()))
     }
 
@@ -112,7 +112,7 @@ impl Janitor {
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
-    pub fn watch_directory(&self, path: &Path) -> Result<(), LabError> {
+    pub fn watch_directory(&self, path: &Path) -> Result<(), TestbedError> {
         self.note(&format!("directory {}", path.display()))
     }
 
@@ -130,12 +130,12 @@ impl Janitor {
         }
     }
 
-    fn note(&self, line: &str) -> Result<(), LabError> {
+    fn note(&self, line: &str) -> Result<(), TestbedError> {
         let mut child = self.lock();
         let pipe = child.as_mut().and_then(|child| child.stdin.as_mut());
         // After clean_up began nothing may be made any more.
-        let pipe = pipe.ok_or(LabError::Interrupted)?;
-        writeln!(pipe, "{line}").map_err(|error| LabError::Command {
+        let pipe = pipe.ok_or(TestbedError::Interrupted)?;
+        writeln!(pipe, "{line}").map_err(|error| TestbedError::Command {
             command: "lab janitor".into(),
             problem: error.to_string(),
         })
@@ -325,7 +325,7 @@ pub fn signal(pid: i32, signal: Signal) {
 ///
 /// # Errors
 /// If `ip` fails.
-pub fn remove_namespace(name: &str) -> Result<(), LabError> {
+pub fn remove_namespace(name: &str) -> Result<(), TestbedError> {
     let there = || Path::new("/run/netns").join(name).exists();
     if !there() {
         return Ok(());

@@ -12,12 +12,12 @@ use shortline_load::RequestRecord;
 use shortline_load::record::{read_records, write_records};
 use shortline_load::summary::VOID_EXIT_CODE;
 
-use crate::LabError;
+use crate::TestbedError;
 use crate::bed::Place;
 use crate::bed::setup::Abort;
-use crate::lab::Lab;
 use crate::process::{Log, Process};
 use crate::server::{ServerSetup, certificate_file};
+use crate::testbed::Testbed;
 
 /// What the generator is to do.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Generator {
     ///
     /// # Errors
     /// If one fails or takes longer than `limit`, or the records cannot be read and written.
-    pub fn finish(self, limit: Duration) -> Result<(), LabError> {
+    pub fn finish(self, limit: Duration) -> Result<(), TestbedError> {
         let mut files = Vec::new();
         for (process, records) in self.parts {
             // A void run is kept: the report says of it that it is.
@@ -70,10 +70,10 @@ impl Generator {
             let parts = files.iter().map(|file| read_records(file));
             let parts = parts
                 .collect::<Result<_, _>>()
-                .map_err(LabError::workload)?;
-            write_records(&self.records, &together(parts)).map_err(LabError::workload)?;
+                .map_err(TestbedError::refused)?;
+            write_records(&self.records, &together(parts)).map_err(TestbedError::refused)?;
             for file in files {
-                fs::remove_file(&file).map_err(LabError::file(&file))?;
+                fs::remove_file(&file).map_err(TestbedError::file(&file))?;
             }
         }
         Ok(())
@@ -115,11 +115,11 @@ pub enum Work<'a> {
 /// # Errors
 /// If it cannot be started.
 pub fn start(
-    lab: &Lab,
+    testbed: &Testbed,
     place: &Place,
     server: &ServerSetup,
     load: &LoadSetup<'_>,
-) -> Result<Generator, LabError> {
+) -> Result<Generator, TestbedError> {
     let of = load.processes;
     let start_part = |number: u32| {
         let (records, part) = match of {
@@ -129,12 +129,14 @@ pub fn start(
                 (records, Some(format!("{number}/{of}")))
             }
         };
-        let arguments = arguments(lab, server, load, &records, part);
+        let arguments = arguments(testbed, server, load, &records, part);
         let log = Log::Progress(records.with_extension("txt"));
-        let process = Process::start(lab, place, lab.program(), &arguments, &log)?;
+        let process = Process::start(testbed, place, testbed.program(), &arguments, &log)?;
         Ok((process, records))
     };
-    let parts = (1..=of).map(start_part).collect::<Result<_, LabError>>()?;
+    let parts = (1..=of)
+        .map(start_part)
+        .collect::<Result<_, TestbedError>>()?;
     Ok(Generator {
         parts,
         records: load.records.to_owned(),
@@ -142,7 +144,7 @@ pub fn start(
 }
 
 fn arguments(
-    lab: &Lab,
+    testbed: &Testbed,
     server: &ServerSetup,
     load: &LoadSetup<'_>,
     records: &Path,
@@ -186,7 +188,7 @@ fn arguments(
         add("--retries", abort.retries.to_string());
     }
     if server.speech.tls {
-        add("--tls-ca", certificate_file(lab).display().to_string());
+        add("--tls-ca", certificate_file(testbed).display().to_string());
     }
     if server.speech.http2 {
         arguments.push("--http2".into());

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{LabError, command};
+use crate::{TestbedError, command};
 
 /// Debian's source of the kernel, unpacked from its package.
 const SOURCE: &str = "linux-source-6.1";
@@ -54,20 +54,20 @@ impl Kernel {
     ///
     /// # Errors
     /// Says which package or command brings one.
-    pub fn find(time: Time) -> Result<Self, LabError> {
+    pub fn find(time: Time) -> Result<Self, TestbedError> {
         let cache = cache_folder()?;
         let built = cache.join(BUILT);
         let own = built.is_file();
         let program = if own {
             built
         } else if time == Time::Virtual {
-            return Err(LabError::NoKernel(if cache.join(EARLIER).is_file() {
+            return Err(TestbedError::NoKernel(if cache.join(EARLIER).is_file() {
                 "the kernel in the cache is of an earlier version, without the initial timeout"
             } else {
                 "a guest in virtual time needs a kernel of its own"
             }));
         } else if has_amx() {
-            return Err(LabError::NoKernel(
+            return Err(TestbedError::NoKernel(
                 "Debian's user-mode-linux cannot start on a processor with AMX",
             ));
         } else {
@@ -92,7 +92,7 @@ impl Kernel {
 /// # Errors
 /// A tool or Debian's source that is missing, with its package; a step that fails, with the
 /// last line it wrote.
-pub fn build() -> Result<PathBuf, LabError> {
+pub fn build() -> Result<PathBuf, TestbedError> {
     let cache = cache_folder()?;
     let built = cache.join(BUILT);
     if built.is_file() {
@@ -110,24 +110,24 @@ pub fn build() -> Result<PathBuf, LabError> {
         command::find(program, package)?;
     }
     if !Path::new(SOURCE_ARCHIVE).is_file() {
-        return Err(LabError::ToolMissing {
+        return Err(TestbedError::ToolMissing {
             program: SOURCE_ARCHIVE,
             package: SOURCE,
         });
     }
-    fs::create_dir_all(&cache).map_err(LabError::file(&cache))?;
+    fs::create_dir_all(&cache).map_err(TestbedError::file(&cache))?;
     let folder = cache.join("build");
     // What a build that was cut short left.
     fs::remove_dir_all(&folder).ok();
-    fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+    fs::create_dir_all(&folder).map_err(TestbedError::file(&folder))?;
     let result = build_in(&folder, &built);
     if result.is_ok() {
-        fs::remove_dir_all(&folder).map_err(LabError::file(&folder))?;
+        fs::remove_dir_all(&folder).map_err(TestbedError::file(&folder))?;
     }
     result.map(|()| built)
 }
 
-fn build_in(folder: &Path, built: &Path) -> Result<(), LabError> {
+fn build_in(folder: &Path, built: &Path) -> Result<(), TestbedError> {
     let source = folder.join(SOURCE);
     let log = folder.join("build.log");
     let step = |what: &str, folder: &Path, words: &[&str]| step(what, folder, &log, words);
@@ -138,7 +138,7 @@ fn build_in(folder: &Path, built: &Path) -> Result<(), LabError> {
     )?;
     for (name, text) in PATCHES {
         let patch = folder.join(name);
-        fs::write(&patch, text).map_err(LabError::file(&patch))?;
+        fs::write(&patch, text).map_err(TestbedError::file(&patch))?;
         let patch = patch.display().to_string();
         let words = ["patch", "--strip=1", "--input", &patch];
         step(&format!("patching ({name})"), &source, &words)?;
@@ -158,14 +158,14 @@ fn build_in(folder: &Path, built: &Path) -> Result<(), LabError> {
     let ready = folder.join(BUILT);
     fs::copy(source.join("linux"), &ready)
         .and_then(|_| fs::rename(&ready, built))
-        .map_err(LabError::file(built))
+        .map_err(TestbedError::file(built))
 }
 
-fn step(what: &str, folder: &Path, log: &Path, words: &[&str]) -> Result<(), LabError> {
+fn step(what: &str, folder: &Path, log: &Path, words: &[&str]) -> Result<(), TestbedError> {
     eprintln!("kernel: {what}");
-    let file = fs::File::create(log).map_err(LabError::file(log))?;
-    let errors = file.try_clone().map_err(LabError::file(log))?;
-    let failed = |problem: String| LabError::Command {
+    let file = fs::File::create(log).map_err(TestbedError::file(log))?;
+    let errors = file.try_clone().map_err(TestbedError::file(log))?;
+    let failed = |problem: String| TestbedError::Command {
         command: words.join(" "),
         problem,
     };
@@ -194,22 +194,22 @@ fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The last word on an option counts, so ours are put after the defaults.
-fn add_options(source: &Path) -> Result<(), LabError> {
+fn add_options(source: &Path) -> Result<(), TestbedError> {
     let path = source.join(".config");
-    let mut text = fs::read_to_string(&path).map_err(LabError::file(&path))?;
+    let mut text = fs::read_to_string(&path).map_err(TestbedError::file(&path))?;
     for (name, value) in options() {
         text += &match value {
             "n" => format!("# CONFIG_{name} is not set\n"),
             value => format!("CONFIG_{name}={value}\n"),
         };
     }
-    fs::write(&path, text).map_err(LabError::file(&path))
+    fs::write(&path, text).map_err(TestbedError::file(&path))
 }
 
 /// An option whose condition does not hold vanishes without a word.
-fn expect_options(source: &Path) -> Result<(), LabError> {
+fn expect_options(source: &Path) -> Result<(), TestbedError> {
     let path = source.join(".config");
-    let text = fs::read_to_string(&path).map_err(LabError::file(&path))?;
+    let text = fs::read_to_string(&path).map_err(TestbedError::file(&path))?;
     let there = |(name, value): &(&str, &str)| {
         let set = text
             .lines()
@@ -218,7 +218,7 @@ fn expect_options(source: &Path) -> Result<(), LabError> {
     };
     match options().find(|option| !there(option)) {
         None => Ok(()),
-        Some((name, value)) => Err(LabError::Command {
+        Some((name, value)) => Err(TestbedError::Command {
             command: "make olddefconfig".into(),
             problem: format!("this source has no CONFIG_{name}={value}"),
         }),
@@ -226,7 +226,7 @@ fn expect_options(source: &Path) -> Result<(), LabError> {
 }
 
 /// The user's cache: `$XDG_CACHE_HOME/shortline`, else `~/.cache/shortline`.
-fn cache_folder() -> Result<PathBuf, LabError> {
+fn cache_folder() -> Result<PathBuf, TestbedError> {
     let set = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)
@@ -235,7 +235,7 @@ fn cache_folder() -> Result<PathBuf, LabError> {
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     cache
         .map(|cache| cache.join("shortline"))
-        .ok_or(LabError::NoKernel(
+        .ok_or(TestbedError::NoKernel(
             "neither XDG_CACHE_HOME nor HOME says where a cache is",
         ))
 }

@@ -11,7 +11,7 @@ use super::counters::TcpCounters;
 use super::sockets::SocketCounts;
 use super::status::Discovered;
 use super::usage::Usage;
-use crate::LabError;
+use crate::TestbedError;
 
 /// What was seen at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,7 +87,7 @@ impl Sample {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_csv(path: &Path, samples: &[Sample]) -> Result<(), LabError> {
+pub fn write_csv(path: &Path, samples: &[Sample]) -> Result<(), TestbedError> {
     let joined = |texts: [String; COLUMNS]| texts.join(",");
     let names = Sample::default().columns().map(|(name, _)| name.to_owned());
     let mut text = joined(names) + "\n";
@@ -99,9 +99,9 @@ pub fn write_csv(path: &Path, samples: &[Sample]) -> Result<(), LabError> {
         });
         text += &(joined(values) + "\n");
     }
-    let mut file = fs::File::create(path).map_err(LabError::file(path))?;
+    let mut file = fs::File::create(path).map_err(TestbedError::file(path))?;
     file.write_all(text.as_bytes())
-        .map_err(LabError::file(path))
+        .map_err(TestbedError::file(path))
 }
 
 /// A kept file of samples.
@@ -116,8 +116,8 @@ impl Samples {
     ///
     /// # Errors
     /// If there is no such file or it is no table of numbers.
-    pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+    pub fn read(path: &Path) -> Result<Self, TestbedError> {
+        let text = fs::read_to_string(path).map_err(TestbedError::file(path))?;
         let mut lines = text.lines();
         let names = lines.next().unwrap_or_default().split(',');
         let names: Vec<String> = names.map(str::to_owned).collect();
@@ -131,7 +131,7 @@ impl Samples {
                 Ok(values) if values.len() == names.len() => rows.push(values),
                 _ => {
                     let problem = format!("line {number} is not {} numbers", names.len());
-                    return Err(LabError::kept(path)(problem));
+                    return Err(TestbedError::content(path)(problem));
                 }
             }
         }

@@ -22,8 +22,8 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::netns::Namespace;
 use super::router::CLIENTS;
-use crate::lab::Lab;
-use crate::{LabError, command, proc_fs};
+use crate::testbed::Testbed;
+use crate::{TestbedError, command, proc_fs};
 
 /// Its address towards the server.
 pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
@@ -59,14 +59,14 @@ impl Hop {
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn make(lab: &Lab) -> Result<Self, LabError> {
-        let id = lab.run_id();
-        let namespace = Namespace::make(lab.janitor(), format!("shortline-{id}-hop"))?;
+    pub fn make(testbed: &Testbed) -> Result<Self, TestbedError> {
+        let id = testbed.run_id();
+        let namespace = Namespace::make(testbed.janitor(), format!("shortline-{id}-hop"))?;
         namespace.set("net.ipv4.ip_forward", "1")?;
         namespace.set("net.ipv4.conf.all.rp_filter", "0")?;
         let path = Path::new("/run/netns").join(namespace.name());
         Ok(Self {
-            counters: open_counters(&path).map_err(LabError::file(&path))?,
+            counters: open_counters(&path).map_err(TestbedError::file(&path))?,
             namespace,
             device: format!("slo{id}"),
             near_device: format!("slh{id}"),
@@ -85,7 +85,11 @@ impl Hop {
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn join_neighbour(&self, neighbour: &Namespace, packet_bytes: u32) -> Result<(), LabError> {
+    pub fn join_neighbour(
+        &self,
+        neighbour: &Namespace,
+        packet_bytes: u32,
+    ) -> Result<(), TestbedError> {
         let [device, near_device] = self.neighbour_devices.each_ref().map(String::as_str);
         let ends = [
             (neighbour, device, NEIGHBOUR_ADDRESS),
@@ -108,7 +112,7 @@ impl Hop {
         far_device: &str,
         packet_bytes: u32,
         clients_beyond: bool,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), TestbedError> {
         let ends = [
             (&self.namespace, self.device.as_str(), OUT_ADDRESS),
             (far, far_device, BEYOND_ADDRESS),
@@ -146,7 +150,7 @@ fn open_counters(namespace: &Path) -> io::Result<File> {
 pub fn join_by_veth(
     ends: [(&Namespace, &str, Ipv4Addr); 2],
     packet_bytes: u32,
-) -> Result<(), LabError> {
+) -> Result<(), TestbedError> {
     let [(near, device, _), (far, far_device, _)] = ends;
     let mtu = packet_bytes.to_string();
     let whole_packets = ["mtu", &mtu, "gso_max_segs", "1", "netns"];

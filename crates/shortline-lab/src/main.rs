@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use shortline_command::output::print;
 use shortline_command::{CommandError, Ended, exit_code, parse};
-use shortline_lab::{LabError, RunOptions, attacker, results_page};
+use shortline_lab::{LabError, RunOptions, results_page};
 use shortline_sched::units::Rate;
+use shortline_testbed::attacker;
 use shortline_testbed::bed::BedKind;
 use shortline_testbed::guest::kernel;
 use shortline_testbed::janitor;
@@ -176,7 +177,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         }
         Command::Janitor => clean_up(),
         Command::Attacker { config } => {
-            let report = attacker::run(&config).map_err(told)?;
+            let report = attacker::run(&config).map_err(|error| told(error.into()))?;
             print(&format!("{report}\n"))
         }
         Command::Wan { config } => {

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use shortline_lab::experiment::environment::Environment;
+use shortline_lab::Environment;
 use shortline_sched::units::{Rate, Span};
 use shortline_testbed::Testbed;
 use shortline_testbed::bed::native::SERVER_ADDRESS;

@@ -11,23 +11,27 @@
 //! | [`process`], [`command`], [`proc_fs`] | processes, small tools, and what `/proc` says of them |
 //! | [`server`] | the servers: ours, nginx, Apache |
 //! | [`generator`] | the load generator, as one process or several |
+//! | [`attacker`], [`idle_client`] | clients of another sort: one that attacks, one that idles |
 //! | [`instruments`] | what happens inside the server's machine over time |
 //!
 //! Whatever a run makes (processes, namespaces, a sysctl, scratch files) is undone by the janitor, a
 //! process of its own that outlives even a killed run.
 #![forbid(unsafe_code)]
 
+pub mod attacker;
 pub mod bed;
 pub mod command;
 mod error;
 pub mod generator;
 pub mod guest;
+pub mod idle_client;
 pub mod instruments;
 pub mod janitor;
 pub mod proc_fs;
 pub mod process;
 pub mod server;
 pub mod testbed;
+mod tls;
 pub mod wan;
 
 pub use error::TestbedError;

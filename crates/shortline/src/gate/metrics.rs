@@ -9,7 +9,7 @@ use shortline_gate::GateSnapshot;
 use shortline_sched::admission::TypeView;
 
 use super::status::{Connections, Status};
-use crate::admin::prometheus::Text;
+use shortline_daemon::admin::prometheus::Text;
 
 /// What tells a gate from others of its process; nothing where it is the only one.
 pub type Labels<'a> = Vec<(&'a str, &'a str)>;

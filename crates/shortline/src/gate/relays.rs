@@ -22,8 +22,8 @@ use super::options::UpstreamTlsMode;
 use super::settings::Settings;
 use super::status::{Connections, View};
 use super::{Kind, show};
-use crate::sockets::{bind, handed_over};
 use shortline_command::CommandError;
+use shortline_daemon::sockets::{bind, handed_over};
 
 /// Relays, each ending with why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;

@@ -174,7 +174,7 @@ impl Visit<'_> {
         };
         if run.door.is_offline() && !taken_alone.exists() {
             return Err(LabError::failed(
-                &run.door.to_string(),
+                run.door.to_string(),
                 &"wants a run alone before it",
             ));
         }

@@ -282,5 +282,8 @@ fn what_was_cut_short_says_so_and_nothing_at_all_is_an_error() {
     assert!(page_of(folder.path()).contains("CUT SHORT: 1 of 2"));
     std::fs::remove_file(whole_file(&seed, "srpt")).unwrap();
     let nothing = report(folder.path()).unwrap_err();
-    assert!(matches!(nothing, LabError::Kept(KeptError::Content { .. })), "{nothing}");
+    assert!(
+        matches!(nothing, LabError::Kept(KeptError::Content { .. })),
+        "{nothing}"
+    );
 }

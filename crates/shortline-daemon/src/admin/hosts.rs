@@ -14,7 +14,7 @@ use http::uri::Authority;
 use http::{Request, header};
 use serde::Deserialize;
 
-use super::super::keys::from_text;
+use crate::keys::from_text;
 
 /// The longest name of a host (RFC 1035, 2.3.4).
 const NAME_BYTES_MAX: usize = 253;

@@ -15,9 +15,11 @@ pub trait Overlay: Sized {
     fn difference(&self, other: &Self) -> Option<&'static str>;
 }
 
+/// Implements [`Overlay`] for a set of options: each field that is `None` is left out.
+#[macro_export]
 macro_rules! overlay {
     ($type:ident { $($field:ident),* $(,)? }) => {
-        impl Overlay for $type {
+        impl $crate::keys::Overlay for $type {
             fn over(self, under: Self) -> Self {
                 Self { $($field: self.$field.or(under.$field)),* }
             }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use shortline_web::server::{AccessLog, AccessRecord};
 
-use super::combined;
+use crate::combined;
 
 /// How long lines gather after the first of them has come.
 const GATHER: Duration = Duration::from_millis(20);
@@ -195,8 +195,8 @@ fn open(path: &Path) -> io::Result<BufWriter<Box<dyn Write + Send>>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::combined::tests::record;
     use super::*;
+    use crate::combined::tests::record;
 
     #[test]
     fn lines_reach_the_file_and_a_new_one_after_reopening() {

@@ -13,8 +13,8 @@ use shortline_load::record::{read_records, write_records};
 use shortline_load::summary::VOID_EXIT_CODE;
 
 use crate::TestbedError;
-use crate::bed::Place;
 use crate::bed::setup::Abort;
+use crate::place::Place;
 use crate::process::{Log, Process};
 use crate::server::{ServerSetup, certificate_file};
 use crate::testbed::Testbed;

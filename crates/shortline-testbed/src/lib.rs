@@ -27,6 +27,7 @@ pub mod guest;
 pub mod idle_client;
 pub mod instruments;
 pub mod janitor;
+mod place;
 pub mod proc_fs;
 pub mod process;
 pub mod server;

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-use crate::bed::Place;
 use crate::janitor::{self, Janitor, RUN_VARIABLE};
+use crate::place::Place;
 use crate::testbed::Testbed;
 use crate::{TestbedError, command, proc_fs};
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use shortline_sched::Policy;
 use shortline_sched::units::Rate;
 
-use crate::bed::Place;
+use crate::place::Place;
 use crate::process::Process;
 use crate::testbed::Testbed;
 use crate::{TestbedError, command, proc_fs};

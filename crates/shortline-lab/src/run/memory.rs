@@ -16,7 +16,7 @@ use shortline_sched::Policy;
 use super::study::{Asked, Data, Job, Study, Told};
 use super::uplink::free_port;
 use crate::LabError;
-use crate::study::design::Experiment;
+use crate::study::design::{Experiment, Memory};
 use crate::study::plan::{read_json, write_json};
 use shortline_table::{Table, bytes};
 use shortline_testbed::Testbed;
@@ -51,9 +51,6 @@ struct Measured {
     /// After they have closed.
     resident_end_bytes: u64,
 }
-
-/// Memory of idle connections.
-pub struct Memory;
 
 impl Study for Memory {
     fn length(&self) -> String {

@@ -160,7 +160,8 @@ struct Prepared {
 /// Checks all options before anything is made.
 fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
     let (id, study) = (&experiment.id, experiment.kind.study());
-    let asked = Asked::of(options)?;
+    let servers = options.servers.clone();
+    let asked = Asked::new(options.seconds, options.seeds, servers, options.rate)?;
     if !study.has_rate() && options.rate.is_some() {
         return Err(LabError::NoRate(id.clone()));
     }

@@ -6,11 +6,8 @@ use shortline_sched::units::Rate;
 use shortline_testbed::Testbed;
 use shortline_testbed::server::Server;
 
-use super::RunOptions;
-use super::memory::Memory;
-use super::throughput::Throughput;
 use crate::LabError;
-use crate::study::design::{Experiment, Kind};
+use crate::study::design::{Experiment, Kind, Memory, Throughput};
 use crate::study::figures::Figures;
 use crate::study::plan::Plan;
 use crate::study::point::SECONDS_MAX;
@@ -106,7 +103,12 @@ impl Asked {
     ///
     /// # Errors
     /// The first that is outside its limits.
-    pub fn of(options: &RunOptions) -> Result<Self, LabError> {
+    pub fn new(
+        seconds: Option<u64>,
+        seeds: Option<u64>,
+        names: Vec<String>,
+        rate: Option<Rate>,
+    ) -> Result<Self, LabError> {
         let within = |what, value: Option<u64>, high| match value {
             Some(value) if !(1..=high).contains(&value) => Err(LabError::OutOfRange {
                 what,
@@ -117,10 +119,10 @@ impl Asked {
             _ => Ok(value),
         };
         Ok(Self {
-            seconds: within("--seconds", options.seconds, SECONDS_MAX)?,
-            seeds: within("--seeds", options.seeds, SEEDS_MAX)?,
-            names: options.servers.clone(),
-            rate: options.rate,
+            seconds: within("--seconds", seconds, SECONDS_MAX)?,
+            seeds: within("--seeds", seeds, SEEDS_MAX)?,
+            names,
+            rate,
         })
     }
 

@@ -17,7 +17,7 @@ use shortline_sched::Policy;
 use super::study::{Asked, Data, Job, Study, Told};
 use super::uplink::free_port;
 use crate::LabError;
-use crate::study::design::Experiment;
+use crate::study::design::{Experiment, Throughput};
 use crate::study::plan::{read_json, write_json};
 use crate::study::stats::Spread;
 use shortline_table::{Table, bytes, three_digits};
@@ -117,9 +117,6 @@ impl Setup {
         })
     }
 }
-
-/// Work per second of processor time.
-pub struct Throughput;
 
 impl Study for Throughput {
     fn length(&self) -> String {

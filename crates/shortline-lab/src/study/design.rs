@@ -35,6 +35,14 @@ pub enum Kind {
     Bookstore(ShopDesign),
 }
 
+/// Work per second of processor time. There is nothing to choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Throughput;
+
+/// Memory of idle connections. There is nothing to choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory;
+
 /// What an experiment over an uplink runs.
 #[derive(Clone, Debug)]
 pub struct Design {

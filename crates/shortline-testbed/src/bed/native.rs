@@ -35,11 +35,12 @@ use super::parameters::{
     INITIAL_RTO, allow_congestion_control, clients_of, initial_rto_ms, notes_on, server_parameters,
     sets_initial_rto,
 };
+use super::queue::FairQueue;
 use super::router::{CLIENTS, Router, client_address};
 use super::setup::{Bottleneck, Setup};
-use super::{FairQueue, Place};
 use crate::command;
 use crate::instruments::Subject;
+use crate::place::Place;
 use crate::testbed::Testbed;
 use crate::wan::report::WanReport;
 use crate::{TestbedError, proc_fs};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Place;
 use crate::janitor::{self, Janitor};
+use crate::place::Place;
 use crate::{TestbedError, command};
 
 /// A named network namespace with its loopback up.

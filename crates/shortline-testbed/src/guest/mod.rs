@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use shortline_load::summary::VOID_EXIT_CODE;
 
-use crate::bed::Place;
+use crate::place::Place;
 use crate::process::{Log, Process};
 use crate::testbed::Testbed;
 use crate::{TestbedError, command};

@@ -3,7 +3,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`process`] | signals, systemd, the log of the process, the limit of open files, the runtime |
-//! | [`file`] | reads a configuration file; errors name file, line and key |
+//! | `file` | reads a configuration file; errors name file, line and key |
 //! | [`keys`], [`given`] | an option is a flag and a key; flags lie over the file, the file over the default |
 //! | [`sockets`] | listening sockets: bound here, or handed over by systemd |
 //! | [`admin`] | the endpoint that tells how the server does: pages and Prometheus text |

@@ -5,7 +5,7 @@
 //! | `study` | a study as data and arithmetic: points, plans, kept results, figures, claims |
 //! | `papers` | the studies that there are, and the figures of the papers behind them |
 //! | `report` | text, pages and drawings of what is kept |
-//! | [`run`] | runs experiments in a test bed, and tells of a folder what it holds |
+//! | `run` | runs experiments in a test bed, and tells of a folder what it holds |
 //!
 //! A layer uses only those above it in this table. A run starts servers as processes, one after another, each in a
 //! fresh bed (`shortline-testbed`), and loads all of them with the same files and arrivals. The load generator is a

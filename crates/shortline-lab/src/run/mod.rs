@@ -2,9 +2,9 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`study`] | what the lab asks of an experiment, whatever kind it is |
-//! | [`uplink`], [`bookstore`], [`adversary`], [`throughput`], [`memory`] | a kind each |
-//! | [`folder`], [`pass`] | a folder of results, and several of them in one, reported on again |
+//! | `study` | what the lab asks of an experiment, whatever kind it is |
+//! | `uplink`, `bookstore`, `adversary`, `throughput`, `memory` | a kind each |
+//! | `folder`, `pass` | a folder of results, and several of them in one, reported on again |
 
 mod adversary;
 mod bookstore;

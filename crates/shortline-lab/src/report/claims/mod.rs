@@ -1,7 +1,7 @@
 //! What became of the papers' claims in a pass: `claims.html` for a browser and `claims.md` for
 //! a repository, both in the pass's folder.
 //!
-//! A figure or table holds if all that it claims in numbers holds ([`crate::study::verdict::Verdict::together`]); what
+//! A figure or table holds if all that it claims in numbers holds (`Verdict::together`); what
 //! is our own aim and no paper's claim is shown and does not count. Why something does not hold
 //! is for people to say, in `why.md` beside the results ([`Why`]).
 

@@ -23,6 +23,16 @@ const REWRITTEN: [&str; 3] = [
 /// Names that docs/rooms.md has others for: a decision, a report, an observation, to admit, to pause, to drain.
 const RENAMED: [&str; 6] = ["Asked", "Told", "Seen", "let_in", "mind_pause", "hear_out"];
 
+/// The layers of the lab: each uses only those before it.
+const LAB_LAYERS: [&str; 4] = ["study", "papers", "report", "run"];
+/// Rooms that what serves does not link.
+const BESIDE_PRODUCTION: [&str; 4] = [
+    "shortline-testbed",
+    "shortline-lab",
+    "shortline-bookstore",
+    "shortline-world",
+];
+
 struct Source {
     /// From the project's folder.
     path: String,
@@ -208,4 +218,62 @@ fn version(text: &str) -> [u32; 3] {
         .split('.')
         .map(|number| number.parse().expect("a number"));
     [(); 3].map(|()| numbers.next().unwrap_or(0))
+}
+
+/// The lines of a source before its tests.
+fn code(source: &Source) -> impl Iterator<Item = &str> {
+    source
+        .text
+        .lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+}
+
+#[test]
+fn layers_of_the_lab_use_only_those_before_them() {
+    let mut upward = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let in_lab = source.path.strip_prefix("crates/shortline-lab/src/");
+        let layer = in_lab.and_then(|path| path.split(['/', '.']).next());
+        let place = LAB_LAYERS.iter().position(|known| layer == Some(*known));
+        let Some(place) = place.filter(|_| !source.path.ends_with("_tests.rs")) else {
+            continue;
+        };
+        for later in &LAB_LAYERS[place + 1..] {
+            let uses = |line: &str| line.contains(&format!("crate::{later}::"));
+            let line = code(source).find(|line| uses(line));
+            upward.extend(line.map(|line| format!("{}: {}", source.path, line.trim())));
+        }
+    }
+    none("uses of a later layer", &upward);
+}
+
+/// The rooms that a room links, from its manifest.
+fn linked(room: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let manifest = fs::read_to_string(root.join(room).join("Cargo.toml")).expect("a manifest");
+    let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+    let dependencies = dependencies.split("\n[").next().unwrap_or_default();
+    let names = dependencies
+        .lines()
+        .filter_map(|line| line.split(['.', ' ']).next());
+    let rooms = names.filter(|name| name.starts_with("shortline-"));
+    rooms.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_serves_links_no_test_bed_and_no_lab() {
+    let mut rooms = vec!["shortline".to_owned()];
+    let mut at = 0;
+    while let Some(room) = rooms.get(at) {
+        let more = linked(room);
+        let more: Vec<_> = more
+            .into_iter()
+            .filter(|room| !rooms.contains(room))
+            .collect();
+        rooms.extend(more);
+        at += 1;
+    }
+    assert!(rooms.len() > 5, "{rooms:?}");
+    rooms.retain(|room| BESIDE_PRODUCTION.contains(&room.as_str()));
+    none("rooms that what serves links", &rooms);
 }

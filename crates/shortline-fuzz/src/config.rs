@@ -1,19 +1,10 @@
-//! The configuration file of `shortline serve` and `shortline gate`. The program parses it, and the
-//! program is not a library. So its source files are compiled in here too.
+//! The configuration file of `shortline serve` and `shortline gate`. Its keys are in the program, which is not a
+//! library. So the program's source files are compiled in here too.
 
 #![allow(dead_code, unreachable_pub)]
 
-#[macro_use]
-#[path = "../../shortline/src/keys.rs"]
-mod keys;
-
 #[path = "../../shortline/src/file.rs"]
 mod file_source;
-#[path = "../../shortline/src/admin"]
-mod admin {
-    mod hosts;
-    pub use hosts::HostName;
-}
 #[path = "../../shortline/src/gate"]
 mod gate {
     pub mod options;
@@ -33,7 +24,8 @@ pub fn file(bytes: &[u8]) {
         return;
     };
     let path = std::path::Path::new("site.toml");
-    if let Err(error) = file_source::parse(path, text.to_owned()) {
+    let read = shortline_daemon::file::parse::<file_source::File>(path, text.to_owned());
+    if let Err(error) = read {
         crate::assert_one_line(&error);
         assert!(error.to_string().starts_with("site.toml:"), "{error}");
     }

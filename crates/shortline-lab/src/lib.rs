@@ -1,41 +1,25 @@
-//! Test beds, experiments and their reports: how this project measures itself beside
-//! nginx and Apache.
+//! Experiments and their reports: how this project measures itself beside nginx and Apache.
 //!
-//! An experiment ([`experiment::all`]) starts servers as processes, one after another,
-//! each in a fresh bed ([`bed`]), and loads all of them with the same files and arrivals.
-//! The load generator is a process too, so every server is treated alike. What was
-//! measured is kept as it came; tables, plots and the page are computed from the kept files
-//! alone, so [`report`] gives the same again later.
+//! | layer | what it is |
+//! |---|---|
+//! | `study` | a study as data and arithmetic: points, plans, kept results, figures, claims |
+//! | `papers` | the studies that there are, and the figures of the papers behind them |
+//! | `report` | text, pages and drawings of what is kept |
+//! | `run` | runs experiments in a test bed, and tells of a folder what it holds |
 //!
-//! Whatever an experiment makes (processes, namespaces, a sysctl, scratch files) is
-//! undone by the [`janitor`], a process of its own that outlives even a killed lab.
+//! A layer uses only those above it in this table. A run starts servers as processes, one after another, each in a
+//! fresh bed (`shortline-testbed`), and loads all of them with the same files and arrivals. The load generator is a
+//! process too, so every server is treated alike. What was measured is kept as it came. Tables, plots and pages are
+//! computed from the kept files alone, so that a later report says the same.
 #![forbid(unsafe_code)]
 
-pub mod attacker;
-pub mod bed;
-mod command;
 mod error;
-pub mod experiment;
-pub mod guest;
-mod idle_client;
-pub mod instruments;
-pub mod janitor;
-mod lab;
-mod load;
-mod plot;
-mod points;
-mod proc_fs;
-mod process;
+mod papers;
 mod report;
-pub mod results_page;
-mod server;
-mod stats;
-mod tls;
-pub mod wan;
+pub mod run;
+mod study;
 
-pub use bed::BedKind;
 pub use error::LabError;
-pub use experiment::{Report, RunOptions, list, report, run, show};
-pub use guest::kernel::build as build_kernel;
-pub use lab::Lab;
-pub use server::{OursMode, Server};
+pub use report::results_page;
+pub use run::{Report, RunOptions, list, pass::report, run, show};
+pub use study::environment::Environment;

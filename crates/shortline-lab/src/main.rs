@@ -10,9 +10,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use shortline_command::output::print;
 use shortline_command::{CommandError, Ended, exit_code, parse};
-use shortline_lab::wan::relay;
-use shortline_lab::{BedKind, LabError, RunOptions, attacker, janitor, results_page};
+use shortline_lab::{LabError, RunOptions, results_page};
 use shortline_sched::units::Rate;
+use shortline_testbed::attacker;
+use shortline_testbed::bed::BedKind;
+use shortline_testbed::guest::kernel;
+use shortline_testbed::janitor;
+use shortline_testbed::wan::relay;
 
 use simulation::What;
 
@@ -168,16 +172,16 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::Kernel {
             command: KernelCommand::Build,
         } => {
-            let kernel = shortline_lab::build_kernel().map_err(told)?;
+            let kernel = kernel::build().map_err(|error| told(error.into()))?;
             print(&format!("{}\n", kernel.display()))
         }
         Command::Janitor => clean_up(),
         Command::Attacker { config } => {
-            let report = attacker::run(&config).map_err(told)?;
+            let report = attacker::run(&config).map_err(|error| told(error.into()))?;
             print(&format!("{report}\n"))
         }
         Command::Wan { config } => {
-            let report = relay::run(&config).map_err(told)?;
+            let report = relay::run(&config).map_err(|error| told(error.into()))?;
             print(&format!("{report}\n"))
         }
     }

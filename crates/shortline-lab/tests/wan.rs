@@ -12,13 +12,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use shortline_lab::Lab;
-use shortline_lab::bed::native::SERVER_ADDRESS;
-use shortline_lab::bed::setup::ClientGroup;
-use shortline_lab::bed::{BedConfig, NativeBed, Place, Setup};
-use shortline_lab::instruments::Instruments;
-use shortline_lab::wan::loss::Loss;
+use shortline_lab::Environment;
 use shortline_sched::units::{Rate, Span};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::native::SERVER_ADDRESS;
+use shortline_testbed::bed::setup::ClientGroup;
+use shortline_testbed::bed::{BedConfig, NativeBed, Place, Setup};
+use shortline_testbed::instruments::Instruments;
+use shortline_testbed::wan::loss::Loss;
 use socket2::{Domain, Socket, Type};
 
 /// Far longer than anything here takes, on a busy machine too.
@@ -36,12 +37,16 @@ fn possible() -> bool {
     possible
 }
 
-fn lab(folder: &Path) -> Lab {
+fn testbed(folder: &Path) -> Testbed {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_shortline-lab")).with_file_name("shortline");
-    Lab::of_program(program, folder).unwrap()
+    Testbed::of_program(program, folder).unwrap()
 }
 
-fn bed(lab: &Lab, setup: Setup) -> NativeBed {
+fn named(name: &str) -> Setup {
+    name.parse::<Environment>().unwrap().0
+}
+
+fn bed(testbed: &Testbed, setup: Setup) -> NativeBed {
     let config = BedConfig {
         rate: Rate::from_bps(100_000_000),
         queue_packets: 100,
@@ -49,7 +54,7 @@ fn bed(lab: &Lab, setup: Setup) -> NativeBed {
         seed: 1,
         neighbour: false,
     };
-    NativeBed::make(lab, &config).unwrap()
+    NativeBed::make(testbed, &config).unwrap()
 }
 
 /// Runs `work` on a thread in the namespace of that place.
@@ -135,8 +140,8 @@ fn each_group_has_its_own_round_trip_and_streams_arrive_whole() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let lab = lab(folder.path());
-    let mut bed = bed(&lab, "delays".parse().unwrap());
+    let testbed = testbed(folder.path());
+    let mut bed = bed(&testbed, named("delays"));
     let sources = "10.92.0.1=0.2,10.92.1.1=0.2,10.92.2.1=0.2,10.92.3.1=0.2,10.92.4.1=0.2";
     assert_eq!(bed.source_argument().unwrap(), sources);
     let far = round_trip(&bed, 4);
@@ -184,7 +189,7 @@ fn each_group_has_its_own_round_trip_and_streams_arrive_whole() {
         (3, 3)
     );
     assert!(report.groups[2].down.bytes > 300_000);
-    let run_id = lab.run_id().to_owned();
+    let run_id = testbed.run_id().to_owned();
     assert_eq!(namespaces(&run_id).len(), 3);
     drop(bed);
     assert_eq!(namespaces(&run_id), Vec::<String>::new());
@@ -197,12 +202,12 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     }
     const SENT: u64 = 100;
     let folder = tempfile::tempdir().unwrap();
-    let lab = lab(folder.path());
+    let testbed = testbed(folder.path());
     let mut setup = Setup::today();
     setup.groups = vec![ClientGroup::symmetric("all", ms(2), 0.0)];
     // Nothing of a handshake is lost that the client would not send again.
     setup.groups[0].down.loss = Loss::Uniform { probability: 0.1 };
-    let mut bed = bed(&lab, setup);
+    let mut bed = bed(&testbed, setup);
     let own = i32::try_from(std::process::id()).unwrap();
     let instruments = Instruments::start(bed.subject(own, vec![own], None)).unwrap();
     let (listener, server) = at(&bed.server_place(), || {
@@ -253,9 +258,9 @@ fn a_lab_that_waits_to_be_killed() {
         return;
     };
     let folder = PathBuf::from(folder);
-    let lab = lab(&folder);
-    let _bed = bed(&lab, "d".parse().unwrap());
-    fs::write(folder.join("new"), lab.run_id()).unwrap();
+    let testbed = testbed(&folder);
+    let _bed = bed(&testbed, named("d"));
+    fs::write(folder.join("new"), testbed.run_id()).unwrap();
     fs::rename(folder.join("new"), folder.join("run-id")).unwrap();
     std::thread::sleep(2 * PATIENCE);
 }

@@ -4,22 +4,15 @@
 //! standard error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
-#[macro_use]
-mod keys;
-
-mod admin;
-mod daemon;
 mod file;
 mod gate;
 #[cfg(test)]
 mod generated;
-mod given;
 mod lab;
 mod load;
 mod model;
 mod serve;
 mod sim;
-mod sockets;
 mod trace;
 mod uplink;
 

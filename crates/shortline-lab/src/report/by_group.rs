@@ -9,10 +9,10 @@ use shortline_plot::Line;
 use super::drawings::{Drawing, line_across, shows};
 use super::results::Results;
 use super::series;
-use crate::experiment::claim::Plot;
-use crate::experiment::figures::{PointFigures, SeedFigures};
-use crate::experiment::standing::fair_of;
-use crate::stats::Spread;
+use crate::study::claim::Plot;
+use crate::study::figures::{PointFigures, SeedFigures};
+use crate::study::standing::fair_of;
+use crate::study::stats::Spread;
 
 /// Those that the experiment's figures show; none where no records say whose they are.
 pub fn drawings(results: &Results<'_>) -> Vec<Drawing> {

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use super::drawings::Drawing;
-use crate::LabError;
-use crate::experiment::figures::{Figures, PointFigures, RunFigures, SeedFigures};
+use crate::report::ReportError;
+use crate::study::figures::{Figures, PointFigures, RunFigures, SeedFigures};
 
 const HEAD: &str = "point,x,seed,server,requests,finished,mean_s,mean_finished_s,variance_s2,p50_s,\
 p99_s,first_byte_mean_s,slowdown_mean,largest_mean_s,optimum_mean_s,over_optimum,\
@@ -19,7 +19,7 @@ late_starts,void,syn_drops,first_syn_drop_s,connections_seen_max,server_cpu_s,ge
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_drawing(path: &Path, drawing: &Drawing) -> Result<(), LabError> {
+pub fn write_drawing(path: &Path, drawing: &Drawing) -> Result<(), ReportError> {
     let mut text = String::from("series,x,y\n");
     for line in &drawing.lines {
         for (x, y) in &line.points {
@@ -27,14 +27,14 @@ pub fn write_drawing(path: &Path, drawing: &Drawing) -> Result<(), LabError> {
             writeln!(text, "{},{x},{y}", line.name).ok();
         }
     }
-    fs::write(path, text).map_err(LabError::file(path))
+    fs::write(path, text).map_err(ReportError::file(path))
 }
 
 /// Writes a line for each run.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_figures(path: &Path, figures: &Figures) -> Result<(), LabError> {
+pub fn write_figures(path: &Path, figures: &Figures) -> Result<(), ReportError> {
     let mut text = format!("{HEAD}\n");
     for point in &figures.points {
         for seed in &point.seeds {
@@ -44,7 +44,7 @@ pub fn write_figures(path: &Path, figures: &Figures) -> Result<(), LabError> {
             }
         }
     }
-    fs::write(path, text).map_err(LabError::file(path))
+    fs::write(path, text).map_err(ReportError::file(path))
 }
 
 fn line(point: &PointFigures, seed: &SeedFigures, run: &RunFigures) -> Vec<String> {

@@ -5,9 +5,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::ShapeStyle;
 use shortline_plot as drawing;
 
-use crate::experiment::claim::Figure;
-use crate::experiment::uplink_table::ours;
-use crate::experiment::verdict::{Compared, Verdict};
+use crate::report::table::ours;
+use crate::study::claim::Figure;
+use crate::study::verdict::{Compared, Verdict};
 
 const STYLE: &str = include_str!("style.css");
 

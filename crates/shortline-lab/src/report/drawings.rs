@@ -8,12 +8,12 @@ use super::results::Results;
 use super::series::{self, FLUID_PS, OPTIMUM, Series};
 use shortline_sched::units::Rate;
 
-use crate::experiment::claim::Plot;
-use crate::experiment::figures::{PointFigures, RunFigures};
-use crate::experiment::point::Point;
-use crate::experiment::standing::fair_of;
-use crate::points;
-use crate::stats::Spread;
+use crate::study::claim::Plot;
+use crate::study::figures::{PointFigures, RunFigures};
+use crate::study::lines;
+use crate::study::point::Point;
+use crate::study::standing::fair_of;
+use crate::study::stats::Spread;
 use shortline_table::{bytes, time_on_axis};
 
 /// Pixels of a plot, few enough that its text can be read on a phone.
@@ -281,12 +281,12 @@ fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
         Plot::Queue => lines(series, |series| waits_ms(series, point.rate)),
         Plot::Rate => rates(series),
         Plot::Drops => lines(series, |series| series.seen("listen_drops")),
-        Plot::FirstByte => pooled(series, points::first_byte_over_time),
-        Plot::Complementary => pooled(series, points::complementary),
-        Plot::BySize => pooled(series, points::by_size),
-        Plot::ByPercentile => pooled(series, points::by_percentile),
-        Plot::Variance => pooled(series, points::variance_by_percentile),
-        _ => pooled(series, points::over_time),
+        Plot::FirstByte => pooled(series, lines::first_byte_over_time),
+        Plot::Complementary => pooled(series, lines::complementary),
+        Plot::BySize => pooled(series, lines::by_size),
+        Plot::ByPercentile => pooled(series, lines::by_percentile),
+        Plot::Variance => pooled(series, lines::variance_by_percentile),
+        _ => pooled(series, lines::over_time),
     };
     let (caption, x, y) = words(plot);
     let caption = match (plot, fair(series)) {
@@ -390,7 +390,7 @@ fn rates(series: &[Series]) -> Vec<Line> {
 fn connections(series: &Series) -> Points {
     let seen = series.seen("connections");
     if seen.is_empty() {
-        points::under_way(series.first())
+        lines::under_way(series.first())
     } else {
         seen
     }
@@ -423,10 +423,10 @@ fn stretch_lines(all: &[Series]) -> Vec<Line> {
     let ratios = |series: &Series| -> Points {
         let joined = series.seeds.iter().filter_map(|(seed, records)| {
             let (_, fair) = fair.seeds.iter().find(|(other, _)| other == seed)?;
-            points::stretch(records, fair)
+            lines::stretch(records, fair)
         });
         let ratios = joined.flatten().map(|(_, ratio)| ratio);
-        points::complementary_of(ratios.collect())
+        lines::complementary_of(ratios.collect())
     };
     let mut lines = lines(all, |series| {
         if series.name == fair.name || series.name == FLUID_PS {

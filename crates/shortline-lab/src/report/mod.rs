@@ -2,37 +2,42 @@
 //! its plots draw as CSV beside it, in the folder `report`; and of several experiments what
 //! became of the papers' claims ([`claims`]).
 //!
-//! The page is written once from what is kept ([`crate::experiment`]): the papers' claims
+//! The page is written once from what is kept ([`crate::study`]): the papers' claims
 //! beside our figures, tables with the optimum, plots as inline SVG. It follows the reader's
 //! choice of light or dark, and is narrow enough for a phone.
 
+pub mod adversary;
 mod by_group;
 pub mod claims;
 mod data;
-pub(crate) mod document;
+mod document;
 mod drawings;
+mod error;
+mod headline;
 mod page;
+pub mod plot;
 mod results;
-pub(crate) mod series;
-#[cfg(test)]
-mod tests;
+pub mod results_page;
+mod series;
+pub mod shop;
+pub mod table;
 
 use shortline_plot::PlotError;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::LabError;
-use crate::experiment::kept::Kept;
+use crate::study::kept::Kept;
 
+pub use error::ReportError;
 pub use results::Results;
 
 /// Writes the page and its data, and returns where the page is.
 ///
 /// # Errors
 /// If a kept file is missing or wrong, or one cannot be written.
-pub fn write(results: &Results<'_>) -> Result<PathBuf, LabError> {
+pub fn write(results: &Results<'_>) -> Result<PathBuf, ReportError> {
     let data = results.folder.join("report");
-    fs::create_dir_all(&data).map_err(LabError::file(&data))?;
+    fs::create_dir_all(&data).map_err(ReportError::file(&data))?;
     data::write_figures(&data.join("figures.csv"), results.figures)?;
     let across = drawings::across(results);
     let mut points = Vec::new();
@@ -51,12 +56,12 @@ pub fn write(results: &Results<'_>) -> Result<PathBuf, LabError> {
     let about = machine(results)?;
     let page = page::render(results, &about, &across, &points)
         .map_err(|error| failed(error.to_string()))?;
-    fs::write(&path, page).map_err(LabError::file(&path))?;
+    fs::write(&path, page).map_err(ReportError::file(&path))?;
     Ok(path)
 }
 
 /// What ran where: each server's version, the kernel, congestion control; as the runs kept it.
-fn machine(results: &Results<'_>) -> Result<Vec<String>, LabError> {
+fn machine(results: &Results<'_>) -> Result<Vec<String>, ReportError> {
     let mut about: Vec<String> = Vec::new();
     let mut tell = |text: String| {
         if !about.contains(&text) {

@@ -8,12 +8,12 @@ use super::document::{claim, document, swatch};
 use super::drawings::{Drawing, name};
 use super::results::Results;
 use super::series::{self, FLUID_PS, OPTIMUM};
-use crate::experiment::claim::{Check, Figure};
-use crate::experiment::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
-use crate::experiment::headline::headline;
-use crate::experiment::point::Point;
-use crate::experiment::uplink_table::{cut_short, describe};
-use crate::stats::Spread;
+use crate::report::headline::headline;
+use crate::report::table::describe;
+use crate::study::claim::{Check, Figure};
+use crate::study::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
+use crate::study::point::Point;
+use crate::study::stats::Spread;
 use shortline_table::{bytes, three_digits, time};
 
 /// More points than this are folded, so that a page can be looked over.
@@ -40,7 +40,7 @@ pub fn render(
     {
         sections.push(section(results, point, figures, &drawings(plots)?));
     }
-    let cut_short = cut_short(results.plan, results.whole);
+    let cut_short = results.plan.cut_short(results.whole);
     let main = html! {
         @if let Some(headline) = headline(results.figures) {
             p.headline { (headline) }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::experiment::design::Experiment;
-use crate::experiment::figures::Figures;
-use crate::experiment::plan::Plan;
+use crate::study::design::Experiment;
+use crate::study::figures::Figures;
+use crate::study::plan::Plan;
 
 /// What is reported on.
 pub struct Results<'a> {

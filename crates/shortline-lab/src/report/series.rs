@@ -8,12 +8,12 @@ use shortline_load::record::RequestRecord;
 use shortline_plot::{self as drawing, Points};
 use shortline_sched::Policy;
 
-use crate::LabError;
-use crate::experiment::figures::with_per_request;
-use crate::experiment::kept::Kept;
-use crate::experiment::plan::Plan;
-use crate::experiment::point::Point;
-use crate::instruments::sample::Samples;
+use crate::report::ReportError;
+use crate::study::figures::with_per_request;
+use crate::study::kept::Kept;
+use crate::study::plan::Plan;
+use crate::study::point::Point;
+use shortline_testbed::instruments::sample::Samples;
 
 /// The optimum's name in plots.
 pub const OPTIMUM: &str = "optimum";
@@ -70,7 +70,7 @@ pub fn style(plan: &Plan, name: &str) -> ShapeStyle {
 ///
 /// # Errors
 /// If a kept file is missing or wrong.
-pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, LabError> {
+pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, ReportError> {
     let names = [FLUID_PS, OPTIMUM].into_iter().map(String::from);
     let mut all: Vec<Series> = names
         .chain(plan.servers.iter().cloned())

@@ -9,7 +9,7 @@ use shortline_sched::admission::{
     CalibrationStage, CalibrationView, Capacity, CapacityState, Trial,
 };
 
-use super::estimates::Keeper;
+use shortline_daemon::estimates::Keeper;
 
 /// How often to check. A trial takes longer than this unless it is set to be very short.
 const EVERY: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use shortline_gate::GateSnapshot;
 use shortline_sched::admission::TypeView;
 
 use super::status::{Connections, Status};
-use crate::admin::prometheus::Text;
+use shortline_daemon::admin::prometheus::Text;
 
 /// Labels that tell a gate from others in its process. Empty if it is the only one.
 pub type Labels<'a> = Vec<(&'a str, &'a str)>;

@@ -2,7 +2,6 @@
 
 mod calibrating;
 mod dry_run;
-mod estimates;
 mod history;
 mod http;
 pub mod metrics;
@@ -18,9 +17,9 @@ pub mod status;
 
 use std::path::PathBuf;
 
-use crate::daemon;
 use options::GateOptions;
 use shortline_command::CommandError;
+use shortline_daemon::process;
 
 /// Flags of `shortline gate`.
 #[derive(Debug, clap::Args)]
@@ -75,8 +74,8 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
     // Connections have their own threads. The runtime's thread answers the admin endpoint.
     let log_format = match settings.log_format {
-        options::LogFormat::Text => daemon::LogFormat::Text,
-        options::LogFormat::Json => daemon::LogFormat::Json,
+        options::LogFormat::Text => process::LogFormat::Text,
+        options::LogFormat::Json => process::LogFormat::Json,
     };
-    daemon::run(log_format, running::run(args, settings))
+    process::run(log_format, running::run(args, settings))
 }

@@ -14,8 +14,9 @@ use shortline_sched::Aging;
 use shortline_sched::admission::{Capacity, Estimator, OldestShare};
 use shortline_sched::units::{Size, Span};
 
-use super::super::admin::HostName;
-use super::super::keys::{Overlay, all_from_text, some_from_text};
+use shortline_daemon::admin::HostName;
+use shortline_daemon::keys::{all_from_text, some_from_text};
+use shortline_daemon::overlay;
 
 /// `[gate]`: what is relayed where, and who waits.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]

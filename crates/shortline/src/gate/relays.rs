@@ -23,8 +23,8 @@ use super::options::UpstreamTlsMode;
 use super::settings::Settings;
 use super::status::{Connections, View};
 use super::{Kind, show};
-use crate::sockets::{bind, handed_over};
 use shortline_command::CommandError;
+use shortline_daemon::sockets::{bind, handed_over};
 
 /// Relays. Each ends with the reason why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;

@@ -11,17 +11,17 @@ use shortline_sched::admission::Capacity;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
-use super::estimates::Keeper;
 use super::options::GateOptions;
 use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
 use super::{Args, calibrating, dry_run};
-use crate::admin::{self, Hosts};
-use crate::daemon::{self, Instruction, Signals, notify, tell_reload};
-use crate::keys::Overlay;
-use crate::sockets::bind;
 use shortline_command::CommandError;
+use shortline_daemon::admin::{self, Hosts};
+use shortline_daemon::estimates::Keeper;
+use shortline_daemon::keys::Overlay;
+use shortline_daemon::process::{self, Instruction, Signals, notify, tell_reload};
+use shortline_daemon::sockets::bind;
 
 /// Relays until a signal ends the gate.
 ///
@@ -116,7 +116,7 @@ impl Running {
         if admission.dry_run {
             tokio::spawn(dry_run::follow(gate));
         }
-        daemon::warn_of_few_files(running.settings.limits.connections_max);
+        process::warn_of_few_files(running.settings.limits.connections_max);
         relays::warn_of_plain_backend(&running.settings);
         Ok(running)
     }

@@ -26,11 +26,12 @@ pub use pool::PoolSettings;
 use super::options::{GateOptions, LogFormat, UpstreamTlsMode};
 use super::series::TYPES_MAX_DEFAULT;
 use super::{Args, Kind};
-use crate::admin::HostName;
-use crate::file::{self, Place};
-use crate::given::{Given, count};
-use crate::keys::Overlay;
+use crate::file::File;
 use shortline_command::CommandError;
+use shortline_daemon::admin::HostName;
+use shortline_daemon::file::{self, Place};
+use shortline_daemon::given::{Given, count};
+use shortline_daemon::keys::Overlay;
 
 const ADMIN_DATABASE: &str = "shortline";
 
@@ -97,7 +98,7 @@ pub struct CertificateFiles {
 /// # Errors
 /// [`CommandError`]: the file cannot be read, or values do not fit together.
 pub fn read(args: &Args) -> Result<Settings, CommandError> {
-    let (file, source) = file::read_if_named(args.config.as_deref())
+    let (file, source) = file::read_if_named::<File>(args.config.as_deref())
         .map_err(|error| CommandError::told(error.is_usage(), error))?;
     let merged = args.options.clone().over(file.gate);
     let place = Place {

@@ -16,7 +16,7 @@ use super::quiet::Quiet;
 use super::series::Series;
 use super::settings::Settings;
 use super::{metrics, page};
-use crate::admin::{Page, Pages};
+use shortline_daemon::admin::{Page, Pages};
 
 /// Everything the endpoint shows except the history.
 #[derive(Clone, Debug, Serialize)]

@@ -9,9 +9,9 @@ use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
 
 use super::routes::GateStatus;
 use super::status::Status;
-use crate::admin::prometheus::Text;
 use crate::gate;
 use crate::gate::metrics::AtGate;
+use shortline_daemon::admin::prometheus::Text;
 
 /// All metrics of one moment.
 pub fn render(status: &Status) -> String {

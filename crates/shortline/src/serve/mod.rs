@@ -1,7 +1,5 @@
 //! `shortline serve`: from flags and configuration to a running server.
 
-mod access_log;
-mod combined;
 mod metrics;
 pub mod options;
 mod ordering;
@@ -16,9 +14,9 @@ mod status;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::daemon::{self, LogFormat};
 use options::{AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
 use shortline_command::CommandError;
+use shortline_daemon::process::{self, LogFormat};
 
 /// Flags of `shortline serve`.
 #[derive(Debug, clap::Args)]
@@ -80,5 +78,5 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
     // Connections have their own threads. The runtime's thread wakes the pacer and answers the
     // admin endpoint.
-    daemon::run(LogFormat::Text, running::run(args, settings))
+    process::run(LogFormat::Text, running::run(args, settings))
 }

@@ -14,8 +14,9 @@ use shortline_link::LinkMode;
 use shortline_sched::units::{Rate, Size, Span, UnitError};
 use shortline_sched::{Aging, Growing, Network, Policy};
 
-use super::super::admin::HostName;
-use super::super::keys::{Overlay, all_from_text, from_text, some_from_text};
+use shortline_daemon::admin::HostName;
+use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
+use shortline_daemon::overlay;
 
 /// `[uplink]`: who sends next, and how fast.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]

@@ -4,7 +4,7 @@
 use shortline_sched::{Needs, Policy, Urgency};
 
 use super::options::{Uplink, UplinkOptions};
-use crate::file::Place;
+use shortline_daemon::file::Place;
 
 /// The urgency that waiting adds. Checks that policy and urgency suit the uplink.
 pub fn resolve(

@@ -9,8 +9,8 @@
 use std::path::{Path, PathBuf};
 
 use super::options::SiteKeys;
-use crate::file::{Place, Source};
-use crate::keys::Overlay;
+use shortline_daemon::file::{Place, Source};
+use shortline_daemon::keys::Overlay;
 
 /// Folders of the system. Everything below them belongs to it too.
 const SYSTEM_TREES: [&str; 5] = ["/boot", "/dev", "/etc", "/proc", "/sys"];

@@ -22,18 +22,18 @@ use shortline_web::{AccessLog, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
 use super::Args;
-use super::access_log::LogWriter;
 use super::options::LogOptions;
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
 use super::sockets::{self, Bound};
 use super::start_line;
 use super::status::{Status, StatusPages};
-use crate::admin::{self, Hosts};
-use crate::daemon::{Instruction, Signals, notify, tell_reload};
 use crate::file::Listen;
-use crate::sockets::bind;
 use shortline_command::CommandError;
+use shortline_daemon::access_log::LogWriter;
+use shortline_daemon::admin::{self, Hosts};
+use shortline_daemon::process::{Instruction, Signals, notify, tell_reload};
+use shortline_daemon::sockets::bind;
 
 const LOG_LINES_MAX: usize = 8192;
 /// How often to check whether the last response of a replaced uplink is gone.

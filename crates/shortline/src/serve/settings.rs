@@ -25,10 +25,11 @@ use super::options::{
 };
 use super::root::{self, Root};
 use super::routes::{self, RouteSettings};
-use crate::file::{self, File, Listen, Place, Source};
-use crate::given::{Given, ValueError, count};
-use crate::keys::Overlay;
+use crate::file::{File, Listen};
 use shortline_command::CommandError;
+use shortline_daemon::file::{self, Place, Source};
+use shortline_daemon::given::{Given, ValueError, count};
+use shortline_daemon::keys::Overlay;
 
 const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
@@ -72,7 +73,7 @@ pub struct Settings {
 /// # Errors
 /// [`CommandError`]: the file cannot be read, or values do not fit together.
 pub fn read(args: &Args) -> Result<Settings, CommandError> {
-    let (file, source) = file::read_if_named(args.config.as_deref())
+    let (file, source) = file::read_if_named::<File>(args.config.as_deref())
         .map_err(|error| CommandError::told(error.is_usage(), error))?;
     resolve(args, file, &source).map_err(CommandError::Usage)
 }

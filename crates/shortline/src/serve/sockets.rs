@@ -10,8 +10,8 @@ use std::net::TcpListener;
 use super::Args;
 use super::settings::Settings;
 use crate::file::Listen;
-use crate::sockets::{bind, handed_over};
 use shortline_command::CommandError;
+use shortline_daemon::sockets::{bind, handed_over};
 
 /// A listening socket and its settings.
 pub struct Bound {

@@ -6,7 +6,7 @@ use shortline_web::server::ServerSnapshot;
 
 use super::metrics;
 use super::routes::GateStatus;
-use crate::admin::{Page, Pages};
+use shortline_daemon::admin::{Page, Pages};
 
 /// Everything the endpoint shows.
 #[derive(Clone, Debug, Serialize)]

@@ -2,12 +2,12 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
-use super::papers::claims_of;
 use super::why::Why;
-use crate::experiment::claim::Figure;
-use crate::experiment::ran::Ran;
-use crate::experiment::verdict::{Compared, Verdict};
-use crate::experiment::verdicts::KeptCheck;
+use crate::papers::claims_of;
+use crate::study::claim::Figure;
+use crate::study::kept_claims::KeptCheck;
+use crate::study::ran::Ran;
+use crate::study::verdict::{Compared, Verdict};
 
 /// The title of both pages.
 pub const TITLE: &str = "What the papers claim, and what came out";
@@ -197,4 +197,15 @@ impl Absent {
 pub fn link(folder: &str) -> PercentEncode<'_> {
     const BESIDES_LETTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
     utf8_percent_encode(folder, BESIDES_LETTERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_names_any_folder() {
+        assert_eq!(link("000-rtt_2.a").to_string(), "000-rtt_2.a");
+        assert_eq!(link("a b/ü:").to_string(), "a%20b%2F%C3%BC%3A");
+    }
 }

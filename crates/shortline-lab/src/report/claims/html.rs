@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
-use crate::experiment::ran::Ran;
-use crate::experiment::uplink_table::ours;
-use crate::experiment::verdict::Verdict;
 use crate::report::document::{badge, document};
+use crate::report::table::ours;
+use crate::study::ran::Ran;
+use crate::study::verdict::Verdict;
 
 /// The whole page.
 pub fn render(papers: &[Paper], pass: &[Ran]) -> String {

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
-use crate::experiment::ran::Ran;
-use crate::experiment::uplink_table::ours;
-use crate::experiment::verdict::Verdict;
+use crate::report::table::ours;
+use crate::study::ran::Ran;
+use crate::study::verdict::Verdict;
 
 /// The whole text.
 pub fn render(papers: &[Paper], pass: &[Ran]) -> String {

@@ -1,17 +1,13 @@
 //! What became of the papers' claims in a pass: `claims.html` for a browser and `claims.md` for
 //! a repository, both in the pass's folder.
 //!
-//! A figure or table holds if all that it claims in numbers holds ([`crate::experiment::verdict::Verdict::together`]); what
+//! A figure or table holds if all that it claims in numbers holds (`Verdict::together`); what
 //! is our own aim and no paper's claim is shown and does not count. Why something does not hold
 //! is for people to say, in `why.md` beside the results ([`Why`]).
 
 mod claimed;
 mod html;
 mod markdown;
-mod order;
-mod papers;
-#[cfg(test)]
-mod tests;
 mod why;
 
 use std::fmt::Write as _;
@@ -19,26 +15,26 @@ use std::fs;
 use std::path::Path;
 
 use self::claimed::{Paper, compared};
-use self::papers::PAPERS;
 use self::why::Why;
-use crate::LabError;
-use crate::experiment::all;
-use crate::experiment::ran::Ran;
-use crate::experiment::verdicts::{self, KeptClaims, KeptPass};
+use crate::papers::PAPERS;
+use crate::papers::catalogue::all;
+use crate::report::ReportError;
+use crate::study::kept_claims::{self, KeptClaims, KeptPass};
+use crate::study::ran::Ran;
 
 /// Writes both files, and returns a line for each paper and where they are.
 ///
 /// # Errors
 /// If `why.md` is wrong, or a file cannot be written.
-pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, LabError> {
+pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, ReportError> {
     let why = Why::read(folder)?;
     keep(folder, pass)?;
     let papers = PAPERS.map(|(number, title)| Paper::of(number, title, pass, &why));
     let html_file = folder.join("claims.html");
     let markdown_file = folder.join("claims.md");
-    fs::write(&html_file, html::render(&papers, pass)).map_err(LabError::file(&html_file))?;
+    fs::write(&html_file, html::render(&papers, pass)).map_err(ReportError::file(&html_file))?;
     fs::write(&markdown_file, markdown::render(&papers, pass))
-        .map_err(LabError::file(&markdown_file))?;
+        .map_err(ReportError::file(&markdown_file))?;
     let mut text = String::new();
     for paper in &papers {
         // Writing to a string cannot fail.
@@ -53,7 +49,7 @@ pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, LabError> {
 }
 
 /// Keeps in the pass's folder what became of the claims behind each of its experiments.
-fn keep(folder: &Path, pass: &[Ran]) -> Result<(), LabError> {
+fn keep(folder: &Path, pass: &[Ran]) -> Result<(), ReportError> {
     // A study of a person's own is behind no paper's claim, and its file may be gone later.
     let is_known = |ran: &&Ran| all().iter().any(|known| known.id == ran.experiment.id);
     let kept: KeptPass = pass
@@ -72,5 +68,5 @@ fn keep(folder: &Path, pass: &[Ran]) -> Result<(), LabError> {
             (ran.folder.clone(), claims)
         })
         .collect();
-    verdicts::write(folder, &kept)
+    Ok(kept_claims::write(folder, &kept)?)
 }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::papers::{PAPERS, claims_of};
-use crate::LabError;
+use crate::papers::{PAPERS, claims_of};
+use crate::report::ReportError;
 
 /// The file's name.
 const WHY_FILE: &str = "why.md";
@@ -27,13 +27,13 @@ impl Why {
     /// # Errors
     /// If it cannot be read, names a figure that is none or names one twice, or says something
     /// about no figure.
-    pub fn read(folder: &Path) -> Result<Self, LabError> {
+    pub fn read(folder: &Path) -> Result<Self, ReportError> {
         let path = folder.join(WHY_FILE);
         if !path.exists() {
             return Ok(Self(BTreeMap::new()));
         }
-        let text = fs::read_to_string(&path).map_err(LabError::file(&path))?;
-        Self::parse(&text).map_err(|(line, problem)| LabError::Why {
+        let text = fs::read_to_string(&path).map_err(ReportError::file(&path))?;
+        Self::parse(&text).map_err(|(line, problem)| ReportError::Why {
             path,
             line,
             problem,

@@ -10,8 +10,8 @@ use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 use shortline_sched::units::Span;
 
 use super::super::options::{GateOptions, PolicyName};
-use crate::given::{Given, count};
-use crate::keys::Overlay;
+use shortline_daemon::given::{Given, count};
+use shortline_daemon::keys::Overlay;
 
 /// The gate of an upstream of `serve`.
 #[derive(Clone, Debug, PartialEq)]

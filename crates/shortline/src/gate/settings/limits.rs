@@ -4,7 +4,7 @@ use shortline_gate::relay::Limits;
 use shortline_sched::units::Span;
 
 use crate::gate::GateOptions;
-use crate::given::{Given, count};
+use shortline_daemon::given::{Given, count};
 
 /// The limits.
 ///

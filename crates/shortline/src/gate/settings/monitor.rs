@@ -4,7 +4,7 @@ use shortline_gate::locks::MonitorUrl;
 
 use crate::gate::Kind;
 use crate::gate::options::{GateOptions, UpstreamTlsMode};
-use crate::given::Given;
+use shortline_daemon::given::Given;
 
 /// The database to ask, of the same kind as the backend.
 ///

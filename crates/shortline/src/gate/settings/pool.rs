@@ -10,7 +10,7 @@ use shortline_sched::units::Span;
 
 use super::super::Kind;
 use super::super::options::{GateOptions, PoolName};
-use crate::given::Given;
+use shortline_daemon::given::Given;
 
 const SIZE: NonZeroUsize = NonZeroUsize::new(20).expect("not zero");
 const STATEMENTS_MAX: NonZeroUsize = NonZeroUsize::new(200).expect("not zero");

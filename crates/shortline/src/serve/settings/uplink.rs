@@ -17,9 +17,9 @@ use shortline_sched::{Cutoffs, Policy};
 
 use super::super::options::{Uplink, UplinkOptions};
 use super::super::ordering;
-use crate::file::{Place, Source};
-use crate::given::Given;
-use crate::keys::Overlay;
+use shortline_daemon::file::{Place, Source};
+use shortline_daemon::given::Given;
+use shortline_daemon::keys::Overlay;
 
 /// 001 5.4.
 const WRITERS_DEFAULT: usize = 35;

@@ -1,0 +1,37 @@
+//! What can go wrong with a report, in one line each.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use shortline_plot::PlotError;
+use thiserror::Error;
+
+use crate::study::KeptError;
+
+/// Why nothing can be reported.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// What is kept is wrong, or the report cannot be kept beside it.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    /// What people say of the papers' claims names none of them.
+    #[error("{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab list` does, with the reasons below", path = path.display())]
+    Why {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The plot could not be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}
+
+impl ReportError {
+    /// For `map_err` on anything done to the file at `path`.
+    pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Kept(KeptError::file(path)(source))
+    }
+}

@@ -1,0 +1,147 @@
+//! 002's experiments: the bookstore on a private database, with and without a gate before it.
+//!
+//! ```text
+//! browsers, application, gate: one processor      database: the other
+//! ```
+//!
+//! So the database is the bottleneck (002, 5), on a machine with two processors at least; the shares
+//! of both are in each result. The database is filled once for all runs with it: what they order is
+//! little beside what is there. Runs with all doors follow each other at each load, seed by seed, so
+//! that what drifts hits all of them.
+//!
+//! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter (it had a
+//! warm-up of 100 s, runs of 600 s and five of each; `--seconds` and `--seeds` for more).
+
+mod counters;
+mod visit;
+mod watch;
+
+use std::path::Path;
+
+use shortline_bookstore::Kind;
+use shortline_bookstore::bed::{Bed, Sizing};
+use shortline_bookstore::population::{Population, Scale, populate};
+
+use shortline_testbed::Testbed;
+
+use super::study::{Asked, Data, Job, Study, Told};
+use crate::LabError;
+use crate::report::shop;
+use crate::study::design::Experiment;
+use crate::study::plan::write_json;
+use crate::study::shop::{Design, Pace, RESULTS, Run, Trial, outcome};
+
+/// The seed of what is in the shop.
+const POPULATION_SEED: u64 = 1;
+/// The whole database fits, as 002's did (5.1).
+const BUFFER_MIB: u32 = 1024;
+/// Connections to the database at most: 002's servlets had one each, 345 in overload (Table 2). The open loop needs
+/// more: who waits for a connection is in order of arrival, whatever the gate's is.
+pub const DATABASE_CONNECTIONS_MAX: u32 = 1000;
+
+impl Study for Design {
+    fn length(&self) -> String {
+        Self::length(self)
+    }
+
+    fn job(&self, _id: &str, asked: &Asked) -> Result<Job, LabError> {
+        let trial = self.trial(&asked.names, asked.seconds, asked.seeds)?;
+        Ok(Box::new(move |testbed| run(testbed, &trial)))
+    }
+
+    fn has_results(&self, folder: &Path) -> Result<bool, LabError> {
+        Ok(folder.join(RESULTS).exists())
+    }
+
+    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
+        let (text, runs) = shop::report(folder, experiment)?;
+        Ok(Told {
+            text,
+            void_runs: 0,
+            data: Data::Shop(runs),
+        })
+    }
+}
+
+/// Runs what is not kept yet; a database that is not installed is left out, with a line.
+///
+/// # Errors
+/// If a server cannot be started, or nothing can be kept.
+fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
+    let path = testbed.out().join(RESULTS);
+    let mut kept = if path.exists() {
+        outcome::read(testbed.out())?
+    } else {
+        Vec::new()
+    };
+    let processors = visit::share_processors();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| LabError::failed("the run", &error))?;
+    for stage in &trial.design.stages {
+        let database = stage.database;
+        let wanted: Vec<Run> = trial
+            .runs(stage)
+            .filter(|run| kept.iter().all(|kept| kept.run != *run))
+            .collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        if let Err(missing) = Bed::available(database) {
+            eprintln!("bookstore: {database} is left out: {missing}");
+            continue;
+        }
+        let bed = runtime.block_on(fill(database, processors))?;
+        for run in wanted {
+            eprintln!(
+                "bookstore: {database}, {}, {}, seed {}",
+                run.door, run.load, run.seed
+            );
+            let visit = visit::Visit {
+                testbed,
+                bed: &bed,
+                pace: Pace {
+                    locking: trial.design.locking,
+                    factor: stage.factor,
+                    phase_interactions: stage.phase_interactions,
+                    open_connections: stage.open_connections,
+                },
+                capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
+                connections_max: if run.load.is_open() {
+                    stage.open_connections
+                } else {
+                    DATABASE_CONNECTIONS_MAX
+                },
+            };
+            kept.push(visit.run(&runtime, run)?);
+            write_json(&path, &kept)?;
+        }
+    }
+    Ok(())
+}
+
+async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
+    let sizing = Sizing {
+        processor,
+        connections_max: DATABASE_CONNECTIONS_MAX + 20,
+        buffer_mib: BUFFER_MIB,
+    };
+    let bed = Bed::start(database, sizing)
+        .await
+        .map_err(|error| LabError::failed("the database", &error))?;
+    let population = Population {
+        scale: Scale::PAPER,
+        seed: POPULATION_SEED,
+    };
+    let filled = populate(bed.database(), population)
+        .await
+        .map_err(|error| LabError::failed("filling the database", &error))?;
+    eprintln!(
+        "bookstore: {database} holds {} rows after {:.0} s",
+        filled.rows,
+        filled.took.as_secs_f64()
+    );
+    Ok(bed)
+}

@@ -1,0 +1,281 @@
+//! One run: the application, the gate if there is one, the browsers, and what is looked at meanwhile.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use shortline_bookstore::application::{Application, Execution, Options};
+use shortline_bookstore::bed::{Bed, Speed};
+use shortline_bookstore::browser::{self, Mix, Summary};
+use shortline_bookstore::population::Scale;
+use shortline_bookstore::{Database, Kind};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use super::Run;
+use super::counters::Reading;
+use super::outcome::{ExecutionTimes, Outcome, seconds_of};
+use super::watch::{self, Look};
+use crate::LabError;
+use crate::run::uplink::free_port;
+use crate::study::shop::counters::Counters;
+use crate::study::shop::load::{Load, Pace, SLOWED};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::Place;
+use shortline_testbed::proc_fs;
+use shortline_testbed::process::Process;
+
+/// How long the gate may take to listen, and to end.
+const GATE_START_MAX: Duration = Duration::from_secs(10);
+/// Executions kept of a run: more than any has.
+const EXECUTIONS_MAX: usize = 2_000_000;
+
+/// What all runs of an experiment on a database share.
+pub struct Visit<'a> {
+    pub testbed: &'a Testbed,
+    pub bed: &'a Bed,
+    pub pace: Pace,
+    /// The most that the database did so far, in interactions per second.
+    pub capacity_per_s: Option<f64>,
+    pub connections_max: u32,
+}
+
+/// A gate that runs, and where it tells its state.
+struct GateProcess {
+    process: Process,
+    admin: SocketAddr,
+}
+
+/// What was seen beside the browsers' own records.
+struct Observations {
+    counters: Counters,
+    looks: Vec<Look>,
+}
+
+impl Visit<'_> {
+    /// Runs it, and keeps every interaction in a CSV.
+    pub fn run(&self, runtime: &Runtime, run: Run) -> Result<Outcome, LabError> {
+        let (gate, database) = self.open_door(run)?;
+        let application = Application::new(database, self.application())
+            .map_err(|error| LabError::failed("the bookstore", &error))?;
+        let warm_up = run.load.warm_up();
+        let lasts = warm_up + Duration::from_secs(run.seconds);
+        let visitors = run
+            .load
+            .visitors(self.pace, self.capacity_per_s, run.seconds)
+            .ok_or_else(|| LabError::failed("the open loop", &"wants a closed run before it"))?;
+        let half = warm_up + Duration::from_secs(run.seconds) / 2;
+        let options = |shop| browser::Options {
+            shop,
+            arrivals: visitors.arrivals.clone(),
+            mix: Mix::Shopping,
+            mix_later: run.load.later_mix().map(|mix| (half, mix)),
+            times: visitors.times,
+            scale: Scale::PAPER,
+            pictures: true,
+            patience: visitors.patience,
+            lasts,
+            seed: run.seed,
+        };
+        let speed = self.speed(run.load)?;
+        let admin = gate.as_ref().map(|gate| gate.admin);
+        let (results, seen) = std::thread::scope(|scope| {
+            let watching = scope.spawn(|| self.watch(admin, speed.as_ref(), warm_up, half, lasts));
+            let results = runtime
+                .block_on(come_and_go(application.clone(), options))
+                .map_err(|error| LabError::failed("the bookstore", &error));
+            let seen = watching.join();
+            (results, seen)
+        });
+        drop(speed);
+        let results = results?;
+        let seen =
+            seen.map_err(|_| LabError::failed("the run", &"what watched it ended early"))??;
+        if let Some(gate) = gate {
+            gate.process.stop("gate", GATE_START_MAX)?;
+        }
+        self.keep_records(run, &results)?;
+        let end = results.took.max(lasts);
+        let executions = counted(application.executions(), warm_up, lasts);
+        Ok(Outcome {
+            run,
+            summary: Summary::of(&results.records, warm_up, end),
+            counters: seen.counters,
+            gate: admin.map(|_| watch::gate_seen(&seen.looks, warm_up.as_secs_f64())),
+            executions: ExecutionTimes::by_type(&executions),
+            by_second: seconds_of(&results.records),
+            late_mean_s: mean(results.records.iter().map(|record| record.lag_s)),
+            turned_away: results.turned_away,
+            phase_s: visitors.phase_s,
+        })
+    }
+
+    /// Looks at the machine and the gate from the end of the warm-up to the end of arrivals, and slows
+    /// the database down when half of that is over.
+    fn watch(
+        &self,
+        admin: Option<SocketAddr>,
+        speed: Option<&Speed>,
+        warm_up: Duration,
+        half: Duration,
+        lasts: Duration,
+    ) -> Result<Observations, LabError> {
+        let begin = Instant::now();
+        let database = i32::try_from(self.bed.pid()).unwrap_or(-1);
+        let (mut looks, mut first, mut slowed) = (Vec::new(), None, false);
+        let mut next = Duration::ZERO;
+        while begin.elapsed() < lasts {
+            if first.is_none() && begin.elapsed() >= warm_up {
+                first = Some(Reading::take(database));
+            }
+            if let Some(speed) = speed.filter(|_| !slowed && begin.elapsed() >= half) {
+                speed
+                    .set(SLOWED)
+                    .map_err(|error| LabError::failed("slowing the database down", &error))?;
+                slowed = true;
+            }
+            if let Some(admin) = admin {
+                looks.push(Look::take(admin, begin.elapsed().as_secs_f64())?);
+            }
+            next += watch::EVERY;
+            std::thread::sleep(next.min(lasts).saturating_sub(begin.elapsed()));
+        }
+        let last = Reading::take(database);
+        let first = first.unwrap_or(last);
+        Ok(Observations {
+            counters: last.since(&first, database),
+            looks,
+        })
+    }
+
+    fn speed(&self, load: Load) -> Result<Option<Speed>, LabError> {
+        if !matches!(load, Load::SlowsDown(_)) {
+            return Ok(None);
+        }
+        let speed = self.bed.speed();
+        speed
+            .map(Some)
+            .map_err(|error| LabError::failed("slowing the database down", &error))
+    }
+
+    fn open_door(&self, run: Run) -> Result<(Option<GateProcess>, Database), LabError> {
+        let behind = self.bed.database().clone();
+        let taken_alone = format!("estimates-{}-alone.json", run.database);
+        let taken_alone = self.testbed.out().join(taken_alone);
+        let takes_them = run.load == Load::Alone;
+        let flags = run
+            .door
+            .gate_flags(run.capacity_ms, &taken_alone, takes_them);
+        let Some(flags) = flags else {
+            return Ok((None, behind));
+        };
+        if run.door.is_offline() && !taken_alone.exists() {
+            return Err(LabError::failed(
+                run.door.to_string(),
+                &"wants a run alone before it",
+            ));
+        }
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (address, admin) = (local(free_port()?), local(free_port()?));
+        let protocol = match run.database {
+            Kind::Postgres => "postgres",
+            Kind::MariaDb => "mysql",
+        };
+        let mut words = vec!["gate".to_owned(), protocol.to_owned()];
+        words.extend(["--listen".to_owned(), address.to_string()]);
+        words.extend(["--upstream".to_owned(), behind.address.to_string()]);
+        words.extend(["--admin".to_owned(), admin.to_string()]);
+        // The application is of this machine, and its tags are what types are told by.
+        words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
+        words.extend(flags);
+        let log = self.testbed.log("gate");
+        let mut process = Process::start(
+            self.testbed,
+            &Place::Here,
+            self.testbed.program(),
+            &words,
+            &log,
+        )?;
+        let deadline = Instant::now() + GATE_START_MAX;
+        let pid = process.pid();
+        let listens = |address: SocketAddr| proc_fs::is_listening(pid, address.port());
+        while !(listens(address) && listens(admin)) {
+            if process.ended().is_some() || Instant::now() > deadline {
+                return Err(LabError::failed("the gate", &process.last_words()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let gate = GateProcess { process, admin };
+        Ok((Some(gate), Database { address, ..behind }))
+    }
+
+    fn application(&self) -> Options {
+        Options {
+            locking: self.pace.locking,
+            // What tells the gate where an interaction begins and ends.
+            tags: true,
+            database_connections_max: self.connections_max as usize,
+            items: Scale::PAPER.items,
+            executions_max: EXECUTIONS_MAX,
+            ..Options::default()
+        }
+    }
+
+    fn keep_records(&self, run: Run, results: &browser::Results) -> Result<(), LabError> {
+        let folder = self.testbed.out().join("records");
+        fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+        let name = format!(
+            "{}-{}-{}-{}.csv",
+            run.database, run.door, run.load, run.seed
+        );
+        let path = folder.join(name);
+        shortline_load::record::write_records(&path, &results.records)
+            .map_err(|error| LabError::failed("keeping the records", &error))
+    }
+}
+
+/// Opens the shop, lets the visitors come and go, and closes it.
+async fn come_and_go(
+    application: Application,
+    visitors: impl FnOnce(SocketAddr) -> browser::Options,
+) -> std::io::Result<browser::Results> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let shop = listener.local_addr()?;
+    let (close, closing) = oneshot::channel::<()>();
+    let open = tokio::spawn(async move {
+        let closing = async { closing.await.unwrap_or(()) };
+        application.serve(listener, closing).await;
+    });
+    let results = browser::run(visitors(shop)).await;
+    close.send(()).ok();
+    open.await.ok();
+    Ok(results)
+}
+
+/// Those that began between warm-up and end.
+fn counted(executions: Vec<Execution>, warm_up: Duration, end: Duration) -> Vec<Execution> {
+    let window = warm_up.as_secs_f64()..end.as_secs_f64();
+    let mut executions = executions;
+    executions.retain(|execution| window.contains(&execution.at_s));
+    executions
+}
+
+/// Keeps this thread, and all it starts, on the first processor and says which is the database's;
+/// nothing on a machine with one.
+pub fn share_processors() -> Option<u32> {
+    if available_parallelism().map_or(1, usize::from) < 2 {
+        return None;
+    }
+    let mut first = CpuSet::new();
+    first.set(0);
+    sched_setaffinity(None, &first).ok()?;
+    Some(1)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
+}

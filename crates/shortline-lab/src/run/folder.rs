@@ -1,0 +1,156 @@
+//! A folder of results: which experiment wrote it and in which bed, and what it says, told
+//! again.
+
+use std::fs;
+use std::path::Path;
+
+use shortline_testbed::bed::BedKind;
+
+use super::study::Told;
+use crate::LabError;
+use crate::study::KeptError;
+use crate::study::design::Experiment;
+use crate::study::file::{self, Traces};
+
+/// The file that tells which experiment wrote a folder.
+const NAME_FILE: &str = "experiment.txt";
+/// The study itself, where it is none of the catalogue's.
+const STUDY_FILE: &str = "study.toml";
+/// The file that tells in which guest kernels it ran, a line each; in this one if it is not
+/// there.
+const BED_FILE: &str = "bed.txt";
+/// What a guest printed: earlier versions kept nothing else of the bed.
+const CONSOLE_FILE: &str = "console.log";
+
+/// Whether an experiment wrote the folder.
+pub fn is_of_experiment(folder: &Path) -> bool {
+    folder.join(NAME_FILE).is_file()
+}
+
+/// Whether the folder of an experiment has anything to report on yet.
+///
+/// # Errors
+/// If it cannot be known: the experiment or its plan is none.
+pub fn has_results(folder: &Path) -> Result<bool, LabError> {
+    let experiment = experiment_of(folder)?;
+    experiment.kind.study().has_results(folder)
+}
+
+/// Says again what the results in the folder of an experiment say: as text, and as a page with its data
+/// beside it.
+///
+/// # Errors
+/// If the folder does not hold what `lab run` keeps.
+pub fn report(folder: &Path) -> Result<(Experiment, Told), LabError> {
+    let experiment = experiment_of(folder)?;
+    let told = experiment.kind.study().report(&experiment, folder)?;
+    let report_file = folder.join("report.txt");
+    fs::write(&report_file, &told.text).map_err(LabError::file(&report_file))?;
+    Ok((experiment, told))
+}
+
+/// Which experiment wrote the folder.
+///
+/// # Errors
+/// If that is not told, or it is none.
+pub fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
+    let name_file = folder.join(NAME_FILE);
+    let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
+    let study_file = folder.join(STUDY_FILE);
+    if study_file.is_file() {
+        let text = fs::read_to_string(&study_file).map_err(LabError::file(&study_file))?;
+        return Ok(file::parse(
+            &study_file,
+            id.trim(),
+            &text,
+            Traces::AsWritten,
+        )?);
+    }
+    Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))
+}
+
+/// Marks a folder as this experiment's, whose own file may be no part of the catalogue; one with
+/// results of another stays as it is.
+///
+/// # Errors
+/// If it is another's, or cannot be written.
+pub fn write_name(folder: &Path, id: &str, own: Option<&str>) -> Result<(), LabError> {
+    let path = folder.join(NAME_FILE);
+    match fs::read_to_string(&path) {
+        Ok(other) if other.trim() != id => {
+            Err(KeptError::OtherPlan(folder.into(), other.trim().into()).into())
+        }
+        _ => {
+            if let Some(text) = own {
+                let study_file = folder.join(STUDY_FILE);
+                fs::write(&study_file, text).map_err(LabError::file(&study_file))?;
+            }
+            fs::write(&path, id).map_err(LabError::file(&path))
+        }
+    }
+}
+
+/// Keeps that runs of this folder are made in a guest's kernel.
+///
+/// # Errors
+/// If what is kept is wrong, or cannot be written.
+pub fn write_bed(folder: &Path, bed: BedKind) -> Result<(), LabError> {
+    let path = folder.join(BED_FILE);
+    let mut beds = read_beds(&path)?;
+    if !beds.contains(&bed) {
+        beds.push(bed);
+    }
+    let lines: String = beds.iter().map(|bed| format!("{bed}\n")).collect();
+    fs::write(&path, lines).map_err(LabError::file(&path))
+}
+
+/// The beds of a folder's runs, in words.
+///
+/// # Errors
+/// If what is kept is wrong.
+pub fn beds(folder: &Path) -> Result<String, LabError> {
+    let beds = read_beds(&folder.join(BED_FILE))?;
+    let names: Vec<String> = beds.iter().map(ToString::to_string).collect();
+    Ok(match &names[..] {
+        [] if folder.join(CONSOLE_FILE).exists() => "a guest's".into(),
+        [] => BedKind::Native.to_string(),
+        names => names.join(", "),
+    })
+}
+
+fn read_beds(path: &Path) -> Result<Vec<BedKind>, LabError> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+    let bed = |line: &str| line.trim().parse().map_err(LabError::kept(path));
+    text.lines().map(bed).collect()
+}
+
+#[cfg(test)]
+pub(super) mod report_tests;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_folder_tells_its_beds() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert_eq!(beds(folder).unwrap(), "native");
+        fs::write(folder.join(CONSOLE_FILE), "lab: w1").unwrap();
+        assert_eq!(beds(folder).unwrap(), "a guest's");
+        for bed in [BedKind::Virtual, BedKind::Virtual, BedKind::Uml] {
+            write_bed(folder, bed).unwrap();
+        }
+        assert_eq!(beds(folder).unwrap(), "virtual, uml");
+        fs::write(folder.join(BED_FILE), "qemu\n").unwrap();
+        let error = beds(folder).unwrap_err().to_string();
+        assert!(
+            error.contains("bed.txt") && error.contains("`qemu`"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! Resident memory of a server with 10,000 idle connections, each of which did one request:
+//! HTTP/1.1 in the clear, and HTTP/2 over TLS.
+//!
+//! The connections come from many loopback addresses (127.0.1.1 and so on), since a server
+//! may limit those of one address.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shortline_sched::Policy;
+
+use super::study::{Asked, Data, Job, Study, Told};
+use super::uplink::free_port;
+use crate::LabError;
+use crate::study::design::{Experiment, Memory};
+use crate::study::plan::{read_json, write_json};
+use shortline_table::{Table, bytes};
+use shortline_testbed::Testbed;
+use shortline_testbed::bed::Place;
+use shortline_testbed::idle_client::{self, IdleClient};
+use shortline_testbed::proc_fs;
+use shortline_testbed::process::raise_open_files;
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
+
+/// How many connections.
+const CONNECTIONS: u32 = 10_000;
+/// File descriptors that this process needs beside them.
+const FILES_SPARE: u64 = 200;
+/// How long the connections idle before the memory is read: the server has parked them.
+const IDLE: Duration = Duration::from_secs(5);
+/// The answer to each request, in bytes.
+const BODY_BYTES: usize = 1_000;
+
+/// The file with all measurements.
+const RESULTS: &str = "memory.json";
+
+/// One measurement, as kept in `memory.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    server: String,
+    protocol: String,
+    connections: u32,
+    /// Before the first connection.
+    resident_begin_bytes: u64,
+    /// With all of them idle.
+    resident_bytes: u64,
+    /// After they have closed.
+    resident_end_bytes: u64,
+}
+
+impl Study for Memory {
+    fn length(&self) -> String {
+        "about 2 minutes".into()
+    }
+
+    fn job(&self, _id: &str, asked: &Asked) -> Result<Job, LabError> {
+        let mut servers = asked.servers()?;
+        if servers.is_empty() {
+            servers = vec![Server::Ours(OursMode::Auto(Policy::Srpt)), Server::Nginx];
+        }
+        Ok(Box::new(move |testbed| run(testbed, &servers)))
+    }
+
+    fn has_results(&self, folder: &Path) -> Result<bool, LabError> {
+        Ok(folder.join(RESULTS).exists())
+    }
+
+    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
+        Ok(Told {
+            text: report(folder)?,
+            void_runs: 0,
+            data: Data::Text,
+        })
+    }
+}
+
+/// Measures each server with both protocols and keeps `memory.json`.
+///
+/// # Errors
+/// If there are too few file descriptors, or a server or connection fails.
+fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
+    raise_open_files(u64::from(CONNECTIONS) + FILES_SPARE)?;
+    server::make_certificate(testbed, "127.0.0.1")?;
+    let root = testbed.scratch().join("site");
+    fs::create_dir_all(&root).map_err(LabError::file(&root))?;
+    let file = root.join("a.bin");
+    fs::write(&file, vec![b'x'; BODY_BYTES]).map_err(LabError::file(&file))?;
+    let mut all = Vec::new();
+    for server in servers {
+        for (protocol, speech) in [
+            (
+                "HTTP/1.1",
+                Speech {
+                    tls: false,
+                    http2: false,
+                },
+            ),
+            (
+                "HTTP/2 over TLS",
+                Speech {
+                    tls: true,
+                    http2: true,
+                },
+            ),
+        ] {
+            eprintln!("memory: {server}, {protocol}, {CONNECTIONS} connections");
+            all.push(measure(testbed, *server, protocol, speech, &root)?);
+            write_json(&testbed.out().join(RESULTS), &all)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    testbed: &Testbed,
+    server: Server,
+    protocol: &str,
+    speech: Speech,
+    root: &Path,
+) -> Result<Measured, LabError> {
+    let setup = ServerSetup {
+        place: Place::Here,
+        address: "127.0.0.1".into(),
+        port: free_port()?,
+        root: root.into(),
+        rate: None,
+        speech,
+        uplink_loopback: false,
+        admin_port: None,
+        workers: None,
+        writers: None,
+        backend: None,
+    };
+    let mut running = Running::start(testbed, server, &setup)?;
+    let resident_begin_bytes = proc_fs::resident_bytes(running.pid());
+    let client = IdleClient {
+        server: SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port)),
+        path: "/a.bin",
+        body_bytes: BODY_BYTES,
+        connections: CONNECTIONS,
+        certificate: speech.tls.then(|| server::certificate_file(testbed)),
+    };
+    let resident_bytes = idle_client::hold(&client, || {
+        std::thread::sleep(IDLE);
+        proc_fs::resident_bytes(running.pid())
+    })?;
+    std::thread::sleep(IDLE);
+    running.still_runs()?;
+    Ok(Measured {
+        server: server.to_string(),
+        protocol: protocol.into(),
+        connections: CONNECTIONS,
+        resident_begin_bytes,
+        resident_bytes,
+        resident_end_bytes: proc_fs::resident_bytes(running.pid()),
+    })
+}
+
+/// The report on the results in `folder`.
+///
+/// # Errors
+/// If `memory.json` is missing or wrong.
+fn report(folder: &Path) -> Result<String, LabError> {
+    let all: Vec<Measured> = read_json(&folder.join(RESULTS))?;
+    let mut table = Table::new(&[
+        "server",
+        "protocol",
+        "connections",
+        "resident",
+        "per connection",
+        "before",
+        "after",
+    ]);
+    for measured in &all {
+        let grown = measured
+            .resident_bytes
+            .saturating_sub(measured.resident_begin_bytes);
+        table.row(vec![
+            measured.server.clone(),
+            measured.protocol.clone(),
+            measured.connections.to_string(),
+            bytes(measured.resident_bytes as f64),
+            bytes(grown as f64 / f64::from(measured.connections)),
+            bytes(measured.resident_begin_bytes as f64),
+            bytes(measured.resident_end_bytes as f64),
+        ]);
+    }
+    let mut text = String::new();
+    writeln!(
+        text,
+        "memory: resident memory with idle connections after a request each\n"
+    )
+    .ok();
+    text += &table.to_string();
+    Ok(text)
+}

@@ -1,0 +1,254 @@
+//! Running an experiment to its end or to a signal, and telling of a folder what it holds.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `study` | what the lab asks of an experiment, whatever kind it is |
+//! | `uplink`, `bookstore`, `adversary`, `throughput`, `memory` | a kind each |
+//! | `folder`, `pass` | a folder of results, and several of them in one, reported on again |
+
+mod adversary;
+mod bookstore;
+mod folder;
+mod memory;
+pub mod pass;
+mod study;
+mod throughput;
+mod uplink;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use shortline_sched::units::Rate;
+use shortline_testbed::bed::BedKind;
+use shortline_testbed::{Testbed, TestbedError, command, guest};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::study::{Asked, Job};
+use crate::LabError;
+use crate::papers::catalogue::{self, UnknownExperiment, all};
+use crate::study::claim::Figure;
+use crate::study::design::Experiment;
+use crate::study::plan::Plan;
+use crate::study::{file, kept};
+
+/// What to run, as the command line says it.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Which experiment: its id, or a file.
+    pub id: String,
+    /// Where the results go; `lab-results/ID` if not said.
+    pub out: Option<PathBuf>,
+    /// How long arrivals (or a measurement) last, in seconds.
+    pub seconds: Option<u64>,
+    /// The servers, in turn.
+    pub servers: Vec<String>,
+    /// How many seeds (or rounds).
+    pub seeds: Option<u64>,
+    /// The uplink's rate.
+    pub rate: Option<Rate>,
+    /// Which kernel the bed is made in.
+    pub bed: BedKind,
+}
+
+/// What an experiment says once it was run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The report, text.
+    pub text: String,
+    /// How many of the runs in it are void.
+    pub void_runs: usize,
+}
+
+/// All experiments, a line for each figure and table they are behind: the experiment's id,
+/// which figure, what it claims, how long it takes.
+pub fn list() -> String {
+    let experiments = all();
+    let lines: Vec<(&str, &str, String)> = experiments
+        .iter()
+        .flat_map(|experiment| {
+            let length = experiment.kind.study().length();
+            let line = move |figure: &'static Figure| {
+                (
+                    &*experiment.id,
+                    &*figure.name,
+                    format!("{} ({length})", figure.claim),
+                )
+            };
+            experiment.figures.iter().map(line)
+        })
+        .collect();
+    let width = |of: fn(&(&str, &str, String)) -> usize| lines.iter().map(of).max().unwrap_or(0);
+    let (id_width, name_width) = (width(|line| line.0.len()), width(|line| line.1.len()));
+    lines
+        .iter()
+        .map(|(id, name, about)| format!("{id:<id_width$}  {name:<name_width$}  {about}\n"))
+        .collect()
+}
+
+/// Runs an experiment and returns its report. What is kept whole in the results' folder is
+/// not run again. SIGINT and SIGTERM end it; whatever it made but results is gone in any case
+/// when this returns.
+///
+/// # Errors
+/// A wrong option, a missing tool or privilege, a server or generator that fails.
+pub fn run(options: &RunOptions) -> Result<Report, LabError> {
+    let (experiment, own) = named(&options.id)?;
+    let prepared = prepare(&experiment, options)?;
+    let id = experiment.id;
+    let default_out = || Path::new("lab-results").join(&id);
+    let out = options.out.clone().unwrap_or_else(default_out);
+    if prepared.needs_root && !rustix::process::geteuid().is_root() {
+        return Err(LabError::NotRoot(id));
+    }
+    let testbed = Testbed::open(&out)?;
+    let janitor = Arc::clone(testbed.janitor());
+    let result = until_signal(move || {
+        folder::write_name(testbed.out(), &id, own.as_deref())?;
+        (prepared.job)(&testbed)
+    });
+    janitor.clean_up();
+    result.map_err(|error| with_what_is_kept(error, &out))?;
+    let (_, told) = folder::report(&out)?;
+    Ok(Report {
+        text: told.text,
+        void_runs: told.void_runs,
+    })
+}
+
+/// The text of a study's file in the catalogue, which a person copies to make one's own of it.
+///
+/// # Errors
+/// If no study has that name.
+pub fn show(id: &str) -> Result<&'static str, LabError> {
+    catalogue::text_of(id).ok_or_else(|| UnknownExperiment(id.into()).into())
+}
+
+/// An experiment of the catalogue, or that of a file with the file's text.
+fn named(name: &str) -> Result<(Experiment, Option<String>), LabError> {
+    if !file::is_file(name) {
+        return Ok((Experiment::by_id(name)?, None));
+    }
+    let (experiment, text) = file::read(Path::new(name), |id| catalogue::text_of(id).is_some())?;
+    Ok((experiment, Some(text)))
+}
+
+/// The error, and what is kept in spite of it.
+fn with_what_is_kept(error: LabError, out: &Path) -> LabError {
+    let Ok(plan) = Plan::read(out) else {
+        return error;
+    };
+    if error.is_usage() {
+        return error;
+    }
+    match kept::whole_runs(out, &plan) {
+        0 => error,
+        kept => LabError::CutShort {
+            source: Box::new(error),
+            kept,
+            all: plan.runs(),
+            path: out.into(),
+        },
+    }
+}
+
+/// An experiment that can be run.
+struct Prepared {
+    needs_root: bool,
+    job: Job,
+}
+
+/// Checks all options before anything is made.
+fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
+    let (id, study) = (&experiment.id, experiment.kind.study());
+    let servers = options.servers.clone();
+    let asked = Asked::new(options.seconds, options.seeds, servers, options.rate)?;
+    if !study.has_rate() && options.rate.is_some() {
+        return Err(LabError::NoRate(id.clone()));
+    }
+    if !study.has_bed() && options.bed != BedKind::Native {
+        return Err(LabError::NoBed(id.clone()));
+    }
+    let job = study.job(id, &asked)?;
+    if let Some(needs) = experiment.needs()
+        && !options.bed.sets_initial_rto()?
+    {
+        return Err(LabError::Needs {
+            experiment: id.clone(),
+            needs,
+        });
+    }
+    if let Some(time) = options.bed.guest_time() {
+        return Ok(Prepared {
+            needs_root: false,
+            job: in_guest(time, options),
+        });
+    }
+    let needs_root = study.has_bed();
+    if needs_root {
+        command::find("ip", "iproute2")?;
+    }
+    Ok(Prepared { needs_root, job })
+}
+
+/// The same experiment on a guest's native bed.
+fn in_guest(time: guest::Time, options: &RunOptions) -> Job {
+    let options = options.clone();
+    Box::new(move |testbed| {
+        folder::write_bed(testbed.out(), options.bed)?;
+        guest::run(testbed, time, &guest_words(testbed, &options)?)?;
+        Ok(())
+    })
+}
+
+fn guest_words(testbed: &Testbed, options: &RunOptions) -> Result<Vec<String>, LabError> {
+    let list = |values: &[String]| Some(values.join(",")).filter(|list| !list.is_empty());
+    let flags = [
+        ("--out", Some(testbed.out().display().to_string())),
+        ("--seconds", options.seconds.map(|value| value.to_string())),
+        ("--seeds", options.seeds.map(|value| value.to_string())),
+        ("--rate", options.rate.map(|value| value.to_string())),
+        ("--servers", list(&options.servers)),
+    ];
+    let program = testbed.program().display().to_string();
+    let id = match file::is_file(&options.id) {
+        // The guest has this machine's files, but not its folder.
+        true => std::path::absolute(&options.id).map_err(LabError::file(Path::new(&options.id)))?,
+        false => PathBuf::from(&options.id),
+    };
+    let command = [
+        program,
+        "lab".into(),
+        "run".into(),
+        id.display().to_string(),
+    ];
+    let given = flags
+        .into_iter()
+        .filter_map(|(name, value)| Some([name.to_owned(), value?]));
+    Ok(command.into_iter().chain(given.flatten()).collect())
+}
+
+/// Runs `job` on a thread of its own until it ends or SIGINT or SIGTERM comes. After a
+/// signal the janitor takes away the job's processes under it.
+fn until_signal(
+    job: impl FnOnce() -> Result<(), LabError> + Send + 'static,
+) -> Result<(), LabError> {
+    let cannot = |error: std::io::Error| LabError::failed("waiting for signals", &error);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(cannot)?;
+    let (done, ended) = tokio::sync::oneshot::channel();
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+        std::thread::spawn(move || done.send(job()));
+        tokio::select! {
+            result = ended => result.unwrap_or(Err(TestbedError::Interrupted.into())),
+            _ = interrupt.recv() => Err(TestbedError::Interrupted.into()),
+            _ = terminate.recv() => Err(TestbedError::Interrupted.into()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What the lab asks of an experiment, whatever kind it is. Each kind is a module that answers it.
+
+use std::path::Path;
+
+use shortline_sched::units::Rate;
+use shortline_testbed::Testbed;
+use shortline_testbed::server::Server;
+
+use crate::LabError;
+use crate::study::design::{Experiment, Kind, Memory, Throughput};
+use crate::study::figures::Figures;
+use crate::study::plan::Plan;
+use crate::study::point::SECONDS_MAX;
+use crate::study::shop::Outcome;
+
+/// The most seeds or rounds.
+const SEEDS_MAX: u64 = 100;
+
+/// What is to be done once everything was checked.
+pub type Job = Box<dyn FnOnce(&Testbed) -> Result<(), LabError> + Send>;
+
+/// A kind of experiment.
+pub trait Study {
+    /// How long it takes, in words.
+    fn length(&self) -> String;
+
+    /// Whether it has namespaces with an uplink between them.
+    fn has_bed(&self) -> bool {
+        false
+    }
+
+    /// Whether its uplink's rate may be chosen.
+    fn has_rate(&self) -> bool {
+        false
+    }
+
+    /// The job that runs what is not kept yet.
+    ///
+    /// # Errors
+    /// If something was asked for that it cannot do.
+    fn job(&self, id: &str, asked: &Asked) -> Result<Job, LabError>;
+
+    /// Whether a folder of it has anything to report on yet.
+    ///
+    /// # Errors
+    /// If that cannot be known.
+    fn has_results(&self, folder: &Path) -> Result<bool, LabError>;
+
+    /// Says what the results in the folder say, and writes its page if it has one.
+    ///
+    /// # Errors
+    /// If the folder does not hold what the job keeps.
+    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Told, LabError>;
+}
+
+impl Kind {
+    /// What it is asked.
+    pub fn study(&self) -> &dyn Study {
+        match self {
+            Self::Uplink(design) => design,
+            Self::Adversary(surface) => surface,
+            Self::Throughput => &Throughput,
+            Self::Memory => &Memory,
+            Self::Bookstore(design) => design,
+        }
+    }
+}
+
+/// What the results of an experiment say.
+pub struct Told {
+    /// The report as text.
+    pub text: String,
+    /// How many of its runs are void.
+    pub void_runs: usize,
+    /// The same as data, where others draw or judge it.
+    pub data: Data,
+}
+
+/// What came out, as data.
+pub enum Data {
+    /// Of runs over an uplink: what was asked for, and the figures.
+    Uplink(Plan, Figures),
+    /// Of runs with the bookstore.
+    Shop(Vec<Outcome>),
+    /// Nothing but the text.
+    Text,
+}
+
+/// The command line's options within their limits.
+pub struct Asked {
+    /// How long arrivals (or a measurement) last.
+    pub seconds: Option<u64>,
+    /// How many seeds (or rounds).
+    pub seeds: Option<u64>,
+    /// The names of servers, or of what is before a database.
+    pub names: Vec<String>,
+    /// The uplink's rate.
+    pub rate: Option<Rate>,
+}
+
+impl Asked {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// The first that is outside its limits.
+    pub fn new(
+        seconds: Option<u64>,
+        seeds: Option<u64>,
+        names: Vec<String>,
+        rate: Option<Rate>,
+    ) -> Result<Self, LabError> {
+        let within = |what, value: Option<u64>, high| match value {
+            Some(value) if !(1..=high).contains(&value) => Err(LabError::OutOfRange {
+                what,
+                value,
+                low: 1,
+                high,
+            }),
+            _ => Ok(value),
+        };
+        Ok(Self {
+            seconds: within("--seconds", seconds, SECONDS_MAX)?,
+            seeds: within("--seeds", seeds, SEEDS_MAX)?,
+            names,
+            rate,
+        })
+    }
+
+    /// The servers that are named.
+    ///
+    /// # Errors
+    /// The first name that is no server's.
+    pub fn servers(&self) -> Result<Vec<Server>, LabError> {
+        let servers = self.names.iter().map(|name| name.parse());
+        Ok(servers.collect::<Result<_, _>>()?)
+    }
+}

@@ -1,0 +1,98 @@
+//! The files that a point's servers serve, written once for all of them, and the requests of its
+//! trace where it has one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use shortline_load::trace::{Request, Spread, TraceOptions, stream_trace};
+use shortline_load::workload::{SiteFiles, replay};
+
+use crate::LabError;
+use crate::study::point::{Arrivals, Files, Point};
+use shortline_testbed::Testbed;
+
+/// The files of a point.
+pub struct Site {
+    /// Where they are.
+    pub root: PathBuf,
+    /// Which.
+    pub files: SiteFiles,
+    /// The requests of the point's trace; nothing if they are drawn.
+    pub requests: Option<Vec<Request>>,
+}
+
+/// The sites that were written for the servers.
+#[derive(Default)]
+pub struct Sites(Vec<(Files, Rc<Site>)>);
+
+impl Sites {
+    /// What is served at a point; how a trace's seconds are filled depends on the seed.
+    ///
+    /// # Errors
+    /// If a trace cannot be read, or the files not be written.
+    pub fn of(
+        &mut self,
+        testbed: &Testbed,
+        point: &Point,
+        seed: u64,
+    ) -> Result<Rc<Site>, LabError> {
+        if let Arrivals::Trace(path) = &point.arrivals {
+            return of_trace(testbed, point, path, seed).map(Rc::new);
+        }
+        if let Some((_, site)) = self.0.iter().find(|(files, _)| *files == point.files) {
+            return Ok(Rc::clone(site));
+        }
+        let root = testbed.scratch().join(point.files.name());
+        let files = point.files.site();
+        files.write_site(&root).map_err(LabError::refused)?;
+        let site = Rc::new(Site {
+            root,
+            files,
+            requests: None,
+        });
+        self.0.push((point.files, Rc::clone(&site)));
+        Ok(site)
+    }
+}
+
+fn of_trace(testbed: &Testbed, point: &Point, path: &Path, seed: u64) -> Result<Site, LabError> {
+    let (requests, files) = replay(read(point, path, seed)?)
+        .map_err(|error| LabError::refused(format!("{}: {error}", path.display())))?;
+    let root = testbed.scratch().join(format!("trace-{}", point.label));
+    if root.exists() {
+        fs::remove_dir_all(&root).map_err(LabError::file(&root))?;
+    }
+    files.write_site(&root).map_err(LabError::refused)?;
+    Ok(Site {
+        root,
+        files,
+        requests: Some(requests),
+    })
+}
+
+/// The trace's requests as long as the point lasts.
+fn read(point: &Point, path: &Path, seed: u64) -> Result<Vec<Request>, LabError> {
+    let options = TraceOptions {
+        spread: Spread::Random { seed },
+        ..TraceOptions::default()
+    };
+    let mut trace = stream_trace(path, &options).map_err(LabError::refused)?;
+    let mut requests = Vec::new();
+    for request in &mut trace {
+        let request = request.map_err(LabError::refused)?;
+        if u128::from(request.at_ns) >= point.length().as_nanos() {
+            break;
+        }
+        requests.push(request);
+    }
+    for line in trace.passed_over().told() {
+        eprintln!("{}: {line}", path.display());
+    }
+    if requests.is_empty() {
+        let seconds = point.seconds;
+        let problem = format!("no request in its first {seconds} s: want a longer time");
+        return Err(LabError::refused(format!("{}: {problem}", path.display())));
+    }
+    Ok(requests)
+}

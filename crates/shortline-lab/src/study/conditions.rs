@@ -1,0 +1,67 @@
+//! How an experiment was run, as a page of several tells it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::KeptError;
+use super::plan::Plan;
+use super::{kept, shop};
+
+/// How an experiment was run, in words; nothing where that does not apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Which kernel had the bed: native, uml, virtual.
+    pub bed: String,
+    /// That kernel's version, and congestion control at both ends.
+    pub kernel: String,
+    /// How long requests arrived at each point, in seconds.
+    pub seconds: String,
+    /// The seeds of the arrivals.
+    pub seeds: String,
+    /// What is missing, if anything is.
+    pub cut_short: Option<String>,
+}
+
+impl Conditions {
+    /// Of runs over an uplink, in these beds.
+    ///
+    /// # Errors
+    /// If what is kept of a run is wrong.
+    pub fn of(folder: &Path, plan: &Plan, bed: String) -> Result<Self, KeptError> {
+        let carried = kept::carried(folder, plan)?;
+        let kernel =
+            |run: &kept::Carried| format!("Linux {}, {}", run.kernel, run.congestion_control);
+        let kernels: BTreeSet<String> = carried.iter().map(kernel).collect();
+        let seconds: BTreeSet<u64> = plan.points.iter().map(|point| point.seconds).collect();
+        Ok(Self {
+            bed,
+            kernel: joined(kernels, "; "),
+            seconds: joined(seconds, ", "),
+            seeds: joined(&plan.seeds, ", "),
+            cut_short: plan.cut_short(carried.len()),
+        })
+    }
+
+    /// Of runs with the bookstore.
+    pub fn of_shop(runs: &[shop::Outcome]) -> Self {
+        let seconds: BTreeSet<u64> = runs.iter().map(|one| one.run.seconds).collect();
+        let seeds: BTreeSet<u64> = runs.iter().map(|one| one.run.seed).collect();
+        let databases: BTreeSet<String> = runs
+            .iter()
+            .map(|one| one.run.database.to_string())
+            .collect();
+        Self {
+            bed: joined(databases, ", "),
+            seconds: joined(seconds, ", "),
+            seeds: joined(seeds, ", "),
+            ..Self::default()
+        }
+    }
+}
+
+fn joined<T: ToString>(values: impl IntoIterator<Item = T>, between: &str) -> String {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    values.join(between)
+}

@@ -1,0 +1,197 @@
+//! A study: an experiment as a TOML file, which a person can copy, change and run.
+//!
+//! ```toml
+//! servers = ["srpt", "nginx"]
+//!
+//! [setup]                    # what all points have
+//! trace = "access.log"       # or schedule = "w1", or users = 400
+//! time = "100s"
+//! rate = "50mbit"
+//! ```
+//!
+//! The file's name without `.toml` is the study's. `[[point]]`s differ from `[setup]` in the keys
+//! they have; `[[figure]]`s say what is drawn and claimed. All keys are in [`keys`]; `docs/lab/measure.md`
+//! tells them. What is wrong is refused with file, line, key and what would be right.
+#![deny(clippy::disallowed_methods)]
+
+mod error;
+mod figures;
+mod keys;
+mod names;
+mod points;
+mod shop;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+
+use self::error::Source;
+pub use self::error::StudyError;
+use self::keys::{KindName, StudyKeys};
+pub use self::names::Traces;
+use self::names::is_name;
+use crate::study::design::{Design, Experiment, Kind};
+
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Whether what the command line names is a file, and no study of the catalogue.
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+/// Reads a study that is to be run, and its text. Its name may not be one that is taken.
+///
+/// # Errors
+/// If there is no such file, or it is no study.
+pub fn read(
+    path: &Path,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<(Experiment, String), StudyError> {
+    let unreadable = |source| StudyError::File {
+        path: path.into(),
+        source,
+    };
+    let bytes = fs::metadata(path).map_err(unreadable)?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(StudyError::TooLarge {
+            path: path.into(),
+            bytes,
+            most: FILE_BYTES_MAX,
+        });
+    }
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let Some(id) = stem.filter(|stem| is_name(stem)) else {
+        return Err(StudyError::Name { path: path.into() });
+    };
+    if is_taken(id) {
+        return Err(StudyError::Taken {
+            path: path.into(),
+            id: id.into(),
+        });
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let experiment = parse(path, id, &text, Traces::Beside(folder))?;
+    Ok((experiment, text))
+}
+
+/// Understands the text of a study; the path is for errors.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn parse(
+    path: &Path,
+    id: &str,
+    text: &str,
+    traces: Traces<'_>,
+) -> Result<Experiment, StudyError> {
+    let source = Source { path, text };
+    let keys: StudyKeys = toml::from_str(text).map_err(|error| source.syntax(&error))?;
+    keys.refuse_of_other_kinds(source)?;
+    let (figures, kind) = match keys.kind {
+        KindName::Uplink => {
+            let design = Design {
+                axis: keys.axis.as_ref().map_or("", |axis| axis.get_ref()).into(),
+                points: points::points(source, id, &keys, traces)?,
+                servers: servers(source, &keys)?,
+            };
+            let figures = figures::figures(id, &keys, |figure, check| {
+                figure.checks.push(figures::check(source, &design, check)?);
+                Ok(())
+            });
+            (figures, Kind::Uplink(design))
+        }
+        KindName::Bookstore => {
+            let design = shop::design(source, &keys)?;
+            let figures = figures::figures(id, &keys, |figure, check| {
+                figure
+                    .shop_checks
+                    .push(shop::check(source, &design, check)?);
+                Ok(())
+            });
+            (figures, Kind::Bookstore(design))
+        }
+        KindName::Adversary | KindName::Throughput | KindName::Memory => {
+            let figures = figures::figures(id, &keys, |_, check| {
+                let want = "checks in a study over an uplink or of a bookstore";
+                Err(source.wrong(check, "has no points to check", want))
+            });
+            let surface = keys.surface.as_ref().map(|surface| *surface.get_ref());
+            let kind = match keys.kind {
+                KindName::Throughput => Kind::Throughput,
+                KindName::Memory => Kind::Memory,
+                _ => Kind::Adversary(surface.unwrap_or_default()),
+            };
+            (figures, kind)
+        }
+    };
+    Ok(Experiment {
+        id: id.into(),
+        figures: figures?,
+        kind,
+    })
+}
+
+fn servers(source: Source<'_>, keys: &StudyKeys) -> Result<Vec<String>, StudyError> {
+    let want = "the servers in turn, such as [\"srpt\", \"nginx\"]";
+    let Some(servers) = &keys.servers else {
+        return Err(source.lacks(0..0, "servers", want));
+    };
+    if servers.get_ref().is_empty() {
+        return Err(source.wrong(servers, "no server", want));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for server in servers.get_ref() {
+        let name = server.get_ref().0.to_string();
+        if names.contains(&name) {
+            let problem = format!("`{name}` for the second time");
+            return Err(source.wrong(server, problem, "each server once"));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+impl StudyKeys {
+    /// Keys that say nothing to a study of this kind.
+    fn refuse_of_other_kinds(&self, source: Source<'_>) -> Result<(), StudyError> {
+        fn place<T>(key: Option<&Spanned<T>>) -> Option<Range<usize>> {
+            key.map(Spanned::span)
+        }
+        let of_kinds = [
+            (KindName::Uplink, place(self.axis.as_ref())),
+            (KindName::Uplink, place(self.servers.as_ref())),
+            (KindName::Uplink, place(self.setup.as_ref())),
+            (KindName::Uplink, place(self.point.first())),
+            (KindName::Adversary, place(self.surface.as_ref())),
+            (KindName::Bookstore, place(self.locking.as_ref())),
+            (KindName::Bookstore, place(self.stage.first())),
+            (KindName::Bookstore, place(self.step.first())),
+        ];
+        for (kind, place) in of_kinds {
+            if let Some(place) = place.filter(|_| kind != self.kind) {
+                let (of, this) = (kind.word(), self.kind.word());
+                let problem = format!("is of a study of kind {of}: want none in one of {this}");
+                return Err(source.told(place, problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl KindName {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Uplink => "uplink",
+            Self::Adversary => "adversary",
+            Self::Throughput => "throughput",
+            Self::Memory => "memory",
+            Self::Bookstore => "bookstore",
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What was kept of a point under a seed, and the bound for its arrivals.
+//!
+//! A run's device counters say what the link carried: bodies, packet heads, and the rest,
+//! which is each request's share of handshakes, acknowledgements and heads. The lowest
+//! such share among the servers compared (among those without failures, if there are any)
+//! makes the size of every job; with these sizes the very same arrivals are put through
+//! the fluid SRPT (the optimum) and the fluid PS at the uplink's rate. In a closed loop no
+//! two servers see the same arrivals, and there is no such bound.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use shortline_load::record::{RequestRecord, read_records};
+use shortline_load::trace::{Request, TraceOptions, read_trace};
+use shortline_sched::Policy;
+use shortline_sim::wire::WireModel;
+use shortline_sim::{Arrival, fluid};
+
+use super::KeptError;
+use super::plan::{Plan, read_json};
+use super::point::Point;
+use shortline_testbed::bed::Counters;
+use shortline_testbed::instruments::Cost;
+use shortline_testbed::instruments::sample::Samples;
+use shortline_testbed::wan::report::WanReport;
+
+/// What is kept of a run as `SERVER.json`, and written last: where it is, the run is whole.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Carried {
+    /// What the server says it is.
+    pub version: String,
+    /// The kernel of the machine.
+    pub kernel: String,
+    /// Congestion control at both ends, as the kernel had it.
+    pub congestion_control: String,
+    /// What the uplink carried in all.
+    pub total: Counters,
+    /// Seconds after the generator was started, and bytes carried until then.
+    pub samples: Vec<(f64, u64)>,
+    /// What the emulated networks did, if there were any.
+    pub wan: Option<WanReport>,
+    /// What the setup asked for and the bed could not do.
+    pub notes: Vec<String>,
+    /// What the instruments took; what they saw is in `SERVER.samples.csv`. Nothing on loopback.
+    pub sampling: Option<Cost>,
+}
+
+/// What was kept of a point under a seed.
+pub struct Kept<'a> {
+    point: &'a Point,
+    /// The arrivals; none in a closed loop.
+    pub requests: Vec<Request>,
+    /// The servers whose runs are whole, in the order they ran.
+    pub runs: Vec<KeptRun>,
+}
+
+/// What was kept of a server.
+pub struct KeptRun {
+    /// Its name.
+    pub server: String,
+    /// The generator's records.
+    pub records: Vec<RequestRecord>,
+    /// What the link carried.
+    pub carried: Carried,
+    /// What the instruments saw; nothing on loopback.
+    pub seen: Option<Samples>,
+    /// What became of the requests to the neighbour, where there was one.
+    pub neighbour: Option<Vec<RequestRecord>>,
+}
+
+/// Where the results of a point under a seed are.
+pub fn seed_folder(out: &Path, point: &Point, seed: u64) -> PathBuf {
+    out.join(&point.label).join(format!("seed-{seed}"))
+}
+
+/// The file that tells that a server's run is whole.
+pub fn whole_file(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.json"))
+}
+
+/// The file with what the instruments saw of a server.
+pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.samples.csv"))
+}
+
+/// What a neighbour was asked for, and what became of it.
+pub fn neighbour_file(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.neighbour.csv"))
+}
+
+/// How many runs of the plan are whole in `out`.
+pub fn whole_runs(out: &Path, plan: &Plan) -> usize {
+    whole_files(out, plan).len()
+}
+
+/// What the link carried in each run of the plan that is whole, without the records.
+///
+/// # Errors
+/// If a file of a run that is whole is wrong.
+pub fn carried(out: &Path, plan: &Plan) -> Result<Vec<Carried>, KeptError> {
+    let files = whole_files(out, plan);
+    files.iter().map(|file| read_json(file)).collect()
+}
+
+/// The files of the plan's runs that are whole in `out`.
+fn whole_files(out: &Path, plan: &Plan) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for point in &plan.points {
+        for seed in &plan.seeds {
+            let folder = seed_folder(out, point, *seed);
+            let servers = plan.servers.iter();
+            files.extend(servers.map(|server| whole_file(&folder, server)));
+        }
+    }
+    files.retain(|file| file.exists());
+    files
+}
+
+impl<'a> Kept<'a> {
+    /// What was kept of `point` under `seed` in the results' folder `out`.
+    ///
+    /// # Errors
+    /// If a file of a run that is whole is missing or wrong.
+    pub fn read(out: &Path, plan: &Plan, point: &'a Point, seed: u64) -> Result<Self, KeptError> {
+        let folder = seed_folder(out, point, seed);
+        let whole = plan
+            .servers
+            .iter()
+            .filter(|server| whole_file(&folder, server).exists());
+        let run = |server: &String| {
+            let records =
+                read_records(&folder.join(format!("{server}.csv"))).map_err(KeptError::refused)?;
+            let carried: Carried = read_json(&whole_file(&folder, server))?;
+            let seen = carried
+                .sampling
+                .map(|_| Samples::read(&samples_file(&folder, server)));
+            let neighbour = point.setup.course.neighbour.map(|_| {
+                read_records(&neighbour_file(&folder, server)).map_err(KeptError::refused)
+            });
+            Ok(KeptRun {
+                server: server.clone(),
+                records,
+                carried,
+                seen: seen.transpose()?,
+                neighbour: neighbour.transpose()?,
+            })
+        };
+        let runs = whole.map(run).collect::<Result<Vec<_>, KeptError>>()?;
+        let trace = folder.join("trace.csv");
+        let requests = if runs.is_empty() || point.arrivals.is_closed() {
+            Vec::new()
+        } else {
+            read_trace(&trace, &TraceOptions::default()).map_err(KeptError::refused)?
+        };
+        Ok(Self {
+            point,
+            requests,
+            runs,
+        })
+    }
+
+    /// The cost of a request that the bound is computed with.
+    pub fn lowest_per_request_bytes(&self) -> u64 {
+        let without_failures = self
+            .runs
+            .iter()
+            .filter(|run| run.records.iter().all(RequestRecord::ok));
+        let lowest = without_failures
+            .filter_map(KeptRun::per_request_bytes)
+            .min();
+        let lowest = lowest.or_else(|| {
+            self.runs
+                .iter()
+                .filter_map(KeptRun::per_request_bytes)
+                .min()
+        });
+        // Without any counters: what is usual.
+        lowest.unwrap_or(WireModel::default().per_request_bytes)
+    }
+
+    /// The records that a fluid link under `policy` would have left; nothing where no run is
+    /// kept, the loop is closed, or the link changes.
+    ///
+    /// # Errors
+    /// If the simulator refuses the arrivals.
+    pub fn bound(
+        &self,
+        model: WireModel,
+        policy: Policy,
+    ) -> Result<Option<Vec<RequestRecord>>, KeptError> {
+        // The bound knows one link, of one rate, that is the server's own.
+        if self.requests.is_empty() || !self.point.setup.course.is_empty() {
+            return Ok(None);
+        }
+        let arrivals: Vec<Arrival> = self
+            .requests
+            .iter()
+            .map(|request| Arrival {
+                at_ns: request.at_ns,
+                bytes: model.wire_bytes(request.bytes),
+            })
+            .collect();
+        let rate_bps = self.point.rate.bps();
+        let sojourns_ns = fluid(&arrivals, rate_bps, policy).map_err(KeptError::refused)?;
+        let record = |(request, sojourn_ns): (&Request, u64)| {
+            let (at_s, response_time_s) = (request.at_ns as f64 / 1e9, sojourn_ns as f64 / 1e9);
+            RequestRecord::finished(at_s, &request.path, request.bytes, response_time_s)
+        };
+        let records = self.requests.iter().zip(sojourns_ns).map(record);
+        Ok(Some(records.collect()))
+    }
+}
+
+impl KeptRun {
+    /// Wire bytes of a request beside its body and packets; none if bodies were sent again
+    /// and again in vain, so that less was received than the link must have carried.
+    pub fn per_request_bytes(&self) -> Option<u64> {
+        let bodies: Vec<u64> = self.records.iter().map(|record| record.received).collect();
+        let model = WireModel::default().calibrate(&bodies, self.carried.total.bytes);
+        model.ok().map(|model| model.per_request_bytes)
+    }
+
+    /// Bytes that the link carried while the schedule was in overload.
+    pub fn overload_bytes(&self, point: &Point) -> f64 {
+        let begin_s = self.generator_begin_s();
+        let until = |at_s: f64| bytes_until(&self.carried.samples, begin_s + at_s);
+        point
+            .overloads_s()
+            .iter()
+            .map(|(begin_s, end_s)| until(*end_s) - until(*begin_s))
+            .sum()
+    }
+
+    /// When the schedule began, on the samples' clock: the first bytes were sent a moment
+    /// after the first arrival.
+    fn generator_begin_s(&self) -> f64 {
+        let first_at_s = self
+            .records
+            .iter()
+            .map(|record| record.at_s)
+            .fold(f64::INFINITY, f64::min);
+        let sent = self.carried.samples.iter().find(|(_, bytes)| *bytes > 0);
+        sent.map_or(0.0, |(sent_s, _)| (sent_s - first_at_s).max(0.0))
+    }
+}
+
+/// Bytes carried until `at_s`, between two samples on a straight line.
+fn bytes_until(samples: &[(f64, u64)], at_s: f64) -> f64 {
+    let next = samples.partition_point(|(sample_s, _)| *sample_s < at_s);
+    match (
+        next.checked_sub(1).map(|before| samples[before]),
+        samples.get(next),
+    ) {
+        (Some((from_s, from)), Some((to_s, to))) => {
+            let share = (at_s - from_s) / (to_s - from_s);
+            from as f64 + share * to.abs_diff(from) as f64
+        }
+        (Some((_, last)), None) => last as f64,
+        (None, _) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_between_samples_lie_on_a_straight_line() {
+        let samples = [(1.0, 100), (2.0, 300), (3.0, 300)];
+        assert_eq!(bytes_until(&samples, 0.5), 0.0);
+        assert_eq!(bytes_until(&samples, 1.5), 200.0);
+        assert_eq!(bytes_until(&samples, 2.0), 300.0);
+        assert_eq!(bytes_until(&samples, 9.0), 300.0);
+    }
+}

@@ -1,0 +1,296 @@
+//! A point of an experiment: everything that a run depends on but the server and the seed.
+//!
+//! Points are data, kept in `plan.json` with the results, so that a later run knows whether
+//! it would repeat what is kept.
+#![deny(clippy::disallowed_methods)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shortline_load::workload::{LoadPhase, Schedule, SiteFiles, SiteName};
+use shortline_sched::units::Rate;
+
+use super::course::Course;
+use shortline_testbed::bed::Setup as Environment;
+use shortline_testbed::server::Speech;
+
+/// The longest arrivals last, in seconds.
+pub const SECONDS_MAX: u64 = 3600;
+
+/// One point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its name, and that of its folder among the results: `a-z0-9.-` only.
+    pub label: String,
+    /// Where it lies on the experiment's axis; nothing where there is none.
+    pub x: Option<f64>,
+    /// The files that are served.
+    pub files: Files,
+    /// When they are asked for.
+    pub arrivals: Arrivals,
+    /// How long arrivals last, in seconds.
+    pub seconds: u64,
+    /// The uplink's rate.
+    pub rate: Rate,
+    /// Protocol, clients, network and system.
+    pub setup: Setup,
+}
+
+/// The files of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Files {
+    /// Sizes as in paper 000, 2.1.
+    WorldCup,
+    /// Sizes as in paper 000's appendix.
+    Nasa,
+    /// SURGE as in paper 001.
+    #[serde(rename(deserialize = "surge-001"), alias = "surge001")]
+    Surge001,
+    /// SURGE as in the appendix of paper 003.
+    #[serde(rename(deserialize = "surge-003"), alias = "surge003")]
+    Surge003,
+    /// SURGE as in paper 004.
+    #[serde(rename(deserialize = "surge-004"), alias = "surge004")]
+    Surge004,
+}
+
+/// When requests are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Open loop: phases of low load and of overload in turn, the low one first.
+    Phases {
+        /// How long the low phase lasts, in seconds.
+        low_s: f64,
+        /// How long the overload lasts, in seconds.
+        high_s: f64,
+        /// Load in the low phase, 1 being the whole uplink.
+        low_load: f64,
+        /// Load in the overload.
+        high_load: f64,
+    },
+    /// Closed loop: so many user equivalents.
+    Users(u32),
+    /// Open loop: the requests of a trace, at its times; what it asks for is served.
+    Trace(PathBuf),
+}
+
+/// Protocol, clients, network and system of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The clients' networks and habits, packets, the server's system.
+    pub environment: Environment,
+    /// What the link carries for a request beside its body and the heads of its packets, as
+    /// measured before, in bytes: so that a load of 1.2 is one whatever the protocol costs.
+    pub per_request_bytes: u64,
+    /// TLS and HTTP/2.
+    pub speech: Speech,
+    /// On loopback, without an uplink that the kernel limits: ours alone.
+    pub loopback: bool,
+    /// How many writers the server of paper 001 has; none is as many
+    /// as usual.
+    pub writers: Option<u32>,
+    /// How many processes the generator is.
+    #[serde(default = "one_process", skip_serializing_if = "is_one")]
+    pub generators: u32,
+    /// What changes at the link while requests arrive.
+    #[serde(default, skip_serializing_if = "Course::is_empty")]
+    pub course: Course,
+    /// How long after the last arrival the generator waits for what is still under way, in
+    /// seconds; what is not over then has failed.
+    pub drain_s: u64,
+}
+
+impl Files {
+    /// What `shortline load` calls them.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WorldCup => "world-cup",
+            Self::Nasa => "nasa",
+            Self::Surge001 => "surge-001",
+            Self::Surge003 => "surge-003",
+            Self::Surge004 => "surge-004",
+        }
+    }
+
+    /// Whether they are SURGE's, which has a model of users.
+    pub fn is_surge(self) -> bool {
+        !matches!(self, Self::WorldCup | Self::Nasa)
+    }
+
+    /// The files themselves.
+    pub fn site(self) -> SiteFiles {
+        let name: SiteName = self.name().parse().expect("invariant: a site's name");
+        name.site()
+    }
+}
+
+impl Setup {
+    /// A connection per request over HTTP/1.1 in the clear, through no WAN, today's system.
+    pub fn plain() -> Self {
+        Self {
+            environment: Environment::today(),
+            per_request_bytes: Speech::default().per_request_bytes(),
+            speech: Speech::default(),
+            loopback: false,
+            writers: None,
+            generators: one_process(),
+            course: Course::default(),
+            drain_s: 30,
+        }
+    }
+}
+
+/// What a plan says that says nothing of it: those of earlier versions.
+fn one_process() -> u32 {
+    1
+}
+
+fn is_one(processes: &u32) -> bool {
+    *processes == 1
+}
+
+impl Arrivals {
+    /// A load that does not change.
+    pub fn steady(load: f64) -> Self {
+        Self::Phases {
+            low_s: 1.0,
+            high_s: 1.0,
+            low_load: load,
+            high_load: load,
+        }
+    }
+
+    /// A row of Table I of paper 000.
+    pub fn table_one(name: &str) -> Self {
+        let schedule = Schedule::by_name(name).expect("invariant: a name of Table I");
+        Self::Phases {
+            low_s: schedule.low_s,
+            high_s: schedule.high_s,
+            low_load: schedule.low_load,
+            high_load: schedule.high_load,
+        }
+    }
+
+    /// One or two phases of load; nothing if there are more.
+    pub fn of_phases(phases: &[LoadPhase]) -> Option<Self> {
+        match phases {
+            [always] => Some(Self::steady(always.load)),
+            [low, high] => Some(Self::Phases {
+                low_s: low.length_s,
+                high_s: high.length_s,
+                low_load: low.load,
+                high_load: high.load,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether requests depend on how the server does.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Users(_))
+    }
+
+    /// The phases for the generator of arrivals; nothing without any.
+    pub fn schedule(&self) -> Option<Schedule> {
+        match *self {
+            Self::Phases {
+                low_s,
+                high_s,
+                low_load,
+                high_load,
+            } => Some(Schedule {
+                name: "",
+                low_s,
+                high_s,
+                low_load,
+                high_load,
+            }),
+            Self::Users(_) | Self::Trace(_) => None,
+        }
+    }
+}
+
+impl Point {
+    /// A point of the World Cup's files over 10 Mbit/s.
+    pub fn new(label: impl Into<String>, arrivals: Arrivals, seconds: u64) -> Self {
+        Self {
+            label: label.into(),
+            x: None,
+            files: Files::WorldCup,
+            arrivals,
+            seconds,
+            rate: Rate::from_bps(10_000_000),
+            setup: Setup::plain(),
+        }
+    }
+
+    /// The same over an uplink of another rate; links that the clients are behind stay the same
+    /// share of it.
+    #[must_use]
+    pub fn at_rate(mut self, rate: Rate) -> Self {
+        let factor = rate.bps() as f64 / self.rate.bps() as f64;
+        let groups = self.setup.environment.groups.iter_mut();
+        for way in groups.flat_map(|group| [&mut group.down, &mut group.up]) {
+            // At least a bit a second: the path's own check refuses a link that lets nothing through.
+            let scaled = |own: Rate| Rate::from_bps(((own.bps() as f64 * factor) as u64).max(1));
+            way.rate = way.rate.map(scaled);
+        }
+        Self { rate, ..self }
+    }
+
+    /// The same with something else in its setup.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
+        change(&mut self.setup);
+        self
+    }
+
+    /// How long arrivals last.
+    pub fn length(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+
+    /// When the overloads begin and end, in seconds after the start.
+    pub fn overloads_s(&self) -> Vec<(f64, f64)> {
+        let end_s = self.seconds as f64;
+        let Some(schedule) = self.arrivals.schedule() else {
+            return Vec::new();
+        };
+        if schedule.low_load > 1.0 {
+            return vec![(0.0, end_s)];
+        }
+        if schedule.high_load <= 1.0 {
+            return Vec::new();
+        }
+        let period_s = schedule.low_s + schedule.high_s;
+        let overload = |period: f64| {
+            let begin_s = period * period_s + schedule.low_s;
+            (begin_s, end_s.min(begin_s + schedule.high_s))
+        };
+        let all = (0..).map(|period| overload(f64::from(period)));
+        all.take_while(|(begin_s, _)| *begin_s < end_s).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overloads_are_the_second_halves_of_w1() {
+        let of = |seconds| Point::new("w1", Arrivals::table_one("w1"), seconds).overloads_s();
+        assert_eq!(of(100), [(25.0, 50.0), (75.0, 100.0)]);
+        assert_eq!(of(30), [(25.0, 30.0)]);
+        assert_eq!(of(20), []);
+    }
+
+    #[test]
+    fn a_steady_load_is_an_overload_or_none() {
+        let of = |load| Point::new("steady", Arrivals::steady(load), 10).overloads_s();
+        assert_eq!(of(1.2), [(0.0, 10.0)]);
+        assert_eq!(of(0.9), []);
+    }
+}

@@ -1,0 +1,185 @@
+//! What an experiment with the bookstore runs, as data.
+
+use serde::{Deserialize, Serialize};
+use shortline_bookstore::{Kind, Locking};
+
+use super::{Door, Load, ShopNameError};
+
+/// The file with all runs.
+pub const RESULTS: &str = "bookstore.json";
+/// How long they come after that, if not said.
+const SECONDS: u64 = 20;
+/// How many times what is repeated is run, if not said.
+const SEEDS: u64 = 3;
+/// What an experiment with the bookstore runs, as data.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// Who keeps conflicting interactions apart.
+    pub locking: Locking,
+    /// What is run on which database, in turn.
+    pub stages: Vec<Stage>,
+}
+
+/// What is run on a database.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Which one.
+    pub database: Kind,
+    /// What 002's times are multiplied by.
+    pub factor: f64,
+    /// The capacity that was found for it, in milliseconds of estimated service.
+    pub capacity_ms: u32,
+    /// How long a phase of the open loop is ([`Pace`]).
+    pub phase_interactions: u32,
+    /// How many connections the shop has there.
+    pub open_connections: u32,
+    /// In turn.
+    pub steps: Vec<Step>,
+}
+
+/// Who comes, and what is before the database then.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Who comes.
+    pub load: Load,
+    /// What is before the database, in turn.
+    pub doors: Vec<Door>,
+    /// How many times as long it counts as others.
+    pub times: u64,
+    /// Whether it is run with each seed, or with the first alone.
+    pub is_repeated: bool,
+}
+
+/// A design with what the command line said.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The design.
+    pub design: Design,
+    doors: Vec<Door>,
+    seconds: u64,
+    seeds: u64,
+}
+
+impl Design {
+    /// How long it takes.
+    pub fn length(&self) -> String {
+        let trial = Trial {
+            design: self.clone(),
+            doors: Vec::new(),
+            seconds: SECONDS,
+            seeds: SEEDS,
+        };
+        let runs: Vec<Run> = self
+            .stages
+            .iter()
+            .flat_map(|stage| trial.runs(stage).collect::<Vec<_>>())
+            .collect();
+        let seconds: u64 = runs
+            .iter()
+            .map(|run| run.seconds + run.load.warm_up().as_secs())
+            .sum();
+        let (count, minutes) = (runs.len(), seconds.div_ceil(60));
+        format!("{count} runs, {minutes} min and filling the databases")
+    }
+
+    /// The design, with some of its doors, other seconds and seeds if these are said.
+    ///
+    /// # Errors
+    /// If a name is no door's.
+    pub fn trial(
+        &self,
+        doors: &[String],
+        seconds: Option<u64>,
+        seeds: Option<u64>,
+    ) -> Result<Trial, ShopNameError> {
+        let doors = doors.iter().map(|name| name.parse());
+        Ok(Trial {
+            design: self.clone(),
+            doors: doors.collect::<Result<_, _>>()?,
+            seconds: seconds.unwrap_or(SECONDS),
+            seeds: seeds.unwrap_or(SEEDS),
+        })
+    }
+}
+
+/// What decides a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The database.
+    pub database: Kind,
+    /// What is before it.
+    pub door: Door,
+    /// Who comes.
+    pub load: Load,
+    /// The visitors' seed.
+    pub seed: u64,
+    /// How long is counted, in seconds.
+    pub seconds: u64,
+    /// The calibrated capacity, in milliseconds of estimated service.
+    pub capacity_ms: u32,
+}
+
+impl Trial {
+    /// The runs on a database, in turn.
+    pub fn runs<'a>(&'a self, stage: &'a Stage) -> impl Iterator<Item = Run> + 'a {
+        let wanted = |door: &&Door| self.doors.is_empty() || self.doors.contains(door);
+        let step_runs = move |step: &'a Step, seed| {
+            let doors = step.doors.iter().filter(wanted);
+            doors.map(move |&door| Run {
+                database: stage.database,
+                door,
+                load: step.load,
+                seed,
+                seconds: step.times * self.seconds,
+                capacity_ms: stage.capacity_ms,
+            })
+        };
+        (1..=self.seeds).flat_map(move |seed| {
+            let steps = stage.steps.iter();
+            steps
+                .filter(move |step| seed == 1 || step.is_repeated)
+                .flat_map(move |step| step_runs(step, seed))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn design() -> Design {
+        let step = |browsers, is_repeated| Step {
+            load: Load::Browsers(browsers),
+            doors: vec![Door::None, Door::FIFO],
+            times: 2,
+            is_repeated,
+        };
+        Design {
+            locking: Locking::Application,
+            stages: vec![Stage {
+                database: Kind::Postgres,
+                factor: 0.1,
+                capacity_ms: 40,
+                phase_interactions: 100,
+                open_connections: 30,
+                steps: vec![step(10, false), step(20, true)],
+            }],
+        }
+    }
+
+    #[test]
+    fn a_trial_runs_every_door_at_every_load_and_repeats_some() {
+        let runs_of = |doors: &[String]| {
+            let trial = design().trial(doors, Some(7), Some(2)).unwrap();
+            trial.runs(&trial.design.stages[0]).collect::<Vec<Run>>()
+        };
+        let runs = runs_of(&[]);
+        assert_eq!(runs.len(), 6);
+        assert!(runs.iter().all(|run| run.seconds == 14));
+        assert_eq!(runs[1].door, Door::FIFO);
+        assert_eq!((runs[5].seed, runs[5].load), (2, Load::Browsers(20)));
+        assert_eq!(runs_of(&["fifo".into()]).len(), 3);
+        assert!(design().trial(&["nginx".into()], None, None).is_err());
+    }
+}

@@ -1,0 +1,305 @@
+//! What is before the database: nothing, or the gate with one of 002's orders (3.2) and a capacity; its
+//! estimates are learnt online, or were taken beforehand (002, Fig. 6).
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::ShopNameError;
+
+/// What a name ends with, before the capacity, if estimates were taken beforehand.
+const OFFLINE: &str = "-offline";
+
+/// What the application's connections lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Door {
+    /// The database itself; 002's "original".
+    None,
+    /// The gate.
+    Gate {
+        /// Who goes first.
+        order: Order,
+        /// How much may run at once.
+        capacity: Capacity,
+        /// Where estimates come from.
+        estimates: Estimates,
+    },
+}
+
+/// Who goes first at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    /// First in, first out.
+    Fifo,
+    /// Shortest job first where nobody waits longer than so many times the expected service.
+    Aging(u32),
+    /// Shortest job first.
+    Sjf,
+}
+
+/// How much may run at once at the gate. A name like `fifo` or `sjf-aging-3` means the capacity that
+/// was found for the database, `fifo@auto` that of the gate itself, `fifo@400ms` a certain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capacity {
+    /// Found beforehand for each database, as 002 does (3.1).
+    Calibrated,
+    /// The gate finds it.
+    Auto,
+    /// In milliseconds of estimated service.
+    Fixed(u32),
+}
+
+/// Where the gate's estimates come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Estimates {
+    /// From what has run (002, 3.1).
+    Online,
+    /// From a run with one visitor, and they stay as they are.
+    Offline,
+}
+
+impl Door {
+    /// The gate, first in, first out.
+    pub const FIFO: Self = Self::calibrated(Order::Fifo);
+    /// The gate, shortest job first.
+    pub const SJF: Self = Self::calibrated(Order::Sjf);
+    /// The gate as it is without flags, but first in, first out.
+    pub const FIFO_AUTO: Self = Self::FIFO.at(Capacity::Auto);
+    /// The gate as it is without flags.
+    pub const SJF_AUTO: Self = Self::SJF.at(Capacity::Auto);
+
+    /// The gate, first in, first out, with estimates taken alone (002, Fig. 6).
+    pub const FIFO_OFFLINE: Self = Self::Gate {
+        order: Order::Fifo,
+        capacity: Capacity::Calibrated,
+        estimates: Estimates::Offline,
+    };
+
+    /// The gate with 002's bound of waiting.
+    pub const fn aging(bound: u32) -> Self {
+        Self::calibrated(Order::Aging(bound))
+    }
+
+    /// The same with another capacity; without a gate there is none.
+    #[must_use]
+    pub const fn at(self, capacity: Capacity) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Gate {
+                order, estimates, ..
+            } => Self::Gate {
+                order,
+                capacity,
+                estimates,
+            },
+        }
+    }
+
+    const fn calibrated(order: Order) -> Self {
+        Self::Gate {
+            order,
+            capacity: Capacity::Calibrated,
+            estimates: Estimates::Online,
+        }
+    }
+
+    /// The gate's flags, if there is one; the capacity found for the database in milliseconds of
+    /// estimated service, and the file of estimates taken alone, which is written where they are taken.
+    pub fn gate_flags(
+        self,
+        calibrated_ms: u32,
+        taken_alone: &Path,
+        takes_them: bool,
+    ) -> Option<Vec<String>> {
+        let Self::Gate {
+            order,
+            capacity,
+            estimates,
+        } = self
+        else {
+            return None;
+        };
+        let is_of_002 = capacity != Capacity::Auto;
+        let capacity = match capacity {
+            Capacity::Calibrated => format!("{calibrated_ms}ms"),
+            Capacity::Auto => "auto".to_owned(),
+            Capacity::Fixed(ms) => format!("{ms}ms"),
+        };
+        let policy = if order == Order::Fifo { "fifo" } else { "sjf" };
+        let mut flags = vec![
+            "--capacity".to_owned(),
+            capacity,
+            "--policy".to_owned(),
+            policy.to_owned(),
+        ];
+        if let Order::Aging(bound) = order {
+            flags.extend(["--aging".to_owned(), bound.to_string()]);
+        }
+        // The defaults of today are none of 002's: its estimates are means, and its SJF starves.
+        if order == Order::Sjf && is_of_002 {
+            flags.extend(["--oldest-share".to_owned(), "0".to_owned()]);
+        }
+        if is_of_002 {
+            flags.extend(["--estimator".to_owned(), "moving-average".to_owned()]);
+        }
+        let is_offline = estimates == Estimates::Offline;
+        if is_offline || takes_them {
+            flags.extend(["--estimates".to_owned(), taken_alone.display().to_string()]);
+        }
+        if is_offline {
+            flags.push("--estimates-fixed".to_owned());
+        }
+        Some(flags)
+    }
+
+    /// Whether its estimates were taken beforehand.
+    pub fn is_offline(self) -> bool {
+        matches!(
+            self,
+            Self::Gate {
+                estimates: Estimates::Offline,
+                ..
+            }
+        )
+    }
+
+    /// The capacity, if it is a certain one, in milliseconds of estimated service.
+    pub fn fixed_ms(self) -> Option<u32> {
+        match self {
+            Self::Gate {
+                capacity: Capacity::Fixed(ms),
+                ..
+            } => Some(ms),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Gate {
+            order,
+            capacity,
+            estimates,
+        } = self
+        else {
+            return f.write_str("none");
+        };
+        match order {
+            Order::Fifo => f.write_str("fifo")?,
+            Order::Sjf => f.write_str("sjf")?,
+            Order::Aging(bound) => write!(f, "sjf-aging-{bound}")?,
+        }
+        if *estimates == Estimates::Offline {
+            f.write_str(OFFLINE)?;
+        }
+        match capacity {
+            Capacity::Calibrated => Ok(()),
+            Capacity::Auto => f.write_str("@auto"),
+            Capacity::Fixed(ms) => write!(f, "@{ms}ms"),
+        }
+    }
+}
+
+impl FromStr for Door {
+    type Err = ShopNameError;
+
+    fn from_str(name: &str) -> Result<Self, ShopNameError> {
+        parse(name).ok_or_else(|| ShopNameError::Door(name.into()))
+    }
+}
+
+fn parse(name: &str) -> Option<Door> {
+    if name == "none" {
+        return Some(Door::None);
+    }
+    let number = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
+    let (order, capacity) = match name.split_once('@') {
+        None => (name, Capacity::Calibrated),
+        Some((order, "auto")) => (order, Capacity::Auto),
+        Some((order, ms)) => (order, Capacity::Fixed(number(ms.strip_suffix("ms")?)?)),
+    };
+    let (order, estimates) = match order.strip_suffix(OFFLINE) {
+        Some(order) => (order, Estimates::Offline),
+        None => (order, Estimates::Online),
+    };
+    let order = match order {
+        "fifo" => Order::Fifo,
+        "sjf" => Order::Sjf,
+        _ => Order::Aging(number(order.strip_prefix("sjf-aging-")?)?),
+    };
+    Some(Door::Gate {
+        order,
+        capacity,
+        estimates,
+    })
+}
+
+impl Serialize for Door {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Door {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn doors_have_names_and_flags() {
+        for door in [
+            Door::None,
+            Door::FIFO,
+            Door::SJF_AUTO,
+            Door::aging(3),
+            Door::FIFO.at(Capacity::Fixed(40)),
+            Door::FIFO_OFFLINE,
+        ] {
+            assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
+        }
+        let wrong = [
+            "sjf-aging-0",
+            "fifo@",
+            "fifo@0ms",
+            "fifo@40",
+            "fifo@auto-offline",
+            "none@4ms",
+            "nginx",
+        ];
+        for name in wrong {
+            assert!(name.parse::<Door>().is_err(), "{name}");
+        }
+        let file = Path::new("alone.json");
+        let flags = |door: Door| door.gate_flags(80, file, false).unwrap().join(" ");
+        let offline = "--capacity 80ms --policy fifo --estimator moving-average \
+                       --estimates alone.json --estimates-fixed";
+        assert_eq!(flags(Door::FIFO_OFFLINE), offline);
+        let taking = Door::FIFO.gate_flags(80, file, true).unwrap();
+        assert_eq!(taking[6..], ["--estimates", "alone.json"]);
+        assert_eq!(
+            flags(Door::aging(5)),
+            "--capacity 80ms --policy sjf --aging 5 --estimator moving-average"
+        );
+        assert_eq!(
+            flags(Door::SJF),
+            "--capacity 80ms --policy sjf --oldest-share 0 --estimator moving-average"
+        );
+        assert_eq!(flags(Door::SJF_AUTO), "--capacity auto --policy sjf");
+        let fixed = Door::FIFO.at(Capacity::Fixed(40));
+        assert_eq!(
+            flags(fixed),
+            "--capacity 40ms --policy fifo --estimator moving-average"
+        );
+        assert_eq!(Door::None.gate_flags(80, file, true), None);
+    }
+}

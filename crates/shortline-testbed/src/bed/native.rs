@@ -1,0 +1,491 @@
+//! The native bed: two network namespaces joined by a veth pair, and on the server's end
+//! an uplink of a given rate with a FIFO of 100 packets before it, as on a leased line.
+//!
+//! ```text
+//! [ server namespace ]  veth, HTB at the rate + pfifo_fast 100  ==>  veth  [ client namespace ]
+//!                       10.91.0.1                               10.91.0.2
+//! ```
+//! Where the setup has networks to emulate, a third namespace between them does that
+//! (`router`), and the clients of each group have an address of their own. Where it says so, the
+//! uplink is narrow not at the server's end but one hop away (`hop`).
+//!
+//! Segmentation offload is off: the rate and the FIFO are to see the packets that a wire
+//! would see (`gso_max_segs 1`, which `ip` can set, so that ethtool is not needed; a veth
+//! does no GRO unless told to). A packet counts as its IP bytes and 14 of Ethernet, with
+//! HTB as with the device counters. Congestion control is cubic at both ends, as in the
+//! papers and on most servers, unless the setup says BBR; a namespace can only choose what the initial namespace
+//! allows, so that is widened for the run and put back by the janitor.
+//!
+//! The FIFO is the kernel's own default, which lets packets of a socket that asks for it pass the
+//! others: Shortline's SYN-ACKs do, the other servers ask for nothing.
+//!
+//! A bed is made afresh for every server: no connection in TIME_WAIT and no path metric
+//! (slow start threshold) of the last one is there to help or hinder the next.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use shortline_sched::units::{Rate, Span};
+
+use super::hop::{self, Hop};
+use super::netns::Namespace;
+use super::parameters::{
+    INITIAL_RTO, allow_congestion_control, clients_of, initial_rto_ms, notes_on, server_parameters,
+    sets_initial_rto,
+};
+use super::queue::FairQueue;
+use super::router::{CLIENTS, Router, client_address};
+use super::setup::{Bottleneck, Setup};
+use crate::command;
+use crate::instruments::Subject;
+use crate::place::Place;
+use crate::testbed::Testbed;
+use crate::wan::report::WanReport;
+use crate::{TestbedError, proc_fs};
+
+/// The server's address.
+pub const SERVER_ADDRESS: &str = "10.91.0.1";
+pub(super) const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
+
+/// How TCP finds its rate, in every namespace.
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
+/// Without these the generator runs out of ports and starts requests seconds late.
+const CLIENT: [(&str, &str); 3] = [
+    ("net.ipv4.ip_local_port_range", "1024 65535"),
+    ("net.ipv4.tcp_tw_reuse", "1"),
+    ("net.ipv4.tcp_max_tw_buckets", "64"),
+];
+
+/// What the uplink and everything around it is like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BedConfig {
+    /// Its rate, in IP bytes and 14 a packet.
+    pub rate: Rate,
+    /// How many packets wait before it; one more is dropped.
+    pub queue_packets: u32,
+    /// The clients' networks and the server's system.
+    pub setup: Setup,
+    /// Seed of what the networks lose and delay.
+    pub seed: u64,
+    /// Whether a second server is behind the same link, where that is one hop away.
+    #[serde(default)]
+    pub neighbour: bool,
+}
+
+/// What the uplink has carried since the bed was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes sent, 14 a packet included.
+    pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets that the full FIFO dropped.
+    pub drops: u64,
+    /// Packets in the FIFO now.
+    pub backlog_packets: u64,
+}
+
+/// The namespaces and the uplink between them, gone when dropped.
+#[derive(Debug)]
+pub struct NativeBed {
+    router: Option<Router>,
+    hop: Option<Hop>,
+    server: Namespace,
+    neighbour: Option<Namespace>,
+    client: Namespace,
+    device: String,
+    rate_bps: Arc<AtomicU64>,
+    clients: Vec<(Ipv4Addr, f64)>,
+    notes: Vec<String>,
+}
+
+impl NativeBed {
+    /// Makes the bed.
+    ///
+    /// # Errors
+    /// A setup that cannot be; if `ip` or `tc` is missing or fails, or the kernel lacks HTB, veth,
+    /// cubic or, for emulated networks, both netem and TUN.
+    pub fn make(testbed: &Testbed, config: &BedConfig) -> Result<Self, TestbedError> {
+        let setup = &config.setup;
+        setup.check().map_err(TestbedError::refused)?;
+        command::find("ip", "iproute2")?;
+        command::find("tc", "iproute2")?;
+        allow_congestion_control(testbed, setup.system.congestion_control.name())?;
+        let namespace = |end: &str| {
+            let name = format!("shortline-{}-{end}", testbed.run_id());
+            Namespace::make(testbed.janitor(), name)
+        };
+        let (server, client) = (namespace("server")?, namespace("client")?);
+        let router = setup
+            .has_wan()
+            .then(|| Router::namespace(testbed))
+            .transpose()?;
+        let hop = match setup.bottleneck {
+            Bottleneck::Server => None,
+            Bottleneck::Hop { .. } => Some(Hop::make(testbed)?),
+        };
+        let neighbour = hop.as_ref().filter(|_| config.neighbour);
+        let neighbour = neighbour.map(|_| namespace("neighbour")).transpose()?;
+        let mut bed = Self {
+            neighbour,
+            rate_bps: Arc::new(AtomicU64::new(config.rate.bps())),
+            device: format!("slu{}", testbed.run_id()),
+            router: None,
+            hop,
+            clients: clients_of(setup),
+            notes: notes_on(setup, sets_initial_rto()),
+            server,
+            client,
+        };
+        bed.set(setup)?;
+        let far_device = format!("slc{}", testbed.run_id());
+        bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
+        if let Some(router) = router {
+            let router =
+                Router::start(testbed, router, far_device, &bed.client, setup, config.seed)?;
+            bed.router = Some(router);
+        }
+        bed.limit(config)?;
+        Ok(bed)
+    }
+
+    /// Puts priority bands in the place of the FIFO before the uplink, as `shortline uplink
+    /// install` does on any machine: for a server that leaves the order to the kernel.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn order_in_bands(&self, testbed: &Testbed, rate: Rate) -> Result<(), TestbedError> {
+        // `ip netns exec` has mounts of its own: what is remembered for `remove` goes with them.
+        const SCRIPT: &str = r#"mount -t tmpfs tmpfs /run && exec "$@""#;
+        let program = testbed.program().display().to_string();
+        let rate = rate.to_string();
+        let exec = [
+            "netns",
+            "exec",
+            self.server.name(),
+            "sh",
+            "-c",
+            SCRIPT,
+            "sh",
+        ];
+        let install = [&program, "uplink", "install", "--replace"];
+        let on = ["--dev", self.device.as_str(), "--rate", &rate];
+        command::run("ip", &[&exec[..], &install, &on].concat()).map(drop)
+    }
+
+    /// Puts a queue that gives every flow its turn in the place of the FIFO: for FAIR at its best.
+    ///
+    /// # Errors
+    /// If this kernel has no such queue.
+    pub fn serve_flows_in_turn(&self, queue: FairQueue, rate: Rate) -> Result<(), TestbedError> {
+        let rate = rate.to_string();
+        let on = ["qdisc", "replace", "dev", self.device.as_str()];
+        // cake shapes by itself; it counts the same bytes, the frame's 14 with them. The handles are
+        // new ones: to a handle that there is the kernel would only take new options.
+        let cake = ["root", "handle", "20:", "cake", "bandwidth", &rate, "raw"];
+        let of_hosts = [&cake[..], &["dual-dsthost"]].concat();
+        let inside = ["parent", "1:10", "handle", "20:", queue.name()];
+        let place = match queue {
+            FairQueue::Cake => &cake[..],
+            FairQueue::CakeHosts => &of_hosts[..],
+            FairQueue::FqCodel | FairQueue::Fq => &inside[..],
+        };
+        let made = self.server.tc(&[&on[..], place].concat());
+        made.map(drop).map_err(|error| match error {
+            TestbedError::Command { problem, .. } if problem.contains("kind is unknown") => {
+                TestbedError::NoQueue(queue.name())
+            }
+            other => other,
+        })
+    }
+
+    /// Where servers run.
+    pub fn server_place(&self) -> Place {
+        self.server.place()
+    }
+
+    /// Where the second server runs.
+    ///
+    /// # Errors
+    /// If the bed was made without one.
+    pub fn neighbour_place(&self) -> Result<Place, TestbedError> {
+        let neighbour = self.neighbour.as_ref().map(Namespace::place);
+        neighbour.ok_or_else(|| TestbedError::Refused("the bed has no second server".into()))
+    }
+
+    /// Lets the narrow link have another rate from now on; its queue holds as many bytes as before.
+    ///
+    /// # Errors
+    /// If `tc` fails.
+    pub fn set_rate(&self, rate: Rate) -> Result<(), TestbedError> {
+        self.set_class("change", rate)?;
+        self.rate_bps.store(rate.bps(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Where the generator runs.
+    pub fn client_place(&self) -> Place {
+        self.client.place()
+    }
+
+    /// Gives the clients' namespace `number` further addresses, for beds without emulated networks
+    /// and without a hop: clients who are to be told apart.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn add_clients(&self, number: usize) -> Result<Vec<Ipv4Addr>, TestbedError> {
+        let via = FAR_ADDRESS.to_string();
+        self.server.ip(&["route", "add", CLIENTS, "via", &via])?;
+        let addresses = (0..number).map(client_address);
+        addresses
+            .map(|address| {
+                let text = format!("{address}/32");
+                self.client.ip(&["address", "add", &text, "dev", "lo"])?;
+                Ok(address)
+            })
+            .collect()
+    }
+
+    /// The clients' addresses, and which share of the requests comes from each, in sum 1.
+    pub fn clients(&self) -> &[(Ipv4Addr, f64)] {
+        &self.clients
+    }
+
+    /// The generator's `--source`, with which each group makes its share of the requests; nothing
+    /// need be said where there is one group.
+    pub fn source_argument(&self) -> Option<String> {
+        let sources = self.clients.iter();
+        let sources: Vec<String> = sources
+            .map(|(address, share)| format!("{address}={share}"))
+            .collect();
+        (sources.len() > 1).then(|| sources.join(","))
+    }
+
+    /// How TCP finds its rate at both ends, as the kernel has it.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn congestion_control(&self) -> Result<String, TestbedError> {
+        let server = self.server.parameter(CONGESTION_CONTROL)?;
+        let client = self.client.parameter(CONGESTION_CONTROL)?;
+        Ok(if server == client {
+            server
+        } else {
+            format!("{server} (clients: {client})")
+        })
+    }
+
+    /// What the setup asks for and this machine cannot do, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Ends the emulation of networks, if there is one, and says what it did.
+    ///
+    /// # Errors
+    /// If it failed meanwhile.
+    pub fn wan_report(&mut self) -> Result<Option<WanReport>, TestbedError> {
+        match &mut self.router {
+            Some(router) => router.report(&self.client),
+            None => Ok(None),
+        }
+    }
+
+    /// What the instruments are to look at.
+    pub fn subject(
+        &self,
+        server_pid: i32,
+        generator_pids: Vec<i32>,
+        admin_port: Option<u16>,
+    ) -> Subject {
+        let (narrow, device) = self.narrow();
+        Subject {
+            namespace: self.server.name().into(),
+            queue_namespace: narrow.name().into(),
+            device: device.into(),
+            rate_bps: Arc::clone(&self.rate_bps),
+            server_pid,
+            generator_pids,
+            admin_port,
+        }
+    }
+
+    /// Bytes and packets that have left the uplink where it is narrow; `pid` is any process in the
+    /// server's namespace.
+    pub fn sent(&self, pid: i32) -> Option<(u64, u64)> {
+        match &self.hop {
+            None => proc_fs::device_sent(pid, &self.device),
+            Some(hop) => hop.sent(),
+        }
+    }
+
+    /// The uplink's counters; `pid` is any process in the server's namespace.
+    ///
+    /// # Errors
+    /// If `tc` fails or the process has ended.
+    pub fn counters(&self, pid: i32) -> Result<Counters, TestbedError> {
+        let (bytes, packets) = self.sent(pid).unwrap_or_default();
+        let (namespace, device) = self.narrow();
+        let arguments = ["-s", "-j", "qdisc", "show", "dev", device];
+        let text = namespace.tc(&arguments)?;
+        let (drops, backlog_packets) = parse_fifo(&text).ok_or_else(|| TestbedError::Command {
+            command: format!("tc {}", arguments.join(" ")),
+            problem: "printed no FIFO".into(),
+        })?;
+        Ok(Counters {
+            bytes,
+            packets,
+            drops,
+            backlog_packets,
+        })
+    }
+
+    fn set(&self, setup: &Setup) -> Result<(), TestbedError> {
+        let servers = || std::iter::once(&self.server).chain(&self.neighbour);
+        let congestion_control = setup.system.congestion_control.name();
+        for namespace in servers().chain([&self.client]) {
+            namespace.set(CONGESTION_CONTROL, congestion_control)?;
+        }
+        for (parameter, value) in CLIENT {
+            self.client.set(parameter, value)?;
+        }
+        for (parameter, value) in server_parameters(setup) {
+            for server in servers() {
+                server.set(parameter, &value)?;
+            }
+        }
+        if sets_initial_rto() {
+            // The client's SYN waits as the server's SYN-ACK does.
+            let wait_ms = initial_rto_ms(setup).to_string();
+            self.server.set(INITIAL_RTO, &wait_ms)?;
+            self.client.set(INITIAL_RTO, &wait_ms)?;
+        }
+        Ok(())
+    }
+
+    /// Joins the server to `far`, through the hop if there is one.
+    fn join(&self, far: &Namespace, far_device: &str, setup: &Setup) -> Result<(), TestbedError> {
+        let server_address = SERVER_ADDRESS.parse().map_err(TestbedError::refused)?;
+        let server = (&self.server, self.device.as_str(), server_address);
+        let next = match &self.hop {
+            None => (far, far_device, FAR_ADDRESS),
+            Some(hop) => (&hop.namespace, hop.near_device.as_str(), hop::NEAR_ADDRESS),
+        };
+        hop::join_by_veth([server, next], setup.packet_bytes)?;
+        if let Some(hop) = &self.hop {
+            hop.join(far, far_device, setup.packet_bytes, setup.has_wan())?;
+            if let Some(neighbour) = &self.neighbour {
+                hop.join_neighbour(neighbour, setup.packet_bytes)?;
+            }
+        }
+        let ways = match (&self.hop, setup.has_wan()) {
+            (None, false) => return Ok(()),
+            (None, true) => CLIENTS,
+            (Some(_), _) => "default",
+        };
+        let via = next.2.to_string();
+        self.server
+            .ip(&["route", "add", ways, "via", &via])
+            .map(drop)
+    }
+
+    /// Where the uplink is narrow.
+    fn narrow(&self) -> (&Namespace, &str) {
+        match &self.hop {
+            None => (&self.server, &self.device),
+            Some(hop) => (&hop.namespace, &hop.device),
+        }
+    }
+
+    fn limit(&self, config: &BedConfig) -> Result<(), TestbedError> {
+        let (namespace, device) = self.narrow();
+        let bytes = match config.setup.bottleneck {
+            Bottleneck::Server => None,
+            Bottleneck::Hop { queue } => Some(bytes_in(config.rate, queue).to_string()),
+        };
+        let fifo = match &bytes {
+            // It takes its length from the device.
+            None => vec!["pfifo_fast"],
+            Some(bytes) => vec!["bfifo", "limit", bytes.as_str()],
+        };
+        let packets = config.queue_packets.to_string();
+        namespace.ip(&["link", "set", "dev", device, "txqueuelen", &packets])?;
+        let qdisc = ["qdisc", "add", "dev", device];
+        let root = [
+            &qdisc[..],
+            &["root", "handle", "1:", "htb", "default", "10"],
+        ];
+        namespace.tc(&root.concat())?;
+        self.set_class("add", config.rate)?;
+        let leaf = ["parent", "1:10", "handle", "10:"];
+        namespace.tc(&[&qdisc[..], &leaf, &fifo].concat())?;
+        Ok(())
+    }
+
+    /// The class through which all leaves the narrow link.
+    fn set_class(&self, verb: &str, rate: Rate) -> Result<(), TestbedError> {
+        let (namespace, device) = self.narrow();
+        let burst = format!("{}b", burst_bytes(rate));
+        let rate = format!("{}bit", rate.bps());
+        let class = [
+            "class", verb, "dev", device, "parent", "1:", "classid", "1:10",
+        ];
+        let htb = ["htb", "rate", &rate, "burst", &burst, "cburst", &burst];
+        let set = namespace.tc(&[&class[..], &htb, &["quantum", "1514"]].concat());
+        set.map(drop)
+    }
+}
+
+/// How far HTB may run ahead: one packet, or what 1.28 ms carry (the same at 10 Mbit/s). A real
+/// line loses nothing to a late timer; with 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
+/// unused although packets waited, on a machine whose processors were busy.
+fn burst_bytes(rate: Rate) -> u64 {
+    const PACKET_BYTES: u64 = 1600;
+    PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000)
+}
+
+/// What a link of that rate carries in that time.
+fn bytes_in(rate: Rate, time: Span) -> u64 {
+    (rate.bps() as f64 / 8.0 * time.duration().as_secs_f64()) as u64
+}
+
+/// Drops and backlog of the FIFO, or of all bands together, in what `tc -s -j qdisc show` printed.
+fn parse_fifo(text: &str) -> Option<(u64, u64)> {
+    let qdiscs: serde_json::Value = serde_json::from_str(text).ok()?;
+    let fifo = qdiscs
+        .as_array()?
+        .iter()
+        .find(|qdisc| qdisc["kind"] == "pfifo_fast" || qdisc["kind"] == "bfifo")
+        .or_else(|| {
+            qdiscs
+                .as_array()?
+                .iter()
+                .find(|qdisc| qdisc["root"] == true)
+        })?;
+    Some((fifo["drops"].as_u64()?, fifo["qlen"].as_u64()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_fifo_is_found_behind_the_htb() {
+        let text = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":9},
+            {"kind":"pfifo_fast","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
+        assert_eq!(parse_fifo(text), Some((4, 1)));
+        let bands = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":2}]"#;
+        assert_eq!(parse_fifo(bands), Some((9, 2)));
+        assert_eq!(parse_fifo("[]"), None);
+    }
+
+    #[test]
+    fn a_burst_is_a_packet_at_least() {
+        assert_eq!(burst_bytes(Rate::from_bps(10_000_000)), 1600);
+        assert_eq!(burst_bytes(Rate::from_bps(100_000_000)), 16_000);
+    }
+}

@@ -1,0 +1,141 @@
+//! What a setup asks of the system around a native bed: the kernel's parameters, the clients' addresses, and what
+//! cannot be had.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use super::hop;
+use super::native::FAR_ADDRESS;
+use super::router::client_address;
+use super::setup::{Bottleneck, Setup, System};
+use crate::TestbedError;
+use crate::testbed::Testbed;
+
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+/// The kernel's initial retransmission timeout (RFC 6298).
+const INITIAL_RTO_MS: u128 = 1000;
+/// Sets it, in a kernel that has such a parameter: the one that the lab builds.
+pub(super) const INITIAL_RTO: &str = "net.ipv4.tcp_timeout_init_ms";
+
+/// Whether this kernel lets one choose how long a SYN waits for its answer.
+pub fn sets_initial_rto() -> bool {
+    Path::new("/proc/sys")
+        .join(INITIAL_RTO.replace('.', "/"))
+        .exists()
+}
+
+pub(super) fn initial_rto_ms(setup: &Setup) -> u128 {
+    setup.system.initial_rto.duration().as_millis()
+}
+
+/// The kernel's queues before the server, as long as the setup wants them.
+///
+/// Without cookies Linux keeps the last quarter of `tcp_max_syn_backlog` for peers it has heard of
+/// before, and takes no more SYNs than the accept queue is long: the parameter is a third longer
+/// than the queue is to be.
+///
+/// Behind emulated networks what one connection learnt of its path (`tcp_metrics`) is not kept: the
+/// clients of a group share an address and are still different visitors.
+pub(super) fn server_parameters(setup: &Setup) -> Vec<(&'static str, String)> {
+    let System {
+        accept_queue,
+        syn_queue,
+        syn_cookies,
+        ..
+    } = setup.system;
+    let mut parameters = vec![
+        ("net.core.somaxconn", accept_queue.to_string()),
+        (
+            "net.ipv4.tcp_max_syn_backlog",
+            (syn_queue * 4).div_ceil(3).to_string(),
+        ),
+        ("net.ipv4.tcp_syncookies", u8::from(syn_cookies).to_string()),
+    ];
+    if setup.has_wan() {
+        parameters.push(("net.ipv4.tcp_no_metrics_save", "1".into()));
+    }
+    parameters
+}
+
+pub(super) fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
+    if !setup.has_wan() {
+        let only = match setup.bottleneck {
+            Bottleneck::Server => FAR_ADDRESS,
+            Bottleneck::Hop { .. } => hop::BEYOND_ADDRESS,
+        };
+        return vec![(only, 1.0)];
+    }
+    let sum: f64 = setup.groups.iter().map(|group| group.share).sum();
+    let groups = setup.groups.iter().enumerate();
+    groups
+        .map(|(number, group)| (client_address(number), group.share / sum))
+        .collect()
+}
+
+pub(super) fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
+    if sets_initial_rto || initial_rto_ms(setup) == INITIAL_RTO_MS {
+        return Vec::new();
+    }
+    let rto = setup.system.initial_rto;
+    vec![format!(
+        "initial RTO: {rto} asked for, 1s had (the kernel has no setting for it; --bed virtual has)"
+    )]
+}
+
+pub(super) fn allow_congestion_control(testbed: &Testbed, name: &str) -> Result<(), TestbedError> {
+    let path = Path::new(ALLOWED);
+    let allowed = fs::read_to_string(path).map_err(TestbedError::file(path))?;
+    let allowed = allowed.trim();
+    if allowed.split_whitespace().any(|known| known == name) {
+        return Ok(());
+    }
+    testbed.janitor().watch_setting(path, allowed)?;
+    fs::write(path, format!("{name} {allowed}")).map_err(TestbedError::file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::setup::ClientGroup;
+    use super::*;
+
+    #[test]
+    fn queues_are_as_long_as_asked_for_strangers_too() {
+        let mut setup = Setup::today();
+        setup.system.syn_queue = 512;
+        setup.system.accept_queue = 512;
+        setup.system.syn_cookies = false;
+        let parameters = server_parameters(&setup);
+        let value = |name| parameters.iter().find(|(parameter, _)| *parameter == name);
+        let backlog = "net.ipv4.tcp_max_syn_backlog";
+        assert_eq!(value(backlog).unwrap().1, "683");
+        assert_eq!(value("net.core.somaxconn").unwrap().1, "512");
+        assert_eq!(value("net.ipv4.tcp_syncookies").unwrap().1, "0");
+    }
+
+    #[test]
+    fn a_timeout_that_the_kernel_cannot_set_is_noted() {
+        let mut setup = Setup::today();
+        setup.system.initial_rto = "3s".parse().unwrap();
+        assert_eq!(initial_rto_ms(&setup), 3000);
+        let notes = notes_on(&setup, false);
+        assert!(
+            notes[0].starts_with("initial RTO: 3s asked for, 1s had"),
+            "{notes:?}"
+        );
+        assert_eq!(notes_on(&setup, true), Vec::<String>::new());
+        assert_eq!(notes_on(&Setup::today(), false), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_group_has_an_address_and_its_share() {
+        let mut setup = Setup::today();
+        setup.groups = vec![ClientGroup::symmetric("far", "150ms".parse().unwrap(), 0.0); 5];
+        setup.groups[0].share = 4.0;
+        let clients = clients_of(&setup);
+        assert_eq!(clients[0], (Ipv4Addr::new(10, 92, 0, 1), 0.5));
+        assert_eq!(clients[4], (Ipv4Addr::new(10, 92, 4, 1), 0.125));
+        assert_eq!(clients_of(&Setup::today()), [(FAR_ADDRESS, 1.0)]);
+    }
+}

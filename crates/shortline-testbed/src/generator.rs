@@ -1,0 +1,215 @@
+//! Starting the load generator, `shortline load`, as one process or as several that share the
+//! requests out (`--part`), whose records are then put together.
+//!
+//! That the generator is not what limits a run shows in starts that are not late, and in the same
+//! result with another number of processes (000, 2.5: the experiment `generators`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use shortline_load::RequestRecord;
+use shortline_load::record::{read_records, write_records};
+use shortline_load::summary::VOID_EXIT_CODE;
+
+use crate::TestbedError;
+use crate::bed::setup::Abort;
+use crate::place::Place;
+use crate::process::{Log, Process};
+use crate::server::{ServerSetup, certificate_file};
+use crate::testbed::Testbed;
+
+/// What the generator is to do.
+#[derive(Clone, Debug)]
+pub struct LoadSetup<'a> {
+    /// What is asked for.
+    pub work: Work<'a>,
+    /// Where the records go.
+    pub records: &'a Path,
+    /// How many requests a connection serves; without it the generator's own few HTTP/2
+    /// connections serve them all.
+    pub requests_per_connection: Option<u32>,
+    /// How long after the last arrival it waits for what is still under way, in seconds.
+    pub drain_s: u64,
+    /// The addresses that requests come from, for `--source`; none says the system's choice.
+    pub sources: Option<String>,
+    /// Users who give up; none wait until the end.
+    pub abort: Option<Abort>,
+    /// How many processes share the requests out.
+    pub processes: u32,
+}
+
+/// The generator's processes.
+#[derive(Debug)]
+pub struct Generator {
+    parts: Vec<(Process, PathBuf)>,
+    records: PathBuf,
+}
+
+impl Generator {
+    /// Their ids.
+    pub fn pids(&self) -> Vec<i32> {
+        self.parts
+            .iter()
+            .map(|(process, _)| process.pid())
+            .collect()
+    }
+
+    /// Waits until all have ended, and puts their records together.
+    ///
+    /// # Errors
+    /// If one fails or takes longer than `limit`, or the records cannot be read and written.
+    pub fn finish(self, limit: Duration) -> Result<(), TestbedError> {
+        let mut files = Vec::new();
+        for (process, records) in self.parts {
+            // A void run is kept: the report says of it that it is.
+            process.finish_with(&[0, VOID_EXIT_CODE], "load", limit)?;
+            files.push(records);
+        }
+        if files != [self.records.clone()] {
+            let parts = files.iter().map(|file| read_records(file));
+            let parts = parts
+                .collect::<Result<_, _>>()
+                .map_err(TestbedError::refused)?;
+            write_records(&self.records, &together(parts)).map_err(TestbedError::refused)?;
+            for file in files {
+                fs::remove_file(&file).map_err(TestbedError::file(&file))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The records of all parts in the order that one process would have left: by their intended
+/// starts, and the parts in turn where these are the same.
+fn together(parts: Vec<Vec<RequestRecord>>) -> Vec<RequestRecord> {
+    let numbered = parts.into_iter().map(|part| part.into_iter().enumerate());
+    let mut all: Vec<(usize, RequestRecord)> = numbered.flatten().collect();
+    all.sort_by(|(turn, one), (other_turn, other)| {
+        one.at_s.total_cmp(&other.at_s).then(turn.cmp(other_turn))
+    });
+    all.into_iter().map(|(_, record)| record).collect()
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Work<'a> {
+    /// These arrivals, a trace CSV.
+    Trace(&'a Path),
+    /// What users of a SURGE preset come to, in a closed loop.
+    Users {
+        /// The preset.
+        surge: &'static str,
+        /// How many.
+        users: u32,
+        /// For how long, in seconds.
+        seconds: u64,
+        /// Seed of what they do.
+        seed: u64,
+    },
+}
+
+/// Starts the generator at `place` against the server that was set up so; its progress is
+/// shown on the lab's terminal, its summary kept beside the records.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start(
+    testbed: &Testbed,
+    place: &Place,
+    server: &ServerSetup,
+    load: &LoadSetup<'_>,
+) -> Result<Generator, TestbedError> {
+    let of = load.processes;
+    let start_part = |number: u32| {
+        let (records, part) = match of {
+            1 => (load.records.to_owned(), None),
+            _ => {
+                let records = load.records.with_extension(format!("part-{number}.csv"));
+                (records, Some(format!("{number}/{of}")))
+            }
+        };
+        let arguments = arguments(testbed, server, load, &records, part);
+        let log = Log::Progress(records.with_extension("txt"));
+        let process = Process::start(testbed, place, testbed.program(), &arguments, &log)?;
+        Ok((process, records))
+    };
+    let parts = (1..=of)
+        .map(start_part)
+        .collect::<Result<_, TestbedError>>()?;
+    Ok(Generator {
+        parts,
+        records: load.records.to_owned(),
+    })
+}
+
+fn arguments(
+    testbed: &Testbed,
+    server: &ServerSetup,
+    load: &LoadSetup<'_>,
+    records: &Path,
+    part: Option<String>,
+) -> Vec<String> {
+    let scheme = if server.speech.tls { "https" } else { "http" };
+    let target = format!("{scheme}://{}:{}", server.address, server.port);
+    let mut arguments = vec!["load".to_owned()];
+    let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
+    add("--target", target);
+    match load.work {
+        Work::Trace(trace) => add("--trace", trace.display().to_string()),
+        Work::Users {
+            surge,
+            users,
+            seconds,
+            seed,
+        } => {
+            add("--surge", surge.into());
+            add("--users", users.to_string());
+            add("--seconds", seconds.to_string());
+            add("--seed", seed.to_string());
+        }
+    }
+    add("--out", records.display().to_string());
+    if let Some(part) = part {
+        add("--part", part);
+    }
+    add("--drain", load.drain_s.to_string());
+    if let Some(requests) = load.requests_per_connection {
+        add("--requests-per-connection", requests.to_string());
+    }
+    if let Some(sources) = &load.sources {
+        add("--source", sources.clone());
+    }
+    if let Some(abort) = load.abort {
+        add(
+            "--abort-after",
+            abort.after.duration().as_secs_f64().to_string(),
+        );
+        add("--retries", abort.retries.to_string());
+    }
+    if server.speech.tls {
+        add("--tls-ca", certificate_file(testbed).display().to_string());
+    }
+    if server.speech.http2 {
+        arguments.push("--http2".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_together_in_the_order_of_the_whole() {
+        let record = |number: u32| {
+            // The third and the fourth at the same time.
+            let at_s = f64::from(number.min(2));
+            RequestRecord::finished(at_s, &format!("/{number}"), 1, 1.0)
+        };
+        let part = |numbers: &[u32]| numbers.iter().map(|number| record(*number)).collect();
+        let all = together(vec![part(&[0, 2]), part(&[1, 3])]);
+        let paths: Vec<&str> = all.iter().map(|record| record.path.as_str()).collect();
+        assert_eq!(paths, ["/0", "/1", "/2", "/3"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! The user-mode kernel beds: an experiment inside a Linux kernel that runs as a process.
+//!
+//! The guest has what the host's kernel may lack (prio with 16 bands, netem, fq_codel, fq and
+//! cake), and needs no root: it boots on the host's own file system (`hostfs`), and its first
+//! process, `init.sh`, runs the same experiment on the guest's native bed and powers off. In
+//! virtual time (`time-travel=inf-cpu`) the guest's clock stands still while something computes
+//! and jumps to the next timer when nothing does: then results take no notice of how busy the
+//! machine is.
+//!
+//! Guest and host share a folder: `command` (a word a line), `status` (its exit status) and
+//! `console.log` (everything the guest printed).
+
+pub mod kernel;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use shortline_load::summary::VOID_EXIT_CODE;
+
+use crate::place::Place;
+use crate::process::{Log, Process};
+use crate::testbed::Testbed;
+use crate::{TestbedError, command};
+use kernel::Kernel;
+pub use kernel::Time;
+
+/// The guest's memory: room for the site, a server's and the generator's.
+const MEMORY: &str = "mem=2G";
+/// The longest a guest may run, by the host's clock.
+const GUEST_MAX: Duration = Duration::from_secs(4 * 3600);
+/// How often what the guest printed is passed on.
+const CONSOLE_EVERY: Duration = Duration::from_millis(200);
+/// What `init.sh` marks the command's lines with.
+const MARK: &str = "lab: ";
+
+/// Boots a guest that runs `words` (a program and its arguments), and waits until it has
+/// powered off. Lines of the command go to standard error meanwhile.
+///
+/// # Errors
+/// If there is no kernel, it does not boot, or the command fails in it.
+pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), TestbedError> {
+    let kernel = Kernel::find(time)?;
+    let folder = testbed.scratch().join("guest");
+    prepare(&folder, words)?;
+    let console = folder.join("console.log");
+    let guest = Process::start(
+        testbed,
+        &Place::Here,
+        &kernel.program,
+        &arguments(&kernel, &folder),
+        &Log::File(console.clone()),
+    )?;
+    let ended = AtomicBool::new(false);
+    let waited = std::thread::scope(|scope| {
+        scope.spawn(|| pass_on(&console, &ended));
+        let waited = guest.finish("the guest kernel", GUEST_MAX);
+        ended.store(true, Ordering::Release);
+        waited
+    });
+    let kept = testbed.out().join("console.log");
+    fs::copy(&console, &kept).map_err(TestbedError::file(&kept))?;
+    waited?;
+    judge(&folder, &kept)
+}
+
+/// The folder that host and guest share.
+fn prepare(folder: &Path, words: &[String]) -> Result<(), TestbedError> {
+    fs::create_dir_all(folder).map_err(TestbedError::file(folder))?;
+    let init = folder.join("init");
+    let executable = fs::Permissions::from_mode(0o755);
+    let command = folder.join("command");
+    fs::write(&init, include_str!("init.sh"))
+        .and_then(|()| fs::set_permissions(&init, executable))
+        .map_err(TestbedError::file(&init))?;
+    fs::write(&command, words.join("\n") + "\n").map_err(TestbedError::file(&command))
+}
+
+fn arguments(kernel: &Kernel, folder: &Path) -> Vec<String> {
+    let fixed = [
+        MEMORY,
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "rw",
+        "quiet",
+        "con=null",
+        "con0=null,fd:1",
+    ];
+    let folder = folder.display();
+    fixed
+        .into_iter()
+        .map(ToOwned::to_owned)
+        .chain(kernel.time_argument().map(ToOwned::to_owned))
+        .chain([
+            format!("init={folder}/init"),
+            format!("SHORTLINE_GUEST={folder}"),
+        ])
+        .collect()
+}
+
+/// Passes lines of the command on to standard error until the guest has ended.
+fn pass_on(console: &Path, ended: &AtomicBool) {
+    let mut passed = 0;
+    loop {
+        let last = ended.load(Ordering::Acquire);
+        let text = fs::read(console).unwrap_or_default();
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        if whole > passed {
+            let lines = String::from_utf8_lossy(&text[passed..whole]).into_owned();
+            for line in lines.lines().filter_map(|line| line.strip_prefix(MARK)) {
+                eprintln!("{}", line.trim_end());
+            }
+            passed = whole;
+        }
+        if last {
+            return;
+        }
+        std::thread::sleep(CONSOLE_EVERY);
+    }
+}
+
+/// How the command in the guest ended.
+fn judge(folder: &Path, console: &Path) -> Result<(), TestbedError> {
+    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+    let status = status.trim();
+    match status {
+        "0" => Ok(()),
+        // Void runs are kept: the report says of them that they are.
+        void if void.parse() == Ok(VOID_EXIT_CODE) => Ok(()),
+        "" => Err(TestbedError::Guest {
+            problem: "ended without a result".into(),
+            console: console.into(),
+            last_words: last_words(console),
+        }),
+        status => Err(TestbedError::Guest {
+            problem: format!("ran an experiment that ended with status {status}"),
+            console: console.into(),
+            last_words: last_words(console),
+        }),
+    }
+}
+
+/// What the command said last, or the kernel if the command said nothing.
+fn last_words(console: &Path) -> String {
+    let text = fs::read(console).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut said = text
+        .lines()
+        .rev()
+        .filter_map(|line| line.strip_prefix(MARK));
+    let last = said.find(|line| !line.trim().is_empty());
+    last.map_or_else(
+        || command::last_line(console),
+        |line| line.trim().to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_guest_whose_run_is_void_has_not_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("status"), "3\n").unwrap();
+        judge(folder.path(), &folder.path().join("console.log")).unwrap();
+    }
+
+    #[test]
+    fn the_commands_last_line_is_told_rather_than_the_kernels() {
+        let folder = tempfile::tempdir().unwrap();
+        let console = folder.path().join("console.log");
+        fs::write(
+            &console,
+            "booting\nlab: no such server\nreboot: Power down\n\n",
+        )
+        .unwrap();
+        let error = judge(folder.path(), &console).unwrap_err().to_string();
+        assert!(
+            error.contains("without a result") && error.contains("no such server"),
+            "{error}"
+        );
+        fs::write(folder.path().join("status"), "1\n").unwrap();
+        let error = judge(folder.path(), &console).unwrap_err().to_string();
+        assert!(error.contains("status 1"), "{error}");
+        fs::write(folder.path().join("status"), "0\n").unwrap();
+        judge(folder.path(), &console).unwrap();
+    }
+
+    #[test]
+    fn words_with_spaces_reach_the_guest_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["/a b/shortline", "lab", "run", "w1"].map(ToOwned::to_owned);
+        prepare(folder.path(), &words).unwrap();
+        let command = fs::read_to_string(folder.path().join("command")).unwrap();
+        assert_eq!(command.lines().collect::<Vec<_>>(), words);
+    }
+}

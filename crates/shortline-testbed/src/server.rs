@@ -1,0 +1,429 @@
+//! The servers that are compared, each started as a process: ours in its modes, nginx,
+//! Apache. Their configuration is in `peers/`, tuned as their own documentation says.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+use shortline_sched::Policy;
+use shortline_sched::units::Rate;
+
+use crate::place::Place;
+use crate::process::Process;
+use crate::testbed::Testbed;
+use crate::{TestbedError, command, proc_fs};
+
+mod name;
+
+pub use name::{OursMode, Server};
+
+/// How long a server may take until it listens.
+const START_MAX: Duration = Duration::from_secs(10);
+/// Connections a server is set up for; an overload of W1 has a few thousand.
+const CONNECTIONS: u64 = 16_000;
+
+/// Processes of Apache that share a given number of workers; 350 are 50 each.
+const CHILDREN: u32 = 7;
+
+/// What the server is to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speech {
+    /// Over TLS.
+    pub tls: bool,
+    /// HTTP/2: by ALPN over TLS, else by prior knowledge.
+    pub http2: bool,
+}
+
+impl Speech {
+    /// What the link carries for a request beside its body and the heads of its packets, a
+    /// connection each, as measured before, in bytes.
+    pub fn per_request_bytes(self) -> u64 {
+        match (self.tls, self.http2) {
+            (false, false) => 460,
+            (true, false) => 1950,
+            (false, true) => 570,
+            (true, true) => 2100,
+        }
+    }
+}
+
+/// Everything a server needs to know.
+#[derive(Clone, Debug)]
+pub struct ServerSetup {
+    /// Where it runs.
+    pub place: Place,
+    /// The address to listen on.
+    pub address: String,
+    /// The port to listen on.
+    pub port: u16,
+    /// The files to serve.
+    pub root: PathBuf,
+    /// The uplink, if it is known.
+    pub rate: Option<Rate>,
+    /// TLS and HTTP/2.
+    pub speech: Speech,
+    /// Schedule loopback clients too (ours only).
+    pub uplink_loopback: bool,
+    /// Listen for the admin on this port of 127.0.0.1 (ours only).
+    pub admin_port: Option<u16>,
+    /// Requests served at once, where a server has such a limit (Apache only); without it as
+    /// many as it does well.
+    pub workers: Option<u32>,
+    /// How many writers there are, where a server has such (paper 001's).
+    pub writers: Option<u32>,
+    /// The server that all requests are passed on to, instead of files (ours only).
+    pub backend: Option<SocketAddr>,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Running {
+    /// Which one.
+    pub server: Server,
+    process: Process,
+}
+
+impl Running {
+    /// Starts `server` and waits until it listens.
+    ///
+    /// # Errors
+    /// If it is not installed, ends at once, or does not listen within 10 s.
+    pub fn start(
+        testbed: &Testbed,
+        server: Server,
+        setup: &ServerSetup,
+    ) -> Result<Self, TestbedError> {
+        let (program, arguments) = command_line(testbed, server, setup)?;
+        // Two servers of a kind may run at once.
+        let log = testbed.log(&format!("{server}-{}", setup.port));
+        let process = Process::start(testbed, &setup.place, &program, &arguments, &log)?;
+        let mut running = Self { server, process };
+        running.wait_until_listening(setup.port)?;
+        Ok(running)
+    }
+
+    /// Its process id; nginx's and Apache's workers are its children.
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    /// Fails if it has ended.
+    ///
+    /// # Errors
+    /// With its exit status and its last words.
+    pub fn still_runs(&mut self) -> Result<(), TestbedError> {
+        match self.process.ended() {
+            Some(status) => Err(self.failed(format!("ended: {status}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn wait_until_listening(&mut self, port: u16) -> Result<(), TestbedError> {
+        let deadline = Instant::now() + START_MAX;
+        while !proc_fs::is_listening(self.pid(), port) {
+            self.still_runs()?;
+            if Instant::now() > deadline {
+                let problem = format!("does not listen after {} s", START_MAX.as_secs());
+                return Err(self.failed(problem));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, problem: String) -> TestbedError {
+        TestbedError::Server {
+            server: self.server.to_string(),
+            problem,
+            log: self.process.last_words(),
+        }
+    }
+}
+
+/// The version a server gives of itself, for the results.
+pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError> {
+    let (program, argument) = match server {
+        Server::Ours(_) => (testbed.program().to_owned(), "--version"),
+        Server::Nginx | Server::NginxBehind(_) => (nginx()?, "-v"),
+        Server::Apache => (apache()?, "-v"),
+    };
+    let output = std::process::Command::new(&program).arg(argument).output();
+    let output = output.map_err(TestbedError::file(&program))?;
+    // nginx writes its version to standard error.
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let version = text.lines().next().unwrap_or_default();
+    Ok(version
+        .trim_start_matches("Server version: ")
+        .trim_start_matches("nginx version: ")
+        .to_owned())
+}
+
+fn nginx() -> Result<PathBuf, TestbedError> {
+    command::find("nginx", "nginx-light")
+}
+
+fn apache() -> Result<PathBuf, TestbedError> {
+    command::find("apache2", "apache2")
+}
+
+fn command_line(
+    testbed: &Testbed,
+    server: Server,
+    setup: &ServerSetup,
+) -> Result<(PathBuf, Vec<String>), TestbedError> {
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+    let scratch = testbed.scratch().display().to_string();
+    let configuration = |name: &str, text: String| {
+        let path = testbed.scratch().join(name);
+        fs::write(&path, text).map_err(TestbedError::file(&path))?;
+        Ok::<_, TestbedError>(path.display().to_string())
+    };
+    match server {
+        Server::Ours(mode) => {
+            let mut arguments = our_arguments(testbed, mode, setup);
+            if let Some(backend) = setup.backend {
+                let name = format!("shortline-{}.toml", setup.port);
+                arguments.extend(["--config".into(), configuration(&name, routes(backend))?]);
+            }
+            Ok((testbed.program().to_owned(), arguments))
+        }
+        Server::Nginx | Server::NginxBehind(_) => {
+            let conf = format!("nginx-{}.conf", setup.port);
+            let conf = configuration(&conf, nginx_configuration(&scratch, setup))?;
+            Ok((nginx()?, words(&["-p", &scratch, "-c", &conf])))
+        }
+        Server::Apache => {
+            let conf = configuration("apache.conf", apache_configuration(&scratch, setup))?;
+            Ok((apache()?, words(&["-f", &conf, "-DFOREGROUND"])))
+        }
+    }
+}
+
+/// Every request goes to the backend.
+fn routes(backend: SocketAddr) -> String {
+    format!("[[route]]\npath = \"/\"\nupstream = [\"{backend}\"]\n")
+}
+
+fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
+    let mut arguments = vec!["serve".to_owned(), setup.root.display().to_string()];
+    let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
+    add("--listen", format!("{}:{}", setup.address, setup.port));
+    match mode {
+        OursMode::Paced(policy) | OursMode::PacedAging(policy, _) => {
+            let rate = setup.rate.map(|rate| rate.to_string());
+            add("--uplink", rate.unwrap_or_else(|| "1gbit".into()));
+            add("--policy", policy.to_string());
+        }
+        OursMode::Auto(policy) => {
+            add("--uplink", "auto".into());
+            add("--policy", policy.to_string());
+        }
+        OursMode::Slots(policy) => {
+            add("--link-mode", "slots".into());
+            add("--policy", policy.to_string());
+        }
+        OursMode::Writers(policy) => {
+            add("--link-mode", "writers".into());
+            add("--policy", policy.to_string());
+            if let Some(writers) = setup.writers {
+                add("--slots", writers.to_string());
+            }
+        }
+        OursMode::Kernel(policy) | OursMode::KernelMixed(policy) => {
+            add("--link-mode", "bands".into());
+            add("--policy", policy.to_string());
+            if let (Policy::Swift, Some(rate)) = (policy, setup.rate) {
+                add("--uplink", rate.to_string());
+            }
+        }
+        OursMode::Off => add("--uplink", "off".into()),
+    }
+    if let OursMode::PacedAging(_, aging) = mode {
+        add("--aging", aging.to_string());
+    }
+    // All clients of a bed have one address.
+    add("--connections-max", CONNECTIONS.to_string());
+    add("--connections-per-address-max", CONNECTIONS.to_string());
+    if setup.speech.tls {
+        add(
+            "--tls-cert",
+            certificate(testbed, "crt").display().to_string(),
+        );
+        add(
+            "--tls-key",
+            certificate(testbed, "key").display().to_string(),
+        );
+    }
+    if let Some(port) = setup.admin_port {
+        add("--admin", format!("127.0.0.1:{port}"));
+    }
+    if let OursMode::KernelMixed(_) = mode {
+        arguments.push("--control-band=false".into());
+    }
+    if setup.uplink_loopback {
+        arguments.push("--uplink-loopback".into());
+    }
+    arguments
+}
+
+fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
+    let Speech { tls, http2 } = setup.speech;
+    let options = format!(
+        "{}{}",
+        if tls { " ssl" } else { "" },
+        if http2 { " http2" } else { "" }
+    );
+    let tls = if tls {
+        include_str!("../peers/nginx-tls.conf")
+    } else {
+        ""
+    };
+    fill_in(
+        include_str!("../peers/nginx.conf"),
+        scratch,
+        setup,
+        &[
+            ("@TLS@", tls),
+            ("@LISTEN_OPTIONS@", &options),
+            ("@NOFILE@", &open_files_max().to_string()),
+            (
+                "@CONNECTIONS@",
+                &CONNECTIONS.min(open_files_max() * 9 / 10).to_string(),
+            ),
+        ],
+    )
+}
+
+fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
+    let Speech { tls, http2 } = setup.speech;
+    let mut modules = String::new();
+    let mut load = |name: &str| {
+        modules += &format!("LoadModule {name}_module @MODULES@/mod_{name}.so\n");
+    };
+    if tls {
+        load("socache_shmcb");
+        load("ssl");
+    }
+    if http2 {
+        load("http2");
+    }
+    // A child has as many threads as every other.
+    let (children, per_child, async_factor) = match setup.workers {
+        Some(workers) => (CHILDREN, workers.div_ceil(CHILDREN), "0.1"),
+        None => (32, 64, "16"),
+    };
+    let protocols = match (tls, http2) {
+        (_, false) => "",
+        (true, true) => "Protocols h2 http/1.1",
+        (false, true) => "Protocols h2c http/1.1",
+    };
+    let tls = if tls {
+        include_str!("../peers/apache-tls.conf")
+    } else {
+        ""
+    };
+    fill_in(
+        include_str!("../peers/apache.conf"),
+        scratch,
+        setup,
+        &[
+            ("@PROTOCOL_MODULES@", &modules),
+            ("@WORKERS@", &(children * per_child).to_string()),
+            ("@PER_CHILD@", &per_child.to_string()),
+            ("@ASYNC_FACTOR@", async_factor),
+            ("@PROTOCOLS@", protocols),
+            ("@TLS@", tls),
+            ("@MODULES@", "/usr/lib/apache2/modules"),
+        ],
+    )
+}
+
+/// Fills in first what may itself hold places to fill in.
+fn fill_in(template: &str, scratch: &str, setup: &ServerSetup, special: &[(&str, &str)]) -> String {
+    let root = setup.root.display().to_string();
+    let port = setup.port.to_string();
+    let general = [
+        ("@SCRATCH@", scratch),
+        ("@ROOT@", &root),
+        ("@ADDRESS@", &setup.address),
+        ("@PORT@", &port),
+    ];
+    let places = special.iter().chain(&general);
+    places.fold(template.to_owned(), |text, (place, value)| {
+        text.replace(place, value)
+    })
+}
+
+/// The hard limit of open files, to which servers raise their own.
+fn open_files_max() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20)
+}
+
+/// Makes the certificate that all servers use over TLS.
+///
+/// # Errors
+/// If it cannot be made or written.
+pub fn make_certificate(testbed: &Testbed, name: &str) -> Result<(), TestbedError> {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]);
+    let made = made.map_err(TestbedError::refused)?;
+    for (ending, text) in [
+        ("crt", made.cert.pem()),
+        ("key", made.signing_key.serialize_pem()),
+    ] {
+        let path = certificate(testbed, ending);
+        fs::write(&path, text).map_err(TestbedError::file(&path))?;
+    }
+    Ok(())
+}
+
+fn certificate(testbed: &Testbed, ending: &str) -> PathBuf {
+    testbed.scratch().join(format!("site.{ending}"))
+}
+
+/// The certificate as a file, for clients to trust.
+pub fn certificate_file(testbed: &Testbed) -> PathBuf {
+    certificate(testbed, "crt")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn setup(speech: Speech) -> ServerSetup {
+        ServerSetup {
+            place: Place::Here,
+            address: "127.0.0.1".into(),
+            port: 8080,
+            root: "/srv/www".into(),
+            rate: None,
+            speech,
+            uplink_loopback: false,
+            admin_port: None,
+            workers: None,
+            writers: None,
+            backend: None,
+        }
+    }
+
+    #[test]
+    fn every_place_of_the_templates_is_filled_in() {
+        for (tls, http2) in [(false, false), (false, true), (true, false), (true, true)] {
+            let setup = setup(Speech { tls, http2 });
+            for text in [
+                nginx_configuration("/tmp/x", &setup),
+                apache_configuration("/tmp/x", &setup),
+            ] {
+                let settings = text
+                    .lines()
+                    .filter(|line| !line.trim_start().starts_with('#'));
+                let left: Vec<&str> = settings.filter(|line| line.contains('@')).collect();
+                assert_eq!(left, Vec::<&str>::new());
+            }
+        }
+    }
+}

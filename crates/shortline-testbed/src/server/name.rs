@@ -1,0 +1,155 @@
+//! What servers are called, on the command line and in results: ours in its modes, nginx, Apache.
+
+use std::fmt;
+use std::str::FromStr;
+
+use shortline_sched::{Aging, Policy};
+
+use crate::TestbedError;
+use crate::bed::FairQueue;
+
+/// What the name of a server begins with that leaves the order to the kernel.
+const KERNEL: &str = "kernel-";
+/// And gives control packets no band of their own.
+const KERNEL_MIXED: &str = "kernel-mixed-";
+/// What the name of nginx behind another queue begins with.
+const NGINX: &str = "nginx-";
+/// What the name of ours begins with where it finds out the rate.
+const AUTO: &str = "auto-";
+/// And with the writers of 001.
+const WRITERS: &str = "writers-";
+
+/// A server to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Server {
+    /// Shortline.
+    Ours(OursMode),
+    /// nginx from Debian.
+    Nginx,
+    /// nginx where the uplink's queue gives every flow its turn: FAIR at its best.
+    NginxBehind(FairQueue),
+    /// Apache httpd from Debian, event MPM.
+    Apache,
+}
+
+/// How Shortline shares the uplink.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OursMode {
+    /// Paced at the uplink's rate.
+    Paced(Policy),
+    /// The same with aging.
+    PacedAging(Policy, Aging),
+    /// At most a few responses in the kernel, no rate given.
+    Slots(Policy),
+    /// Paced at a rate that it finds out.
+    Auto(Policy),
+    /// With the writers of paper 001.
+    Writers(Policy),
+    /// Ordered by the kernel in priority bands, over a qdisc that has some.
+    Kernel(Policy),
+    /// The same, but that SYN-ACKs and what else opens a connection have no band of their own.
+    KernelMixed(Policy),
+    /// Without scheduling.
+    Off,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(OursMode::Paced(policy)) => policy.fmt(f),
+            Self::Ours(OursMode::PacedAging(policy, aging)) => write!(f, "{policy}-aging-{aging}"),
+            Self::Ours(OursMode::Slots(Policy::Srpt)) => f.write_str("slots"),
+            Self::Ours(OursMode::Slots(policy)) => write!(f, "slots-{policy}"),
+            Self::Ours(OursMode::Auto(Policy::Srpt)) => f.write_str("auto"),
+            Self::Ours(OursMode::Auto(policy)) => write!(f, "{AUTO}{policy}"),
+            Self::Ours(OursMode::Writers(policy)) => write!(f, "writers-{policy}"),
+            Self::Ours(OursMode::Kernel(policy)) => write!(f, "{KERNEL}{policy}"),
+            Self::Ours(OursMode::KernelMixed(policy)) => write!(f, "{KERNEL_MIXED}{policy}"),
+            Self::Ours(OursMode::Off) => f.write_str("off"),
+            Self::Nginx => f.write_str("nginx"),
+            Self::NginxBehind(queue) => write!(f, "{NGINX}{queue}"),
+            Self::Apache => f.write_str("apache"),
+        }
+    }
+}
+
+impl FromStr for Server {
+    type Err = TestbedError;
+
+    fn from_str(name: &str) -> Result<Self, TestbedError> {
+        let policy = |policy: &str| {
+            policy.parse::<Policy>().map_err(|_| {
+                let policies = Policy::ALL.iter().map(ToString::to_string);
+                let policies: Vec<String> = policies.collect();
+                TestbedError::UnknownServer(name.into(), policies.join(", "))
+            })
+        };
+        Ok(match name {
+            "nginx" => Self::Nginx,
+            "apache" => Self::Apache,
+            "off" => Self::Ours(OursMode::Off),
+            "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
+            "auto" => Self::Ours(OursMode::Auto(Policy::Srpt)),
+            _ if name.starts_with(AUTO) => Self::Ours(OursMode::Auto(policy(&name[AUTO.len()..])?)),
+            _ if name.starts_with(NGINX) => {
+                let unknown = |()| TestbedError::UnknownQueue(name.into());
+                Self::NginxBehind(name[NGINX.len()..].parse().map_err(unknown)?)
+            }
+            _ if name.starts_with(WRITERS) => {
+                Self::Ours(OursMode::Writers(policy(&name[WRITERS.len()..])?))
+            }
+            _ if name.starts_with(KERNEL_MIXED) => {
+                Self::Ours(OursMode::KernelMixed(policy(&name[KERNEL_MIXED.len()..])?))
+            }
+            _ if name.starts_with(KERNEL) => {
+                Self::Ours(OursMode::Kernel(policy(&name[KERNEL.len()..])?))
+            }
+            _ => Self::Ours(
+                match (name.strip_prefix("slots-"), name.split_once("-aging-")) {
+                    (Some(name), _) => OursMode::Slots(policy(name)?),
+                    (None, Some((name, aging))) => {
+                        let aging = aging.parse().map_err(TestbedError::aging(aging))?;
+                        OursMode::PacedAging(policy(name)?, aging)
+                    }
+                    (None, None) => OursMode::Paced(policy(name)?),
+                },
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in [
+            "srpt",
+            "fair",
+            "slots",
+            "slots-fair",
+            "off",
+            "nginx",
+            "apache",
+            "srpt-aging-2.5",
+            "kernel-quickfix",
+            "kernel-mixed-bands",
+            "nginx-fq_codel",
+            "nginx-fq",
+            "nginx-cake",
+            "nginx-cake-hosts",
+            "writers-fair",
+        ] {
+            assert_eq!(name.parse::<Server>().unwrap().to_string(), name);
+        }
+        let error = "slots-quick".parse::<Server>().unwrap_err().to_string();
+        assert!(
+            error.contains("`slots-quick`") && error.contains("nginx"),
+            "{error}"
+        );
+        let error = "srpt-aging-0".parse::<Server>().unwrap_err().to_string();
+        assert!(error.starts_with("server aging `0`"), "{error}");
+    }
+}

@@ -1,0 +1,284 @@
+//! The emulator's process: what comes from one TUN device leaves by the other when its path lets
+//! it. For kernels without netem.
+//!
+//! ```text
+//! router namespace                                    client namespace
+//!   uplink ==> forwarding ==> [TUN] -> emulator -> [TUN] ==> the clients' sockets
+//! ```
+//! The lab starts it in the router's namespace (`shortline lab wan CONFIG`, hidden), where it makes
+//! both devices; the lab then moves the clients' one to their namespace. The devices last as long
+//! as this process, so nothing of it outlives it, and the process is one of the run, so it does not
+//! outlive the run (`janitor`).
+//!
+//! One thread waits for packets and for the next due time (ppoll, nanoseconds), with precise timers
+//! and, where the machine allows, before servers and generator ([`BEFORE_OTHERS`]). SIGTERM ends it:
+//! it writes its [`WanReport`] to standard output. What waits in a device while the thread is
+//! busy is late too, but only what was late after it came in can be measured.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::time::Instant;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::SignalFd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use super::emulator::{Emulator, PACKETS_MAX};
+use super::packet::{Head, Network};
+use super::path::Way;
+use super::report::{EmulatorKind, GroupReport, LatenessMeter, WanReport};
+use crate::TestbedError;
+
+/// No packet is longer: the devices have the Ethernet's MTU.
+const PACKET_BYTES_MAX: usize = 2048;
+/// Packets taken from one device before it is looked what is due: about 0.1 ms of work.
+const BATCH_PACKETS: usize = 32;
+/// Buffers kept for reuse.
+const SPARE_MAX: usize = 4096;
+/// Runs a program as soon as it has something to do, as interrupts do (chrt(1), `SCHED_FIFO`).
+pub const BEFORE_OTHERS: [&str; 3] = ["chrt", "--fifo", "10"];
+
+/// What a relay is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RelayConfig {
+    /// The device to make towards the server.
+    pub server_device: String,
+    /// The device to make towards the clients.
+    pub client_device: String,
+    /// The clients' paths.
+    pub groups: Vec<GroupPath>,
+    /// Seed of loss and jitter.
+    pub seed: u64,
+}
+
+/// The path of one group of clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupPath {
+    /// Its name in the report.
+    pub name: String,
+    /// Its clients' addresses.
+    pub network: Network,
+    /// Towards the clients.
+    pub down: Way,
+    /// Towards the server.
+    pub up: Way,
+}
+
+/// The process's whole life. Returns its report, as JSON.
+///
+/// # Errors
+/// A configuration that does not read, devices that cannot be made or fail.
+pub fn run(config_file: &Path) -> Result<String, TestbedError> {
+    let text = fs::read_to_string(config_file).map_err(TestbedError::file(config_file))?;
+    let config: RelayConfig =
+        serde_json::from_str(&text).map_err(TestbedError::content(config_file))?;
+    for group in &config.groups {
+        for way in [&group.down, &group.up] {
+            way.check().map_err(TestbedError::content(config_file))?;
+        }
+    }
+    let failed = |error: io::Error| TestbedError::Command {
+        command: "lab wan".into(),
+        problem: error.to_string(),
+    };
+    let stop = stop_signals().map_err(failed)?;
+    let mut relay = Relay::open(config).map_err(failed)?;
+    relay.until(&stop).map_err(failed)?;
+    serde_json::to_string(&relay.report()).map_err(TestbedError::content(config_file))
+}
+
+/// From here on SIGTERM and SIGINT are read, not delivered.
+fn stop_signals() -> io::Result<SignalFd> {
+    let signals: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
+    signals.thread_block()?;
+    Ok(SignalFd::new(&signals)?)
+}
+
+/// The two ways a packet can go, as the number of the device it comes from.
+const DOWN: usize = 0;
+const UP: usize = 1;
+
+/// A buffer and how much of it is the packet.
+struct Packet {
+    buffer: Box<[u8; PACKET_BYTES_MAX]>,
+    length: usize,
+}
+
+impl Packet {
+    fn empty() -> Self {
+        Self {
+            buffer: Box::new([0; PACKET_BYTES_MAX]),
+            length: 0,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
+struct Relay {
+    devices: [SyncDevice; 2],
+    groups: Vec<GroupPath>,
+    /// Lanes 2 g + DOWN and 2 g + UP are group g's.
+    emulator: Emulator<Packet>,
+    spare: Vec<Packet>,
+    begin: Instant,
+    lateness: LatenessMeter,
+    strays: u64,
+}
+
+impl Relay {
+    fn open(config: RelayConfig) -> io::Result<Self> {
+        // Refused, timers are 50 us late, which the report will show.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
+        let device = |name: &String| -> io::Result<SyncDevice> {
+            let device = DeviceBuilder::new().name(name).enable(false).build_sync()?;
+            rustix::io::ioctl_fionbio(&device, true)?;
+            Ok(device)
+        };
+        let ways = config
+            .groups
+            .iter()
+            .flat_map(|group| [&group.down, &group.up]);
+        let ways: Vec<Way> = ways.cloned().collect();
+        Ok(Self {
+            devices: [
+                device(&config.server_device)?,
+                device(&config.client_device)?,
+            ],
+            emulator: Emulator::new(&ways, PACKETS_MAX, config.seed),
+            groups: config.groups,
+            spare: Vec::new(),
+            begin: Instant::now(),
+            lateness: LatenessMeter::default(),
+            strays: 0,
+        })
+    }
+
+    fn until(&mut self, stop: &SignalFd) -> io::Result<()> {
+        loop {
+            self.let_go();
+            let wait = self.emulator.next_due_ns().map(|due_ns| {
+                let wait_ns = due_ns.saturating_sub(self.now_ns());
+                Timespec {
+                    tv_sec: (wait_ns / 1_000_000_000) as i64,
+                    tv_nsec: (wait_ns % 1_000_000_000) as i64,
+                }
+            });
+            let [server, client] = &self.devices;
+            let mut ready = [
+                PollFd::new(server, PollFlags::IN),
+                PollFd::new(client, PollFlags::IN),
+                PollFd::new(stop, PollFlags::IN),
+            ];
+            match poll(&mut ready, wait.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [server, client, stop] = ready.map(|descriptor| descriptor.revents());
+            // A device in error has gone with its namespace: the run is over.
+            if !stop.is_empty() || (server | client).intersects(PollFlags::ERR | PollFlags::HUP) {
+                return Ok(());
+            }
+            for (way, ready) in [(DOWN, server), (UP, client)] {
+                if ready.contains(PollFlags::IN) {
+                    self.take_in(way)?;
+                }
+            }
+        }
+    }
+
+    /// Reads what has come from one device, at most a batch.
+    fn take_in(&mut self, way: usize) -> io::Result<()> {
+        for _ in 0..BATCH_PACKETS {
+            let mut packet = self.spare.pop().unwrap_or_else(Packet::empty);
+            match rustix::io::read(&self.devices[way], &mut packet.buffer[..]) {
+                Ok(bytes) => packet.length = bytes,
+                Err(Errno::AGAIN) => {
+                    self.keep(packet);
+                    break;
+                }
+                // A device that is not up yet.
+                Err(Errno::IO) => break,
+                Err(error) => return Err(error.into()),
+            }
+            self.offer(way, packet);
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, way: usize, packet: Packet) {
+        let found = Head::parse(packet.bytes()).and_then(|head| {
+            let client = if way == DOWN {
+                head.destination
+            } else {
+                head.source
+            };
+            Some((self.group_of(client)?, head.flow))
+        });
+        let Some((group, flow)) = found else {
+            self.strays += 1;
+            return self.keep(packet);
+        };
+        let (now_ns, bytes) = (self.now_ns(), packet.length);
+        self.emulator
+            .offer(now_ns, 2 * group + way, flow, bytes, packet);
+    }
+
+    /// Writes what is due.
+    fn let_go(&mut self) {
+        while let Some(due) = self.emulator.take_due(self.now_ns()) {
+            self.lateness.record(self.now_ns() - due.at_ns);
+            let towards = 1 - due.lane % 2;
+            if rustix::io::write(&self.devices[towards], due.packet.bytes()).is_err() {
+                self.strays += 1;
+            }
+            self.keep(due.packet);
+        }
+    }
+
+    fn keep(&mut self, packet: Packet) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(packet);
+        }
+    }
+
+    fn group_of(&self, client: Ipv4Addr) -> Option<usize> {
+        self.groups
+            .iter()
+            .position(|group| group.network.contains(client))
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+
+    fn report(&self) -> WanReport {
+        let counts = self.emulator.counts();
+        let groups = self.groups.iter().zip(counts.chunks_exact(2));
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        WanReport {
+            emulator: EmulatorKind::Tun,
+            lateness: Some(self.lateness.lateness()),
+            groups: groups
+                .map(|(group, counts)| GroupReport {
+                    name: group.name.clone(),
+                    down: counts[DOWN],
+                    up: counts[UP],
+                })
+                .collect(),
+            // The devices' counters are in two namespaces: the bed adds them.
+            device_drops: 0,
+            strays: self.strays,
+            cpu_s: cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9,
+        }
+    }
+}

@@ -7,8 +7,14 @@ use std::path::{Path, PathBuf};
 const LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Rooms in which time is an argument.
-const TIMELESS: [&str; 2] = ["crates/shortline-sched/src/", "crates/shortline-sim/src/"];
-const CLOCKS: [&str; 2] = ["Instant::now", "SystemTime::now"];
+const TIMELESS: [&str; 5] = [
+    "crates/shortline-sched/src/",
+    "crates/shortline-sim/src/",
+    "crates/shortline-link/src/queue",
+    "crates/shortline-link/src/connections",
+    "crates/shortline-link/src/regulator",
+];
+const CLOCKS: [&str; 3] = ["Instant::now", "SystemTime::now", "clock::now_ns"];
 
 struct Source {
     /// From the project's folder.

@@ -22,7 +22,7 @@ use shortline_sched::{Job, JobId, Policy};
 use socket2::SockRef;
 
 use crate::config::{LinkConfig, LinkError, LinkMode};
-use crate::qdisc::{DeviceBands, QdiscError};
+use crate::driver::qdisc::{DeviceBands, QdiscError};
 
 /// Cutoffs of response times in nanoseconds: 100, 500, 1000, 20000 and 80000 ms (004 3.2; its appendix B
 /// prints 100000 and 10000000 for the last two).
@@ -187,7 +187,7 @@ mod tests {
     use shortline_sched::{JobSpec, PathView, Scheduler, SchedulerConfig};
 
     use super::*;
-    use crate::qdisc::{Band, Kind, Traffic};
+    use crate::driver::qdisc::{Band, Kind, Traffic};
 
     /// A device whose bands have the priorities 100, 101 and so on.
     fn device(bands: u32) -> DeviceBands {

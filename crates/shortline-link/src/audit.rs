@@ -128,10 +128,7 @@ impl Link {
     pub fn audit(&self) -> Result<(), Fault> {
         let now_ns = now_ns();
         let queue = &mut self.state.lock().queue;
-        queue.check_order()?;
-        queue.check_places()?;
-        let armed_ns = self.armed_ns.load(Ordering::Acquire);
-        queue.check_somebody_comes(armed_ns, now_ns)
+        queue.audit(self.armed_ns.load(Ordering::Acquire), now_ns)
     }
 
     /// Looks whether nothing is held for anybody. Call when all connections are gone.
@@ -174,6 +171,13 @@ impl Queue {
                 least_waiting_bytes,
             });
         }
+    }
+
+    /// Looks whether everything holds, where the alarm is set to `armed_ns`.
+    pub(crate) fn audit(&mut self, armed_ns: u64, now_ns: u64) -> Result<(), Fault> {
+        self.check_order()?;
+        self.check_places()?;
+        self.check_somebody_comes(armed_ns, now_ns)
     }
 
     fn check_order(&mut self) -> Result<(), Fault> {

@@ -56,6 +56,12 @@ impl Connection {
         self.ledger.refunded
     }
 
+    /// Everything that is charged and was not given back, written or not.
+    #[cfg(test)]
+    pub fn charged(&self) -> u64 {
+        self.ledger.charged + u64::from(self.ledger.unwritten)
+    }
+
     /// So many wire bytes are charged.
     pub fn charge(&mut self, wire_bytes: u32) -> Charge {
         let drains = self.marks.charge();

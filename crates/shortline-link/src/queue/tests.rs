@@ -11,6 +11,7 @@ use crate::driver::qdisc::{Band, DeviceBands, Kind, Traffic};
 use crate::regulator::{FEW_MAX, PACED_UNSENT_BYTES_MAX, UNSENT_BYTES_MAX};
 
 mod newcomers;
+mod properties;
 
 const SECOND: u64 = 1_000_000_000;
 /// Payload bytes of a grant: one packet.

@@ -2,8 +2,8 @@
 //! regulators read or write of it is here. No socket is: what only the kernel knows is asked through [`Sockets`].
 //!
 //! An entry lives while anybody holds it: the connection's handle, a slot that its bytes take, discovery that watches
-//! it. So a slot can ask for bytes that nobody has acknowledged after the connection's end. Whoever lets go last has it
-//! put on the list of those [`Connections::take_gone`]: the driver then closes the socket.
+//! it. So a slot can ask for bytes that nobody has acknowledged after the connection's end. When nobody holds it any more
+//! the driver hears of it, and closes the socket.
 //!
 //! Everything changes under the link's lock, but for [`Marks`].
 
@@ -164,15 +164,28 @@ impl Connections {
 
     /// Somebody who held it does no longer.
     pub fn let_go(&mut self, id: ConnectionId) {
-        let entry = self.of_mut(id);
-        entry.holds -= 1;
-        if entry.holds == 0 {
-            self.entries.remove(id.index());
+        if self.close(id) {
             self.gone.push(id);
         }
     }
 
-    /// Those that nobody holds any more, since they were last asked for.
+    /// Its handle holds it no longer. Whether it has gone with that.
+    pub fn close(&mut self, id: ConnectionId) -> bool {
+        let entry = self.of_mut(id);
+        entry.holds -= 1;
+        let has_gone = entry.holds == 0;
+        if has_gone {
+            self.entries.remove(id.index());
+        }
+        has_gone
+    }
+
+    /// Whether any have gone since they were last asked for, beside those that went with their handle.
+    pub fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// Which ones.
     pub fn take_gone(&mut self) -> Vec<ConnectionId> {
         std::mem::take(&mut self.gone)
     }

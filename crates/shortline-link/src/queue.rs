@@ -1,7 +1,7 @@
 //! The queue of the uplink: the jobs, their order, the connections they are on, and what decides when a grant is due.
 //!
 //! It does no I/O. The time is an argument; what only the kernel knows of a connection is asked through [`Sockets`];
-//! what follows from a change it answers with [`Actions`], which the link carries out. Everything here happens under the
+//! what follows from a change it answers with [`Actions`], which the link carries out, and with the time to look again. Everything here happens under the
 //! link's lock.
 
 use std::sync::Arc;
@@ -66,6 +66,7 @@ pub(crate) struct Queue {
     newcomers: Newcomers,
     rate: Option<Rate>,
     actions: Actions,
+    look_again_ns: Option<u64>,
     pub grants_total: u64,
     pub refunds_total: u64,
     /// Times that a connection was moved to another band.
@@ -117,6 +118,7 @@ impl Queue {
             waits_for_grant: None,
             recent: (config.mode == LinkMode::Auto).then(Vec::new),
             actions: Actions::default(),
+            look_again_ns: None,
             grants_total: 0,
             refunds_total: 0,
             band_changes_total: 0,
@@ -160,18 +162,25 @@ impl Queue {
         self.connections.open(packets, unsent_bytes_max)
     }
 
-    /// Nobody has the connection any more. It has no jobs.
-    pub fn close(&mut self, id: ConnectionId) {
+    /// Nobody has a handle of the connection any more. It has no jobs. Whether its socket is to be closed now: else
+    /// that is one of the actions later.
+    pub fn close(&mut self, id: ConnectionId) -> bool {
         self.regulator.ended(id);
-        self.connections.let_go(id);
+        self.connections.close(id)
     }
 
-    /// What is to be done now, outside of the queue.
-    pub fn take_actions(&mut self) -> Actions {
-        Actions {
+    /// What is to be done now, outside of the queue, if anything is.
+    pub fn take_actions(&mut self) -> Option<Actions> {
+        let is_none = self.actions.is_empty() && !self.connections.has_gone();
+        (!is_none).then(|| Actions {
             gone: self.connections.take_gone(),
             ..std::mem::take(&mut self.actions)
-        }
+        })
+    }
+
+    /// In how many nanoseconds somebody has to look again, if jobs wait.
+    pub fn take_look_again_ns(&mut self) -> Option<u64> {
+        self.look_again_ns.take()
     }
 
     pub fn submit(

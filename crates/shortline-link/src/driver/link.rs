@@ -40,7 +40,7 @@ use super::socket::{Socket, SocketTable};
 use crate::bands::{BandMap, control_priority};
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::connections::{ConnectionId, Marks, Report};
-use crate::queue::Queue;
+use crate::queue::{Actions, Queue};
 use crate::regulator::Pacing;
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 
@@ -387,8 +387,10 @@ impl Link {
     /// Nobody has a handle of the connection any more.
     pub(crate) fn close(&self, id: ConnectionId) {
         let mut state = self.state.lock();
-        state.queue.close(id);
-        self.leave(state, now_ns());
+        let State { queue, sockets } = &mut *state;
+        let closed = queue.close(id).then(|| sockets.remove(id));
+        drop(state);
+        drop(closed);
     }
 
     /// Changes the queue, then makes the grants that became due.
@@ -404,16 +406,12 @@ impl Link {
     /// Gives the lock back and does what the queue has decided: tells sockets, wakes the jobs that got a grant, and
     /// sets the alarm for the next one unless it will go off before that anyway.
     pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>, now_ns: u64) {
-        let actions = state.queue.take_actions();
-        for (id, setting) in actions.set {
-            state.sockets.set(id, setting);
+        let look_again_ns = state.queue.take_look_again_ns();
+        match state.queue.take_actions() {
+            Some(actions) => carry_out(actions, state),
+            None => drop(state),
         }
-        let gone = actions.gone.into_iter();
-        let closed: Vec<_> = gone.map(|id| state.sockets.remove(id)).collect();
-        drop(state);
-        drop(closed);
-        actions.wake.into_iter().for_each(Waker::wake);
-        let Some(delay_ns) = actions.look_again_ns else {
+        let Some(delay_ns) = look_again_ns else {
             return;
         };
         let due_ns = now_ns + delay_ns;
@@ -461,6 +459,18 @@ impl Link {
             self.with_queue(now_ns(), |queue| queue.correct(id, sent_bytes));
         }
     }
+}
+
+/// Does what the queue has decided, and gives the lock back in between: what can wait until then waits.
+fn carry_out(actions: Actions, mut state: MutexGuard<'_, State>) {
+    for (id, setting) in actions.set {
+        state.sockets.set(id, setting);
+    }
+    let gone = actions.gone.into_iter();
+    let closed: Vec<_> = gone.map(|id| state.sockets.remove(id)).collect();
+    drop(state);
+    drop(closed);
+    actions.wake.into_iter().for_each(Waker::wake);
 }
 
 impl DeviceState {

@@ -14,8 +14,13 @@ pub(crate) struct Actions {
     pub gone: Vec<ConnectionId>,
     /// Jobs that got a grant, and discovery where it slept.
     pub wake: Vec<Waker>,
-    /// In so many nanoseconds somebody has to look again, for jobs wait.
-    pub look_again_ns: Option<u64>,
+}
+
+impl Actions {
+    /// Whether there is nothing to do, but for connections that have gone.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.wake.is_empty()
+    }
 }
 
 /// What a socket is told.

@@ -7,7 +7,8 @@ use super::{Queue, Setting, newcomers};
 use crate::connections::{ConnectionId, Sockets};
 
 impl Queue {
-    /// Makes every grant that is due. If jobs wait then, the link is to look again: when, is one of the actions.
+    /// Makes every grant that is due. If jobs wait then, the link is to look again
+    /// ([`Queue::take_look_again_ns`]).
     pub fn dispatch(&mut self, sockets: &dyn Sockets, now_ns: u64) {
         let (newcomers, connections) = (&mut self.newcomers, &self.connections);
         for id in newcomers.take_ready(connections, sockets, now_ns) {
@@ -16,7 +17,7 @@ impl Queue {
         }
         let due_ns = self.grant_due(sockets, now_ns);
         let look_ns = self.newcomers.hold_any().then_some(newcomers::LOOK_NS);
-        self.actions.look_again_ns = due_ns.into_iter().chain(look_ns).min();
+        self.look_again_ns = due_ns.into_iter().chain(look_ns).min();
     }
 
     fn grant_due(&mut self, sockets: &dyn Sockets, now_ns: u64) -> Option<u64> {

@@ -29,7 +29,7 @@ fn granted(bed: &mut Bed, jobs: &[JobId]) -> usize {
 
 fn look(bed: &mut Bed, now_ns: u64) -> Option<u64> {
     bed.queue.dispatch(&bed.sockets, now_ns);
-    bed.queue.take_actions().look_again_ns
+    bed.queue.take_look_again_ns()
 }
 
 #[test]

@@ -140,7 +140,9 @@ impl Model {
             opened: 1,
             gone: Vec::new(),
         };
-        model.queue.close(bed.id);
+        model
+            .gone
+            .extend(model.queue.close(bed.id).then_some(bed.id));
         for _ in 0..CONNECTIONS {
             let connected = model.open();
             model.connections.push(connected);
@@ -396,7 +398,9 @@ impl Model {
         let written = written.filter(|one| one.fate == Fate::Written);
         let written: u64 = written.map(|one| u64::from(one.wire_bytes)).sum();
         assert_eq!(connection.charged(), written);
-        self.queue.close(id);
+        if self.queue.close(id) {
+            self.gone.push(id);
+        }
         self.connections[at] = self.open();
     }
 
@@ -417,7 +421,7 @@ impl Model {
     /// As `Link::with_queue` and `Link::leave`.
     fn dispatch(&mut self) {
         self.queue.dispatch(&self.sockets, self.now_ns);
-        let actions = self.queue.take_actions();
+        let actions = self.queue.take_actions().unwrap_or_default();
         for (id, setting) in actions.set {
             let connected = self.connections.iter_mut().find(|one| one.id == id);
             if let (Some(connected), Setting::Priority(priority)) = (connected, setting) {
@@ -436,7 +440,7 @@ impl Model {
                 self.granted(at, bytes);
             }
         }
-        if let Some(delay_ns) = actions.look_again_ns {
+        if let Some(delay_ns) = self.queue.take_look_again_ns() {
             let due_ns = self.now_ns + delay_ns;
             if self.armed_ns <= self.now_ns || due_ns < self.armed_ns {
                 self.armed_ns = due_ns;

@@ -5,6 +5,5 @@ pub(crate) mod discovery;
 pub(crate) mod job_handle;
 pub(crate) mod link;
 mod network;
-pub mod qdisc;
 mod socket;
 pub(crate) mod transport;

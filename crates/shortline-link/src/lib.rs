@@ -27,12 +27,13 @@ mod regulator;
 mod snapshot;
 
 pub use audit::Fault;
+pub use bands::qdisc;
 pub use client::{client_at, user_at};
 pub use config::{LinkConfig, LinkError, LinkMode};
+pub use driver::device;
 pub use driver::discovery::Discovered;
 pub use driver::job_handle::{Grant, JobHandle};
 pub use driver::link::Link;
 pub use driver::transport::{Transport, TransportHandle};
-pub use driver::{device, qdisc};
 pub use queue::Length;
 pub use snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};

@@ -1,6 +1,6 @@
 //! What was charged for a connection, in wire bytes.
 //!
-//! Where no regulator waits to hear of it, the connection's own thread says in its [`Marks`] that what was charged is
+//! Where no regulator waits to hear of it, the connection's own thread says in its [marks](super::Marks) that what was charged is
 //! in the socket, and takes no lock. So the ledger is brought up to date before it is read or changed.
 
 use super::Connection;

@@ -22,7 +22,7 @@ use shortline_sched::uplink::{
 };
 
 use super::device::Reading;
-use super::qdisc::Shaper;
+use crate::bands::qdisc::Shaper;
 use crate::connections::ConnectionId;
 use crate::regulator::Pacing;
 

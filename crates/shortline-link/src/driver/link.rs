@@ -35,8 +35,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::device::{Device, Reading};
 use super::discovery::{Discovery, Facts, LOOK_NS};
-use super::qdisc::shaper_of;
 use super::socket::{Socket, SocketTable};
+use crate::bands::qdisc::shaper_of;
 use crate::bands::{BandMap, control_priority};
 use crate::config::{LinkConfig, LinkError, LinkMode};
 use crate::connections::{ConnectionId, Marks, Report};

@@ -1,4 +1,4 @@
-//! What the queue has decided and does not do itself: the link does it ([`crate::link`]).
+//! What the queue has decided and does not do itself: the link does it ([`crate::Link`]).
 
 use std::task::Waker;
 

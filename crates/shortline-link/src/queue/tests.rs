@@ -5,9 +5,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
+use crate::bands;
 use crate::connections::Report;
 use crate::connections::testing::{FakeSockets, PACKETS};
-use crate::driver::qdisc::{Band, DeviceBands, Kind, Traffic};
 use crate::regulator::{FEW_MAX, PACED_UNSENT_BYTES_MAX, UNSENT_BYTES_MAX};
 
 mod newcomers;
@@ -54,26 +54,13 @@ impl Bed {
         Self::new(Queue::new(&config, None, 0))
     }
 
-    /// In mode `bands` on a device whose bands have the priorities 0 to 5.
+    /// In mode `bands` on a device whose bands have the priorities 100 to 105.
     fn banded() -> Self {
-        let band = |band: u32| Band {
-            name: band.to_string(),
-            priority: band,
-            traffic: Traffic::default(),
-        };
-        let device = DeviceBands {
-            device: "d0".to_owned(),
-            kind: Kind::Prio,
-            bands: (0..6).map(band).collect(),
-            unset: Some(0),
-            traffic: Traffic::default(),
-        };
         let config = LinkConfig {
             mode: LinkMode::Bands,
-            policy: "bands".parse().unwrap(),
-            ..LinkConfig::default()
+            ..bands::testing::config("bands")
         };
-        let map = BandMap::of(&device, &config).unwrap();
+        let map = BandMap::of(&bands::testing::device(6), &config).unwrap();
         Self::new(Queue::new(&config, Some(Arc::new(map)), 0))
     }
 
@@ -234,7 +221,7 @@ fn a_connection_moves_to_another_band_as_its_response_shrinks() {
         bed.queue.want(id, None, 0);
     }
     // 60 and 52 KB, then 44 to 12, and 4 at the end.
-    assert_eq!(seen, [5, 5, 4, 4, 4, 4, 4, 3]);
+    assert_eq!(seen, [105, 105, 104, 104, 104, 104, 104, 103]);
     assert_eq!(bed.queue.band_changes_total, 3, "no call but for a change");
     assert_eq!(bed.queue.charged_total, 0);
 }
@@ -244,17 +231,17 @@ fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     let mut bed = Bed::banded();
     let large = bed.large(0);
     bed.dispatch(0);
-    assert_eq!(bed.priority, 5);
+    assert_eq!(bed.priority, 105);
     // What the large one sends stands before the small one, which makes it urgent.
     bed.queue.hand_over(large, BANDS_QUANTUM_BYTES);
     let small = bed.submit(Length::Known(500), 0);
     bed.dispatch(0);
-    assert_eq!((bed.priority, bed.queue.take_grant(small)), (1, None));
+    assert_eq!((bed.priority, bed.queue.take_grant(small)), (101, None));
     bed.written(SECOND);
     bed.queue.want(large, None, 0);
     bed.dispatch(0);
     assert!(bed.queue.take_grant(small).is_some() && bed.queue.take_grant(large).is_some());
-    assert_eq!(bed.priority, 1, "both may send, the small one too");
+    assert_eq!(bed.priority, 101, "both may send, the small one too");
     bed.queue.hand_over(small, 500);
     bed.queue.remove(small);
     bed.written(SECOND);
@@ -262,7 +249,7 @@ fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
     bed.written(SECOND);
     bed.queue.want(large, None, 0);
     bed.dispatch(0);
-    assert_eq!(bed.priority, 5);
+    assert_eq!(bed.priority, 105);
     assert_eq!(bed.queue.band_changes_total, 3);
 }
 

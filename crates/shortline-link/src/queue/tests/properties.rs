@@ -9,6 +9,9 @@ use proptest::sample::{Index, select};
 
 use super::*;
 use crate::queue::Whole;
+use steps::{Step, step};
+
+mod steps;
 
 const MS: u64 = 1_000_000;
 const MODES: [LinkMode; 6] = [
@@ -22,46 +25,6 @@ const MODES: [LinkMode; 6] = [
 const CONNECTIONS: usize = 4;
 /// Within so many alarms all jobs have ended: each is one grant at least, or a look at slots.
 const ALARMS_MAX: u32 = 20_000;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Submit(Index, u64),
-    HandOver(Index),
-    Decline(Index),
-    Ask(Index),
-    Abort(Index),
-    Drain(Index),
-    Block(Index),
-    Acknowledge(Index),
-    End(Index),
-    Wait(u64),
-    Pace(Pacing),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let which = any::<Index>;
-    let pacing = select(vec![
-        Pacing::Rate(Rate::from_bps(8_000_000)),
-        Pacing::Rate(Rate::from_bps(1_000_000)),
-        Pacing::Slots,
-        Pacing::Few,
-        Pacing::Free,
-    ]);
-    let length = prop_oneof![1..2_000u64, 1..30_000u64];
-    prop_oneof![
-        4 => (which(), length).prop_map(|(at, length)| Step::Submit(at, length)),
-        6 => which().prop_map(Step::HandOver),
-        1 => which().prop_map(Step::Decline),
-        2 => which().prop_map(Step::Ask),
-        1 => which().prop_map(Step::Abort),
-        5 => which().prop_map(Step::Drain),
-        2 => which().prop_map(Step::Block),
-        4 => which().prop_map(Step::Acknowledge),
-        1 => which().prop_map(Step::End),
-        4 => (0..20 * MS).prop_map(Step::Wait),
-        1 => pacing.prop_map(Step::Pace),
-    ]
-}
 
 /// What has become of a charge.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,15 +2,13 @@
 //! event; nobody else does.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use shortline_base::clock::now_ns;
 use shortline_sched::{JobId, Policy};
 
-use crate::link::Link;
+use crate::driver::link::Link;
 use crate::queue::{LinkJob, Queue, Watched};
-use crate::transport::Transport;
 
 /// An alarm goes off no later than this after its time.
 const ALARM_LATE_NS_MAX: u64 = 1_000_000;
@@ -120,7 +118,7 @@ impl Link {
     /// Looks at every grant from now on, whether it is in order: under `srpt` alone.
     pub fn watch_grants(&self) {
         let watches = self.policy() == Policy::Srpt;
-        self.queue.lock().watched = watches.then(Vec::new);
+        self.state.lock().queue.watched = watches.then(Vec::new);
     }
 
     /// Looks whether everything holds. Call when all tasks are at rest.
@@ -129,11 +127,8 @@ impl Link {
     /// The first [`Fault`] found.
     pub fn audit(&self) -> Result<(), Fault> {
         let now_ns = now_ns();
-        let mut queue = self.queue.lock();
-        queue.check_order()?;
-        queue.check_places()?;
-        let armed_ns = self.armed_ns.load(Ordering::Acquire);
-        queue.check_somebody_comes(armed_ns, now_ns)
+        let queue = &mut self.state.lock().queue;
+        queue.audit(self.armed_ns.load(Ordering::Acquire), now_ns)
     }
 
     /// Looks whether nothing is held for anybody. Call when all connections are gone.
@@ -141,7 +136,7 @@ impl Link {
     /// # Errors
     /// What is.
     pub fn audit_empty(&self) -> Result<(), Fault> {
-        let queue = self.queue.lock();
+        let queue = &self.state.lock().queue;
         let held = [
             ("jobs", queue.scheduler.len() as u64),
             ("jobs of new connections", queue.held() as u64),
@@ -166,7 +161,8 @@ impl Queue {
         let can_go = waiting.filter(|(other, _)| {
             // A new connection may have to wait for its client's others.
             let job = self.link_job(*other);
-            job.is_some_and(|job| job.transport.can_send() && job.transport.is_known())
+            let connection = job.map(|job| self.connections.of(job.connection));
+            connection.is_some_and(|connection| connection.can_send() && connection.is_known)
         });
         let least_waiting_bytes = can_go.map(|(_, job)| job.remaining()).min();
         if let Some(watched) = &mut self.watched {
@@ -175,6 +171,13 @@ impl Queue {
                 least_waiting_bytes,
             });
         }
+    }
+
+    /// Looks whether everything holds, where the alarm is set to `armed_ns`.
+    pub(crate) fn audit(&mut self, armed_ns: u64, now_ns: u64) -> Result<(), Fault> {
+        self.check_order()?;
+        self.check_places()?;
+        self.check_somebody_comes(armed_ns, now_ns)
     }
 
     fn check_order(&mut self) -> Result<(), Fault> {
@@ -200,24 +203,26 @@ impl Queue {
                 return Err(Fault::Lost { job: id.index() });
             };
             self.check_place(id, job)?;
-            let (job_bytes, ledger) = (job.charged_unwritten(), &job.transport.ledger);
-            let connection_bytes =
-                ledger.unwritten.load(Ordering::Acquire) + ledger.refunded.load(Ordering::Acquire);
+            let connection = self.connections.of(job.connection);
+            let job_bytes = job.charge.unwritten(connection);
+            let connection_bytes = connection.unwritten() + connection.refunded();
             if job_bytes > connection_bytes {
                 return Err(Fault::Overdrawn {
                     job_bytes,
                     connection_bytes,
                 });
             }
-            let same = |other: &LinkJob| Arc::ptr_eq(&other.transport, &job.transport);
             let there = self
                 .scheduler
                 .jobs()
                 .filter_map(|(id, _)| self.link_job(id));
+            let same = |other: &LinkJob| other.connection == job.connection;
             let there = there.filter(|other| same(other)).count() as u32;
-            let counted = job.transport.jobs();
-            if counted < there {
-                return Err(Fault::Miscounted { counted, there });
+            if connection.jobs != there {
+                return Err(Fault::Miscounted {
+                    counted: connection.jobs,
+                    there,
+                });
             }
         }
         Ok(())
@@ -228,10 +233,11 @@ impl Queue {
         if !job.wanting || waits || job.is_held() {
             return Ok(());
         }
-        if !is_parked(&job.transport, id) {
+        let connection = self.connections.of(job.connection);
+        if !connection.parked.contains(&id) {
             return Err(Fault::Lost { job: id.index() });
         }
-        if job.transport.can_send() {
+        if connection.can_send() {
             return Err(Fault::Forgotten { job: id.index() });
         }
         Ok(())
@@ -240,7 +246,8 @@ impl Queue {
     fn check_somebody_comes(&mut self, armed_ns: u64, now_ns: u64) -> Result<(), Fault> {
         let can_go = self.scheduler.jobs().find(|(id, _)| {
             let job = self.link_job(*id);
-            self.scheduler.is_waiting(*id) && job.is_some_and(|job| job.transport.can_send())
+            let can_send = |job: &LinkJob| self.connections.of(job.connection).can_send();
+            self.scheduler.is_waiting(*id) && job.is_some_and(can_send)
         });
         let Some((id, _)) = can_go else {
             return Ok(());
@@ -255,8 +262,4 @@ impl Queue {
             alarm_ns: is_set.then(|| armed_ns - now_ns),
         })
     }
-}
-
-fn is_parked(transport: &Transport, id: JobId) -> bool {
-    transport.parked.lock().contains(&id)
 }

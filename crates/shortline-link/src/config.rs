@@ -9,8 +9,8 @@ use shortline_sched::uplink::UplinkConfig;
 use shortline_sched::{Policy, Urgency};
 use thiserror::Error;
 
-use crate::device::DeviceError;
-use crate::qdisc::QdiscError;
+use crate::bands::qdisc::QdiscError;
+use crate::driver::device::DeviceError;
 
 /// How the kernel's queue is kept short, so that responses wait where they can be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

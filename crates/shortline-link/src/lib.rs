@@ -9,7 +9,7 @@
 //! | `paced` | when the modelled queue of the uplink is almost empty | `regulator/paced` |
 //! | `slots` | when less than N quanta are unacknowledged | `regulator/slots` |
 //! | `writers` | when one of N has written its block to a socket (001; for the lab) | `regulator/writers` |
-//! | `bands` | at once; the kernel's qdisc orders the packets | [`qdisc`] |
+//! | `bands` | at once; the kernel's qdisc orders the packets | `bands`, [`qdisc`] |
 //! | `off` | at once | |
 //! | `auto` | as in `off`, `paced` or `slots`, by what is found out of the uplink | `discovery` |
 //!
@@ -20,25 +20,20 @@ mod audit;
 mod bands;
 mod client;
 mod config;
-pub mod device;
-mod discovery;
-mod job_handle;
-mod link;
-mod network;
-pub mod qdisc;
+mod connections;
+mod driver;
 mod queue;
 mod regulator;
 mod snapshot;
-mod transport;
-mod transport_handle;
 
 pub use audit::Fault;
+pub use bands::qdisc;
 pub use client::{client_at, user_at};
 pub use config::{LinkConfig, LinkError, LinkMode};
-pub use discovery::Discovered;
-pub use job_handle::{Grant, JobHandle};
-pub use link::Link;
+pub use driver::device;
+pub use driver::discovery::Discovered;
+pub use driver::job_handle::{Grant, JobHandle};
+pub use driver::link::Link;
+pub use driver::transport::{Transport, TransportHandle};
 pub use queue::Length;
 pub use snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
-pub use transport::Transport;
-pub use transport_handle::TransportHandle;

@@ -1,32 +1,45 @@
-//! The queue of the uplink: the jobs, their order, and what decides when a grant is due.
-//! Everything here happens under the link's lock, with the time as an argument.
+//! The queue of the uplink: the jobs, their order, the connections they are on, and what decides when a grant is due.
+//!
+//! It does no I/O. The time is an argument; what only the kernel knows of a connection is asked through [`Sockets`];
+//! what follows from a change it answers with [`Actions`], which the link carries out, and with the time to
+//! look again. Everything here happens under the
+//! link's lock.
+
+#![deny(clippy::disallowed_methods)]
 
 use std::sync::Arc;
 use std::task::Waker;
 
 use shortline_sched::units::Rate;
-use shortline_sched::uplink::Limit;
 use shortline_sched::{
     Client, Job, JobId, JobSpec, PathView, QueueFull, Scheduler, SchedulerConfig,
 };
 
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
-use crate::discovery::{Facts, Recent};
+use crate::connections::{Charge, ConnectionId, Connections, Marks, Packets, Sockets};
 use crate::regulator::{Pacing, Regulator};
-use crate::transport::{SEGMENT_BYTES_DEFAULT, Transport};
 
+mod actions;
 mod banded;
 mod charges;
+mod facts;
+mod grants;
+mod job;
 mod newcomers;
 mod watched;
 mod whole;
 
-use charges::Charge;
+pub(crate) use actions::{Actions, Setting};
+pub(crate) use facts::SAMPLES_MAX;
+pub use job::Length;
+pub(crate) use job::LinkJob;
 use newcomers::Newcomers;
 pub(crate) use watched::Watched;
 pub(crate) use whole::Whole;
 
+/// Payload bytes of a full segment on Ethernet with TCP timestamps, until a socket says.
+pub(crate) const SEGMENT_BYTES_DEFAULT: u32 = 1448;
 /// Payload bytes of a quantum in mode `writers` (001 3.1).
 const WRITER_BLOCK_BYTES: u32 = 32 * 1024;
 /// Payload bytes of a quantum in mode `bands`: so often its band is looked at (004 3.2).
@@ -44,47 +57,10 @@ const REST_NS: u64 = 1_000_000_000;
 /// Segments of a paced quantum at most: what the kernel sends as one burst.
 const PACED_SEGMENTS_MAX: f64 = 44.0;
 
-/// What is known of how much a response sends: payload bytes, its head and framing included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// All of it.
-    Known(u64),
-    /// Nothing, as of a response that is being made while it is sent. It is taken to have as much
-    /// left as it has sent, so that under `srpt` it ranks by the bytes sent so far, as under `las`:
-    /// what a long tail leaves to expect grows with what there was already.
-    Unknown,
-}
-
-/// A job's side of the link.
-pub(crate) struct LinkJob {
-    pub transport: Arc<Transport>,
-    pub waker: Option<Waker>,
-    /// Payload bytes granted and not yet taken.
-    pub granted_bytes: Option<u32>,
-    /// The job wants a grant: it waits in the scheduler, or is parked on its connection.
-    pub wanting: bool,
-    /// The name of whoever asks.
-    client: u128,
-    /// Its place among those that wait because their connection is new.
-    held: Option<u64>,
-    /// Whether its length is known only at its end.
-    unknown: bool,
-    /// Payload bytes that it has to hand over now, where it waits for more to be made.
-    at_hand_bytes: Option<u32>,
-    /// What its last grant was charged.
-    charge: Charge,
-}
-
-impl LinkJob {
-    /// Whether it waits apart because its connection is new.
-    pub fn is_held(&self) -> bool {
-        self.held.is_some()
-    }
-}
-
 /// The queue; see the module's text.
 pub(crate) struct Queue {
     pub scheduler: Scheduler,
+    pub connections: Connections,
     pub regulator: Regulator,
     jobs: Vec<Option<LinkJob>>,
     quantum_bytes: Option<u32>,
@@ -92,13 +68,14 @@ pub(crate) struct Queue {
     slots_max: usize,
     newcomers: Newcomers,
     rate: Option<Rate>,
-    pub to_wake: Vec<Waker>,
+    actions: Actions,
+    look_again_ns: Option<u64>,
     pub grants_total: u64,
     pub refunds_total: u64,
     /// Times that a connection was moved to another band.
     pub band_changes_total: u64,
     /// The connections that discovery asks next, in mode `auto`.
-    pub recent: Option<Recent>,
+    recent: Option<Vec<ConnectionId>>,
     /// Discovery while it sleeps: woken by the next grant.
     pub waits_for_grant: Option<Waker>,
     /// Wire bytes charged, corrections by `TCP_INFO` included.
@@ -133,6 +110,7 @@ impl Queue {
                 burst: config.burst_bytes,
             }),
             active_ns: now_ns,
+            connections: Connections::default(),
             regulator,
             jobs: Vec::new(),
             quantum_bytes,
@@ -141,8 +119,9 @@ impl Queue {
             newcomers: Newcomers::default(),
             rate: config.rate,
             waits_for_grant: None,
-            recent: (config.mode == LinkMode::Auto).then(Recent::default),
-            to_wake: Vec::new(),
+            recent: (config.mode == LinkMode::Auto).then(Vec::new),
+            actions: Actions::default(),
+            look_again_ns: None,
             grants_total: 0,
             refunds_total: 0,
             band_changes_total: 0,
@@ -163,8 +142,9 @@ impl Queue {
             asked => asked,
         };
         let (slots_max, quantum_bytes) = (self.slots_max, self.quantum_bytes_asked);
+        let connections = &mut self.connections;
         self.regulator
-            .follow(pacing, slots_max, quantum_bytes, now_ns);
+            .follow(pacing, slots_max, quantum_bytes, connections, now_ns);
         self.rate = match pacing {
             Pacing::Rate(rate) => Some(rate),
             Pacing::Slots | Pacing::Few | Pacing::Free => None,
@@ -180,33 +160,35 @@ impl Queue {
         self.rate
     }
 
-    /// What discovery goes by, but for the device's counters; the list of recent connections begins
-    /// anew.
-    pub fn facts(&mut self, now_ns: u64) -> Facts {
-        Facts {
-            now_ns,
-            charged_bytes_total: self.charged_total,
-            limited_by: self.limited_by(),
-            recent: self.recent.as_mut().map(Recent::take).unwrap_or_default(),
-            reading: None,
-        }
+    /// A new connection, and the marks that its own thread shares with the queue.
+    pub fn open(&mut self, packets: Packets, unsent_bytes_max: u32) -> (ConnectionId, Arc<Marks>) {
+        self.connections.open(packets, unsent_bytes_max)
     }
 
-    /// What keeps more from being sent now: work that waits for the pacer, connections that take no
-    /// more, or nothing to send.
-    fn limited_by(&self) -> Limit {
-        if self.scheduler.waiting() > 0 {
-            Limit::Pacing
-        } else if self.blocked() > 0 {
-            Limit::Network
-        } else {
-            Limit::Application
-        }
+    /// Nobody has a handle of the connection any more. It has no jobs. Whether its socket is to be closed now: else
+    /// that is one of the actions later.
+    pub fn close(&mut self, id: ConnectionId) -> bool {
+        self.regulator.ended(id);
+        self.connections.close(id)
+    }
+
+    /// What is to be done now, outside of the queue, if anything is.
+    pub fn take_actions(&mut self) -> Option<Actions> {
+        let is_none = self.actions.is_empty() && !self.connections.has_gone();
+        (!is_none).then(|| Actions {
+            gone: self.connections.take_gone(),
+            ..std::mem::take(&mut self.actions)
+        })
+    }
+
+    /// In how many nanoseconds somebody has to look again, if jobs wait.
+    pub fn take_look_again_ns(&mut self) -> Option<u64> {
+        self.look_again_ns.take()
     }
 
     pub fn submit(
         &mut self,
-        transport: &Arc<Transport>,
+        connection: ConnectionId,
         client: Client,
         length: Length,
         path: Option<PathView>,
@@ -228,12 +210,12 @@ impl Queue {
             client: Some(client),
             ..JobSpec::default()
         })?;
-        transport.job_began();
+        self.connections.of_mut(connection).jobs += 1;
         if self.jobs.len() <= id.index() {
             self.jobs.resize_with(id.index() + 1, || None);
         }
         self.jobs[id.index()] = Some(LinkJob {
-            transport: Arc::clone(transport),
+            connection,
             waker: None,
             granted_bytes: None,
             wanting: true,
@@ -289,10 +271,10 @@ impl Queue {
     /// The job's bytes are with its connection now.
     pub fn hand_over(&mut self, id: JobId, payload_bytes: u32) {
         let job = self.job_mut(id);
+        let (connection, unknown) = (job.connection, job.unknown);
         if payload_bytes > 0 {
-            job.transport.set_busy();
+            self.connections.of(connection).marks.begin();
         }
-        let unknown = job.unknown;
         self.scheduler.record(id, u64::from(payload_bytes));
         if unknown && let Some(job) = self.scheduler.job(id) {
             let sent = job.work_done;
@@ -313,24 +295,27 @@ impl Queue {
     pub fn decline(&mut self, id: JobId) {
         let job = self.job_mut(id);
         job.granted_bytes = None;
-        let unwritten_bytes = job.take_unwritten();
-        let transport = Arc::clone(&job.transport);
+        let (charge, connection) = (std::mem::take(&mut job.charge), job.connection);
         if self.regulator.bands().is_some() {
             // Its window is closed: it does not make its connection urgent until it asks again.
-            transport.jobs_bands.lock().remove(id);
+            self.connections.of_mut(connection).jobs_bands.remove(id);
         }
-        self.cancel_charge(&transport, unwritten_bytes);
+        self.cancel(connection, charge);
     }
 
     /// The job is done, or its client has gone.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
-        let mut job = self.jobs.get_mut(id.index())?.take()?;
-        job.transport.job_ended();
+        let job = self.jobs.get_mut(id.index())?.take()?;
         if let Some(place) = job.held {
             self.newcomers.forget(job.client, place);
         }
+        let connection = self.connections.of_mut(job.connection);
+        connection.jobs -= 1;
         if self.regulator.bands().is_some() {
-            job.transport.jobs_bands.lock().remove(id);
+            connection.jobs_bands.remove(id);
+        }
+        if connection.marks.is_awaited() {
+            connection.parked.retain(|parked| *parked != id);
         }
         let unfinished = self
             .scheduler
@@ -339,44 +324,9 @@ impl Queue {
         if unfinished {
             // Aborted: neither its unused grant nor what the connection still has of it will be
             // sent. What other streams of the connection were charged stays.
-            let unwritten_bytes = job.take_unwritten();
-            self.cancel_charge(&job.transport, unwritten_bytes);
-        }
-        if job.transport.readiness.is_awaited() {
-            job.transport.parked.lock().retain(|parked| *parked != id);
+            self.cancel(job.connection, job.charge);
         }
         self.scheduler.remove(id)
-    }
-
-    /// Makes every grant that is due. Returns the delay after which to look again, if jobs wait.
-    pub fn dispatch(&mut self, now_ns: u64) -> Option<u64> {
-        for id in self.newcomers.take_ready(now_ns) {
-            self.job_mut(id).held = None;
-            self.scheduler.resume(id);
-        }
-        let due_ns = self.grant_due(now_ns);
-        let look_ns = self.newcomers.hold_any().then_some(newcomers::LOOK_NS);
-        due_ns.into_iter().chain(look_ns).min()
-    }
-
-    fn grant_due(&mut self, now_ns: u64) -> Option<u64> {
-        while let Some(id) = self.scheduler.peek(now_ns) {
-            if !self.job_mut(id).transport.can_send() {
-                self.park(id, now_ns);
-                continue;
-            }
-            if !self.may_begin(id, now_ns) {
-                continue;
-            }
-            if !self.regulator.is_due(now_ns) {
-                return Some(self.regulator.look_again_ns(now_ns));
-            }
-            self.watch(id);
-            let taken = self.scheduler.take(now_ns);
-            debug_assert_eq!(taken, Some(id));
-            self.grant(id, now_ns);
-        }
-        None
     }
 
     /// Time the link would need for `bytes`; without a rate, the bytes themselves as a measure.
@@ -387,64 +337,11 @@ impl Queue {
         }
     }
 
-    /// Whether the job may be granted something on its connection; if not, it waits apart.
-    fn may_begin(&mut self, id: JobId, now_ns: u64) -> bool {
-        if !self.regulator.bounds_newcomers() {
-            return true;
-        }
-        let job = self.jobs[id.index()].as_mut();
-        let job = job.expect("invariant: a job lives until the scheduler forgets it");
-        let (newcomers, client) = (&mut self.newcomers, job.client);
-        if newcomers.has_room(client, &job.transport, now_ns) {
-            return true;
-        }
-        job.held = Some(newcomers.hold(client, id));
-        self.scheduler.suspend(id);
-        false
-    }
-
-    fn grant(&mut self, id: JobId, now_ns: u64) {
-        let remaining = self.scheduler.job(id).map_or(0, Job::remaining);
-        let quantum = self.quantum();
-        let job = self.job_mut(id);
-        let granted = quantum.min(job.at_hand_bytes.unwrap_or(u32::MAX));
-        let bytes = u32::try_from(remaining).unwrap_or(u32::MAX).min(granted);
-        job.granted_bytes = Some(granted);
-        job.wanting = false;
-        let waker = job.waker.take();
-        self.to_wake.extend(waker);
-        let transport = Arc::clone(&self.job_mut(id).transport);
-        let client = self.job_mut(id).client;
-        self.note_grant(&transport, client, now_ns);
-        if let Some(map) = self.regulator.bands() {
-            // Nothing is charged: the qdisc has the rate. Others of this connection may hold a
-            // grant, too, and not have used it yet.
-            let map = Arc::clone(map);
-            let band = transport.jobs_bands.lock().most_urgent();
-            self.move_to_band(&map, &transport, band);
-            return;
-        }
-        self.job_mut(id).charge = self.charge(&transport, bytes, now_ns);
-    }
-
-    /// A grant is made on a connection: what is counted of it, and what the connection is told.
-    fn note_grant(&mut self, transport: &Arc<Transport>, client: u128, now_ns: u64) {
-        self.grants_total += 1;
-        if self.regulator.bounds_newcomers() {
-            self.newcomers.note(client, transport, now_ns);
-        }
-        if let Some(recent) = &mut self.recent {
-            recent.note(transport);
-            self.to_wake.extend(self.waits_for_grant.take());
-            // The regulator may be another than when the connection was accepted.
-            transport.set_unsent_bytes_max(self.regulator.unsent_bytes_max());
-        }
-    }
-
     /// The client has sent another request, so it probably has the last response: one look frees its slot.
-    pub fn release_last_response(&mut self, transport: &Arc<Transport>) {
-        if !transport.carries_jobs() {
-            self.regulator.asked_again(transport);
+    pub fn release_last_response(&mut self, id: ConnectionId, sockets: &dyn Sockets) {
+        if !self.connections.of(id).carries_jobs() {
+            self.regulator
+                .asked_again(&mut self.connections, sockets, id);
         }
     }
 
@@ -461,23 +358,6 @@ impl Queue {
     pub fn quantum(&self) -> u32 {
         let quantum_bytes = self.regulator.quantum_bytes().or(self.quantum_bytes);
         quantum_bytes.unwrap_or(u32::MAX)
-    }
-
-    fn park(&mut self, id: JobId, now_ns: u64) {
-        self.scheduler.suspend(id);
-        let transport = Arc::clone(&self.job_mut(id).transport);
-        if let Some(map) = self.regulator.bands() {
-            // It waits behind what the connection is sending, which is as urgent now as itself.
-            let map = Arc::clone(map);
-            let band = transport.jobs_bands.lock().most_urgent();
-            let band = band.filter(|&band| transport.waits_below(band));
-            self.move_to_band(&map, &transport, band);
-        }
-        transport.parked.lock().push(id);
-        // The connection may have drained since the look: then nobody else would come back for this job.
-        if transport.readiness.wait() {
-            self.transport_drained(&transport, now_ns);
-        }
     }
 }
 

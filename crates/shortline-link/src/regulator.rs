@@ -9,15 +9,17 @@
 //! | bands, off | at once |
 //!
 //! No I/O of its own, and the time is an argument; what the kernel holds of a connection slots ask through
-//! [`slots::Holder`].
+//! [`Sockets`].
+
+#![deny(clippy::disallowed_methods)]
 
 use std::sync::Arc;
 
 use shortline_sched::units::Rate;
 
 use crate::bands::BandMap;
-use crate::device::Reading;
-use crate::transport::Transport;
+use crate::connections::{ConnectionId, Connections, Sockets};
+use crate::driver::device::Reading;
 
 use paced::Pacer;
 use slots::{LOOK_AGAIN_NS, Slots};
@@ -60,8 +62,8 @@ pub(crate) enum Pacing {
 /// What decides when a grant is due; see the module's text.
 pub(crate) enum Regulator {
     Paced(Pacer),
-    Slots(Slots<Transport>),
-    Writers(Writers<Transport>),
+    Slots(Slots),
+    Writers(Writers),
     /// At once: the kernel keeps the order.
     Bands(Arc<BandMap>),
     Off,
@@ -95,17 +97,21 @@ impl Regulator {
         pacing: Pacing,
         slots_max: usize,
         quantum_bytes: Option<u32>,
+        connections: &mut Connections,
         now_ns: u64,
     ) {
-        match (pacing, &mut *self) {
-            (Pacing::Rate(rate), Self::Paced(pacer)) => pacer.set_rate(rate, now_ns),
-            (Pacing::Rate(rate), _) => *self = Self::paced(rate, now_ns),
-            (Pacing::Few, Self::Slots(slots)) if slots.is_patient() => {}
-            (Pacing::Slots, Self::Slots(slots)) if !slots.is_patient() => {}
-            (Pacing::Free, Self::Off) => {}
-            (Pacing::Few, _) => *self = Self::few(quantum_bytes),
-            (Pacing::Slots, _) => *self = Self::slots(slots_max, quantum_bytes),
-            (Pacing::Free, _) => *self = Self::Off,
+        let next = match (pacing, &mut *self) {
+            (Pacing::Rate(rate), Self::Paced(pacer)) => return pacer.set_rate(rate, now_ns),
+            (Pacing::Few, Self::Slots(slots)) if slots.is_patient() => return,
+            (Pacing::Slots, Self::Slots(slots)) if !slots.is_patient() => return,
+            (Pacing::Free, Self::Off) => return,
+            (Pacing::Rate(rate), _) => Self::paced(rate, now_ns),
+            (Pacing::Few, _) => Self::few(quantum_bytes),
+            (Pacing::Slots, _) => Self::slots(slots_max, quantum_bytes),
+            (Pacing::Free, _) => Self::Off,
+        };
+        if let Self::Slots(slots) = std::mem::replace(self, next) {
+            slots.release_all(connections);
         }
     }
 
@@ -147,10 +153,15 @@ impl Regulator {
     }
 
     /// Whether a grant is due, for somebody who waits until it is.
-    pub fn is_due(&mut self, now_ns: u64) -> bool {
+    pub fn is_due(
+        &mut self,
+        connections: &mut Connections,
+        sockets: &dyn Sockets,
+        now_ns: u64,
+    ) -> bool {
         match self {
             Self::Paced(pacer) => pacer.is_due(now_ns),
-            Self::Slots(slots) => slots.is_free(now_ns),
+            Self::Slots(slots) => slots.is_free(connections, sockets, now_ns),
             Self::Writers(writers) => writers.is_free(),
             Self::Bands(_) | Self::Off => true,
         }
@@ -168,52 +179,59 @@ impl Regulator {
     /// A grant of so many payload bytes leaves on a connection, on the wire `wire_bytes`.
     pub fn charge(
         &mut self,
-        transport: &Arc<Transport>,
+        connections: &mut Connections,
+        id: ConnectionId,
         payload_bytes: u32,
         wire_bytes: u32,
         now_ns: u64,
     ) {
         match self {
             Self::Paced(pacer) => pacer.charge(wire_bytes, now_ns),
-            Self::Slots(slots) => slots.take(transport, payload_bytes, now_ns),
-            Self::Writers(writers) => writers.take(transport),
+            Self::Slots(slots) => slots.take(connections, id, payload_bytes, now_ns),
+            Self::Writers(writers) => writers.take(id),
             Self::Bands(_) | Self::Off => {}
         }
     }
 
     /// So many wire bytes that the connection was charged last will not be written now.
-    pub fn give_back(&mut self, transport: &Arc<Transport>, wire_bytes: u32) {
+    pub fn give_back(&mut self, connections: &mut Connections, id: ConnectionId, wire_bytes: u32) {
         match self {
             Self::Paced(pacer) => pacer.refund(wire_bytes),
-            Self::Slots(slots) => slots.release_last(transport),
-            Self::Writers(writers) => writers.release_last(transport),
+            Self::Slots(slots) => slots.release_last(connections, id),
+            Self::Writers(writers) => writers.release_last(id),
             Self::Bands(_) | Self::Off => {}
         }
     }
 
     /// All that was charged to the connection is in its socket: `unwritten` wire bytes, and those given back before
     /// that were written after all.
-    pub fn drained(
-        &mut self,
-        transport: &Arc<Transport>,
-        unwritten: u32,
-        refunded: u32,
-        now_ns: u64,
-    ) {
+    pub fn drained(&mut self, id: ConnectionId, unwritten: u32, refunded: u32, now_ns: u64) {
         match self {
             Self::Paced(pacer) => {
                 pacer.charge(refunded, now_ns);
                 pacer.written(unwritten + refunded, now_ns);
             }
-            Self::Writers(writers) => writers.release(transport),
+            Self::Writers(writers) => writers.release(id),
             Self::Slots(_) | Self::Bands(_) | Self::Off => {}
         }
     }
 
     /// The client has sent another request on a connection, so it probably has the last response.
-    pub fn asked_again(&mut self, transport: &Arc<Transport>) {
+    pub fn asked_again(
+        &mut self,
+        connections: &mut Connections,
+        sockets: &dyn Sockets,
+        id: ConnectionId,
+    ) {
         if let Self::Slots(slots) = self {
-            slots.release_if_arrived(transport);
+            slots.release_if_arrived(connections, sockets, id);
+        }
+    }
+
+    /// The connection has ended, and nobody writes to it any more.
+    pub fn ended(&mut self, id: ConnectionId) {
+        if let Self::Writers(writers) = self {
+            writers.release(id);
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::config::LinkMode;
-use crate::discovery::Discovered;
+use crate::driver::discovery::Discovered;
 
 /// Upper bounds (inclusive) and names of the size classes of the status page, in bytes of the
 /// whole response: 1, 10 and 100 KB, 1 MB, and above.

@@ -10,7 +10,9 @@ use thiserror::Error;
 pub enum TestbedError {
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or a POLICY ({1}) for ours paced"
+        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, \
+            slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or \
+            a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
     /// No queue of that name.

@@ -2,7 +2,8 @@
 //! commands, as PgBouncer's users expect them (`psql -p 6432 shortline -c 'SHOW TYPES'`).
 //!
 //! There is no password, so that only clients of this machine are heard, and of its users root, the
-//! gate's own and those that are named ([`super::asker`]). Like PgBouncer's console it speaks the simple protocol, one command a message; every column is text.
+//! gate's own and those that are named ([`super::asker`]). Like PgBouncer's console it speaks the simple
+//! protocol, one command a message; every column is text.
 
 use std::fmt;
 use std::io;

@@ -370,7 +370,8 @@ mod tests {
 
     #[test]
     fn what_postgresql_stores_is_read() {
-        let stored = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        let stored = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXku\
+            LmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
         let keys = Keys::parse(stored).unwrap();
         assert!(exchange(keys, &password("pencil")).is_ok());
         for wrong in ["", "md5", "SCRAM-SHA-256$0:aa$a:b", "SCRAM-SHA-256$4096:$:"] {

@@ -15,7 +15,8 @@ pub enum ReportError {
     #[error(transparent)]
     Kept(#[from] KeptError),
     /// What people say of the papers' claims names none of them.
-    #[error("{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab list` does, with the reasons below", path = path.display())]
+    #[error("{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab \
+        list` does, with the reasons below", path = path.display())]
     Why {
         /// Which file.
         path: PathBuf,

@@ -30,7 +30,8 @@ pub enum KeptError {
     },
     /// The folder holds results that these would not go with.
     #[error(
-        "{path} holds results of another plan (of `{1}`: points, lengths, rates or traces differ): want another --out, or the same flags to go on",
+        "{path} holds results of another plan (of `{1}`: points, lengths, rates or traces differ): want \
+            another --out, or the same flags to go on",
         path = .0.display()
     )]
     OtherPlan(PathBuf, String),

@@ -4,112 +4,81 @@
 //! A grant goes back to others when the socket refuses its bytes, and not when they are late: after a pause
 //! of our own process, bytes that were merely late came on top of those that were granted anew.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use super::{LinkJob, Queue};
-use crate::transport::Transport;
-
-/// What a grant was charged: of the connection's unwritten bytes until these are in the socket.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Charge {
-    wire_bytes: u32,
-    /// [`crate::transport::Ledger::drains`] when it was made.
-    drains: u64,
-}
-
-impl Charge {
-    /// What of it is unwritten: nothing once the connection has drained.
-    pub(super) fn unwritten(self, transport: &Transport) -> u32 {
-        let drained = self.drains != transport.ledger.drains.load(Ordering::Acquire);
-        if drained { 0 } else { self.wire_bytes }
-    }
-}
-
-impl LinkJob {
-    /// What is unwritten of its charge.
-    pub(crate) fn charged_unwritten(&self) -> u32 {
-        self.charge.unwritten(&self.transport)
-    }
-
-    /// Takes back what is unwritten of its charge.
-    pub(super) fn take_unwritten(&mut self) -> u32 {
-        std::mem::take(&mut self.charge).unwritten(&self.transport)
-    }
-}
+use super::Queue;
+use crate::connections::{Charge, ConnectionId};
 
 impl Queue {
     /// The socket takes no more: what was granted to the connection goes to others until it does.
     /// (A grant that is late because the processor was busy stays: its bytes are about to come,
     /// and in its stead others would be sent beside it.)
-    pub fn transport_blocked(&mut self, transport: &Arc<Transport>) {
-        let unwritten = transport.ledger.unwritten.load(Ordering::Acquire);
+    pub fn blocked_by_socket(&mut self, id: ConnectionId) {
+        let connection = self.connections.of_mut(id);
+        let unwritten = connection.unwritten();
         if unwritten > 0 {
-            self.give_back(transport, unwritten);
-            transport
-                .ledger
-                .refunded
-                .fetch_add(unwritten, Ordering::AcqRel);
+            connection.set_refunded(connection.refunded().saturating_add(unwritten));
+            self.give_back(id, unwritten);
         }
     }
 
     /// All that was handed to the connection is in the socket.
-    pub fn transport_drained(&mut self, transport: &Arc<Transport>, now_ns: u64) {
-        let unwritten = transport.ledger.unwritten.swap(0, Ordering::AcqRel);
-        let refunded = transport.ledger.refunded.swap(0, Ordering::AcqRel);
-        self.regulator
-            .drained(transport, unwritten, refunded, now_ns);
-        self.charged_total += u64::from(refunded);
-        transport
-            .ledger
-            .charged
-            .fetch_add(u64::from(unwritten + refunded), Ordering::AcqRel);
-        transport.ledger.drains.fetch_add(1, Ordering::AcqRel);
-        transport.readiness.told();
-        for id in transport.parked.lock().drain(..) {
-            self.scheduler.resume(id);
+    pub fn drained(&mut self, id: ConnectionId, now_ns: u64) {
+        let connection = self.connections.of_mut(id);
+        let (unwritten, refunded) = connection.drained();
+        for job in connection.parked.drain(..) {
+            self.scheduler.resume(job);
         }
+        self.regulator.drained(id, unwritten, refunded, now_ns);
+        self.charged_total += u64::from(refunded);
     }
 
     /// The connection is over. What of it was charged and is not in its socket never will be: a response
     /// that was handed over whole is no job any more, so nobody else gives that back.
-    pub fn transport_ended(&mut self, transport: &Arc<Transport>) {
-        self.cancel_charge(transport, u32::MAX);
+    pub fn ended(&mut self, id: ConnectionId) {
+        self.cancel_bytes(id, u32::MAX);
+    }
+
+    /// By the socket's own count so many wire bytes were sent on the connection, where no device is read.
+    pub fn correct(&mut self, id: ConnectionId, sent_bytes: u64) {
+        let charged_bytes = self.connections.of_mut(id).correct(sent_bytes);
+        self.charged_total = (self.charged_total + sent_bytes).saturating_sub(charged_bytes);
+        self.regulator
+            .correct(sent_bytes as f64 - charged_bytes as f64);
     }
 
     /// Charges a grant of so many payload bytes.
-    pub(super) fn charge(&mut self, transport: &Arc<Transport>, bytes: u32, now_ns: u64) -> Charge {
-        let wire_bytes = transport.wire_bytes(bytes.max(1));
+    pub(super) fn charge(&mut self, id: ConnectionId, bytes: u32, now_ns: u64) -> Charge {
+        let connection = self.connections.of_mut(id);
+        let wire_bytes = connection.packets.wire_bytes(bytes.max(1));
+        let charge = connection.charge(wire_bytes);
         self.charged_total += u64::from(wire_bytes);
         self.active_ns = now_ns;
-        let ledger = &transport.ledger;
-        ledger.unwritten.fetch_add(wire_bytes, Ordering::AcqRel);
-        self.regulator.charge(transport, bytes, wire_bytes, now_ns);
-        Charge {
-            wire_bytes,
-            drains: ledger.drains.load(Ordering::Acquire),
-        }
+        let connections = &mut self.connections;
+        self.regulator
+            .charge(connections, id, bytes, wire_bytes, now_ns);
+        charge
+    }
+
+    /// Forgets what of the charge is unwritten: it will not be sent.
+    pub(super) fn cancel(&mut self, id: ConnectionId, charge: Charge) {
+        self.cancel_bytes(id, charge.unwritten(self.connections.of(id)));
     }
 
     /// Forgets up to `charged_bytes` of what was charged to the connection: they will not be sent.
-    pub(super) fn cancel_charge(&mut self, transport: &Arc<Transport>, charged_bytes: u32) {
-        let back = charged_bytes.min(transport.ledger.unwritten.load(Ordering::Acquire));
+    fn cancel_bytes(&mut self, id: ConnectionId, charged_bytes: u32) {
+        let connection = self.connections.of_mut(id);
+        let back = charged_bytes.min(connection.unwritten());
+        let left = connection.refunded().saturating_sub(charged_bytes - back);
+        connection.set_refunded(left);
         if back > 0 {
-            self.give_back(transport, back);
+            self.give_back(id, back);
         }
-        let refunded = transport.ledger.refunded.load(Ordering::Acquire);
-        let left = refunded.saturating_sub(charged_bytes - back);
-        transport.ledger.refunded.store(left, Ordering::Release);
     }
 
     /// Takes `bytes` of the connection's unwritten charge back.
-    fn give_back(&mut self, transport: &Arc<Transport>, bytes: u32) {
+    fn give_back(&mut self, id: ConnectionId, bytes: u32) {
         self.refunds_total += 1;
-        transport
-            .ledger
-            .unwritten
-            .fetch_sub(bytes, Ordering::AcqRel);
+        self.connections.of_mut(id).uncharge(bytes);
         self.charged_total = self.charged_total.saturating_sub(u64::from(bytes));
-        self.regulator.give_back(transport, bytes);
+        self.regulator.give_back(&mut self.connections, id, bytes);
     }
 }

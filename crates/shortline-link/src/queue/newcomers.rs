@@ -13,11 +13,10 @@
 //! it has.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Weak};
 
 use shortline_sched::JobId;
 
-use crate::transport::Transport;
+use crate::connections::{ConnectionId, Connections, Sockets};
 
 /// Newcomers of one client.
 const OF_A_CLIENT_MAX: usize = 32;
@@ -59,17 +58,20 @@ struct OfClient {
 }
 
 struct Newcomer {
-    transport: Weak<Transport>,
+    connection: ConnectionId,
     since_ns: u64,
     new_ns: u64,
 }
 
 impl Newcomers {
-    /// Whether a job of the client may be granted something on the connection.
-    pub fn has_room(&mut self, client: u128, transport: &Transport, now_ns: u64) -> bool {
-        if transport.is_known() {
-            return true;
-        }
+    /// Whether the client may be granted something on a connection that is new.
+    pub fn has_room(
+        &mut self,
+        client: u128,
+        connections: &Connections,
+        sockets: &dyn Sockets,
+        now_ns: u64,
+    ) -> bool {
         let Some(of_client) = self.by_client.get_mut(&client) else {
             return true;
         };
@@ -77,25 +79,28 @@ impl Newcomers {
         // What becomes free while others wait is theirs.
         if is_full && of_client.held.is_empty() && is_due(self.looked_ns, now_ns) {
             self.looked_ns = Some(now_ns);
-            self.new -= of_client.look(now_ns);
+            self.new -= of_client.look(connections, sockets, now_ns);
         }
         of_client.new.len() < OF_A_CLIENT_MAX
     }
 
-    /// Something is granted on the connection.
-    pub fn note(&mut self, client: u128, transport: &Arc<Transport>, now_ns: u64) {
-        if !transport.become_known() {
-            return;
-        }
+    /// Something is granted on a connection for the first time.
+    pub fn note(
+        &mut self,
+        client: u128,
+        connection: ConnectionId,
+        connections: &Connections,
+        now_ns: u64,
+    ) {
         let of_client = self.by_client.entry(client).or_default();
         of_client.new.push(Newcomer {
-            transport: Arc::downgrade(transport),
+            connection,
             since_ns: now_ns,
             new_ns: of_client.new_ns,
         });
         self.new += 1;
         if self.new >= self.sweep_at.max(SWEEP_FROM) {
-            self.sweep(now_ns);
+            self.sweep(connections, now_ns);
             self.sweep_at = 2 * self.new;
         }
     }
@@ -133,7 +138,12 @@ impl Newcomers {
     }
 
     /// Jobs for which there is room by now, if it is time to look.
-    pub fn take_ready(&mut self, now_ns: u64) -> Vec<JobId> {
+    pub fn take_ready(
+        &mut self,
+        connections: &Connections,
+        sockets: &dyn Sockets,
+        now_ns: u64,
+    ) -> Vec<JobId> {
         if self.held == 0 || !is_due(self.looked_ns, now_ns) {
             return Vec::new();
         }
@@ -150,7 +160,7 @@ impl Newcomers {
                 continue;
             };
             asked += of_client.new.len();
-            self.new -= of_client.look(now_ns);
+            self.new -= of_client.look(connections, sockets, now_ns);
             let room = OF_A_CLIENT_MAX.saturating_sub(of_client.new.len());
             let first = (0..room).map_while(|_| of_client.held.pop_first());
             ready.extend(first.map(|(_, id)| id));
@@ -164,11 +174,11 @@ impl Newcomers {
     }
 
     /// Forgets those that have gone, or were new for long enough. Nobody is asked.
-    fn sweep(&mut self, now_ns: u64) {
+    fn sweep(&mut self, connections: &Connections, now_ns: u64) {
         self.by_client.retain(|_, of_client| {
             of_client
                 .new
-                .retain(|newcomer| newcomer.is_young(now_ns) && newcomer.is_there());
+                .retain(|newcomer| newcomer.is_young(now_ns) && newcomer.is_there(connections));
             !of_client.new.is_empty() || of_client.waits
         });
         self.new = self.by_client.values().map(|each| each.new.len()).sum();
@@ -188,12 +198,14 @@ impl Default for OfClient {
 
 impl OfClient {
     /// Lets those go that are newcomers no more. How many.
-    fn look(&mut self, now_ns: u64) -> usize {
+    fn look(&mut self, connections: &Connections, sockets: &dyn Sockets, now_ns: u64) -> usize {
         let before = self.new.len();
         let mut new_ns = self.new_ns;
         let mut any_acknowledged = false;
         self.new.retain(|newcomer| {
-            let acknowledged = newcomer.has_acknowledged();
+            // So has one that has gone.
+            let acknowledged =
+                !newcomer.is_there(connections) || sockets.has_acknowledged(newcomer.connection);
             let is_new = !acknowledged && newcomer.is_young(now_ns);
             any_acknowledged |= acknowledged;
             if !is_new && !acknowledged {
@@ -214,14 +226,8 @@ impl Newcomer {
         now_ns.saturating_sub(self.since_ns) < self.new_ns
     }
 
-    fn is_there(&self) -> bool {
-        self.transport.strong_count() > 0
-    }
-
-    /// So has one that has gone.
-    fn has_acknowledged(&self) -> bool {
-        let transport = self.transport.upgrade();
-        transport.is_none_or(|transport| transport.has_acknowledged())
+    fn is_there(&self, connections: &Connections) -> bool {
+        connections.get(self.connection).is_some()
     }
 }
 

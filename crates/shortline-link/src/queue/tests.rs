@@ -1,325 +1,299 @@
 //! What an aborted job gives back: its own charge, and nothing of the other streams of its
-//! connection. In virtual time; the sockets only lend their name.
+//! connection. And bands, lengths, marks of unsent bytes. In virtual time, without a socket.
 
 #![allow(clippy::unwrap_used)]
-use std::future::poll_fn;
-use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
-
-use shortline_base::socket::HangUp;
-use socket2::SockRef;
-use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::qdisc::{Band, DeviceBands, Kind, Traffic};
+use crate::bands;
+use crate::connections::Report;
+use crate::connections::testing::{FakeSockets, PACKETS};
 use crate::regulator::{FEW_MAX, PACED_UNSENT_BYTES_MAX, UNSENT_BYTES_MAX};
-use crate::{Link, TransportHandle};
 
 mod newcomers;
+mod properties;
 
 const SECOND: u64 = 1_000_000_000;
-/// Payload bytes of a grant: one packet, on the loopback interface too.
+/// Payload bytes of a grant: one packet.
 const QUANTUM: u32 = 1448;
 /// The same with its headers.
 const CHARGE: u64 = 1448 + 52 + 14;
 
-/// A queue in `mode`, a connection, and what keeps it open.
-async fn queue_and_connection(mode: LinkMode) -> (Queue, TransportHandle, TcpStream) {
-    let config = LinkConfig {
-        mode,
-        rate: (mode == LinkMode::Paced).then(|| Rate::from_bps(8_000_000)),
-        quantum_bytes: Some(QUANTUM),
-        slots_max: 3,
-        schedule_loopback: true,
-        ..LinkConfig::default()
-    };
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let listener = TcpListener::bind((here, 0)).await.unwrap();
-    let client = TcpStream::connect(listener.local_addr().unwrap())
-        .await
-        .unwrap();
-    let (_, socket) = listener.accept().await.unwrap().0.into_split();
-    let transport = Link::new(config.clone())
-        .unwrap()
-        .transport(Box::new(socket), here, here);
-    (Queue::new(&config, None, 0), transport, client)
+/// A queue, a connection, and what the queue last said to do.
+struct Bed {
+    queue: Queue,
+    sockets: FakeSockets,
+    id: ConnectionId,
+    marks: Arc<Marks>,
+    /// What the connection's socket was told last.
+    priority: u32,
+    unsent_bytes_max: u32,
+}
+
+impl Bed {
+    fn new(mut queue: Queue) -> Self {
+        let (id, marks) = queue.open(PACKETS, 0);
+        Self {
+            queue,
+            sockets: FakeSockets::default(),
+            id,
+            marks,
+            priority: 0,
+            unsent_bytes_max: 0,
+        }
+    }
+
+    fn of(mode: LinkMode) -> Self {
+        let config = LinkConfig {
+            mode,
+            rate: (mode == LinkMode::Paced).then(|| Rate::from_bps(8_000_000)),
+            quantum_bytes: Some(QUANTUM),
+            slots_max: 3,
+            ..LinkConfig::default()
+        };
+        Self::new(Queue::new(&config, None, 0))
+    }
+
+    /// In mode `bands` on a device whose bands have the priorities 100 to 105.
+    fn banded() -> Self {
+        let config = LinkConfig {
+            mode: LinkMode::Bands,
+            ..bands::testing::config("bands")
+        };
+        let map = BandMap::of(&bands::testing::device(6), &config).unwrap();
+        Self::new(Queue::new(&config, Some(Arc::new(map)), 0))
+    }
+
+    fn submit(&mut self, length: Length, now_ns: u64) -> JobId {
+        let id = self.queue.submit(self.id, client(), length, None, now_ns);
+        id.unwrap()
+    }
+
+    /// Submits a large job.
+    fn large(&mut self, now_ns: u64) -> JobId {
+        self.submit(Length::Known(1_000_000), now_ns)
+    }
+
+    /// Makes the grants that are due. The delay after which to look again.
+    fn dispatch(&mut self, now_ns: u64) -> Option<u64> {
+        self.queue.dispatch(&self.sockets, now_ns);
+        let actions = self.queue.take_actions().unwrap_or_default();
+        for (id, setting) in actions.set {
+            assert_eq!(id, self.id);
+            match setting {
+                Setting::Priority(priority) => self.priority = priority,
+                Setting::UnsentBytesMax(bytes) => self.unsent_bytes_max = bytes,
+            }
+        }
+        self.queue.take_look_again_ns()
+    }
+
+    /// Submits a large job and grants it a quantum.
+    fn granted(&mut self, now_ns: u64) -> JobId {
+        let id = self.large(now_ns);
+        self.dispatch(now_ns);
+        assert_eq!(self.queue.take_grant(id), Some(QUANTUM));
+        id
+    }
+
+    /// The connection's bytes are in its socket, and it says so where somebody is to hear of it.
+    fn written(&mut self, now_ns: u64) {
+        if self.marks.drain(Report::IfAwaited) == Some(true) {
+            self.queue.drained(self.id, now_ns);
+        }
+    }
+
+    fn unwritten(&self) -> u64 {
+        u64::from(self.queue.connections.of(self.id).unwritten())
+    }
+
+    fn unwritten_and_charged(&self) -> (u64, u64) {
+        (self.unwritten(), self.queue.charged_total)
+    }
 }
 
 fn client() -> Client {
     crate::client_at(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
-/// Submits a job and grants it a quantum.
-fn granted(queue: &mut Queue, transport: &TransportHandle, now_ns: u64) -> JobId {
-    let id = queue
-        .submit(
-            transport.shared(),
-            client(),
-            Length::Known(1_000_000),
-            None,
-            now_ns,
-        )
-        .unwrap();
-    queue.dispatch(now_ns);
-    assert_eq!(queue.take_grant(id), Some(QUANTUM));
-    id
+#[test]
+fn an_abort_cancels_its_own_grant_only() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let aborted = bed.granted(SECOND);
+    let other = bed.granted(2 * SECOND);
+    bed.queue.hand_over(other, QUANTUM);
+    bed.queue.remove(aborted);
+    assert_eq!(bed.unwritten_and_charged(), (CHARGE, CHARGE));
 }
 
-fn unwritten(transport: &Transport) -> u64 {
-    u64::from(transport.ledger.unwritten.load(Ordering::Acquire))
+#[test]
+fn an_abort_cancels_its_own_bytes_in_the_connection_only() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let aborted = bed.granted(SECOND);
+    let other = bed.granted(2 * SECOND);
+    bed.queue.hand_over(aborted, QUANTUM);
+    bed.queue.hand_over(other, QUANTUM);
+    bed.queue.remove(aborted);
+    assert_eq!(bed.unwritten_and_charged(), (CHARGE, CHARGE));
+    bed.queue.remove(other);
+    assert_eq!(bed.unwritten_and_charged(), (0, 0));
 }
 
-#[tokio::test]
-async fn an_abort_cancels_its_own_grant_only() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let aborted = granted(&mut queue, &transport, SECOND);
-    let other = granted(&mut queue, &transport, 2 * SECOND);
-    queue.hand_over(other, QUANTUM);
-    queue.remove(aborted);
-    assert_eq!(
-        (unwritten(&transport), queue.charged_total),
-        (CHARGE, CHARGE)
-    );
+#[test]
+fn a_connection_that_breaks_after_its_response_was_handed_over_owes_nothing() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let id = bed.granted(SECOND);
+    bed.queue.hand_over(id, QUANTUM);
+    bed.queue.complete(id);
+    bed.queue.remove(id);
+    assert_eq!(bed.unwritten(), CHARGE, "the protocol has the bytes");
+    assert!(bed.marks.is_charged());
+    bed.queue.ended(bed.id);
+    assert_eq!(bed.unwritten_and_charged(), (0, 0));
+    assert!(!bed.marks.is_charged());
+    assert_eq!(bed.queue.regulator.unwritten_bytes(), 0);
 }
 
-#[tokio::test]
-async fn an_abort_cancels_its_own_bytes_in_the_connection_only() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let aborted = granted(&mut queue, &transport, SECOND);
-    let other = granted(&mut queue, &transport, 2 * SECOND);
-    queue.hand_over(aborted, QUANTUM);
-    queue.hand_over(other, QUANTUM);
-    queue.remove(aborted);
-    assert_eq!(
-        (unwritten(&transport), queue.charged_total),
-        (CHARGE, CHARGE)
-    );
-    queue.remove(other);
-    assert_eq!((unwritten(&transport), queue.charged_total), (0, 0));
-}
-
-#[tokio::test]
-async fn a_connection_that_breaks_after_its_response_was_handed_over_owes_nothing() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let id = granted(&mut queue, &transport, SECOND);
-    queue.hand_over(id, QUANTUM);
-    queue.complete(id);
-    queue.remove(id);
-    assert_eq!(unwritten(&transport), CHARGE, "the protocol has the bytes");
-    queue.transport_ended(transport.shared());
-    assert_eq!((unwritten(&transport), queue.charged_total), (0, 0));
-    assert_eq!(queue.regulator.unwritten_bytes(), 0);
-}
-
-#[tokio::test]
-async fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let written = granted(&mut queue, &transport, SECOND);
-    queue.hand_over(written, QUANTUM);
-    transport.drained();
-    let other = granted(&mut queue, &transport, 2 * SECOND);
-    queue.hand_over(other, QUANTUM);
-    let waiting = queue
-        .submit(
-            transport.shared(),
-            client(),
-            Length::Known(2_000_000),
-            None,
-            2 * SECOND,
-        )
-        .unwrap();
-    queue.remove(written);
-    queue.remove(waiting);
-    assert_eq!(
-        (unwritten(&transport), queue.charged_total),
-        (CHARGE, 2 * CHARGE)
-    );
+#[test]
+fn an_abort_that_has_nothing_unwritten_cancels_nothing() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let written = bed.granted(SECOND);
+    bed.queue.hand_over(written, QUANTUM);
+    bed.written(SECOND);
+    let other = bed.granted(2 * SECOND);
+    bed.queue.hand_over(other, QUANTUM);
+    let waiting = bed.submit(Length::Known(2_000_000), 2 * SECOND);
+    bed.queue.remove(written);
+    bed.queue.remove(waiting);
+    assert_eq!(bed.unwritten_and_charged(), (CHARGE, 2 * CHARGE));
 }
 
 /// What was given back because the socket was full is charged again when it drains: but for what
 /// was aborted meanwhile.
-#[tokio::test]
-async fn an_abort_on_a_full_socket_leaves_the_refunds_of_others() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let aborted = granted(&mut queue, &transport, SECOND);
-    let other = granted(&mut queue, &transport, 2 * SECOND);
-    queue.hand_over(aborted, QUANTUM);
-    queue.hand_over(other, QUANTUM);
-    queue.transport_blocked(transport.shared());
-    assert_eq!(queue.charged_total, 0);
-    queue.remove(aborted);
-    queue.transport_drained(transport.shared(), SECOND);
-    assert_eq!(queue.charged_total, CHARGE);
+#[test]
+fn an_abort_on_a_full_socket_leaves_the_refunds_of_others() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let aborted = bed.granted(SECOND);
+    let other = bed.granted(2 * SECOND);
+    bed.queue.hand_over(aborted, QUANTUM);
+    bed.queue.hand_over(other, QUANTUM);
+    bed.queue.blocked_by_socket(bed.id);
+    assert_eq!(bed.queue.charged_total, 0);
+    bed.queue.remove(aborted);
+    bed.queue.drained(bed.id, SECOND);
+    assert_eq!(bed.queue.charged_total, CHARGE);
 }
 
-#[tokio::test]
-async fn an_abort_frees_its_own_slot_only() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Slots).await;
-    let aborted = granted(&mut queue, &transport, SECOND);
-    let other = granted(&mut queue, &transport, SECOND);
-    queue.hand_over(other, QUANTUM);
-    queue.remove(aborted);
-    assert_eq!(queue.regulator.slots_held(), Some(1));
+#[test]
+fn an_abort_frees_its_own_slot_only() {
+    let mut bed = Bed::of(LinkMode::Slots);
+    let aborted = bed.granted(SECOND);
+    let other = bed.granted(SECOND);
+    bed.queue.hand_over(other, QUANTUM);
+    bed.queue.remove(aborted);
+    assert_eq!(bed.queue.regulator.slots_held(), Some(1));
 }
 
 /// The charge of a grant not used yet counts as written when the connection drains: it must not be
 /// taken from what others are charged afterwards.
-#[tokio::test]
-async fn an_abort_after_a_drain_leaves_later_charges() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let aborted = granted(&mut queue, &transport, SECOND);
-    queue.transport_drained(transport.shared(), SECOND);
-    let other = granted(&mut queue, &transport, 2 * SECOND);
-    queue.hand_over(other, QUANTUM);
-    queue.remove(aborted);
-    assert_eq!(unwritten(&transport), CHARGE);
+#[test]
+fn an_abort_after_a_drain_leaves_later_charges() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let aborted = bed.granted(SECOND);
+    bed.queue.drained(bed.id, SECOND);
+    let other = bed.granted(2 * SECOND);
+    bed.queue.hand_over(other, QUANTUM);
+    bed.queue.remove(aborted);
+    assert_eq!(bed.unwritten(), CHARGE);
 }
 
-/// A queue in mode `bands` on a device whose bands have the priorities 0 to 5, a connection, and
-/// what keeps it open.
-async fn banded_queue_and_connection() -> (Queue, TransportHandle, TcpStream) {
-    let (_, transport, client) = queue_and_connection(LinkMode::Slots).await;
-    let band = |band: u32| Band {
-        name: band.to_string(),
-        priority: band,
-        traffic: Traffic::default(),
-    };
-    let device = DeviceBands {
-        device: "d0".to_owned(),
-        kind: Kind::Prio,
-        bands: (0..6).map(band).collect(),
-        unset: Some(0),
-        traffic: Traffic::default(),
-    };
-    let config = LinkConfig {
-        mode: LinkMode::Bands,
-        policy: "bands".parse().unwrap(),
-        ..LinkConfig::default()
-    };
-    let map = BandMap::of(&device, &config).unwrap();
-    (
-        Queue::new(&config, Some(Arc::new(map)), 0),
-        transport,
-        client,
-    )
-}
-
-fn descriptor(transport: &Transport) -> BorrowedFd<'_> {
-    match transport.socket().hang_up() {
-        HangUp::Ask(descriptor) => descriptor,
-        HangUp::Known(_) => panic!("no kernel's socket"),
-    }
-}
-
-fn priority(transport: &Transport) -> u32 {
-    SockRef::from(&descriptor(transport)).priority().unwrap()
-}
-
-#[tokio::test]
-async fn a_connection_moves_to_another_band_as_its_response_shrinks() {
-    let (mut queue, transport, _client) = banded_queue_and_connection().await;
-    assert_eq!(priority(&transport), 0, "before the first response");
-    let id = queue
-        .submit(transport.shared(), client(), Length::Known(60_000), None, 0)
-        .unwrap();
+#[test]
+fn a_connection_moves_to_another_band_as_its_response_shrinks() {
+    let mut bed = Bed::banded();
+    let id = bed.submit(Length::Known(60_000), 0);
     let mut seen = Vec::new();
     for _ in 0..8 {
-        queue.dispatch(0);
-        assert_eq!(queue.take_grant(id), Some(BANDS_QUANTUM_BYTES));
-        seen.push(priority(&transport));
-        queue.hand_over(id, 8000);
-        transport.drained();
-        queue.want(id, None, 0);
+        bed.dispatch(0);
+        assert_eq!(bed.queue.take_grant(id), Some(BANDS_QUANTUM_BYTES));
+        seen.push(bed.priority);
+        bed.queue.hand_over(id, 8000);
+        bed.written(0);
+        bed.queue.want(id, None, 0);
     }
     // 60 and 52 KB, then 44 to 12, and 4 at the end.
-    assert_eq!(seen, [5, 5, 4, 4, 4, 4, 4, 3]);
-    assert_eq!(queue.band_changes_total, 3, "no call but for a change");
-    assert_eq!(queue.charged_total, 0);
+    assert_eq!(seen, [105, 105, 104, 104, 104, 104, 104, 103]);
+    assert_eq!(bed.queue.band_changes_total, 3, "no call but for a change");
+    assert_eq!(bed.queue.charged_total, 0);
 }
 
-#[tokio::test]
-async fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
-    let (mut queue, transport, _client) = banded_queue_and_connection().await;
-    let large = queue
-        .submit(
-            transport.shared(),
-            client(),
-            Length::Known(1_000_000),
-            None,
-            0,
-        )
-        .unwrap();
-    queue.dispatch(0);
-    assert_eq!(priority(&transport), 5);
+#[test]
+fn a_connection_of_several_responses_has_the_band_of_the_most_urgent() {
+    let mut bed = Bed::banded();
+    let large = bed.large(0);
+    bed.dispatch(0);
+    assert_eq!(bed.priority, 105);
     // What the large one sends stands before the small one, which makes it urgent.
-    queue.hand_over(large, BANDS_QUANTUM_BYTES);
-    let small = queue
-        .submit(transport.shared(), client(), Length::Known(500), None, 0)
-        .unwrap();
-    queue.dispatch(0);
-    assert_eq!((priority(&transport), queue.take_grant(small)), (1, None));
-    queue.transport_drained(transport.shared(), SECOND);
-    transport.drained();
-    queue.want(large, None, 0);
-    queue.dispatch(0);
-    assert!(queue.take_grant(small).is_some() && queue.take_grant(large).is_some());
-    assert_eq!(priority(&transport), 1, "both may send, the small one too");
-    queue.hand_over(small, 500);
-    queue.remove(small);
-    transport.drained();
-    queue.hand_over(large, BANDS_QUANTUM_BYTES);
-    transport.drained();
-    queue.want(large, None, 0);
-    queue.dispatch(0);
-    assert_eq!(priority(&transport), 5);
-    assert_eq!(queue.band_changes_total, 3);
+    bed.queue.hand_over(large, BANDS_QUANTUM_BYTES);
+    let small = bed.submit(Length::Known(500), 0);
+    bed.dispatch(0);
+    assert_eq!((bed.priority, bed.queue.take_grant(small)), (101, None));
+    bed.written(SECOND);
+    bed.queue.want(large, None, 0);
+    bed.dispatch(0);
+    assert!(bed.queue.take_grant(small).is_some() && bed.queue.take_grant(large).is_some());
+    assert_eq!(bed.priority, 101, "both may send, the small one too");
+    bed.queue.hand_over(small, 500);
+    bed.queue.remove(small);
+    bed.written(SECOND);
+    bed.queue.hand_over(large, BANDS_QUANTUM_BYTES);
+    bed.written(SECOND);
+    bed.queue.want(large, None, 0);
+    bed.dispatch(0);
+    assert_eq!(bed.priority, 105);
+    assert_eq!(bed.queue.band_changes_total, 3);
 }
 
-#[tokio::test]
-async fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Writers).await;
+#[test]
+fn no_more_than_so_many_writers_write_and_a_full_write_frees_them() {
+    let mut bed = Bed::of(LinkMode::Writers);
     for now_ns in 1..=3 {
-        granted(&mut queue, &transport, now_ns);
+        bed.granted(now_ns);
     }
-    let waiting = queue
-        .submit(
-            transport.shared(),
-            client(),
-            Length::Known(1_000_000),
-            None,
-            4,
-        )
-        .unwrap();
-    assert!(queue.dispatch(4).is_some(), "to be looked at again");
-    assert_eq!(queue.take_grant(waiting), None);
-    queue.transport_drained(transport.shared(), SECOND);
-    assert_eq!(queue.dispatch(5), None);
-    assert_eq!(queue.take_grant(waiting), Some(QUANTUM));
+    let waiting = bed.large(4);
+    assert!(bed.dispatch(4).is_some(), "to be looked at again");
+    assert_eq!(bed.queue.take_grant(waiting), None);
+    bed.queue.drained(bed.id, SECOND);
+    assert_eq!(bed.dispatch(5), None);
+    assert_eq!(bed.queue.take_grant(waiting), Some(QUANTUM));
 }
 
-#[tokio::test]
-async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
+#[test]
+fn a_writer_whose_connection_has_gone_is_free() {
+    let mut bed = Bed::of(LinkMode::Writers);
+    let jobs = [1, 2, 3].map(|now_ns| bed.granted(now_ns));
+    for id in jobs {
+        bed.queue.hand_over(id, QUANTUM);
+        bed.queue.complete(id);
+        bed.queue.remove(id);
+    }
+    let (other, _) = bed.queue.open(PACKETS, 0);
+    let waiting = bed
+        .queue
+        .submit(other, client(), Length::Known(500), None, 4);
+    assert!(bed.dispatch(4).is_some());
+    bed.queue.close(bed.id);
+    bed.dispatch(5);
+    assert_eq!(bed.queue.take_grant(waiting.unwrap()), Some(QUANTUM));
+}
+
+#[test]
+fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
     for (known_bytes, unknown_first) in [(40_000, false), (60_000, true)] {
-        let (mut queue, one, _client) = queue_and_connection(LinkMode::Paced).await;
-        let (_, other, _other_client) = queue_and_connection(LinkMode::Paced).await;
-        let unknown = queue
-            .submit(one.shared(), client(), Length::Unknown, None, 0)
-            .unwrap();
-        queue.hand_over(unknown, 50_000);
-        one.drained();
-        queue
-            .submit(
-                other.shared(),
-                client(),
-                Length::Known(known_bytes),
-                None,
-                0,
-            )
-            .unwrap();
-        let first = queue.scheduler.peek(0).unwrap();
+        let mut bed = Bed::of(LinkMode::Paced);
+        let unknown = bed.submit(Length::Unknown, 0);
+        bed.queue.hand_over(unknown, 50_000);
+        bed.submit(Length::Known(known_bytes), 0);
+        let first = bed.queue.scheduler.peek(0).unwrap();
         assert_eq!(
             first == unknown,
             unknown_first,
@@ -328,87 +302,80 @@ async fn a_response_of_unknown_length_ranks_by_the_bytes_it_has_sent() {
     }
 }
 
-#[tokio::test]
-async fn a_response_of_unknown_length_ends_where_it_says() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let id = queue
-        .submit(transport.shared(), client(), Length::Unknown, None, SECOND)
-        .unwrap();
-    queue.dispatch(SECOND);
-    assert_eq!(queue.take_grant(id), Some(QUANTUM));
-    queue.hand_over(id, QUANTUM);
-    queue.complete(id);
-    let charged = queue.charged_total;
-    let job = queue.remove(id).unwrap();
+#[test]
+fn a_response_of_unknown_length_ends_where_it_says() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let id = bed.submit(Length::Unknown, SECOND);
+    bed.dispatch(SECOND);
+    assert_eq!(bed.queue.take_grant(id), Some(QUANTUM));
+    bed.queue.hand_over(id, QUANTUM);
+    bed.queue.complete(id);
+    let charged = bed.queue.charged_total;
+    let job = bed.queue.remove(id).unwrap();
     assert_eq!((job.work_done, job.remaining()), (u64::from(QUANTUM), 0));
-    assert_eq!(queue.charged_total, charged, "nothing of it was aborted");
+    assert_eq!(
+        bed.queue.charged_total, charged,
+        "nothing of it was aborted"
+    );
 }
 
-#[tokio::test]
-async fn a_grant_is_for_what_is_at_hand() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Paced).await;
-    let id = queue
-        .submit(
-            transport.shared(),
-            client(),
-            Length::Known(1_000_000),
-            None,
-            SECOND,
-        )
-        .unwrap();
-    queue.offer(id, 100);
-    queue.dispatch(SECOND);
-    assert_eq!(queue.take_grant(id), Some(100));
-    assert_eq!(queue.charged_total, 100 + 52 + 14);
+#[test]
+fn a_grant_is_for_what_is_at_hand() {
+    let mut bed = Bed::of(LinkMode::Paced);
+    let id = bed.large(SECOND);
+    bed.queue.offer(id, 100);
+    bed.dispatch(SECOND);
+    assert_eq!(bed.queue.take_grant(id), Some(100));
+    assert_eq!(bed.queue.charged_total, 100 + 52 + 14);
 }
 
-#[tokio::test]
-async fn a_connection_keeps_little_unsent_only_while_a_found_rate_paces_it() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Auto).await;
-    let mark = |transport: &Transport| SockRef::from(&descriptor(transport)).tcp_notsent_lowat();
-    queue.pace(Pacing::Rate(Rate::from_bps(8_000_000)), SECOND);
-    granted(&mut queue, &transport, SECOND);
-    assert_eq!(mark(&transport).unwrap(), PACED_UNSENT_BYTES_MAX);
-    queue.pace(Pacing::Free, SECOND);
-    granted(&mut queue, &transport, SECOND);
-    assert_eq!(mark(&transport).unwrap(), UNSENT_BYTES_MAX);
+#[test]
+fn a_connection_keeps_little_unsent_only_while_a_found_rate_paces_it() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    let rate = Rate::from_bps(8_000_000);
+    bed.queue.pace(Pacing::Rate(rate), SECOND);
+    bed.granted(SECOND);
+    assert_eq!(bed.unsent_bytes_max, PACED_UNSENT_BYTES_MAX);
+    bed.queue.pace(Pacing::Free, SECOND);
+    bed.granted(SECOND);
+    assert_eq!(bed.unsent_bytes_max, UNSENT_BYTES_MAX);
 }
 
-#[tokio::test]
-async fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
-    let (mut queue, transport, _client) = queue_and_connection(LinkMode::Auto).await;
-    queue.pace(Pacing::Free, SECOND);
-    assert!(!queue.regulator.regulates(), "nothing ever waited");
-    queue.pace(Pacing::Rate(Rate::from_bps(8_000)), SECOND);
+#[test]
+fn what_waited_for_a_rate_is_not_let_go_all_at_once() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    bed.queue.pace(Pacing::Free, SECOND);
+    assert!(!bed.queue.regulator.regulates(), "nothing ever waited");
+    bed.queue.pace(Pacing::Rate(Rate::from_bps(8_000)), SECOND);
     for _ in 0..2 * FEW_MAX {
-        queue
-            .submit(
-                transport.shared(),
-                client(),
-                Length::Known(1_000_000),
-                None,
-                SECOND,
-            )
-            .unwrap();
+        bed.large(SECOND);
     }
-    queue.dispatch(SECOND);
-    let before = queue.grants_total;
-    queue.pace(Pacing::Free, SECOND);
-    assert!(matches!(&queue.regulator, Regulator::Slots(slots) if slots.is_patient()));
-    queue.dispatch(SECOND);
-    assert_eq!(queue.grants_total - before, FEW_MAX as u64);
-    queue.pace(Pacing::Slots, SECOND);
-    assert!(matches!(&queue.regulator, Regulator::Slots(slots) if !slots.is_patient()));
+    bed.dispatch(SECOND);
+    let before = bed.queue.grants_total;
+    bed.queue.pace(Pacing::Free, SECOND);
+    assert!(matches!(&bed.queue.regulator, Regulator::Slots(slots) if slots.is_patient()));
+    bed.dispatch(SECOND);
+    assert_eq!(bed.queue.grants_total - before, FEW_MAX as u64);
+    bed.queue.pace(Pacing::Slots, SECOND);
+    assert!(matches!(&bed.queue.regulator, Regulator::Slots(slots) if !slots.is_patient()));
 }
 
-/// A client whose connection ended without a word from its protocol waited for that as long as discovery, which sleeps
-/// while nothing is sent, watched the connection.
-#[tokio::test]
-async fn the_end_of_a_connection_is_told_though_somebody_still_watches_it() {
-    let (_queue, transport, mut client) = queue_and_connection(LinkMode::Auto).await;
-    let watched = Arc::clone(transport.shared());
-    transport.end();
-    drop(transport);
-    assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
-    drop(watched);
+/// Slots and discovery hold a connection that is over, until they let it go.
+#[test]
+fn a_connection_is_gone_when_nobody_holds_it_any_more() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    bed.queue.pace(Pacing::Slots, SECOND);
+    let id = bed.granted(SECOND);
+    bed.queue.hand_over(id, QUANTUM);
+    bed.queue.complete(id);
+    bed.queue.remove(id);
+    let recent = bed.queue.facts().recent;
+    assert_eq!(recent, [bed.id]);
+    assert!(!bed.queue.close(bed.id));
+    bed.queue.let_go(recent);
+    assert!(!bed.queue.connections.has_gone(), "it has a slot");
+    bed.queue.pace(Pacing::Free, SECOND);
+    let actions = bed.queue.take_actions();
+    assert_eq!(actions.unwrap().gone, [bed.id]);
+    assert_eq!(bed.queue.connections.len(), 0);
 }

@@ -22,7 +22,7 @@
 
 use shortline_sched::units::Rate;
 
-use crate::device::Reading;
+use crate::driver::device::Reading;
 
 /// The least kernel queue aimed at, as time on the link.
 pub const LEAD_NS_MIN: u64 = 100_000;

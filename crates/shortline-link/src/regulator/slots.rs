@@ -18,10 +18,12 @@
 //!   socket then gives its slot back. The request alone proves nothing, for a client may send a
 //!   thousand of them before it reads.
 //!
-//! No I/O of its own: what the kernel holds is asked through [`Holder`], the time is an argument.
+//! No I/O of its own: what the kernel holds is asked through [`Sockets`], the time is an argument. A slot holds
+//! its connection's entry, so that it can ask when the connection is over.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+
+use crate::connections::{ConnectionId, Connections, Sockets};
 
 /// Drained this soon after its grant (beside the path's own round trip), a quantum met no queue.
 pub const DRAIN_NS_FAST: u64 = 2_000_000;
@@ -40,18 +42,8 @@ const LEVEL_MAX: u32 = 5;
 /// Four times the quantum: larger writes only evict each other from the processor's cache.
 const QUANTUM_LEVEL_MAX: u32 = 2;
 
-/// A connection whose bytes take a slot.
-pub trait Holder {
-    /// Granted bytes that are not in the socket yet.
-    fn has_unwritten(&self) -> bool;
-    /// Bytes the peer has not acknowledged; 0 where the socket is gone.
-    fn unacknowledged_bytes(&self) -> u32;
-    /// The path's smallest round trip in nanoseconds, 0 if unknown.
-    fn rtt_ns_min(&self) -> u64;
-}
-
-struct Slot<H> {
-    holder: Arc<H>,
+struct Slot {
+    holder: ConnectionId,
     granted_ns: u64,
     progress_ns: u64,
     unacknowledged_bytes: u32,
@@ -61,7 +53,7 @@ struct Slot<H> {
 }
 
 /// The slots; see the module's text.
-pub struct Slots<H> {
+pub struct Slots {
     slots_max: usize,
     quantum_bytes: u32,
     level: u32,
@@ -69,10 +61,10 @@ pub struct Slots<H> {
     look_again_ns: u64,
     looked_ns: Option<u64>,
     /// In the order they were taken.
-    taken: VecDeque<Slot<H>>,
+    taken: VecDeque<Slot>,
 }
 
-impl<H: Holder> Slots<H> {
+impl Slots {
     /// `slots_max` slots of `quantum_bytes` payload bytes each at level 0.
     pub fn new(slots_max: usize, quantum_bytes: u32) -> Self {
         Self {
@@ -118,7 +110,12 @@ impl<H: Holder> Slots<H> {
     }
 
     /// Whether a slot is free; looks at the sockets only when none is known to be.
-    pub fn is_free(&mut self, now_ns: u64) -> bool {
+    pub fn is_free(
+        &mut self,
+        connections: &mut Connections,
+        sockets: &dyn Sockets,
+        now_ns: u64,
+    ) -> bool {
         let since_ns = |looked_ns| now_ns.saturating_sub(looked_ns);
         let looks = !self.is_patient()
             || self
@@ -126,15 +123,22 @@ impl<H: Holder> Slots<H> {
                 .is_none_or(|looked_ns| since_ns(looked_ns) >= self.look_again_ns);
         if self.is_full() && looks {
             self.looked_ns = Some(now_ns);
-            self.look(now_ns);
+            self.look(connections, sockets, now_ns);
         }
         !self.is_full()
     }
 
     /// A grant of `bytes` leaves on `holder`.
-    pub fn take(&mut self, holder: &Arc<H>, bytes: u32, now_ns: u64) {
+    pub fn take(
+        &mut self,
+        connections: &mut Connections,
+        holder: ConnectionId,
+        bytes: u32,
+        now_ns: u64,
+    ) {
+        connections.hold(holder);
         self.taken.push_back(Slot {
-            holder: Arc::clone(holder),
+            holder,
             granted_ns: now_ns,
             progress_ns: now_ns,
             unacknowledged_bytes: u32::MAX,
@@ -144,23 +148,39 @@ impl<H: Holder> Slots<H> {
     }
 
     /// The last grant on `holder` will not be used: its slot is free.
-    pub fn release_last(&mut self, holder: &Arc<H>) {
-        let is_its = |slot: &Slot<H>| Arc::ptr_eq(&slot.holder, holder);
-        if let Some(last) = self.taken.iter().rposition(is_its) {
+    pub fn release_last(&mut self, connections: &mut Connections, holder: ConnectionId) {
+        if let Some(last) = self.taken.iter().rposition(|slot| slot.holder == holder) {
             self.taken.remove(last);
+            connections.let_go(holder);
         }
     }
 
     /// The slots of `holder` are free if all of its bytes have arrived.
-    pub fn release_if_arrived(&mut self, holder: &Arc<H>) {
-        let is_its = |slot: &Slot<H>| Arc::ptr_eq(&slot.holder, holder);
+    pub fn release_if_arrived(
+        &mut self,
+        connections: &mut Connections,
+        sockets: &dyn Sockets,
+        holder: ConnectionId,
+    ) {
+        let is_its = |slot: &Slot| slot.holder == holder;
         let holds_any = self.taken.iter().any(is_its);
-        if !holds_any || holder.has_unwritten() || holder.unacknowledged_bytes() > 0 {
+        if !holds_any
+            || connections.of(holder).marks.has_unwritten()
+            || sockets.unacknowledged_bytes(holder) > 0
+        {
             return;
         }
         // Whoever asks again is likely to be among the first, and to hold one slot.
         while let Some(first) = self.taken.iter().position(is_its) {
             self.taken.remove(first);
+            connections.let_go(holder);
+        }
+    }
+
+    /// All slots are free, for something else decides from now on.
+    pub fn release_all(self, connections: &mut Connections) {
+        for slot in self.taken {
+            connections.let_go(slot.holder);
         }
     }
 
@@ -168,15 +188,15 @@ impl<H: Holder> Slots<H> {
         self.taken.len() >= self.slots_max << self.level
     }
 
-    fn look(&mut self, now_ns: u64) {
+    fn look(&mut self, connections: &mut Connections, sockets: &dyn Sockets, now_ns: u64) {
         let (quantum_bytes, stall_ns_max) = (self.quantum_bytes, self.stall_ns_max);
         // Each judgement may ask the kernel for the round trip: only where it can change the level.
         let (can_rise, can_fall) = (self.level < LEVEL_MAX, self.level > 0);
         let (mut fast, mut slow) = (false, false);
         self.taken.retain_mut(|slot| {
-            if slot.is_taken(stall_ns_max, now_ns) {
+            if slot.is_taken(connections, sockets, stall_ns_max, now_ns) {
                 if can_fall && !slot.late {
-                    slot.late = !slot.drained_within(DRAIN_NS_FAST, now_ns);
+                    slot.late = !slot.drained_within(sockets, DRAIN_NS_FAST, now_ns);
                     slow |= slot.late;
                 }
                 return true;
@@ -184,9 +204,10 @@ impl<H: Holder> Slots<H> {
             if can_rise && !fast {
                 let fair_share =
                     u64::from(slot.granted_bytes) * DRAIN_NS_FAST / u64::from(quantum_bytes);
-                fast =
-                    slot.drained_within(fair_share.clamp(DRAIN_NS_INSTANT, DRAIN_NS_FAST), now_ns);
+                let limit_ns = fair_share.clamp(DRAIN_NS_INSTANT, DRAIN_NS_FAST);
+                fast = slot.drained_within(sockets, limit_ns, now_ns);
             }
+            connections.let_go(slot.holder);
             false
         });
         if slow {
@@ -197,10 +218,16 @@ impl<H: Holder> Slots<H> {
     }
 }
 
-impl<H: Holder> Slot<H> {
-    fn is_taken(&mut self, stall_ns_max: u64, now_ns: u64) -> bool {
-        if !self.holder.has_unwritten() {
-            let left_bytes = self.holder.unacknowledged_bytes();
+impl Slot {
+    fn is_taken(
+        &mut self,
+        connections: &Connections,
+        sockets: &dyn Sockets,
+        stall_ns_max: u64,
+        now_ns: u64,
+    ) -> bool {
+        if !connections.of(self.holder).marks.has_unwritten() {
+            let left_bytes = sockets.unacknowledged_bytes(self.holder);
             if left_bytes == 0 {
                 return false;
             }
@@ -212,74 +239,90 @@ impl<H: Holder> Slot<H> {
         now_ns.saturating_sub(self.progress_ns) < stall_ns_max
     }
 
-    fn drained_within(&self, limit_ns: u64, now_ns: u64) -> bool {
+    fn drained_within(&self, sockets: &dyn Sockets, limit_ns: u64, now_ns: u64) -> bool {
         let drain_ns = now_ns.saturating_sub(self.granted_ns);
-        drain_ns <= limit_ns || drain_ns <= limit_ns + self.holder.rtt_ns_min()
+        drain_ns <= limit_ns || drain_ns <= limit_ns + sockets.rtt_ns_min(self.holder)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-    #[derive(Default)]
-    struct Fake {
-        bytes: AtomicU32,
-        unwritten: AtomicBool,
-        looks: AtomicU32,
-    }
-
-    impl Fake {
-        fn holding(bytes: u32) -> Arc<Self> {
-            Arc::new(Self {
-                bytes: bytes.into(),
-                ..Self::default()
-            })
-        }
-    }
-
-    impl Holder for Fake {
-        fn has_unwritten(&self) -> bool {
-            self.unwritten.load(Ordering::Relaxed)
-        }
-        fn unacknowledged_bytes(&self) -> u32 {
-            self.looks.fetch_add(1, Ordering::Relaxed);
-            self.bytes.load(Ordering::Relaxed)
-        }
-        fn rtt_ns_min(&self) -> u64 {
-            0
-        }
-    }
+    use crate::connections::testing::{FakeSockets, connections};
 
     const MS: u64 = 1_000_000;
 
+    /// Slots with the connections that hold them, none of which has acknowledged 30 bytes.
+    struct Bed<const N: usize> {
+        slots: Slots,
+        connections: Connections,
+        sockets: FakeSockets,
+        ids: [ConnectionId; N],
+    }
+
+    impl<const N: usize> Bed<N> {
+        fn new(slots: Slots) -> Self {
+            let (connections, ids) = connections();
+            let sockets = FakeSockets::default();
+            for id in ids {
+                sockets.holds(id, 30);
+            }
+            Self {
+                slots,
+                connections,
+                sockets,
+                ids,
+            }
+        }
+
+        fn take(&mut self, place: usize, bytes: u32) {
+            self.slots
+                .take(&mut self.connections, self.ids[place], bytes, 0);
+        }
+
+        fn is_free(&mut self, now_ns: u64) -> bool {
+            self.slots
+                .is_free(&mut self.connections, &self.sockets, now_ns)
+        }
+
+        fn asked_again(&mut self, place: usize) {
+            self.slots
+                .release_if_arrived(&mut self.connections, &self.sockets, self.ids[place]);
+        }
+
+        /// All slots are taken by the first connection, which has acknowledged all.
+        fn fill(&mut self, bytes: u32) {
+            self.sockets.holds(self.ids[0], 0);
+            while !self.slots.is_full() {
+                self.take(0, bytes);
+            }
+        }
+    }
+
     #[test]
     fn patient_slots_wait_for_what_is_lost_and_look_rarely() {
-        let mut slots = Slots::new(1, 1000).patient();
-        let holder = Fake::holding(30);
-        slots.take(&holder, 1000, 0);
-        assert!(!slots.is_free(PATIENT_LOOK_AGAIN_NS));
-        assert!(!slots.is_free(PATIENT_LOOK_AGAIN_NS + 1));
-        assert_eq!(holder.looks.load(Ordering::Relaxed), 1);
-        assert!(!slots.is_free(PATIENT_STALL_NS_MAX));
-        assert!(slots.is_free(2 * PATIENT_STALL_NS_MAX));
+        let mut bed = Bed::<1>::new(Slots::new(1, 1000).patient());
+        bed.take(0, 1000);
+        assert!(!bed.is_free(PATIENT_LOOK_AGAIN_NS));
+        assert!(!bed.is_free(PATIENT_LOOK_AGAIN_NS + 1));
+        assert_eq!(bed.sockets.looks(), 1);
+        assert!(!bed.is_free(PATIENT_STALL_NS_MAX));
+        assert!(bed.is_free(2 * PATIENT_STALL_NS_MAX));
     }
 
     #[test]
     fn only_so_many_hold_bytes_and_a_drained_one_makes_room() {
-        let mut slots = Slots::new(2, 1000);
-        let (first, second) = (Fake::holding(30), Fake::holding(30));
-        assert!(slots.is_free(0));
-        slots.take(&first, 1000, 0);
-        assert!(slots.is_free(0));
-        slots.take(&second, 1000, 0);
-        assert!(!slots.is_free(MS));
-        first.bytes.store(0, Ordering::Relaxed);
-        assert!(slots.is_free(10 * MS));
-        assert_eq!(slots.holders(), 1);
+        let mut bed = Bed::<2>::new(Slots::new(2, 1000));
+        assert!(bed.is_free(0));
+        bed.take(0, 1000);
+        assert!(bed.is_free(0));
+        bed.take(1, 1000);
+        assert!(!bed.is_free(MS));
+        bed.sockets.holds(bed.ids[0], 0);
+        assert!(bed.is_free(10 * MS));
+        assert_eq!(bed.slots.holders(), 1);
         assert_eq!(
-            slots.quantum_bytes(),
+            bed.slots.quantum_bytes(),
             1000,
             "10 ms is a queue: the level stays"
         );
@@ -287,92 +330,96 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_while_a_slot_is_free() {
-        let mut slots = Slots::new(2, 1000);
-        let holder = Fake::holding(30);
-        slots.take(&holder, 1000, 0);
-        assert!(slots.is_free(0));
-        assert_eq!(holder.looks.load(Ordering::Relaxed), 0);
+        let mut bed = Bed::<1>::new(Slots::new(2, 1000));
+        bed.take(0, 1000);
+        assert!(bed.is_free(0));
+        assert_eq!(bed.sockets.looks(), 0);
     }
 
     #[test]
     fn requests_sent_ahead_free_no_slot_before_the_response_has_arrived() {
-        let mut slots = Slots::new(1, 1000);
-        let holder = Fake::holding(30);
-        slots.take(&holder, 1000, 0);
-        slots.release_if_arrived(&holder);
-        assert!(!slots.is_free(0), "another request, nothing acknowledged");
-        holder.bytes.store(0, Ordering::Relaxed);
-        slots.release_if_arrived(&holder);
-        assert!(slots.is_free(0));
+        let mut bed = Bed::<1>::new(Slots::new(1, 1000));
+        bed.take(0, 1000);
+        bed.asked_again(0);
+        assert!(!bed.is_free(0), "another request, nothing acknowledged");
+        bed.sockets.holds(bed.ids[0], 0);
+        bed.asked_again(0);
+        assert!(bed.is_free(0));
     }
 
     #[test]
     fn an_unused_grant_frees_one_slot_of_its_holder() {
-        let mut slots = Slots::new(3, 1000);
-        let (holder, other) = (Fake::holding(30), Fake::holding(30));
-        for taker in [&holder, &holder, &other] {
-            slots.take(taker, 1000, 0);
+        let mut bed = Bed::<2>::new(Slots::new(3, 1000));
+        for taker in [0, 0, 1] {
+            bed.take(taker, 1000);
         }
-        slots.release_last(&holder);
-        assert_eq!(slots.holders(), 2);
-        holder.bytes.store(0, Ordering::Relaxed);
-        slots.release_if_arrived(&holder);
-        assert_eq!(slots.holders(), 1);
-        assert!(Arc::ptr_eq(&slots.taken[0].holder, &other));
+        bed.slots.release_last(&mut bed.connections, bed.ids[0]);
+        assert_eq!(bed.slots.holders(), 2);
+        bed.sockets.holds(bed.ids[0], 0);
+        bed.asked_again(0);
+        assert_eq!(bed.slots.holders(), 1);
+        assert_eq!(bed.slots.taken[0].holder, bed.ids[1]);
     }
 
-    fn fill(slots: &mut Slots<Fake>, bytes: u32) {
-        while !slots.is_full() {
-            slots.take(&Fake::holding(0), bytes, 0);
-        }
+    #[test]
+    fn a_connection_that_is_over_is_asked_until_its_bytes_have_arrived() {
+        let mut bed = Bed::<1>::new(Slots::new(1, 1000));
+        bed.take(0, 1000);
+        bed.connections.let_go(bed.ids[0]);
+        assert!(!bed.is_free(MS));
+        assert!(bed.connections.take_gone().is_empty());
+        bed.sockets.holds(bed.ids[0], 0);
+        assert!(bed.is_free(2 * MS));
+        assert_eq!(bed.connections.take_gone(), bed.ids);
     }
 
     #[test]
     fn the_level_rises_without_a_queue_and_falls_with_one() {
-        let mut slots = Slots::new(1, 1000);
+        let mut bed = Bed::<2>::new(Slots::new(1, 1000));
         for level in 1..=3u32 {
-            fill(&mut slots, 1000);
-            assert!(slots.is_free(MS));
-            assert_eq!(slots.quantum_bytes(), 1000 << level.min(2));
+            bed.fill(1000);
+            assert!(bed.is_free(MS));
+            assert_eq!(bed.slots.quantum_bytes(), 1000 << level.min(2));
         }
-        let queued = Fake::holding(1000);
-        slots.take(&queued, 1000, 0);
-        fill(&mut slots, 1000);
-        assert!(!slots.is_free(50 * MS), "the one slot left is taken");
-        assert_eq!(slots.level, 0, "50 ms later it was not acknowledged");
+        bed.take(1, 1000);
+        bed.fill(1000);
+        assert!(!bed.is_free(50 * MS), "the one slot left is taken");
+        assert_eq!(bed.slots.level, 0, "50 ms later it was not acknowledged");
     }
 
     #[test]
     fn an_acknowledgement_found_late_tells_nothing() {
-        let mut slots = Slots::new(1, 1000);
-        fill(&mut slots, 1000);
-        assert!(slots.is_free(MS));
-        fill(&mut slots, 1000);
-        assert!(slots.is_free(50 * MS));
-        assert_eq!(slots.level, 1, "its client only had nothing more to ask");
+        let mut bed = Bed::<1>::new(Slots::new(1, 1000));
+        bed.fill(1000);
+        assert!(bed.is_free(MS));
+        bed.fill(1000);
+        assert!(bed.is_free(50 * MS));
+        assert_eq!(
+            bed.slots.level, 1,
+            "its client only had nothing more to ask"
+        );
     }
 
     #[test]
     fn a_small_response_proves_a_fast_path_only_at_once() {
-        let mut slots = Slots::new(1, 1000);
-        fill(&mut slots, 100);
-        assert!(slots.is_free(MS));
-        assert_eq!(slots.level, 0, "1 ms is long for 100 bytes");
-        fill(&mut slots, 100);
-        assert!(slots.is_free(DRAIN_NS_INSTANT));
-        assert_eq!(slots.level, 1);
+        let mut bed = Bed::<1>::new(Slots::new(1, 1000));
+        bed.fill(100);
+        assert!(bed.is_free(MS));
+        assert_eq!(bed.slots.level, 0, "1 ms is long for 100 bytes");
+        bed.fill(100);
+        assert!(bed.is_free(DRAIN_NS_INSTANT));
+        assert_eq!(bed.slots.level, 1);
     }
 
     #[test]
     fn a_stalled_holder_loses_its_slot_and_one_that_progresses_keeps_it() {
-        let mut slots = Slots::new(2, 1000);
-        let (stalled, slow) = (Fake::holding(100), Fake::holding(100));
-        slots.take(&stalled, 1000, 0);
-        slots.take(&slow, 1000, 0);
-        assert!(!slots.is_free(MS));
-        slow.bytes.store(50, Ordering::Relaxed);
-        assert!(!slots.is_free(STALL_NS_MAX));
-        assert!(slots.is_free(STALL_NS_MAX + MS));
-        assert!(Arc::ptr_eq(&slots.taken[0].holder, &slow));
+        let mut bed = Bed::<2>::new(Slots::new(2, 1000));
+        bed.take(0, 1000);
+        bed.take(1, 1000);
+        assert!(!bed.is_free(MS));
+        bed.sockets.holds(bed.ids[1], 20);
+        assert!(!bed.is_free(STALL_NS_MAX));
+        assert!(bed.is_free(STALL_NS_MAX + MS));
+        assert_eq!(bed.slots.taken[0].holder, bed.ids[1]);
     }
 }

@@ -4,23 +4,24 @@
 //! Source: 001 3.1 and 5.4, there N threads (35 as a rule, 1 to 60 tried) that block in `write` of 32
 //! KiB and put what remains of the response back into the queue. What the sockets took is out of
 //! the queue's order, so that more writers, or larger socket buffers, mean less control and more
-//! throughput (001 Figs 5 and 6): sockets have a buffer as small as 001's system gave them. Kept for the lab, beside [`crate::slots`], which counts what the
+//! throughput (001 Figs 5 and 6): sockets have a buffer as small as 001's system gave them. Kept for the lab,
+//! beside [`super::slots`], which counts what the
 //! peer has not acknowledged instead.
 //!
 //! Departures: a writer is a count and no thread, and there is one queue for the network where
 //! 001 has two more before it, for the protocol (always empty there) and the disk
 //! (`shortline-web`'s own). As there, a socket that takes nothing keeps its writer.
 
-use std::sync::{Arc, Weak};
+use crate::connections::ConnectionId;
 
-/// The writers; see the module's text. `T` is a connection.
-pub struct Writers<T> {
+/// The writers; see the module's text.
+pub struct Writers {
     writers_max: usize,
     /// The connection that each busy writer writes to.
-    writing: Vec<Weak<T>>,
+    writing: Vec<ConnectionId>,
 }
 
-impl<T> Writers<T> {
+impl Writers {
     /// `writers_max` writers, all free.
     pub fn new(writers_max: usize) -> Self {
         Self {
@@ -29,38 +30,29 @@ impl<T> Writers<T> {
         }
     }
 
-    /// How many are writing, as far as known without looking.
+    /// How many are writing.
     pub fn busy(&self) -> usize {
         self.writing.len()
     }
 
-    /// Whether one is free. Writers of connections that are gone are.
-    pub fn is_free(&mut self) -> bool {
-        if self.writing.len() >= self.writers_max {
-            self.writing
-                .retain(|connection| connection.strong_count() > 0);
-        }
+    /// Whether one is free.
+    pub fn is_free(&self) -> bool {
         self.writing.len() < self.writers_max
     }
 
     /// One begins to write to `connection`.
-    pub fn take(&mut self, connection: &Arc<T>) {
-        self.writing.push(Arc::downgrade(connection));
+    pub fn take(&mut self, connection: ConnectionId) {
+        self.writing.push(connection);
     }
 
-    /// The socket of `connection` has taken everything.
-    pub fn release(&mut self, connection: &Arc<T>) {
-        let taken = Arc::as_ptr(connection);
-        self.writing.retain(|other| other.as_ptr() != taken);
+    /// The socket of `connection` has taken everything, or the connection has ended.
+    pub fn release(&mut self, connection: ConnectionId) {
+        self.writing.retain(|&other| other != connection);
     }
 
     /// What the last writer of `connection` was to write will not be written.
-    pub fn release_last(&mut self, connection: &Arc<T>) {
-        let taken = Arc::as_ptr(connection);
-        let last = self
-            .writing
-            .iter()
-            .rposition(|other| other.as_ptr() == taken);
+    pub fn release_last(&mut self, connection: ConnectionId) {
+        let last = self.writing.iter().rposition(|&other| other == connection);
         if let Some(last) = last {
             self.writing.swap_remove(last);
         }
@@ -70,37 +62,28 @@ impl<T> Writers<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::testing::connections;
 
     #[test]
     fn a_writer_is_free_when_its_socket_has_taken_everything() {
+        let (_, [first, second]) = connections();
         let mut writers = Writers::new(2);
-        let (first, second) = (Arc::new(1), Arc::new(2));
-        writers.take(&first);
+        writers.take(first);
         assert!(writers.is_free());
-        writers.take(&second);
+        writers.take(second);
         assert!(!writers.is_free());
-        writers.release(&first);
+        writers.release(first);
         assert!(writers.is_free());
         assert_eq!(writers.busy(), 1);
     }
 
     #[test]
-    fn a_connection_that_is_gone_holds_no_writer() {
-        let mut writers = Writers::new(1);
-        let gone = Arc::new(1);
-        writers.take(&gone);
-        assert!(!writers.is_free());
-        drop(gone);
-        assert!(writers.is_free());
-    }
-
-    #[test]
     fn what_is_aborted_frees_one_writer_of_its_connection() {
+        let (_, [shared]) = connections();
         let mut writers = Writers::new(2);
-        let shared = Arc::new(1);
-        writers.take(&shared);
-        writers.take(&shared);
-        writers.release_last(&shared);
+        writers.take(shared);
+        writers.take(shared);
+        writers.release_last(shared);
         assert_eq!(writers.busy(), 1);
     }
 }

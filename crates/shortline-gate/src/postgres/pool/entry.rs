@@ -162,7 +162,7 @@ async fn negotiate(client: &mut Stream, startup: &Startup) -> Result<(), EntryEr
         .map(|(name, _)| name)
         .filter(|name| name.starts_with(b"_pq_."))
         .collect();
-    if startup.minor() <= MINOR && unknown.is_empty() {
+    if startup.minor() == MINOR && unknown.is_empty() {
         return Ok(());
     }
     let count = u32::try_from(unknown.len()).expect("a packet has room for few");
@@ -193,10 +193,7 @@ fn wishes(startup: &Startup, user: String, database: String) -> (Wishes, Option<
                 }
             };
             application = Some(value.iter().map(clean).collect());
-        } else if !["user", "database", "replication"]
-            .iter()
-            .any(|known| is(known))
-            && !name.starts_with(b"_pq_.")
+        } else if !["user", "database", "replication"].iter().any(is) && !name.starts_with(b"_pq_.")
         {
             own.insert(name.to_vec(), value.to_vec());
         }

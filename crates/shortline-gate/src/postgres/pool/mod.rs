@@ -95,7 +95,10 @@ pub struct Pool {
 
 /// The connection that a session has now.
 #[derive(Debug, Default)]
-struct Target(Mutex<Option<(Arc<[u8]>, Arc<Cancels>)>>);
+struct Target(Mutex<Option<Meant>>);
+
+/// The backend's key of a connection, and the requests for it that are under way.
+type Meant = (Arc<[u8]>, Arc<Cancels>);
 
 impl Pool {
     /// A pool without connections.

@@ -153,7 +153,8 @@ fn push_text(into: &mut Vec<u8>, text: &[u8]) {
     into.push(b'\'');
 }
 
-/// The Query that asks what a session logged in as `user` has left, parameters of these names among it. Operators are named with their schema: the
+/// The Query that asks what a session logged in as `user` has left, parameters of these names among it.
+/// Operators are named with their schema: the
 /// session may have others first on its path.
 pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut is_other_user = Vec::new();
@@ -195,7 +196,7 @@ pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 /// Names with a dot that a statement has anywhere, in small letters. None if one may be computed.
 pub fn own_names(statement: &[u8]) -> Option<Vec<Box<[u8]>>> {
     let is_of_name = |byte: &u8| is_of_name(*byte) || *byte == b'.';
-    let mut names = Vec::new();
+    let mut names: Vec<Box<[u8]>> = Vec::new();
     let mut at = 0;
     while at < statement.len() {
         let rest = &statement[at..];
@@ -206,10 +207,7 @@ pub fn own_names(statement: &[u8]) -> Option<Vec<Box<[u8]>>> {
             return None;
         }
         let is_own = name[..length.saturating_sub(1)].contains(&b'.') && !name.starts_with(b".");
-        if is_own
-            && !name[0].is_ascii_digit()
-            && !names.iter().any(|known: &Box<[u8]>| **known == *name)
-        {
+        if is_own && !name[0].is_ascii_digit() && !names.iter().any(|known| **known == *name) {
             names.push(name.into());
         }
         at += length.max(1);

@@ -191,7 +191,8 @@ mod tests {
     #[test]
     fn pgbouncers_file_is_read_as_it_is() {
         let text = "; a comment\n\"app\" \"se\"\"cret\"\n\n\"old\" \"md50123456789abcdef0123456789abcdef\" \"\"\n\
-            \"new\" \"SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=\"\n";
+            \"new\" \"SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXku\
+                LmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=\"\n";
         let users = Users::parse(text).unwrap();
         assert!(
             matches!(users.get("app"), Some(Stored::Password(password)) if password.text() == "se\"cret")

@@ -23,7 +23,8 @@ pub use outcome::Outcome;
 pub enum ShopNameError {
     /// No load of that name comes to the bookstore.
     #[error(
-        "unknown load `{0}`: want alone, N-browsers, N-browsers-slowed, N-browsers-other-mix, N-browsers-short-sessions, alternating or alternating-clicks"
+        "unknown load `{0}`: want alone, N-browsers, N-browsers-slowed, N-browsers-other-mix, \
+            N-browsers-short-sessions, alternating or alternating-clicks"
     )]
     Load(String),
     /// Nothing of that name is before the bookstore's database.

@@ -1,124 +1,112 @@
-//! Connections that acknowledge nothing, over the kernel's own TCP.
-
-use socket2::{SockFilter, SockRef};
+//! Connections that acknowledge nothing.
 
 use super::*;
 
-/// Connections of one client whose kernel drops whatever comes: it acknowledges nothing.
-async fn deaf_connections(link: &Arc<Link>, number: usize) -> Vec<(TransportHandle, TcpStream)> {
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let listener = TcpListener::bind((here, 0)).await.unwrap();
-    let mut connections = Vec::new();
-    for _ in 0..number {
-        let client = TcpStream::connect(listener.local_addr().unwrap())
-            .await
-            .unwrap();
-        let drop_all = SockFilter::new(0x06, 0, 0, 0);
-        SockRef::from(&client).attach_filter(&[drop_all]).unwrap();
-        let (_, socket) = listener.accept().await.unwrap().0.into_split();
-        connections.push((link.transport(Box::new(socket), here, here), client));
-    }
-    connections
+/// Connections whose clients acknowledge nothing.
+fn deaf_connections(bed: &mut Bed, number: usize) -> Vec<ConnectionId> {
+    let opened = (0..number).map(|_| bed.queue.open(PACKETS, 0).0);
+    let opened: Vec<_> = opened.collect();
+    bed.sockets.deaf.borrow_mut().extend(&opened);
+    opened
 }
 
-fn submitted(queue: &mut Queue, transport: &TransportHandle, client: u128, now_ns: u64) -> JobId {
+fn submitted(bed: &mut Bed, connection: ConnectionId, client: u128, now_ns: u64) -> JobId {
     let client = Client {
         name: client,
         ..self::client()
     };
     let length = Length::Known(100_000);
-    let id = queue.submit(transport.shared(), client, length, None, now_ns);
-    queue.dispatch(now_ns);
+    let id = bed.queue.submit(connection, client, length, None, now_ns);
+    bed.queue.dispatch(&bed.sockets, now_ns);
     id.unwrap()
 }
 
-#[tokio::test]
-async fn few_connections_of_a_client_are_new_at_a_time() {
-    let (mut queue, known, _client) = queue_and_connection(LinkMode::Auto).await;
-    let deaf = deaf_connections(known.link(), 40).await;
-    let jobs: Vec<JobId> = deaf
-        .iter()
-        .map(|(transport, _)| submitted(&mut queue, transport, 1, SECOND))
-        .collect();
-    let granted = |queue: &mut Queue, jobs: &[JobId]| -> usize {
-        let granted = |id: &&JobId| queue.take_grant(**id).is_some();
-        jobs.iter().filter(granted).count()
-    };
-    assert_eq!(granted(&mut queue, &jobs), 32);
-    // Another client is not concerned; nor is one of this client's that has had something before.
-    let other = submitted(&mut queue, &known, 2, SECOND);
-    assert!(queue.take_grant(other).is_some());
-    let again = submitted(&mut queue, &deaf[0].0, 1, SECOND);
-    assert!(queue.take_grant(again).is_some());
-    // One that waits can go.
-    assert!(queue.remove(jobs[39]).is_some());
-    // Nobody acknowledges: after three seconds they are new no more, and the next begin.
-    let look_again_ns = queue.dispatch(2 * SECOND);
-    assert_eq!(look_again_ns, Some(250_000));
-    assert_eq!(granted(&mut queue, &jobs[..39]), 0);
-    queue.dispatch(4 * SECOND + 1);
-    assert_eq!(granted(&mut queue, &jobs[..39]), 7);
-    assert_eq!(queue.dispatch(5 * SECOND), None);
+/// How many of the jobs were granted something that they have not taken.
+fn granted(bed: &mut Bed, jobs: &[JobId]) -> usize {
+    let granted = |id: &&JobId| bed.queue.take_grant(**id).is_some();
+    jobs.iter().filter(granted).count()
 }
 
-#[tokio::test]
-async fn where_nobody_ever_acknowledges_the_next_are_new_for_twice_as_long() {
-    let (mut queue, known, _client) = queue_and_connection(LinkMode::Auto).await;
-    let deaf = deaf_connections(known.link(), 80).await;
-    for (transport, _) in &deaf {
-        submitted(&mut queue, transport, 1, SECOND);
+fn look(bed: &mut Bed, now_ns: u64) -> Option<u64> {
+    bed.queue.dispatch(&bed.sockets, now_ns);
+    bed.queue.take_look_again_ns()
+}
+
+#[test]
+fn few_connections_of_a_client_are_new_at_a_time() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    let deaf = deaf_connections(&mut bed, 40);
+    let jobs: Vec<JobId> = deaf
+        .iter()
+        .map(|&connection| submitted(&mut bed, connection, 1, SECOND))
+        .collect();
+    assert_eq!(granted(&mut bed, &jobs), 32);
+    // Another client is not concerned; nor is one of this client's that has had something before.
+    let known = bed.id;
+    let other = submitted(&mut bed, known, 2, SECOND);
+    assert_eq!(granted(&mut bed, &[other]), 1);
+    let again = submitted(&mut bed, deaf[0], 1, SECOND);
+    assert_eq!(granted(&mut bed, &[again]), 1);
+    // One that waits can go.
+    assert!(bed.queue.remove(jobs[39]).is_some());
+    // Nobody acknowledges: after three seconds they are new no more, and the next begin.
+    assert_eq!(look(&mut bed, 2 * SECOND), Some(250_000));
+    assert_eq!(granted(&mut bed, &jobs[..39]), 0);
+    look(&mut bed, 4 * SECOND + 1);
+    assert_eq!(granted(&mut bed, &jobs[..39]), 7);
+    assert_eq!(look(&mut bed, 5 * SECOND), None);
+}
+
+#[test]
+fn where_nobody_ever_acknowledges_the_next_are_new_for_twice_as_long() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    for connection in deaf_connections(&mut bed, 80) {
+        submitted(&mut bed, connection, 1, SECOND);
     }
     let held = [4, 7, 9, 10, 15].map(|second| {
-        queue.dispatch(second * SECOND + 1);
-        queue.newcomers.held()
+        look(&mut bed, second * SECOND + 1);
+        bed.queue.newcomers.held()
     });
     assert_eq!(held, [16, 16, 16, 0, 0]);
 }
 
 /// More than are asked at a look.
-#[tokio::test]
-async fn clients_whose_connections_wait_are_looked_at_in_turn() {
+#[test]
+fn clients_whose_connections_wait_are_looked_at_in_turn() {
     const CLIENTS: usize = 10;
-    let (mut queue, known, _client) = queue_and_connection(LinkMode::Auto).await;
-    let deaf = deaf_connections(known.link(), CLIENTS * 33).await;
+    let mut bed = Bed::of(LinkMode::Auto);
+    let deaf = deaf_connections(&mut bed, CLIENTS * 33);
     let submitted: Vec<JobId> = (0..deaf.len())
         .map(|place| {
             let client = (place % CLIENTS) as u128;
-            submitted(&mut queue, &deaf[place].0, client, SECOND)
+            submitted(&mut bed, deaf[place], client, SECOND)
         })
         .collect();
     let last = &submitted[CLIENTS * 32..];
-    let granted = |queue: &mut Queue| -> usize {
-        let granted = |id: &&JobId| queue.take_grant(**id).is_some();
-        last.iter().filter(granted).count()
-    };
-    assert_eq!(granted(&mut queue), 0);
-    queue.dispatch(5 * SECOND);
-    assert_eq!(granted(&mut queue), 256 / 32);
-    queue.dispatch(6 * SECOND);
-    assert_eq!(granted(&mut queue), CLIENTS - 256 / 32);
-    assert_eq!(queue.dispatch(7 * SECOND), None);
+    assert_eq!(granted(&mut bed, last), 0);
+    look(&mut bed, 5 * SECOND);
+    assert_eq!(granted(&mut bed, last), 256 / 32);
+    look(&mut bed, 6 * SECOND);
+    assert_eq!(granted(&mut bed, last), CLIENTS - 256 / 32);
+    assert_eq!(look(&mut bed, 7 * SECOND), None);
 }
 
-#[tokio::test]
-async fn who_acknowledges_makes_room_at_once() {
-    let (mut queue, known, mut client) = queue_and_connection(LinkMode::Auto).await;
-    let deaf = deaf_connections(known.link(), 32).await;
-    submitted(&mut queue, &known, 1, SECOND);
+#[test]
+fn who_acknowledges_makes_room_at_once_and_so_does_who_goes() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    let deaf = deaf_connections(&mut bed, 34);
     let jobs: Vec<JobId> = deaf
         .iter()
-        .map(|(transport, _)| submitted(&mut queue, transport, 1, SECOND))
+        .map(|&connection| submitted(&mut bed, connection, 1, SECOND))
         .collect();
-    assert!(queue.take_grant(jobs[31]).is_none());
-    poll_fn(|context| known.socket().poll_write_ready(context))
-        .await
-        .unwrap();
-    known.socket().try_write(&[IoSlice::new(b"data")]).unwrap();
-    client.read_exact(&mut [0; 4]).await.unwrap();
-    // The kernel may put its acknowledgement off for a moment.
-    while !known.has_acknowledged() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
-    queue.dispatch(2 * SECOND);
-    assert!(queue.take_grant(jobs[31]).is_some());
+    assert_eq!(granted(&mut bed, &jobs), 32);
+    bed.sockets.deaf.borrow_mut().remove(0);
+    look(&mut bed, 2 * SECOND);
+    assert_eq!(granted(&mut bed, &jobs), 1);
+    bed.queue.remove(jobs[1]);
+    bed.queue.close(deaf[1]);
+    let watched = bed.queue.facts().recent;
+    bed.queue.let_go(watched);
+    look(&mut bed, 3 * SECOND);
+    assert_eq!(granted(&mut bed, &jobs[2..]), 1);
 }

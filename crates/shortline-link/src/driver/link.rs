@@ -1,9 +1,10 @@
-//! The link: one queue behind one lock, and one pacer task.
+//! The link: one queue behind one lock, and one pacer task. It drives the queue: has the lock, the alarm, the sockets, the
+//! device and discovery, and carries out what the queue answers.
 //!
 //! The path of a response: [`TransportHandle::submit`] puts a job into the queue;
 //! [`JobHandle::poll_grant`] is ready when it may send a quantum; [`JobHandle::hand_over`] says how
 //! many bytes went to the connection, [`JobHandle::finish`] that they were the last;
-//! [`TransportHandle::drained`] that they are in the socket. Dropping the handle ends the job, finished
+//! [`Transport::drained`] that they are in the socket. Dropping the handle ends the job, finished
 //! or not.
 //!
 //! Where no grant has to wait, all this takes no system call but the clock's (which is none on
@@ -11,7 +12,7 @@
 //! never enters the queue.
 //!
 //! [`TransportHandle::submit`]: crate::TransportHandle::submit
-//! [`TransportHandle::drained`]: crate::TransportHandle::drained
+//! [`Transport::drained`]: crate::Transport::drained
 //! [`JobHandle::poll_grant`]: crate::JobHandle::poll_grant
 //! [`JobHandle::hand_over`]: crate::JobHandle::hand_over
 //! [`JobHandle::finish`]: crate::JobHandle::finish
@@ -32,15 +33,16 @@ use shortline_sched::{Aging, Growing, Needs, PathView, Policy};
 use socket2::SockRef;
 use tokio::time::MissedTickBehavior;
 
+use super::device::{Device, Reading};
+use super::discovery::{Discovery, Facts, LOOK_NS};
+use super::socket::{Socket, SocketTable};
+use crate::bands::qdisc::shaper_of;
 use crate::bands::{BandMap, control_priority};
 use crate::config::{LinkConfig, LinkError, LinkMode};
-use crate::device::{Device, Reading};
-use crate::discovery::{Discovery, Facts, LOOK_NS};
-use crate::qdisc::shaper_of;
-use crate::queue::Queue;
+use crate::connections::{ConnectionId, Marks, Report};
+use crate::queue::{Actions, Queue};
 use crate::regulator::Pacing;
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
-use crate::transport::Transport;
 
 /// IPv4 and TCP headers with timestamps, per packet.
 const IP_TCP_HEADER_BYTES: u32 = 52;
@@ -61,7 +63,7 @@ pub struct Link {
     bands: Option<Arc<BandMap>>,
     /// What SYN-ACKs have for their priority.
     control_priority: u32,
-    pub(crate) queue: Mutex<Queue>,
+    pub(crate) state: Mutex<State>,
     device: Mutex<DeviceState>,
     /// In mode `auto`.
     discovery: Option<Mutex<Discovery>>,
@@ -72,6 +74,12 @@ pub struct Link {
     alarm: Box<dyn Alarm>,
     /// When the alarm goes off; in the past: it is not set. 0 once [`Link::run`] has seen it.
     pub(crate) armed_ns: AtomicU64,
+}
+
+/// What the link's lock guards.
+pub(crate) struct State {
+    pub queue: Queue,
+    pub sockets: SocketTable,
 }
 
 enum DeviceState {
@@ -103,7 +111,10 @@ impl Link {
         let queue = Queue::new(&config, bands.clone(), now_ns());
         Ok(Arc::new(Self {
             unsent_bytes_max: queue.regulator.unsent_bytes_max(),
-            queue: Mutex::new(queue),
+            state: Mutex::new(State {
+                queue,
+                sockets: SocketTable::default(),
+            }),
             control_priority: control_priority(config.mode, bands.as_deref()),
             bands,
             device: Mutex::new(device),
@@ -137,40 +148,40 @@ impl Link {
         self.config.policy
     }
 
-    /// What is known of a new connection between `local` and `peer`, of which it gets the half that sends.
-    pub(crate) fn new_transport(
+    pub(crate) fn new_socket(&self, socket: Box<dyn SendHalf>, peer: IpAddr) -> Socket {
+        let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
+        Socket::new(socket, peer, packet_overhead_bytes)
+    }
+
+    /// Enters a new connection to the address `local` into the queue, if its jobs are to wait for grants.
+    pub(crate) fn enter(
         &self,
-        socket: Box<dyn SendHalf>,
-        peer: IpAddr,
+        socket: &Arc<Socket>,
         local: IpAddr,
-    ) -> Transport {
-        let loopback = peer.to_canonical().is_loopback();
-        let scheduled =
-            self.config.mode != LinkMode::Off && (!loopback || self.config.schedule_loopback);
+    ) -> Option<(ConnectionId, Arc<Marks>)> {
+        let loopback = socket.address.to_canonical().is_loopback();
+        if self.config.mode == LinkMode::Off || (loopback && !self.config.schedule_loopback) {
+            return None;
+        }
         let follows_device = matches!(self.config.mode, LinkMode::Paced | LinkMode::Auto);
-        if scheduled && !loopback && follows_device {
+        if !loopback && follows_device {
             self.find_device(local);
         }
-        let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
-        let transport = Transport::new(
-            socket,
-            scheduled,
-            peer,
-            packet_overhead_bytes,
-            self.unsent_bytes_max,
-        );
         if let Some(bands) = &self.bands
-            && scheduled
             && bands.tell_new
         {
-            transport.set_priority(bands.control);
+            socket.half().set_priority(bands.control);
         }
-        transport
+        let packets = socket.packets();
+        let mut state = self.state.lock();
+        let (id, marks) = state.queue.open(packets, self.unsent_bytes_max);
+        state.sockets.insert(id, Arc::clone(socket));
+        Some((id, marks))
     }
 
     /// The connection's path now, if the order goes by paths: no system call else.
-    pub(crate) fn path(&self, transport: &Transport, has_sent: bool) -> Option<PathView> {
-        (self.config.policy.needs() == Needs::Path).then(|| transport.path(has_sent))
+    pub(crate) fn path(&self, socket: &Socket, has_sent: bool) -> Option<PathView> {
+        (self.config.policy.needs() == Needs::Path).then(|| socket.path(has_sent))
     }
 
     /// Makes the grants that have to wait, and in mode `auto` looks at the uplink, until the process
@@ -195,17 +206,11 @@ impl Link {
             if now_ns.saturating_sub(stated_ns) >= STATED_NS && self.read_shaper(discovery) {
                 stated_ns = now_ns;
             }
-            let facts = {
-                let mut queue = self.queue.lock();
-                // Nothing was sent and nothing waits to be: nothing can be seen.
-                let idle = queue.grants_total == grants_total && queue.scheduler.is_empty();
-                grants_total = queue.grants_total;
-                (!idle).then(|| queue.facts(now_ns))
-            };
-            let Some(facts) = facts else {
+            let Some(facts) = self.facts(&mut grants_total, now_ns) else {
                 idle_looks += 1;
                 if idle_looks == IDLE_LOOKS_MAX {
-                    discovery.lock().rest();
+                    let rest = discovery.lock().rest();
+                    self.with_queue(now_ns, |queue| queue.let_go(rest));
                     self.granted_since(grants_total).await;
                     idle_looks = 0;
                 }
@@ -213,17 +218,40 @@ impl Link {
             };
             idle_looks = 0;
             let reading = self.read_device();
-            let pacing = discovery.lock().look(Facts { reading, ..facts });
+            let (pacing, let_go) = discovery.lock().look(Facts { reading, ..facts });
             self.paces
                 .store(matches!(pacing, Pacing::Rate(_)), Ordering::Release);
-            self.with_queue(now_ns, |queue| queue.pace(pacing, now_ns));
+            self.with_queue(now_ns, |queue| {
+                queue.let_go(let_go);
+                queue.pace(pacing, now_ns);
+            });
         }
+    }
+
+    /// What discovery goes by, but for the device's counters; none if nothing was sent since `grants_total` grants and
+    /// nothing waits to be, for then nothing can be seen.
+    fn facts(&self, grants_total: &mut u64, now_ns: u64) -> Option<Facts> {
+        let State { queue, sockets } = &mut *self.state.lock();
+        let idle = queue.grants_total == *grants_total && queue.scheduler.is_empty();
+        *grants_total = queue.grants_total;
+        if idle {
+            return None;
+        }
+        let facts = queue.facts();
+        let socket_of = |id| sockets.get(id).map(|socket| (id, Arc::clone(socket)));
+        Some(Facts {
+            now_ns,
+            charged_bytes_total: facts.charged_bytes_total,
+            limited_by: facts.limited_by,
+            recent: facts.recent.into_iter().filter_map(socket_of).collect(),
+            reading: None,
+        })
     }
 
     /// Ready once another grant is made after so many.
     async fn granted_since(&self, grants_total: u64) {
         poll_fn(|context| {
-            let mut queue = self.queue.lock();
+            let queue = &mut self.state.lock().queue;
             if queue.grants_total != grants_total {
                 return Poll::Ready(());
             }
@@ -286,7 +314,7 @@ impl Link {
             DeviceState::Unknown | DeviceState::None => (None, None),
         };
         let now_ns = now_ns();
-        let mut queue = self.queue.lock();
+        let queue = &mut self.state.lock().queue;
         let mut size_classes = SIZE_CLASSES
             .map(|(_, name)| SizeClass {
                 name,
@@ -330,48 +358,59 @@ impl Link {
         }
     }
 
-    /// Whether somebody waits to hear that bytes are in the socket, whoever wrote them.
-    pub(crate) fn counts_writes(&self) -> bool {
-        self.config.mode == LinkMode::Writers
+    /// When it is to hear that a connection has drained, whoever wrote the bytes.
+    pub(crate) fn listens(&self) -> Report {
+        match self.config.mode {
+            LinkMode::Writers => Report::Always,
+            _ if self.counts_segments() => Report::IfCharged,
+            _ => Report::IfAwaited,
+        }
     }
 
     pub(crate) fn counts_segments(&self) -> bool {
         self.paces.load(Ordering::Acquire)
     }
 
-    pub(crate) fn transport_drained(&self, transport: &Arc<Transport>) {
+    pub(crate) fn drained(&self, id: ConnectionId) {
         let now_ns = now_ns();
-        self.with_queue(now_ns, |queue| queue.transport_drained(transport, now_ns));
+        self.with_queue(now_ns, |queue| queue.drained(id, now_ns));
     }
 
-    pub(crate) fn transport_blocked(&self, transport: &Arc<Transport>) {
-        self.with_queue(now_ns(), |queue| queue.transport_blocked(transport));
+    pub(crate) fn blocked(&self, id: ConnectionId) {
+        self.with_queue(now_ns(), |queue| queue.blocked_by_socket(id));
     }
 
-    pub(crate) fn transport_ended(&self, transport: &Arc<Transport>) {
-        self.with_queue(now_ns(), |queue| queue.transport_ended(transport));
+    pub(crate) fn ended(&self, id: ConnectionId) {
+        self.with_queue(now_ns(), |queue| queue.ended(id));
+    }
+
+    /// Nobody has a handle of the connection any more.
+    pub(crate) fn close(&self, id: ConnectionId) {
+        let mut state = self.state.lock();
+        let State { queue, sockets } = &mut *state;
+        let closed = queue.close(id).then(|| sockets.remove(id));
+        drop(state);
+        drop(closed);
     }
 
     /// Changes the queue, then makes the grants that became due.
     pub(crate) fn with_queue<T>(&self, now_ns: u64, change: impl FnOnce(&mut Queue) -> T) -> T {
-        let mut queue = self.queue.lock();
-        let result = change(&mut queue);
-        let look_again_ns = queue.dispatch(now_ns);
-        self.leave_queue(queue, now_ns, look_again_ns);
+        let mut state = self.state.lock();
+        let State { queue, sockets } = &mut *state;
+        let result = change(queue);
+        queue.dispatch(sockets, now_ns);
+        self.leave(state, now_ns);
         result
     }
 
-    /// Gives the lock back, wakes the jobs that got a grant, and sets the alarm for the next one
-    /// unless it will go off before that anyway.
-    pub(crate) fn leave_queue(
-        &self,
-        mut queue: MutexGuard<'_, Queue>,
-        now_ns: u64,
-        look_again_ns: Option<u64>,
-    ) {
-        let wakers = std::mem::take(&mut queue.to_wake);
-        drop(queue);
-        wakers.into_iter().for_each(Waker::wake);
+    /// Gives the lock back and does what the queue has decided: tells sockets, wakes the jobs that got a grant, and
+    /// sets the alarm for the next one unless it will go off before that anyway.
+    pub(crate) fn leave(&self, mut state: MutexGuard<'_, State>, now_ns: u64) {
+        let look_again_ns = state.queue.take_look_again_ns();
+        match state.queue.take_actions() {
+            Some(actions) => carry_out(actions, state),
+            None => drop(state),
+        }
         let Some(delay_ns) = look_again_ns else {
             return;
         };
@@ -402,30 +441,36 @@ impl Link {
             return;
         };
         // The queue's lock is held over the reading, so that no write falls between the two.
-        let mut queue = self.queue.lock();
+        let mut held = self.state.lock();
         match device.read() {
-            Ok(reading) => queue.regulator.observe(reading, now_ns()),
+            Ok(reading) => held.queue.regulator.observe(reading, now_ns()),
             // The interface has vanished: go on with what is charged.
             Err(_) => *state = DeviceState::None,
         }
     }
 
     /// Where no device is read, the socket's own count corrects what was charged for it.
-    pub(crate) fn correct_by_socket(&self, transport: &Transport) {
+    pub(crate) fn correct_by_socket(&self, id: ConnectionId, socket: &Socket) {
         if !self.counts_segments() || matches!(*self.device.lock(), DeviceState::Known { .. }) {
             return;
         }
-        let Ok(sent_bytes) = transport.wire_bytes_sent() else {
-            return;
-        };
-        // Where less was sent than was charged, the next grant may be due now.
-        self.with_queue(now_ns(), |queue| {
-            let charged_bytes = transport.ledger.charged.swap(sent_bytes, Ordering::AcqRel);
-            queue.charged_total = (queue.charged_total + sent_bytes).saturating_sub(charged_bytes);
-            let beside_bytes = sent_bytes as f64 - charged_bytes as f64;
-            queue.regulator.correct(beside_bytes);
-        });
+        if let Ok(sent_bytes) = socket.wire_bytes_sent() {
+            // Where less was sent than was charged, the next grant may be due now.
+            self.with_queue(now_ns(), |queue| queue.correct(id, sent_bytes));
+        }
     }
+}
+
+/// Does what the queue has decided, and gives the lock back in between: what can wait until then waits.
+fn carry_out(actions: Actions, mut state: MutexGuard<'_, State>) {
+    for (id, setting) in actions.set {
+        state.sockets.set(id, setting);
+    }
+    let gone = actions.gone.into_iter();
+    let closed: Vec<_> = gone.map(|id| state.sockets.remove(id)).collect();
+    drop(state);
+    drop(closed);
+    actions.wake.into_iter().for_each(Waker::wake);
 }
 
 impl DeviceState {

@@ -1,7 +1,8 @@
 //! How long packets wait on the way to each client, beside what its path takes when it is empty.
 //!
 //! The delay of a path is its round trip less the smallest one seen there lately, as BBR takes it
-//! (draft-ietf-ccwg-bbr, `BBR.min_rtt`). A path is known by its client's address, an IPv6 one by its /64, so that what one connection has learnt serves the next:
+//! (draft-ietf-ccwg-bbr, `BBR.min_rtt`). A path is known by its client's address, an IPv6 one by its /64, so
+//! that what one connection has learnt serves the next:
 //! most connections of a web server see a single round trip.
 //!
 //! A minimum is kept for one to two [`WINDOW_NS`]: routes change. No I/O and no clock.

@@ -14,11 +14,10 @@ use std::sync::Arc;
 use super::counted::Bytes;
 use super::paths::Paths;
 use super::shared::Delays;
-use crate::transport::Transport;
+use crate::connections::ConnectionId;
+use crate::driver::socket::Socket;
+use crate::queue::SAMPLES_MAX;
 
-/// Connections asked at one look: 64 system calls of half a microsecond in 10 ms. With fewer a link of
-/// 100 Mbit/s has more responses in that time than are asked, and what is seen of them is late.
-pub const SAMPLES_MAX: usize = 64;
 /// Paths whose smallest round trip is kept.
 const PATHS_MAX: usize = 8192;
 /// Connections kept to be asked.
@@ -28,23 +27,8 @@ const WATCHED_NS_MAX: u64 = 500_000_000;
 /// Looks over which the share of the sampled bytes is taken.
 const RATIO_LOOKS: f64 = 50.0;
 
-/// The connections to ask at the next look.
-#[derive(Default)]
-pub struct Recent(Vec<Arc<Transport>>);
-
-impl Recent {
-    /// The connection was given a grant.
-    pub fn note(&mut self, transport: &Arc<Transport>) {
-        if self.0.len() < SAMPLES_MAX && transport.set_recent() {
-            self.0.push(Arc::clone(transport));
-        }
-    }
-
-    /// Takes the list, which begins anew.
-    pub fn take(&mut self) -> Self {
-        std::mem::take(self)
-    }
-}
+/// Connections that had a grant, each with its socket.
+pub type Recent = Vec<(ConnectionId, Arc<Socket>)>;
 
 /// What a look saw, scaled to all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,7 +48,8 @@ pub struct Sample {
 }
 
 struct Watched {
-    transport: Arc<Transport>,
+    id: ConnectionId,
+    socket: Arc<Socket>,
     since_ns: u64,
 }
 
@@ -74,6 +59,8 @@ pub struct Sampler {
     delays: Delays,
     /// Whose turn comes next is in front.
     watched: VecDeque<Watched>,
+    /// Those that it watched until now.
+    let_go: Vec<ConnectionId>,
     /// Of the last looks: wire bytes in all, and payload bytes of the connections asked.
     wire_bytes_lately: f64,
     sampled_bytes_lately: f64,
@@ -86,6 +73,7 @@ impl Sampler {
             paths: Paths::new(PATHS_MAX),
             delays: Delays::default(),
             watched: VecDeque::new(),
+            let_go: Vec::new(),
             wire_bytes_lately: 0.0,
             sampled_bytes_lately: 0.0,
         }
@@ -94,9 +82,10 @@ impl Sampler {
     /// Watches the connections in `recent` too, and asks those whose turn it is. Since the last look
     /// `wire_bytes` were sent in all.
     pub fn look(&mut self, recent: Recent, wire_bytes: u64, now_ns: u64) -> Sample {
-        for transport in recent.0 {
+        for (id, socket) in recent {
             self.watch(Watched {
-                transport,
+                id,
+                socket,
                 since_ns: now_ns,
             });
         }
@@ -116,9 +105,13 @@ impl Sampler {
 
     /// Lets go of all connections.
     pub fn rest(&mut self) {
-        for watched in self.watched.drain(..) {
-            watched.transport.clear_recent();
-        }
+        let watched = self.watched.drain(..);
+        self.let_go.extend(watched.map(|watched| watched.id));
+    }
+
+    /// The connections that it watches no more, since it was last asked.
+    pub fn take_let_go(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.let_go)
     }
 
     /// Puts the connection last in turn, as far as there is room.
@@ -126,17 +119,17 @@ impl Sampler {
         if self.watched.len() < WATCHED_MAX {
             self.watched.push_back(watched);
         } else {
-            watched.transport.clear_recent();
+            self.let_go.push(watched.id);
         }
     }
 
     fn ask(&mut self, watched: Watched, asked: &mut Sums, now_ns: u64) {
-        let transport = Arc::clone(&watched.transport);
-        let Ok(info) = transport.ask() else {
-            transport.clear_recent();
+        let Ok(info) = watched.socket.ask() else {
+            self.let_go.push(watched.id);
             return;
         };
-        let (since, rtt) = transport.count(|counted| {
+        let client = watched.socket.address;
+        let (since, rtt) = watched.socket.count(|counted| {
             let since = counted.advance(&info);
             (since, counted.round_trips.of(&info, since.acked))
         });
@@ -144,12 +137,10 @@ impl Sampler {
         if let Some(rtt) = rtt {
             let rtt_ns = rtt.ns();
             let rtt_ns_min = u64::from(info.rtt_us_min) * 1000;
-            let delay_ns = self
-                .paths
-                .delay_ns(transport.address(), rtt_ns, rtt_ns_min, now_ns);
+            let delay_ns = self.paths.delay_ns(client, rtt_ns, rtt_ns_min, now_ns);
             if rtt.tells_of_now(delay_ns) {
                 let seen_ns = now_ns.saturating_sub(rtt.age_ns());
-                self.delays.add(transport.address(), delay_ns, seen_ns);
+                self.delays.add(client, delay_ns, seen_ns);
                 asked.rtts_ns.push(rtt_ns);
             }
         }
@@ -158,7 +149,7 @@ impl Sampler {
         if under_way && now_ns.saturating_sub(watched.since_ns) < WATCHED_NS_MAX {
             self.watched.push_back(watched);
         } else {
-            transport.clear_recent();
+            self.let_go.push(watched.id);
         }
     }
 

@@ -21,8 +21,9 @@ use shortline_sched::uplink::{
     Controller, Decision, Limit, LocalQueue, Observation, State, UplinkConfig,
 };
 
-use crate::device::Reading;
-use crate::qdisc::Shaper;
+use super::device::Reading;
+use crate::bands::qdisc::Shaper;
+use crate::connections::ConnectionId;
 use crate::regulator::Pacing;
 
 pub use sample::Recent;
@@ -121,13 +122,14 @@ impl Discovery {
         }
     }
 
-    /// Nothing is sent: no connection is watched any more.
-    pub fn rest(&mut self) {
+    /// Nothing is sent: no connection is watched any more. Which ones were.
+    pub fn rest(&mut self) -> Vec<ConnectionId> {
         self.sampler.rest();
+        self.sampler.take_let_go()
     }
 
-    /// Looks, and says how grants are to follow.
-    pub fn look(&mut self, facts: Facts) -> Pacing {
+    /// Looks, and says how grants are to follow, and which connections are watched no more.
+    pub fn look(&mut self, facts: Facts) -> (Pacing, Vec<ConnectionId>) {
         let sent_bytes = self.sent_bytes(&facts);
         self.seen = self.sampler.look(facts.recent, sent_bytes, facts.now_ns);
         self.shared_delay_ns = self.seen.shared_delay_ns.or(self.shared_delay_ns);
@@ -153,7 +155,7 @@ impl Discovery {
             self.changes_total += 1;
             self.log(before);
         }
-        self.pacing()
+        (self.pacing(), self.sampler.take_let_go())
     }
 
     /// How grants follow what was found out so far.

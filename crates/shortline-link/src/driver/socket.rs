@@ -1,0 +1,201 @@
+//! The socket of a connection, and the table in which the queue finds what only the kernel knows of it.
+//!
+//! The table stands beside the queue, under the same lock: the queue names a connection by its number, and a
+//! socket stays open as long as the queue knows of the connection.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use shortline_base::TcpInfo;
+use shortline_base::socket::SendHalf;
+use shortline_sched::PathView;
+
+use super::discovery::counted::Counted;
+use super::network;
+use crate::connections::{ConnectionId, Packets, Sockets};
+use crate::queue::{SEGMENT_BYTES_DEFAULT, Setting};
+
+/// What `TCP_INFO` counts of the handshake as acknowledged: the SYN has a number, like a byte.
+const HANDSHAKE_BYTES: u64 = 1;
+
+/// A connection's socket.
+pub(crate) struct Socket {
+    half: Box<dyn SendHalf>,
+    /// The client's address.
+    pub address: IpAddr,
+    /// What a packet costs beside its payload.
+    packet_overhead_bytes: u32,
+    /// Its counters when discovery asked for them last.
+    counted: Mutex<Counted>,
+}
+
+impl Socket {
+    pub fn new(half: Box<dyn SendHalf>, address: IpAddr, packet_overhead_bytes: u32) -> Self {
+        Self {
+            half,
+            address,
+            packet_overhead_bytes,
+            counted: Mutex::default(),
+        }
+    }
+
+    /// The half that sends.
+    pub fn half(&self) -> &dyn SendHalf {
+        &*self.half
+    }
+
+    /// What its packets are like: one system call.
+    pub fn packets(&self) -> Packets {
+        let segment_bytes = self.half.info().map_or(0, |info| info.segment_bytes);
+        Packets {
+            segment_bytes: match segment_bytes {
+                0 => SEGMENT_BYTES_DEFAULT,
+                asked => asked,
+            },
+            overhead_bytes: self.packet_overhead_bytes,
+        }
+    }
+
+    /// The path to the client now, for a response that has sent something or not yet: one system
+    /// call. Unknown where the socket is gone.
+    pub fn path(&self, has_sent: bool) -> PathView {
+        self.half
+            .info()
+            .map_or(PathView::UNKNOWN, |info| network::view(&info, has_sent))
+    }
+
+    /// What the kernel says of the connection: one system call.
+    pub fn ask(&self) -> io::Result<TcpInfo> {
+        self.half.info()
+    }
+
+    /// What the connection has put on the wire so far, by the kernel's count.
+    pub fn wire_bytes_sent(&self) -> io::Result<u64> {
+        let info = self.half.info()?;
+        let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
+        Ok(info.sent_bytes + headers)
+    }
+
+    /// Changes the counters that discovery keeps of the connection.
+    pub fn count<T>(&self, change: impl FnOnce(&mut Counted) -> T) -> T {
+        change(&mut self.counted.lock())
+    }
+
+    fn set(&self, setting: Setting) {
+        match setting {
+            Setting::Priority(priority) => self.half.set_priority(priority),
+            Setting::UnsentBytesMax(bytes) => self.half.set_unsent_bytes_max(bytes),
+        }
+    }
+}
+
+/// The sockets by the numbers of their connections.
+#[derive(Default)]
+pub(crate) struct SocketTable(Vec<Option<Arc<Socket>>>);
+
+impl SocketTable {
+    /// The socket of a new connection.
+    pub fn insert(&mut self, id: ConnectionId, socket: Arc<Socket>) {
+        if self.0.len() <= id.index() {
+            self.0.resize(id.index() + 1, None);
+        }
+        self.0[id.index()] = Some(socket);
+    }
+
+    /// Takes out the socket of a connection that the queue knows no more.
+    pub fn remove(&mut self, id: ConnectionId) -> Option<Arc<Socket>> {
+        self.0.get_mut(id.index())?.take()
+    }
+
+    /// The socket of a connection that the queue knows.
+    pub fn get(&self, id: ConnectionId) -> Option<&Arc<Socket>> {
+        self.0.get(id.index())?.as_ref()
+    }
+
+    /// Tells the socket of a connection something: one system call.
+    pub fn set(&self, id: ConnectionId, setting: Setting) {
+        if let Some(socket) = self.get(id) {
+            socket.set(setting);
+        }
+    }
+}
+
+impl Sockets for SocketTable {
+    fn unacknowledged_bytes(&self, id: ConnectionId) -> u32 {
+        let asked = self
+            .get(id)
+            .map(|socket| socket.half.unacknowledged_bytes());
+        asked.map_or(0, |bytes| bytes.unwrap_or(0))
+    }
+
+    fn rtt_ns_min(&self, id: ConnectionId) -> u64 {
+        let info = self.get(id).and_then(|socket| socket.ask().ok());
+        info.map_or(0, |info| u64::from(info.rtt_us_min) * 1000)
+    }
+
+    fn has_acknowledged(&self, id: ConnectionId) -> bool {
+        let info = self.get(id).and_then(|socket| socket.ask().ok());
+        info.is_none_or(|info| info.acked_bytes > HANDSHAKE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::future::poll_fn;
+    use std::io::IoSlice;
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use socket2::{SockFilter, SockRef};
+    use tokio::io::AsyncReadExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::connections::Connections;
+
+    async fn write(socket: &Socket) {
+        poll_fn(|context| socket.half.poll_write_ready(context))
+            .await
+            .unwrap();
+        socket.half.try_write(&[IoSlice::new(b"data")]).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_kernel_knows_who_has_acknowledged_anything() {
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let listener = TcpListener::bind((here, 0)).await.unwrap();
+        let (mut connections, mut table) = (Connections::default(), SocketTable::default());
+        let (mut clients, mut ids) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await;
+            let (_, half) = listener.accept().await.unwrap().0.into_split();
+            let socket = Arc::new(Socket::new(Box::new(half), here, 66));
+            let (id, _) = connections.open(socket.packets(), 0);
+            table.insert(id, Arc::clone(&socket));
+            clients.push(client.unwrap());
+            ids.push(id);
+        }
+        let [known, deaf] = [ids[0], ids[1]];
+        let drop_all = SockFilter::new(0x06, 0, 0, 0);
+        SockRef::from(&clients[1])
+            .attach_filter(&[drop_all])
+            .unwrap();
+        assert!(ids.iter().all(|&id| !table.has_acknowledged(id)));
+        for &id in &ids {
+            write(table.get(id).unwrap()).await;
+        }
+        clients[0].read_exact(&mut [0; 4]).await.unwrap();
+        // The kernel may put its acknowledgement off for a moment.
+        while !table.has_acknowledged(known) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(table.unacknowledged_bytes(known), 0);
+        assert!(!table.has_acknowledged(deaf));
+        assert_eq!(table.unacknowledged_bytes(deaf), 4);
+        drop(table.remove(deaf));
+        assert!(table.has_acknowledged(deaf), "it has gone");
+    }
+}

@@ -14,6 +14,7 @@ mod chunks;
 mod config;
 mod forwarded;
 mod mysql;
+mod pool;
 mod postgres;
 mod proxied;
 mod records;
@@ -38,11 +39,14 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("forwarded", forwarded::field),
     ("mysql", mysql::mysql),
     ("policy", words::policy),
+    ("pool-state", pool::state),
+    ("pool-users", pool::users),
     ("postgres", postgres::postgres),
     ("proxied", proxied::head),
     ("range", requests::range),
     ("records", records::result_csv),
     ("route", statements::route),
+    ("scram", pool::scram),
     ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use shortline_gate::GateSnapshot;
 use shortline_sched::admission::TypeView;
 
-use super::status::{Connections, Status};
+use super::status::{Connections, PoolStatus, Status};
 use shortline_daemon::admin::prometheus::Text;
 
 /// Labels that tell a gate from others in its process. Empty if it is the only one.
@@ -41,7 +41,38 @@ pub fn render(status: &Status) -> String {
     };
     admission(&mut text, &[gate]);
     connections(&mut text, &status.connections);
+    if let Some(of) = &status.pool {
+        pool(&mut text, of);
+    }
     text.finish()
+}
+
+/// The metrics of a pool.
+fn pool(text: &mut Text, of: &PoolStatus) {
+    text.gauge("pool_size", "The most connections to the backend.", of.size);
+    text.gauge_of(
+        "pool_connections",
+        "Connections to the backend.",
+        [
+            ([("state", "lent")], of.open - of.idle),
+            ([("state", "idle")], of.idle),
+        ],
+    );
+    text.gauge(
+        "pool_pinned",
+        "Connections that sessions keep between two transactions.",
+        of.pinned,
+    );
+    text.gauge(
+        "pool_waiting",
+        "Sessions that are admitted and wait for a connection.",
+        of.waiting,
+    );
+    text.gauge(
+        "pool_statements",
+        "Prepared statements that some client or connection has.",
+        of.statements,
+    );
 }
 
 /// A gate at one moment.

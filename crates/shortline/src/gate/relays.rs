@@ -221,7 +221,9 @@ impl Starting<'_> {
                 statements_max: pool.statements_max.get(),
                 users: Arc::new(users),
             };
-            config.pool = Some(Pool::new(pool, &config, self.gate));
+            let pool = Pool::new(pool, &config, self.gate);
+            self.view.show_pool(&pool);
+            config.pool = Some(pool);
         }
         Ok(config)
     }

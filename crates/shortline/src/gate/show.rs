@@ -6,7 +6,7 @@
 use shortline_gate::postgres::Table;
 use shortline_sched::admission::{CapacityState, TypeView};
 
-use super::status::Status;
+use super::status::{PoolStatus, Status};
 
 /// The commands, and what each one shows.
 const COMMANDS: [(&str, &str); 8] = [
@@ -92,6 +92,12 @@ fn pools(status: &Status) -> Table {
     let admission = &status.admission;
     let oldest = admission.oldest.as_ref();
     let oldest_ns = oldest.map_or(0, |oldest| oldest.waited_ns);
+    // Without a pool, there is nothing to count.
+    let of_pool = |count: fn(PoolStatus) -> usize| {
+        status
+            .pool
+            .map_or_else(String::new, |pool| count(pool).to_string())
+    };
     one_row([
         ("database", "*".to_owned()),
         ("upstream", status.settings.upstream.clone()),
@@ -117,7 +123,15 @@ fn pools(status: &Status) -> Table {
         ),
         ("capacity", status.settings.admission.capacity.clone()),
         ("slowdown", format!("{:.3}", admission.slowdown)),
-        ("pool_mode", "gate".to_owned()),
+        ("sv_active", of_pool(|pool| pool.open - pool.idle)),
+        ("sv_idle", of_pool(|pool| pool.idle)),
+        ("sv_pinned", of_pool(|pool| pool.pinned)),
+        ("sv_waited_for", of_pool(|pool| pool.waiting)),
+        ("pool_size", of_pool(|pool| pool.size)),
+        (
+            "pool_mode",
+            status.pool.map_or("off", |pool| pool.mode).to_owned(),
+        ),
     ])
 }
 
@@ -276,6 +290,7 @@ mod tests {
                 admission: AdmissionSettings::new(&GateConfig::default()),
             },
             admission: gate.snapshot(),
+            pool: None,
             connections: Connections::default(),
             series: Arc::new(Series::new(1)),
         }

@@ -1,10 +1,11 @@
 //! What `shortline gate` serves at its admin endpoint: a live page, `/status`, `/history`,
 //! `/metrics`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
+use shortline_gate::postgres::{Pool, PoolMode};
 use shortline_gate::relay::ConnectionCounts;
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::Order;
@@ -33,6 +34,8 @@ pub struct Status {
     pub note: Option<String>,
     /// Clients' connections.
     pub connections: Connections,
+    /// The pool of connections to the backend, if there is one.
+    pub pool: Option<PoolStatus>,
     /// Chooses the types that have metrics.
     #[serde(skip)]
     pub series: Arc<Series>,
@@ -49,6 +52,43 @@ pub struct Connections {
     pub refused_total: u64,
     /// Ended by an error.
     pub failed_total: u64,
+}
+
+/// The connections to the backend that clients share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolStatus {
+    /// `session` or `transaction`.
+    pub mode: &'static str,
+    /// The most connections.
+    pub size: usize,
+    /// Open now, or being opened.
+    pub open: usize,
+    /// Of these, lent to no session.
+    pub idle: usize,
+    /// Of these, kept by sessions between two transactions.
+    pub pinned: usize,
+    /// Sessions that wait for a connection although they are admitted.
+    pub waiting: usize,
+    /// Prepared statements that some client or connection has.
+    pub statements: usize,
+}
+
+impl PoolStatus {
+    fn of(pool: &Pool) -> Self {
+        let counts = pool.counts();
+        Self {
+            mode: match pool.mode() {
+                PoolMode::Session => "session",
+                PoolMode::Transaction => "transaction",
+            },
+            size: pool.size(),
+            open: counts.total,
+            idle: counts.idle,
+            pinned: pool.pinned(),
+            waiting: counts.waiting,
+            statements: pool.statements(),
+        }
+    }
 }
 
 /// The settings that are shown, in the form of the options.
@@ -90,6 +130,7 @@ pub struct AdmissionSettings {
 pub struct View {
     gate: Gate,
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
+    pool: Arc<OnceLock<Arc<Pool>>>,
     history: History,
     quiet: Quiet,
     started: Instant,
@@ -110,10 +151,16 @@ impl View {
             quiet,
             gate,
             connections: Arc::new(connections),
+            pool: Arc::default(),
             started,
             told: Arc::new(SettingsView::new(settings)),
             series: Arc::new(Series::new(settings.metrics_types_max)),
         }
+    }
+
+    /// Shows this pool from now on.
+    pub fn show_pool(&self, pool: &Arc<Pool>) {
+        self.pool.get_or_init(|| Arc::clone(pool));
     }
 
     /// The state now.
@@ -126,6 +173,7 @@ impl View {
             note: self.quiet.note(uptime, &admission),
             admission,
             connections: (self.connections)(),
+            pool: self.pool.get().map(|pool| PoolStatus::of(pool)),
             series: Arc::clone(&self.series),
         }
     }

@@ -121,6 +121,16 @@ impl Pool {
         })
     }
 
+    /// How long connections are lent for.
+    pub fn mode(&self) -> PoolMode {
+        self.config.mode
+    }
+
+    /// Connections to the backend at most.
+    pub fn size(&self) -> usize {
+        self.config.size.get()
+    }
+
     /// Its connections now.
     pub fn counts(&self) -> Counts {
         self.connections.counts()

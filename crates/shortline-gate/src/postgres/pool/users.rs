@@ -115,7 +115,11 @@ impl Users {
         self.0.get(user)
     }
 
-    fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// The line that is wrong, counted from 1, and what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
         let mut users = HashMap::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();

@@ -1,0 +1,49 @@
+//! What a pool reads: messages of SCRAM from either end, PgBouncer's list of users, statements that may leave
+//! something behind, and rows in which the server says what a session has.
+
+use shortline_gate::postgres::pool::Users;
+use shortline_gate::postgres::pool::settings::{Found, Settings, leaves_state, own_names};
+use shortline_gate::postgres::scram::{Client, Keys, Secret, Server};
+
+/// Nobody proves what nobody knows, whatever is said; and a server that cannot prove itself is found out.
+pub fn scram(bytes: &[u8]) {
+    let keys = || Keys::of_nobody(b"a", &[1; 32]);
+    if let Err(error) = Server::begin(keys(), bytes) {
+        super::assert_one_line(&error);
+    }
+    let (server, _) = Server::begin(keys(), b"n,,n=,r=a").expect("it is a first message");
+    assert!(server.finish(bytes).is_err());
+    let secret = Secret::Password("a".to_owned());
+    if let Ok((proven, _)) = Client::new(&secret).prove(bytes) {
+        assert!(proven.verify(bytes).is_err());
+    }
+    let text = String::from_utf8_lossy(bytes);
+    Keys::parse(&text);
+}
+
+/// A list is read, or the line that is wrong is named.
+pub fn users(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Err((line, problem)) = Users::parse(&text) {
+        assert!((1..=text.lines().count()).contains(&line));
+        super::assert_one_line(&problem);
+    }
+}
+
+/// Nothing before a SET hides it, and what is put on a connection is whole Queries.
+pub fn state(bytes: &[u8]) {
+    let behind = [bytes, b";set a = 1"].concat();
+    assert!(leaves_state(&behind));
+    if let Some(names) = own_names(bytes) {
+        assert!(names.iter().all(|name| name.contains(&b'.')));
+    }
+    let mut found = Found::default();
+    found.take_row(bytes);
+    let (name, value) = bytes.split_at(bytes.len() / 2);
+    let mut settings = found.settings;
+    settings.report(name, value);
+    for query in settings.changes_from(&Settings::default()) {
+        let length = query[1..].first_chunk().expect("a Query has a length");
+        assert_eq!(query.len(), 1 + u32::from_be_bytes(*length) as usize);
+    }
+}

@@ -371,3 +371,48 @@ fn a_session_pooled_whole_is_clean_for_the_next() {
         assert_eq!((tables.as_str(), same), ("0", process));
     });
 }
+
+/// Each has settings of its own, which are put on the connection before its statement.
+#[test]
+fn a_statement_is_one_unit_whatever_its_connection_had_before() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 1);
+    runtime().block_on(async {
+        let one = relay
+            .client_as(&format!("{POSTGRES} application_name=one"))
+            .await;
+        let other = relay
+            .client_as(&format!("{POSTGRES} application_name=other"))
+            .await;
+        for _ in 0..10 {
+            assert_eq!(text(&one, "show application_name").await, "one");
+            assert_eq!(text(&other, "show application_name").await, "other");
+        }
+        relay.until_at_rest().await;
+        assert_eq!(relay.completed("show application_name"), 20);
+    });
+}
+
+/// A long INSERT is no reason to keep a connection.
+#[test]
+fn a_long_statement_goes_through_whole() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 2);
+    runtime().block_on(async {
+        let client = relay.client_as(POSTGRES).await;
+        for bytes in [10_000, 100_000, 1_000_000, 3_000_000] {
+            let statement = format!("select length('{}')", "x".repeat(bytes));
+            assert_eq!(text(&client, &statement).await, bytes.to_string());
+            let length = client
+                .query_one("select length($1)", &[&"y".repeat(bytes)])
+                .await
+                .unwrap();
+            assert_eq!(length.get::<_, i32>(0), bytes as i32);
+        }
+        relay.until_at_rest().await;
+    });
+}

@@ -133,6 +133,8 @@ pub struct Pooled {
     settings: Settings,
     /// What it began with, which is what RESET means to it.
     began_with: Settings,
+    /// Something of the unit has gone to the backend.
+    has_sent: bool,
     /// Something of the unit may outlast it.
     may_leave_state: bool,
     /// Parameters of the user's own that the unit may have set.
@@ -192,6 +194,7 @@ impl Pooled {
             types: Statements::new(limits.statements_max),
             began_with: settings.clone(),
             settings,
+            has_sent: false,
             may_leave_state: false,
             own_names: BTreeSet::new(),
             is_beyond_following: false,

@@ -119,6 +119,7 @@ impl Pooled {
 
     fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Relaying;
+        self.has_sent = false;
         if self.member.pool.config.mode == PoolMode::Session && self.pin.is_none() {
             self.pin = Some(Pinned {
                 reason: "its sessions are pooled whole".into(),
@@ -137,8 +138,10 @@ impl Pooled {
     /// A statement is run that may leave something behind, of which this much has come.
     pub(super) fn note_statement(&mut self, statement: &[u8], is_whole: bool) {
         self.may_leave_state = true;
+        // What has not come may be another statement.
+        let is_seen = is_whole || !statement.contains(&b';');
         match own_names(statement) {
-            Some(names) if is_whole => self.own_names.extend(names),
+            Some(names) if is_seen => self.own_names.extend(names),
             _ => self.is_beyond_following = true,
         }
     }
@@ -146,6 +149,7 @@ impl Pooled {
     /// Ends the unit if nothing of it is left. What the client has begun to say belongs to it.
     pub(super) fn finish_if_over(&mut self, exchange: &mut Exchange<'_, '_>) {
         let is_over = self.is_relaying()
+            && self.has_sent
             && self.conversation.is_over()
             && self.pipeline.is_empty()
             && self.client_body_left == 0

@@ -173,6 +173,7 @@ impl Pooled {
                 self.is_beyond_following = false;
                 self.forget_prepared(true);
             }
+            b"LOAD" => self.is_beyond_following = true,
             b"DEALLOCATE ALL" => self.forget_prepared(true),
             _ => {}
         }

@@ -12,8 +12,8 @@ use crate::postgres::reply::{Complaint, command_complete, message, ready_for_que
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange};
 
-/// The longest statement that can be prepared through a pool, in bytes of its message.
-const PARSE_BYTES_MAX: usize = 1 << 20;
+/// So much of a statement is waited for and looked at, in bytes of its message; longer ones cannot be prepared.
+const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
 /// How far the client's bytes have come.
 enum Step {
@@ -205,6 +205,7 @@ impl Pooled {
         header: Header,
         bytes: &[u8],
     ) -> Result<Step, Fault> {
+        self.has_sent = true;
         let step = match header.tag {
             // The backend ignores it up to the Sync.
             b'P' | b'B' | b'E' | b'D' | b'C' if self.pipeline.is_skipping() => {
@@ -255,8 +256,8 @@ impl Pooled {
         bytes: &[u8],
     ) -> Result<Step, Fault> {
         let has_come = bytes.len() >= header.message_bytes();
-        if !has_come && bytes.len() < self.shared.config.relay.limits.held_bytes_max {
-            return Ok(Step::Wait);
+        if !has_come && bytes.len() < STATEMENT_BYTES_MAX {
+            return self.want(header);
         }
         let statement = messages::query_text(messages::body(header, bytes));
         if !has_come || leaves_state(statement) {
@@ -278,9 +279,9 @@ impl Pooled {
         header: Header,
         bytes: &[u8],
     ) -> Result<Step, Fault> {
-        if header.message_bytes() > PARSE_BYTES_MAX {
+        if header.message_bytes() > STATEMENT_BYTES_MAX {
             let message = format!(
-                "statements of more than {PARSE_BYTES_MAX} bytes cannot be prepared through a pool"
+                "statements of more than {STATEMENT_BYTES_MAX} bytes cannot be prepared through a pool"
             );
             return Err(Complaint::new("54000", message).into());
         }
@@ -375,8 +376,8 @@ impl Pooled {
 
     /// More of a message must come.
     fn want(&mut self, header: Header) -> Result<Step, Fault> {
-        self.wanted_bytes = header.message_bytes().min(PARSE_BYTES_MAX);
-        if header.tag != b'P' && header.tag != b'B' && header.message_bytes() > PARSE_BYTES_MAX {
+        self.wanted_bytes = header.message_bytes().min(STATEMENT_BYTES_MAX);
+        if matches!(header.tag, b'D' | b'C') && header.message_bytes() > STATEMENT_BYTES_MAX {
             let tag = char::from(header.tag);
             return Err(
                 Complaint::new("08P01", format!("message `{tag}` is too long for a name")).into(),

@@ -105,7 +105,16 @@ fn users_are_known_by_what_is_stored_of_them() {
     let keys = format!("\"scram\" \"{scram}\"\n\"md5\" \"{md5}\"\n");
     let by_keys = Relay::pooled(cluster.port, PoolMode::Transaction, 4, &keys);
     runtime().block_on(async {
-        for (relay, user) in [(&relay, "scram"), (&by_keys, "scram"), (&by_keys, "md5")] {
+        // These are in no file but in the database.
+        let by_query = "\"postgres\" \"any\"\n";
+        let by_query = Relay::pooled(cluster.port, PoolMode::Transaction, 4, by_query);
+        for (relay, user) in [
+            (&relay, "scram"),
+            (&by_keys, "scram"),
+            (&by_keys, "md5"),
+            (&by_query, "scram"),
+            (&by_query, "md5"),
+        ] {
             let client = relay
                 .client_as(&format!("user={user} password=secret"))
                 .await;

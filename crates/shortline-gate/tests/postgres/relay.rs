@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shortline_gate::classify;
-use shortline_gate::postgres::pool::Users;
+use shortline_gate::postgres::pool::{Lookup, Users};
 use shortline_gate::postgres::{Pool, PoolConfig, PoolMode, PostgresConfig, run};
 use shortline_gate::relay::{Registry, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
@@ -83,6 +83,11 @@ impl Relay {
             wait_max: PATIENCE,
             statements_max: 20,
             users: Arc::new(Users::read(file.path()).unwrap()),
+            // The superuser of these tests' file.
+            lookup: users.contains("\"postgres\"").then(|| Lookup {
+                user: "postgres".to_owned(),
+                query: "select rolname, rolpassword from pg_authid where rolname = $1".to_owned(),
+            }),
         };
         Self::start_with(upstream, gate, |config, gate| {
             config.pool = Some(Pool::new(pool, config, gate));

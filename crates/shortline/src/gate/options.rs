@@ -199,6 +199,12 @@ pub struct GateOptions {
     /// MD5 hash or a SCRAM secret of pg_authid
     #[arg(long, value_name = "FILE", help_heading = "Pool")]
     pub pool_users: Option<PathBuf>,
+    /// A user of that file that looks others up in the database
+    #[arg(long, value_name = "NAME", help_heading = "Pool")]
+    pub pool_auth_user: Option<String>,
+    /// What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer's auth_query]
+    #[arg(long, value_name = "SQL", help_heading = "Pool")]
+    pub pool_auth_query: Option<String>,
     /// Close a connection to the backend that nobody has used for so long [default: 10min]
     #[arg(long, value_name = "TIME", help_heading = "Pool")]
     pub pool_idle_max: Option<Span>,
@@ -334,6 +340,8 @@ overlay!(GateOptions {
     pool,
     pool_size,
     pool_users,
+    pool_auth_user,
+    pool_auth_query,
     pool_idle_max,
     pool_statements_max,
     connections_max,

@@ -220,6 +220,7 @@ impl Starting<'_> {
                 wait_max: settings.gate.wait_max,
                 statements_max: pool.statements_max.get(),
                 users: Arc::new(users),
+                lookup: pool.lookup.clone(),
             };
             let pool = Pool::new(pool, &config, self.gate);
             self.view.show_pool(&pool);

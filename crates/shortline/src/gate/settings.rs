@@ -238,6 +238,8 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
         pool "pool",
         pool_size "pool-size",
         pool_users "pool-users",
+        pool_auth_user "pool-auth-user",
+        pool_auth_query "pool-auth-query",
         pool_idle_max "pool-idle-max",
         pool_statements_max "pool-statements-max",
     ];

@@ -16,6 +16,7 @@ use super::ask::{AskError, ask};
 use super::connections::AcquireError;
 use super::greeting::{Greeting, GreetingError};
 use super::login::{Kind, Login, LoginError, Parameters};
+use super::lookup::LookupError;
 use super::protocol::{Member, Pooled};
 use super::settings::Settings;
 use super::{Pool, Target};
@@ -48,6 +49,9 @@ pub enum EntryError {
     /// It asks for a replication connection.
     #[error("replication needs a connection of its own: connect to a gate without --pool")]
     Replication,
+    /// Nobody knows whether it is there.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
     /// There is no connection.
     #[error(transparent)]
     Acquire(#[from] AcquireError),
@@ -64,6 +68,8 @@ impl EntryError {
             // Whatever it is, it is one of the client's parameters.
             Self::Refused { reason, .. } => Some(Complaint::new("22023", reason.clone())),
             Self::Replication => Some(Complaint::new("0A000", self.to_string())),
+            // Why is the operator's: the log has it.
+            Self::Lookup(_) => Some(Complaint::new("08006", "the gate cannot look the user up")),
             Self::Acquire(error) => Some(complaint_of(error)),
             Self::Left => None,
         }
@@ -122,14 +128,20 @@ pub(in super::super) async fn open(
     }
     negotiate(client, startup).await?;
     let user = names.user.as_deref().unwrap_or_default().to_owned();
+    let database = names.database.as_deref().unwrap_or(&user).to_owned();
+    let mut known = pool.config.users.get(&user);
+    let found;
+    if let (None, Some(lookup)) = (known, &pool.config.lookup) {
+        found = lookup.find(pool, &database, &user).await?;
+        known = found.as_ref();
+    }
     let mut ahead = BytesMut::new();
     let greeting = Greeting {
         client,
         user: &user,
         ahead: &mut ahead,
     };
-    let login = greeting.ask(&pool.config.users, &pool.secret).await?;
-    let database = names.database.as_deref().unwrap_or(&user).to_owned();
+    let login = greeting.ask(known, &pool.secret).await?;
     let (wishes, application) = wishes(startup, user, database);
     let told = told(pool, &wishes, &login).await?;
     let (mut settings, mut parameters) = (told.settings.clone(), told.parameters.clone());

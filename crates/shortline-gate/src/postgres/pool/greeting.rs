@@ -15,7 +15,7 @@ use super::super::messages::text;
 use super::super::reply::{Complaint, message};
 use super::super::scram::{self, Keys, ScramError, Secret};
 use super::login::{Login, md5_of};
-use super::users::{Stored, Users};
+use super::users::Stored;
 use crate::relay::Stream;
 
 /// The longest answer, in bytes.
@@ -70,13 +70,16 @@ pub struct Greeting<'a> {
 }
 
 impl Greeting<'_> {
-    /// Asks, and says what the gate may log in with for the client. `secret` makes the salts of those that
-    /// are not there.
+    /// Asks, and says what the gate may log in with for the client, of whom this is `known`. `secret` makes the
+    /// salts of those that are not there.
     ///
     /// # Errors
     /// [`GreetingError`]
-    pub async fn ask(mut self, users: &Users, secret: &[u8; 32]) -> Result<Login, GreetingError> {
-        let known = users.get(self.user);
+    pub async fn ask(
+        mut self,
+        known: Option<&Stored>,
+        secret: &[u8; 32],
+    ) -> Result<Login, GreetingError> {
         let shown = match known {
             Some(Stored::Md5(stored)) => self.ask_md5(stored).await?,
             Some(Stored::Password(password)) => self.ask_scram(password.keys().clone()).await?,

@@ -8,7 +8,7 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`users`], [`greeting`] | who a client is |
+//! | [`users`], [`lookup`], [`greeting`] | who a client is |
 //! | [`login`], [`ask`] | a connection of the gate's own: opened, and asked something |
 //! | [`connections`] | all of them: idle, lent, waited for |
 //! | [`settings`] | what a session has set, and what ties it to its connection |
@@ -25,6 +25,7 @@ mod connections;
 mod entry;
 mod greeting;
 mod login;
+mod lookup;
 mod pipeline;
 mod prepared;
 mod protocol;
@@ -48,6 +49,7 @@ use prepared::Table;
 
 pub use connections::Counts;
 pub(super) use entry::{EntryError, open};
+pub use lookup::Lookup;
 pub(super) use protocol::Pooled;
 pub use users::{Users, UsersError};
 
@@ -75,6 +77,8 @@ pub struct PoolConfig {
     pub statements_max: usize,
     /// Who may use it.
     pub users: Arc<Users>,
+    /// Where others are looked up.
+    pub lookup: Option<Lookup>,
 }
 
 /// What all sessions of a pool share.

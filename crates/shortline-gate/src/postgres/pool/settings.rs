@@ -142,7 +142,7 @@ fn push_name(into: &mut Vec<u8>, name: &[u8]) {
 }
 
 /// A text that reads the same whatever `standard_conforming_strings` is.
-fn push_text(into: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn push_text(into: &mut Vec<u8>, text: &[u8]) {
     into.extend_from_slice(b"E'");
     for &byte in text {
         if matches!(byte, b'\'' | b'\\') {
@@ -275,7 +275,7 @@ impl Found {
 }
 
 /// The two columns of a row.
-fn columns(body: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn columns(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = body.strip_prefix(&[0, 2])?;
     let (name, rest) = column(rest)?;
     let (value, rest) = column(rest)?;

@@ -11,7 +11,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::super::scram::Keys;
+use super::super::scram::{Keys, Secret};
+use super::login::Login;
 
 /// The most bytes such a file may have.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -137,7 +138,21 @@ impl Users {
 }
 
 impl Stored {
-    fn of(secret: String) -> Result<Self, &'static str> {
+    /// What the gate logs in with for the user itself, without its client's proof. None of SCRAM keys, which
+    /// prove nothing.
+    pub fn login(&self) -> Option<Login> {
+        match self {
+            Self::Password(password) => Some(Login::Scram(Secret::Password(password.text.clone()))),
+            Self::Md5(hash) => Some(Login::Md5(hash.clone())),
+            Self::Scram(_) => None,
+        }
+    }
+
+    /// What this is the secret of.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of(secret: String) -> Result<Self, &'static str> {
         if secret.starts_with("SCRAM-SHA-256$") {
             let keys = Keys::parse(&secret);
             return keys

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use shortline_gate::GateConfig;
 use shortline_gate::postgres::PoolMode;
+use shortline_gate::postgres::pool::Lookup;
 use shortline_sched::units::Span;
 
 use super::super::Kind;
@@ -25,6 +26,8 @@ pub struct PoolSettings {
     pub size: NonZeroUsize,
     /// The file of those who may use it.
     pub users: PathBuf,
+    /// Where users that it does not have are looked up.
+    pub lookup: Option<Lookup>,
     /// When an idle connection is closed.
     pub idle_time_max: Duration,
     /// Prepared statements of a connection.
@@ -58,9 +61,32 @@ pub fn pool(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<PoolSet
         mode,
         size: merged.pool_size.unwrap_or(SIZE),
         users,
+        lookup: lookup(given)?,
         idle_time_max: merged.pool_idle_max.map_or(IDLE_TIME_MAX, Span::duration),
         statements_max: merged.pool_statements_max.unwrap_or(STATEMENTS_MAX),
     }))
+}
+
+/// PgBouncer's own.
+const LOOKUP_QUERY: &str = "SELECT usename, passwd FROM pg_catalog.pg_shadow WHERE usename = $1";
+
+fn lookup(given: &Given<'_, GateOptions>) -> Result<Option<Lookup>, String> {
+    let (flags, merged) = (given.flags, given.merged);
+    let place = || given.at(flags.pool_auth_query.is_some(), "pool-auth-query");
+    match (
+        merged.pool_auth_user.clone(),
+        merged.pool_auth_query.clone(),
+    ) {
+        (None, Some(_)) => Err(format!("{}: who asks? Add --pool-auth-user NAME", place())),
+        (Some(_), Some(query)) if !query.contains("$1") => Err(format!(
+            "{}: has no $1, where the user's name goes",
+            place()
+        )),
+        (user, query) => Ok(user.map(|user| Lookup {
+            user,
+            query: query.unwrap_or_else(|| LOOKUP_QUERY.to_owned()),
+        })),
+    }
 }
 
 /// With a pool that lends for transactions no more of them run than it has connections.
@@ -81,6 +107,16 @@ fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
             "pool-users",
             flags.pool_users.is_some(),
             merged.pool_users.is_some(),
+        ),
+        (
+            "pool-auth-user",
+            flags.pool_auth_user.is_some(),
+            merged.pool_auth_user.is_some(),
+        ),
+        (
+            "pool-auth-query",
+            flags.pool_auth_query.is_some(),
+            merged.pool_auth_query.is_some(),
         ),
         (
             "pool-idle-max",

@@ -1,0 +1,96 @@
+//! Users that the file does not have are looked up in the database, as PgBouncer's `auth_query` does it: a user
+//! of the file asks for the secret of another.
+
+use std::sync::Arc;
+
+use super::Pool;
+use super::ask::{AskError, ask};
+use super::connections::AcquireError;
+use super::login::Kind;
+use super::settings::{columns, push_text};
+use super::users::Stored;
+use crate::postgres::reply::message;
+
+/// Who asks, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// A user of the file.
+    pub user: String,
+    /// The statement, with `$1` for the name. Its row has the name and the secret.
+    pub query: String,
+}
+
+/// Why nobody knows whether a user is there.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The one that asks cannot.
+    #[error("{0}, who looks users up, has no line in --pool-users with a password or an MD5 hash")]
+    NoLogin(String),
+    /// There is no connection for it.
+    #[error("looking a user up: {0}")]
+    Acquire(#[from] AcquireError),
+    /// The database does not answer.
+    #[error("looking a user up: {0}")]
+    Ask(#[from] AskError),
+    /// Its answer is none.
+    #[error("looking a user up: expected a row of name and secret")]
+    Row,
+}
+
+impl Lookup {
+    /// What `database` has of a user, if it is there.
+    ///
+    /// # Errors
+    /// [`LookupError`]
+    pub(super) async fn find(
+        &self,
+        pool: &Arc<Pool>,
+        database: &str,
+        name: &str,
+    ) -> Result<Option<Stored>, LookupError> {
+        let own = pool.config.users.get(&self.user).and_then(Stored::login);
+        let login = own.ok_or_else(|| LookupError::NoLogin(self.user.clone()))?;
+        let kind = Arc::new(Kind {
+            user: self.user.clone(),
+            database: database.to_owned(),
+            startup: Default::default(),
+        });
+        let (held, mut stream) = Arc::clone(&pool.connections).acquire(kind, login).await?;
+        let query = message(b'Q', &[&self.for_name(name), b"\0"]);
+        let answer = ask(&mut stream, &query).await;
+        if !matches!(answer, Err(AskError::Left | AskError::Frame(_))) {
+            held.give_back(stream);
+        }
+        let rows = answer?.rows;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let (_, secret) = columns(row).ok_or(LookupError::Row)?;
+        let secret = String::from_utf8_lossy(secret).into_owned();
+        Stored::of(secret).map(Some).map_err(|_| LookupError::Row)
+    }
+
+    fn for_name(&self, name: &str) -> Vec<u8> {
+        let mut text = Vec::new();
+        push_text(&mut text, name.as_bytes());
+        let parts: Vec<&[u8]> = self.query.split("$1").map(str::as_bytes).collect();
+        parts.join(&text[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_text_and_nothing_else() {
+        let lookup = Lookup {
+            user: "a".to_owned(),
+            query: "select b, c from d where b = $1".to_owned(),
+        };
+        assert_eq!(
+            lookup.for_name(r"x' or ''='\"),
+            br"select b, c from d where b = E'x'' or ''''=''\\'"
+        );
+    }
+}

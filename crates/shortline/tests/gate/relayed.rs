@@ -161,7 +161,7 @@ fn rules_are_read_again_and_a_wrong_file_changes_nothing() {
     server.signal(Signal::HUP);
     let line = server.line_with("not reloaded");
     assert!(
-        line.contains("gate.capacity: changes at a restart"),
+        line.contains("gate.capacity: changes only at a restart"),
         "{line}"
     );
 }

@@ -2,7 +2,8 @@
 //! something behind, and rows in which the server says what a session has.
 
 use shortline_gate::postgres::pool::Users;
-use shortline_gate::postgres::pool::settings::{Found, Settings, leaves_state, own_names};
+use shortline_gate::postgres::pool::leaving::{leaves_state, own_names};
+use shortline_gate::postgres::pool::settings::{Found, Settings};
 use shortline_gate::postgres::scram::{Client, Keys, Secret, Server};
 
 /// Nobody proves what nobody knows, whatever is said; and a server that cannot prove itself is found out.

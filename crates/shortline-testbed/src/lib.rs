@@ -36,4 +36,5 @@ mod tls;
 pub mod wan;
 
 pub use error::TestbedError;
+pub use place::Place;
 pub use testbed::Testbed;

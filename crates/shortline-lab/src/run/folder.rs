@@ -6,7 +6,7 @@ use std::path::Path;
 
 use shortline_testbed::bed::BedKind;
 
-use super::study::Told;
+use super::study::Findings;
 use crate::LabError;
 use crate::study::KeptError;
 use crate::study::design::Experiment;
@@ -41,7 +41,7 @@ pub fn has_results(folder: &Path) -> Result<bool, LabError> {
 ///
 /// # Errors
 /// If the folder does not hold what `lab run` keeps.
-pub fn report(folder: &Path) -> Result<(Experiment, Told), LabError> {
+pub fn report(folder: &Path) -> Result<(Experiment, Findings), LabError> {
     let experiment = experiment_of(folder)?;
     let told = experiment.kind.study().report(&experiment, folder)?;
     let report_file = folder.join("report.txt");

@@ -13,14 +13,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shortline_sched::Policy;
 
-use super::study::{Asked, Data, Job, Study, Told};
+use super::study::{Choices, Data, Findings, Job, Study};
 use super::uplink::free_port;
 use crate::LabError;
 use crate::study::design::{Experiment, Memory};
 use crate::study::plan::{read_json, write_json};
 use shortline_table::{Table, bytes};
+use shortline_testbed::Place;
 use shortline_testbed::Testbed;
-use shortline_testbed::bed::Place;
 use shortline_testbed::idle_client::{self, IdleClient};
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::raise_open_files;
@@ -57,7 +57,7 @@ impl Study for Memory {
         "about 2 minutes".into()
     }
 
-    fn job(&self, _id: &str, asked: &Asked) -> Result<Job, LabError> {
+    fn job(&self, _id: &str, asked: &Choices) -> Result<Job, LabError> {
         let mut servers = asked.servers()?;
         if servers.is_empty() {
             servers = vec![Server::Ours(OursMode::Auto(Policy::Srpt)), Server::Nginx];
@@ -69,8 +69,8 @@ impl Study for Memory {
         Ok(folder.join(RESULTS).exists())
     }
 
-    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
-        Ok(Told {
+    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Findings, LabError> {
+        Ok(Findings {
             text: report(folder)?,
             void_runs: 0,
             data: Data::Text,

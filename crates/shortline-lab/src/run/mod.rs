@@ -23,7 +23,7 @@ use shortline_testbed::bed::BedKind;
 use shortline_testbed::{Testbed, TestbedError, command, guest};
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::study::{Asked, Job};
+use self::study::{Choices, Job};
 use crate::LabError;
 use crate::papers::catalogue::{self, UnknownExperiment, all};
 use crate::study::claim::Figure;
@@ -161,7 +161,7 @@ struct Prepared {
 fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, LabError> {
     let (id, study) = (&experiment.id, experiment.kind.study());
     let servers = options.servers.clone();
-    let asked = Asked::new(options.seconds, options.seeds, servers, options.rate)?;
+    let asked = Choices::new(options.seconds, options.seeds, servers, options.rate)?;
     if !study.has_rate() && options.rate.is_some() {
         return Err(LabError::NoRate(id.clone()));
     }

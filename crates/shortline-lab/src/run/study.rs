@@ -38,7 +38,7 @@ pub trait Study {
     ///
     /// # Errors
     /// If something was asked for that it cannot do.
-    fn job(&self, id: &str, asked: &Asked) -> Result<Job, LabError>;
+    fn job(&self, id: &str, asked: &Choices) -> Result<Job, LabError>;
 
     /// Whether a folder of it has anything to report on yet.
     ///
@@ -50,7 +50,7 @@ pub trait Study {
     ///
     /// # Errors
     /// If the folder does not hold what the job keeps.
-    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Told, LabError>;
+    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Findings, LabError>;
 }
 
 impl Kind {
@@ -67,7 +67,7 @@ impl Kind {
 }
 
 /// What the results of an experiment say.
-pub struct Told {
+pub struct Findings {
     /// The report as text.
     pub text: String,
     /// How many of its runs are void.
@@ -87,7 +87,7 @@ pub enum Data {
 }
 
 /// The command line's options within their limits.
-pub struct Asked {
+pub struct Choices {
     /// How long arrivals (or a measurement) last.
     pub seconds: Option<u64>,
     /// How many seeds (or rounds).
@@ -98,7 +98,7 @@ pub struct Asked {
     pub rate: Option<Rate>,
 }
 
-impl Asked {
+impl Choices {
     /// Checks the numbers.
     ///
     /// # Errors

@@ -14,15 +14,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shortline_sched::Policy;
 
-use super::study::{Asked, Data, Job, Study, Told};
+use super::study::{Choices, Data, Findings, Job, Study};
 use super::uplink::free_port;
 use crate::LabError;
 use crate::study::design::{Experiment, Throughput};
 use crate::study::plan::{read_json, write_json};
 use crate::study::stats::Spread;
 use shortline_table::{Table, bytes, three_digits};
+use shortline_testbed::Place;
 use shortline_testbed::Testbed;
-use shortline_testbed::bed::Place;
 use shortline_testbed::command;
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::Process;
@@ -129,7 +129,7 @@ impl Study for Throughput {
         )
     }
 
-    fn job(&self, _id: &str, asked: &Asked) -> Result<Job, LabError> {
+    fn job(&self, _id: &str, asked: &Choices) -> Result<Job, LabError> {
         let setup = Setup::new(asked.seconds, asked.seeds, &asked.servers()?)?;
         Ok(Box::new(move |testbed| run(testbed, &setup)))
     }
@@ -138,8 +138,8 @@ impl Study for Throughput {
         Ok(folder.join(RESULTS).exists())
     }
 
-    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
-        Ok(Told {
+    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Findings, LabError> {
+        Ok(Findings {
             text: report(folder)?,
             void_runs: 0,
             data: Data::Text,

@@ -10,7 +10,6 @@ mod queue;
 mod router;
 pub mod setup;
 
-pub use crate::place::Place;
 pub use kind::BedKind;
 pub use native::{BedConfig, Counters, NativeBed};
 pub use queue::FairQueue;

@@ -96,7 +96,7 @@ pub struct Entered {
 
 /// What clients with the same wishes are told, by these.
 #[derive(Debug, Default)]
-pub(super) struct Greetings(Mutex<HashMap<Wishes, Arc<Told>>>);
+pub(super) struct Greetings(Mutex<HashMap<Wishes, Arc<Welcome>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Wishes {
@@ -106,7 +106,7 @@ struct Wishes {
 }
 
 #[derive(Debug)]
-struct Told {
+struct Welcome {
     parameters: Parameters,
     settings: Settings,
 }
@@ -223,7 +223,11 @@ fn wishes(startup: &Startup, user: String, database: String) -> (Wishes, Option<
 }
 
 /// What clients with these wishes are told: as it is known, or as a connection says.
-async fn told(pool: &Arc<Pool>, wishes: &Wishes, login: &Login) -> Result<Arc<Told>, EntryError> {
+async fn told(
+    pool: &Arc<Pool>,
+    wishes: &Wishes,
+    login: &Login,
+) -> Result<Arc<Welcome>, EntryError> {
     let known = pool.greetings.0.lock().get(wishes).cloned();
     if let Some(known) = known {
         return Ok(known);
@@ -252,7 +256,7 @@ async fn told(pool: &Arc<Pool>, wishes: &Wishes, login: &Login) -> Result<Arc<To
     }
     held.connection.settings = settings.clone();
     held.give_back(stream);
-    let told = Arc::new(Told {
+    let told = Arc::new(Welcome {
         parameters,
         settings,
     });

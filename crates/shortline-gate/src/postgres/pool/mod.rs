@@ -11,7 +11,7 @@
 //! | [`users`], [`lookup`], [`greeting`] | who a client is |
 //! | [`login`], [`ask`] | a connection of the gate's own: opened, and asked something |
 //! | [`connections`] | all of them: idle, lent, waited for |
-//! | [`settings`] | what a session has set, and what ties it to its connection |
+//! | [`settings`], [`leaving`] | what a session has set, and what ties it to its connection; when the server is asked |
 //! | [`prepared`] | statements that clients have prepared, by names that all connections share |
 //! | [`pipeline`] | what the backend still has to answer, and what the client does not see of it |
 //! | [`protocol`] | both directions of a session |
@@ -24,6 +24,7 @@ mod ask;
 mod connections;
 mod entry;
 mod greeting;
+pub mod leaving;
 mod login;
 mod lookup;
 mod pipeline;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::super::reply::message;
+use super::leaving::leaves_state;
 use super::login::Kind;
-use super::settings::leaves_state;
 
 /// What the names of statements on the backend's connections begin with.
 pub const SHARED: &[u8] = b"shortline_";

@@ -21,7 +21,7 @@ use shortline_load::summary::Summary;
 use shortline_load::trace::write_csv;
 use shortline_load::workload::SiteFiles;
 
-use super::study::{Asked, Data, Job, Study, Told};
+use super::study::{Choices, Data, Findings, Job, Study};
 use crate::LabError;
 use crate::report::adversary;
 use crate::run::uplink::{PORT, QUEUE_PACKETS, arrivals};
@@ -95,7 +95,7 @@ impl Study for Surface {
         true
     }
 
-    fn job(&self, _id: &str, asked: &Asked) -> Result<Job, LabError> {
+    fn job(&self, _id: &str, asked: &Choices) -> Result<Job, LabError> {
         let setup = Setup::new(*self, asked.seconds, asked.seeds, &asked.servers()?);
         Ok(Box::new(move |testbed| run(testbed, &setup)))
     }
@@ -104,8 +104,8 @@ impl Study for Surface {
         Ok(folder.join(RESULTS).exists())
     }
 
-    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
-        Ok(Told {
+    fn report(&self, _experiment: &Experiment, folder: &Path) -> Result<Findings, LabError> {
+        Ok(Findings {
             text: adversary::report(folder)?,
             void_runs: adversary::void_runs(folder)?,
             data: Data::Text,

@@ -24,7 +24,7 @@ use shortline_bookstore::population::{Population, Scale, populate};
 
 use shortline_testbed::Testbed;
 
-use super::study::{Asked, Data, Job, Study, Told};
+use super::study::{Choices, Data, Findings, Job, Study};
 use crate::LabError;
 use crate::report::shop;
 use crate::study::design::Experiment;
@@ -44,7 +44,7 @@ impl Study for Design {
         Self::length(self)
     }
 
-    fn job(&self, _id: &str, asked: &Asked) -> Result<Job, LabError> {
+    fn job(&self, _id: &str, asked: &Choices) -> Result<Job, LabError> {
         let trial = self.trial(&asked.names, asked.seconds, asked.seeds)?;
         Ok(Box::new(move |testbed| run(testbed, &trial)))
     }
@@ -53,9 +53,9 @@ impl Study for Design {
         Ok(folder.join(RESULTS).exists())
     }
 
-    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
+    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Findings, LabError> {
         let (text, runs) = shop::report(folder, experiment)?;
-        Ok(Told {
+        Ok(Findings {
             text,
             void_runs: 0,
             data: Data::Shop(runs),

@@ -23,8 +23,8 @@ use crate::LabError;
 use crate::run::uplink::free_port;
 use crate::study::shop::counters::Counters;
 use crate::study::shop::load::{Load, Pace, SLOWED};
+use shortline_testbed::Place;
 use shortline_testbed::Testbed;
-use shortline_testbed::bed::Place;
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::Process;
 

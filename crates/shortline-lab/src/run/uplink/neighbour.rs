@@ -11,9 +11,10 @@ use crate::LabError;
 use crate::study::course::Neighbour;
 use crate::study::kept::neighbour_file;
 use crate::study::point::Point;
+use shortline_testbed::Place;
 use shortline_testbed::Testbed;
+use shortline_testbed::bed::NativeBed;
 use shortline_testbed::bed::hop::NEIGHBOUR_ADDRESS;
-use shortline_testbed::bed::{NativeBed, Place};
 use shortline_testbed::generator::{self, Generator, LoadSetup, Work};
 use shortline_testbed::server::{Running, Server, ServerSetup};
 

@@ -7,7 +7,7 @@ use shortline_testbed::server::{OursMode, Server};
 
 use crate::LabError;
 use crate::report::{self, plot, table};
-use crate::run::study::{Asked, Data, Job, Study, Told};
+use crate::run::study::{Choices, Data, Findings, Job, Study};
 use crate::study::design::{Design, Experiment};
 use crate::study::figures::Figures;
 use crate::study::kept;
@@ -43,7 +43,7 @@ impl Study for Design {
         true
     }
 
-    fn job(&self, id: &str, asked: &Asked) -> Result<Job, LabError> {
+    fn job(&self, id: &str, asked: &Choices) -> Result<Job, LabError> {
         let plan = self.plan(id, asked)?;
         Ok(Box::new(move |testbed| super::run(testbed, &plan)))
     }
@@ -53,7 +53,7 @@ impl Study for Design {
         Ok(is_planned && kept::whole_runs(folder, &Plan::read(folder)?) > 0)
     }
 
-    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Told, LabError> {
+    fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Findings, LabError> {
         let plan = Plan::read(folder)?;
         if plan.experiment != experiment.id {
             let plan_file = folder.join("plan.json");
@@ -76,7 +76,7 @@ impl Study for Design {
         })?;
         let text = table::table(experiment, &plan, &figures, whole);
         let text = format!("{text}\npage: {}\n", path.display());
-        Ok(Told {
+        Ok(Findings {
             text,
             void_runs: figures.void_runs(),
             data: Data::Uplink(plan, figures),
@@ -86,7 +86,7 @@ impl Study for Design {
 
 impl Design {
     /// The plan of what the command line changes.
-    fn plan(&self, id: &str, asked: &Asked) -> Result<Plan, LabError> {
+    fn plan(&self, id: &str, asked: &Choices) -> Result<Plan, LabError> {
         let servers: Vec<String> = match &asked.servers()?[..] {
             [] => self.servers.clone(),
             named => named.iter().map(ToString::to_string).collect(),

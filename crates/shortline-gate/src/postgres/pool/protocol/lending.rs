@@ -9,7 +9,8 @@ use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::connections::Held;
 use crate::postgres::pool::entry::complaint_of;
-use crate::postgres::pool::settings::{Found, Settings, look, own_names};
+use crate::postgres::pool::leaving::own_names;
+use crate::postgres::pool::settings::{Found, Settings, look};
 use crate::postgres::reply::{Complaint, message, query, ready_for_query};
 use crate::relay::{Exchange, Side, Stream};
 

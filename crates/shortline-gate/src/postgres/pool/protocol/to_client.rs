@@ -5,9 +5,9 @@ use super::{Fault, Phase, Pooled};
 use crate::postgres::conversation::Status;
 use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::messages::text;
+use crate::postgres::pool::leaving::tag_leaves_state;
 use crate::postgres::pool::login::{error_field, parameter};
 use crate::postgres::pool::pipeline::Fate;
-use crate::postgres::pool::settings::tag_leaves_state;
 use crate::postgres::reply::Complaint;
 use crate::relay::Exchange;
 

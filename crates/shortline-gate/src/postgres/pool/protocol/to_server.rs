@@ -7,7 +7,7 @@ use crate::postgres::conversation::Status;
 use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::messages::{self, Bind, Parse, closed_statement, text};
 use crate::postgres::opening::{Named, Opening, OpeningError, Reader};
-use crate::postgres::pool::settings::leaves_state;
+use crate::postgres::pool::leaving::leaves_state;
 use crate::postgres::reply::{Complaint, command_complete, message, ready_for_query};
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange};

@@ -91,11 +91,23 @@ pub struct Pool {
     greetings: Greetings,
     /// Whose connection a cancel request means, by the key that the gate gave out.
     targets: Mutex<HashMap<Box<[u8]>, Arc<Target>>>,
-    /// Sessions that keep a connection and have no unit.
+    /// Sessions that keep their connection.
+    kept: AtomicUsize,
+    /// Of these, those without a unit.
     pinned: AtomicUsize,
     /// Makes the salts of users that are not there.
     secret: [u8; 32],
     gate: Gate,
+}
+
+/// A session keeps its connection as long as this lives.
+#[derive(Debug)]
+struct Keeping(Arc<Pool>);
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.0.kept.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// The connection that a session has now.
@@ -119,6 +131,7 @@ impl Pool {
             statements: Arc::default(),
             greetings: Greetings::default(),
             targets: Mutex::default(),
+            kept: AtomicUsize::new(0),
             pinned: AtomicUsize::new(0),
             secret: scram::random(),
             gate: gate.clone(),
@@ -177,9 +190,14 @@ impl Pool {
             .set_running_max(NonZeroUsize::new(left).unwrap_or(NonZeroUsize::MIN));
     }
 
-    /// Whether one more session may keep its connection: one is left for all others.
-    fn may_pin(&self) -> bool {
-        self.config.mode == PoolMode::Session || self.pinned() + 1 < self.config.size.get()
+    /// One more session keeps its connection, if one is left for all others.
+    fn keep(self: &Arc<Self>) -> Option<Keeping> {
+        let size = self.config.size.get();
+        let more = |kept| (kept + 1 < size).then_some(kept + 1);
+        let kept = self
+            .kept
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        kept.ok().map(|_| Keeping(Arc::clone(self)))
     }
 
     /// The key that the backend has for whatever session a cancel request names, and a mark that the request

@@ -30,7 +30,7 @@ use super::login::{Kind, Login};
 use super::pipeline::Pipeline;
 use super::prepared::OfClient;
 use super::settings::{Found, Settings};
-use super::{Pool, PoolMode, Target};
+use super::{Keeping, Pool, PoolMode, Target};
 use crate::classify::ClientNames;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Stream, Work};
 
@@ -167,7 +167,8 @@ pub struct Pooled {
 /// Why a session keeps its connection.
 #[derive(Debug)]
 struct Pinned {
-    reason: Box<str>,
+    /// None where all sessions do.
+    _keeping: Option<Keeping>,
     /// It has no unit: its connection is one less for all others.
     is_counted: bool,
 }

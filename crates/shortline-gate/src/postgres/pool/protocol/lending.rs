@@ -123,7 +123,7 @@ impl Pooled {
         self.has_sent = false;
         if self.member.pool.config.mode == PoolMode::Session && self.pin.is_none() {
             self.pin = Some(Pinned {
-                reason: "its sessions are pooled whole".into(),
+                _keeping: None,
                 is_counted: false,
             });
         }
@@ -197,29 +197,32 @@ impl Pooled {
             exchange.to_client(&reported);
         }
         self.settings.fill_up(&self.began_with);
-        let was_pinned = self.pin.is_some();
         let beyond = self
             .is_beyond_following
             .then(|| "it has set what cannot be followed".into());
-        self.pin = found.into_pin().or(beyond).map(|reason| Pinned {
-            reason,
-            is_counted: false,
-        });
-        if let Some(pin) = &self.pin
-            && !was_pinned
-        {
-            tracing::debug!(user = self.member.kind.user, reason = %pin.reason, "a session keeps its connection");
-            if !self.member.pool.may_pin() {
-                let reason = &pin.reason;
-                return Err(Complaint::new(
-                    "53300",
-                    format!(
-                        "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
-                    ),
-                ));
-            }
+        match found.into_pin().or(beyond) {
+            None => self.pin = None,
+            Some(reason) if self.pin.is_none() => self.keep(&reason)?,
+            Some(_) => {}
         }
         self.release(exchange);
+        Ok(())
+    }
+
+    /// The session keeps its connection for this reason from now on.
+    fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
+        let user = &self.member.kind.user;
+        tracing::debug!(user, reason, "a session keeps its connection");
+        let Some(keeping) = self.member.pool.keep() else {
+            let message = format!(
+                "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
+            );
+            return Err(Complaint::new("53300", message));
+        };
+        self.pin = Some(Pinned {
+            _keeping: Some(keeping),
+            is_counted: false,
+        });
         Ok(())
     }
 

@@ -238,6 +238,8 @@ session\t'For a client\'s session, from its first statement on'
 transaction\t'For a transaction'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-size -d 'Connections to the backend at most, of all users and databases together [default: 20]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-user -d 'A user of that file that looks others up in the database' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-query -d 'What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer\'s auth_query]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-idle-max -d 'Close a connection to the backend that nobody has used for so long [default: 10min]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps [default: 200]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connections-max -d 'The most open connections of clients; one more gets an error and is closed [default: 10000]' -r

@@ -1,6 +1,6 @@
 //! Pooling: many clients on few connections of the backend (`--pool`).
 //!
-//! A client is known by the gate itself ([`greeting`]) and has no connection until it begins a unit of work.
+//! A client is known by the gate itself (`greeting`) and has no connection until it begins a unit of work.
 //! Then admission decides whose turn it is, and hands over a connection with it: no more units run than there
 //! are connections ([`shortline_sched::admission::AdmissionConfig::running_max`]). At the end of its transaction the
 //! connection goes back. So a crowd of clients costs the backend nothing, and who waits, waits in the order of
@@ -8,13 +8,13 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`users`], [`lookup`], [`greeting`] | who a client is |
-//! | [`login`], [`ask`] | a connection of the gate's own: opened, and asked something |
-//! | [`connections`] | all of them: idle, lent, waited for |
-//! | [`settings`], [`leaving`] | what a session has set, and what ties it to its connection; when the server is asked |
-//! | [`prepared`] | statements that clients have prepared, by names that all connections share |
-//! | [`pipeline`] | what the backend still has to answer, and what the client does not see of it |
-//! | [`protocol`] | both directions of a session |
+//! | `users`, `lookup`, `greeting` | who a client is |
+//! | `login`, `ask` | a connection of the gate's own: opened, and asked something |
+//! | `connections` | all of them: idle, lent, waited for |
+//! | `settings`, `leaving` | what a session has set, and what ties it to its connection; when the server is asked |
+//! | `prepared` | statements that clients have prepared, by names that all connections share |
+//! | `pipeline` | what the backend still has to answer, and what the client does not see of it |
+//! | `protocol` | both directions of a session |
 //!
 //! What is kept between sessions: a connection's settings and prepared statements, which the next session is
 //! given or does not see. A session that has more than that keeps its connection (is *pinned*) as long as the

@@ -1,4 +1,4 @@
-//! See the entry `pool-state` in crates/shortline-fuzz.
+//! See the entry `pool_state` in crates/shortline-fuzz.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shortline_fuzz::run("pool-state", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shortline_fuzz::run("pool_state", bytes));

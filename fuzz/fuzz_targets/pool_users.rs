@@ -1,4 +1,4 @@
-//! See the entry `pool-users` in crates/shortline-fuzz.
+//! See the entry `pool_users` in crates/shortline-fuzz.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shortline_fuzz::run("pool-users", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shortline_fuzz::run("pool_users", bytes));

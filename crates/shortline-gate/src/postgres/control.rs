@@ -144,7 +144,8 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-fn is_of_name(byte: u8) -> bool {
+/// Whether a byte can be of a name that stands without quotes.
+pub(super) fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 

@@ -2,7 +2,7 @@
 //! documentation, 55.7 and 55.8).
 
 use super::conversation::Status;
-use crate::relay::Denied;
+use crate::relay::{Denied, End};
 use shortline_sched::admission::Refusal;
 
 /// An error with its code, of those in PostgreSQL's documentation, appendix A.
@@ -27,6 +27,19 @@ impl Complaint {
     /// The gate ends.
     pub fn shutting_down() -> Self {
         Self::new("57P01", "terminating connection: the gate shuts down")
+    }
+
+    /// What the client is told at the end of its session, unless it knows or has left.
+    pub fn of_end(end: &End<Self>) -> Option<Self> {
+        match end {
+            End::ClientLeft | End::ServerLeft { was_told: true } => None,
+            End::ServerLeft { was_told: false } => Some(Self::new(
+                "08006",
+                "the backend closed the connection; if a transaction was being committed, its outcome is unknown",
+            )),
+            End::Refused(complaint) => Some(complaint.clone()),
+            End::Stopped => Some(Self::shutting_down()),
+        }
     }
 
     /// As an ErrorResponse that ends the statement.

@@ -4,7 +4,7 @@
 //! It errs towards asking. What it cannot see is a function of the user's that changes the session; poolers that
 //! parse SQL do not see that either.
 
-use super::super::control::behind_blanks;
+use super::super::control::{behind_blanks, is_of_name};
 use super::super::messages::text;
 
 /// Whether a statement may change what outlasts its transaction, as far as its text tells: by the word that it,
@@ -88,10 +88,6 @@ fn names_state(statement: &[u8]) -> bool {
         at += length.max(1);
     }
     false
-}
-
-fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
 /// Names with a dot that a statement has anywhere, in small letters. None if one may be computed.

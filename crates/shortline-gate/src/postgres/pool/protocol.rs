@@ -340,16 +340,7 @@ impl Protocol for Pooled {
         if self.server_body_left > 0 {
             return None;
         }
-        let complaint = match end {
-            End::ClientLeft | End::ServerLeft { was_told: true } => return None,
-            End::ServerLeft { was_told: false } => &Complaint::new(
-                "08006",
-                "the backend closed the connection; if a transaction was being committed, its outcome is unknown",
-            ),
-            End::Refused(complaint) => complaint,
-            End::Stopped => &Complaint::shutting_down(),
-        };
-        Some(complaint.fatal())
+        Complaint::of_end(end).map(|complaint| complaint.fatal())
     }
 
     fn retire(&mut self, server: Side) {

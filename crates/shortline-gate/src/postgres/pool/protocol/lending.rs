@@ -2,6 +2,7 @@
 //! back at the end.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::task::Poll;
 
 use super::{Dropping, Phase, Pinned, PoolMode, Pooled};
@@ -26,7 +27,7 @@ impl Pooled {
         match pool.connections.try_take(&self.member.kind) {
             Some((held, stream)) => self.attach(exchange, held, stream),
             None => {
-                let connections = std::sync::Arc::clone(&pool.connections);
+                let connections = Arc::clone(&pool.connections);
                 let acquiring =
                     connections.acquire(self.member.kind.clone(), self.member.login.clone());
                 self.phase = Phase::Acquiring(Box::pin(acquiring));
@@ -279,7 +280,7 @@ impl Pooled {
             .held
             .as_mut()
             .expect("invariant: whoever hears of it has a connection");
-        let began = std::sync::Arc::clone(&held.connection.parameters);
+        let began = Arc::clone(&held.connection.parameters);
         held.connection.settings.follow(name, value, &began);
         self.settings.follow(name, value, &began);
     }

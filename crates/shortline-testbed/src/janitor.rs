@@ -13,13 +13,14 @@
 //! forget-process PID         it has been waited for
 //! namespace NAME             to be removed, with whatever runs in it
 //! setting PATH VALUE         to be written back
+//! forget-setting PATH        it has been
 //! directory PATH             to be removed, if its name holds the run's id
 //! ```
 //! Processes get SIGTERM, then SIGKILL after a second. A process is known by its id and
 //! its start time, so that nobody else's process of the same id is hit.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::proc_fs;
@@ -106,6 +108,14 @@ impl Janitor {
     /// As [`Janitor::watch_process`].
     pub fn watch_setting(&self, path: &Path, value: &str) -> Result<(), TestbedError> {
         self.note(&format!("setting {} {value}", path.display()))
+    }
+
+    /// That file has been written back.
+    ///
+    /// # Errors
+    /// As [`Janitor::watch_process`].
+    pub fn forget_setting(&self, path: &Path) -> Result<(), TestbedError> {
+        self.note(&format!("forget-setting {}", path.display()))
     }
 
     /// The scratch directory `path` is about to be made.
@@ -210,6 +220,7 @@ impl Duties {
                 let setting = setting.map(|(path, value)| (path.into(), value.to_owned()));
                 self.settings.extend(setting);
             }
+            "forget-setting" => self.settings.retain(|(path, _)| path != Path::new(rest)),
             "directory" => {
                 self.directories.insert(rest.into());
             }
@@ -227,9 +238,7 @@ impl Duties {
             failures.extend(remove_namespace(name).err().map(|error| error.to_string()));
         }
         for (path, value) in self.settings.iter().rev() {
-            if let Err(error) = fs::write(path, value) {
-                failures.push(format!("{}: {error}", path.display()));
-            }
+            failures.extend(write_back(path, value).err().map(|error| error.to_string()));
         }
         for path in self.directories.iter().filter(|path| self.is_ours(path)) {
             match fs::remove_dir_all(path) {
@@ -284,6 +293,23 @@ impl Duties {
             .split(|byte| *byte == 0)
             .any(|entry| entry == mark.as_bytes())
     }
+}
+
+/// Waits until no other lab changes the machine's setting `path`, and keeps others from it until the file that it
+/// returns is dropped.
+///
+/// # Errors
+/// If there is no such setting.
+pub fn lock_setting(path: &Path) -> Result<File, TestbedError> {
+    let file = File::open(path).map_err(TestbedError::file(path))?;
+    flock(&file, FlockOperation::LockExclusive)
+        .map_err(|error| TestbedError::file(path)(error.into()))?;
+    Ok(file)
+}
+
+fn write_back(path: &Path, value: &str) -> Result<(), TestbedError> {
+    let _turn = lock_setting(path)?;
+    fs::write(path, value).map_err(TestbedError::file(path))
 }
 
 fn parse_process(text: &str) -> Option<(i32, u64)> {
@@ -386,6 +412,17 @@ mod tests {
         assert!(!reaper.join().unwrap().success());
         assert!(!scratch.exists());
         assert_eq!(fs::read_to_string(setting).unwrap(), "as it was");
+    }
+
+    #[test]
+    fn a_setting_that_was_written_back_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let setting = folder.path().join("setting");
+        fs::write(&setting, "of somebody else").unwrap();
+        let path = setting.display();
+        let input = format!("run id12\nsetting {path} as it was\nforget-setting {path}\n");
+        assert_eq!(clean_up_at_end_of(input.as_bytes()), Vec::<String>::new());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "of somebody else");
     }
 
     #[test]

@@ -32,8 +32,8 @@ use shortline_sched::units::{Rate, Span};
 use super::hop::{self, Hop};
 use super::netns::Namespace;
 use super::parameters::{
-    INITIAL_RTO, allow_congestion_control, clients_of, initial_rto_ms, notes_on, server_parameters,
-    sets_initial_rto,
+    INITIAL_RTO, clients_of, initial_rto_ms, notes_on, server_parameters, sets_initial_rto,
+    with_congestion_control,
 };
 use super::queue::FairQueue;
 use super::router::{CLIENTS, Router, client_address};
@@ -113,7 +113,6 @@ impl NativeBed {
         setup.check().map_err(TestbedError::refused)?;
         command::find("ip", "iproute2")?;
         command::find("tc", "iproute2")?;
-        allow_congestion_control(testbed, setup.system.congestion_control.name())?;
         let namespace = |end: &str| {
             let name = format!("shortline-{}-{end}", testbed.run_id());
             Namespace::make(testbed.janitor(), name)
@@ -140,7 +139,7 @@ impl NativeBed {
             server,
             client,
         };
-        bed.set(setup)?;
+        bed.set(testbed, setup)?;
         let far_device = format!("slc{}", testbed.run_id());
         bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
         if let Some(router) = router {
@@ -343,12 +342,14 @@ impl NativeBed {
         })
     }
 
-    fn set(&self, setup: &Setup) -> Result<(), TestbedError> {
+    fn set(&self, testbed: &Testbed, setup: &Setup) -> Result<(), TestbedError> {
         let servers = || std::iter::once(&self.server).chain(&self.neighbour);
         let congestion_control = setup.system.congestion_control.name();
-        for namespace in servers().chain([&self.client]) {
-            namespace.set(CONGESTION_CONTROL, congestion_control)?;
-        }
+        with_congestion_control(testbed, congestion_control, || {
+            let mut namespaces = servers().chain([&self.client]);
+            namespaces
+                .try_for_each(|namespace| namespace.set(CONGESTION_CONTROL, congestion_control))
+        })?;
         for (parameter, value) in CLIENT {
             self.client.set(parameter, value)?;
         }

@@ -9,8 +9,8 @@ use super::hop;
 use super::native::FAR_ADDRESS;
 use super::router::client_address;
 use super::setup::{Bottleneck, Setup, System};
-use crate::TestbedError;
 use crate::testbed::Testbed;
+use crate::{TestbedError, janitor};
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 /// The kernel's initial retransmission timeout (RFC 6298).
@@ -83,15 +83,29 @@ pub(super) fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
     )]
 }
 
-pub(super) fn allow_congestion_control(testbed: &Testbed, name: &str) -> Result<(), TestbedError> {
+/// Does `work` while namespaces may be given this congestion control.
+///
+/// The list of those that are allowed is the whole machine's, and it is read only as a namespace's parameter is
+/// written. So it is changed for that long alone, and by one lab at a time: a lab that put it back as another
+/// was about to write would make that one fail.
+pub(super) fn with_congestion_control<T>(
+    testbed: &Testbed,
+    name: &str,
+    work: impl FnOnce() -> Result<T, TestbedError>,
+) -> Result<T, TestbedError> {
     let path = Path::new(ALLOWED);
+    let _turn = janitor::lock_setting(path)?;
     let allowed = fs::read_to_string(path).map_err(TestbedError::file(path))?;
     let allowed = allowed.trim();
     if allowed.split_whitespace().any(|known| known == name) {
-        return Ok(());
+        return work();
     }
     testbed.janitor().watch_setting(path, allowed)?;
-    fs::write(path, format!("{name} {allowed}")).map_err(TestbedError::file(path))
+    fs::write(path, format!("{name} {allowed}")).map_err(TestbedError::file(path))?;
+    let done = work();
+    fs::write(path, allowed).map_err(TestbedError::file(path))?;
+    testbed.janitor().forget_setting(path)?;
+    done
 }
 
 #[cfg(test)]

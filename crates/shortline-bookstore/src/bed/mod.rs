@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use shortline_base::port::free_port;
 use thiserror::Error;
 
-use crate::store::{Connection, Database, Kind, StoreError};
+use crate::store::{Connection, Database, Kind, Statements, StoreError};
 use commands::Commands;
 pub use speed::Speed;
 
@@ -148,7 +148,7 @@ impl Bed {
     async fn wait_until_it_listens(&self) -> Result<(), BedError> {
         let begin = Instant::now();
         loop {
-            let problem = match Connection::open(&self.database).await {
+            let problem = match Connection::open(&self.database, Statements::Prepared).await {
                 Ok(_) => return Ok(()),
                 Err(problem) => problem,
             };

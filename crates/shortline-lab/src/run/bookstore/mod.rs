@@ -13,6 +13,7 @@
 //! warm-up of 100 s, runs of 600 s and five of each; `--seconds` and `--seeds` for more).
 
 mod counters;
+mod door;
 mod visit;
 mod watch;
 
@@ -108,6 +109,7 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
                     phase_interactions: stage.phase_interactions,
                     open_connections: stage.open_connections,
                 },
+                statements: trial.design.statements,
                 capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
                 connections_max: if run.load.is_open() {
                     stage.open_connections

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
-use shortline_bookstore::{Interaction, Kind as Database, Locking};
+use shortline_bookstore::{Interaction, Kind as Database, Locking, Statements};
 use shortline_load::workload::LoadSchedule;
 use shortline_sched::units::{Rate, Span};
 use toml::Spanned;
@@ -34,6 +34,8 @@ pub struct StudyKeys {
     pub surface: Option<Spanned<Surface>>,
     /// Who keeps conflicting interactions apart.
     pub locking: Option<Spanned<Locking>>,
+    /// How the shop sends its statements.
+    pub statements: Option<Spanned<Statements>>,
     /// What all points have.
     pub setup: Option<Spanned<PointKeys>>,
     /// The points, and what each has of its own.

@@ -1,6 +1,6 @@
 //! A study of the bookstore: databases, what is run on each, and what is claimed of them.
 
-use shortline_bookstore::Interaction;
+use shortline_bookstore::{Interaction, Statements};
 use toml::Spanned;
 
 use super::error::{Source, StudyError};
@@ -36,6 +36,10 @@ pub fn design(source: Source<'_>, keys: &StudyKeys) -> Result<Design, StudyError
     }
     Ok(Design {
         locking: locking.unwrap_or_default(),
+        statements: keys
+            .statements
+            .as_ref()
+            .map_or_else(Statements::default, |statements| *statements.get_ref()),
         stages,
     })
 }

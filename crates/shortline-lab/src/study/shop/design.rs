@@ -1,7 +1,7 @@
 //! What an experiment with the bookstore runs, as data.
 
 use serde::{Deserialize, Serialize};
-use shortline_bookstore::{Kind, Locking};
+use shortline_bookstore::{Kind, Locking, Statements};
 
 use super::{Door, Load, ShopNameError};
 
@@ -16,6 +16,8 @@ const SEEDS: u64 = 3;
 pub struct Design {
     /// Who keeps conflicting interactions apart.
     pub locking: Locking,
+    /// How the shop sends its statements.
+    pub statements: Statements,
     /// What is run on which database, in turn.
     pub stages: Vec<Stage>,
 }
@@ -157,6 +159,7 @@ mod tests {
         };
         Design {
             locking: Locking::Application,
+            statements: Statements::Prepared,
             stages: vec![Stage {
                 database: Kind::Postgres,
                 factor: 0.1,

@@ -1,5 +1,5 @@
-//! What is before the database: nothing, or the gate with one of 002's orders (3.2) and a capacity; its
-//! estimates are learnt online, or were taken beforehand (002, Fig. 6).
+//! What is before the database: nothing, the gate with one of 002's orders (3.2) and a capacity, or a pool of
+//! connections. The gate's estimates are learnt online, or were taken beforehand (002, Fig. 6).
 
 use std::fmt;
 use std::path::Path;
@@ -11,6 +11,9 @@ use super::ShopNameError;
 
 /// What a name ends with, before the capacity, if estimates were taken beforehand.
 const OFFLINE: &str = "-offline";
+/// What the name of a pool begins with, before its size.
+const POOL: &str = "pool-";
+const PGBOUNCER: &str = "pgbouncer-";
 
 /// What the application's connections lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +28,16 @@ pub enum Door {
         capacity: Capacity,
         /// Where estimates come from.
         estimates: Estimates,
+    },
+    /// The gate as it is without flags, with connections of its own to the database, lent for a transaction.
+    Pool {
+        /// How many.
+        size: u32,
+    },
+    /// PgBouncer with connections of its own, lent for a transaction.
+    PgBouncer {
+        /// How many.
+        size: u32,
     },
 }
 
@@ -82,11 +95,11 @@ impl Door {
         Self::calibrated(Order::Aging(bound))
     }
 
-    /// The same with another capacity; without a gate there is none.
+    /// The same with another capacity; without a gate there is none, and a pool's is its own.
     #[must_use]
     pub const fn at(self, capacity: Capacity) -> Self {
         match self {
-            Self::None => Self::None,
+            Self::None | Self::Pool { .. } | Self::PgBouncer { .. } => self,
             Self::Gate {
                 order, estimates, ..
             } => Self::Gate {
@@ -105,7 +118,7 @@ impl Door {
         }
     }
 
-    /// The gate's flags, if there is one; the capacity found for the database in milliseconds of
+    /// The flags of a gate without a pool, if there is one; the capacity found for the database in milliseconds of
     /// estimated service, and the file of estimates taken alone, which is written where they are taken.
     pub fn gate_flags(
         self,
@@ -179,13 +192,15 @@ impl Door {
 
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Gate {
-            order,
-            capacity,
-            estimates,
-        } = self
-        else {
-            return f.write_str("none");
+        let (order, capacity, estimates) = match self {
+            Self::None => return f.write_str("none"),
+            Self::Pool { size } => return write!(f, "{POOL}{size}"),
+            Self::PgBouncer { size } => return write!(f, "{PGBOUNCER}{size}"),
+            Self::Gate {
+                order,
+                capacity,
+                estimates,
+            } => (order, capacity, estimates),
         };
         match order {
             Order::Fifo => f.write_str("fifo")?,
@@ -216,6 +231,12 @@ fn parse(name: &str) -> Option<Door> {
         return Some(Door::None);
     }
     let number = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
+    if let Some(size) = name.strip_prefix(POOL) {
+        return number(size).map(|size| Door::Pool { size });
+    }
+    if let Some(size) = name.strip_prefix(PGBOUNCER) {
+        return number(size).map(|size| Door::PgBouncer { size });
+    }
     let (order, capacity) = match name.split_once('@') {
         None => (name, Capacity::Calibrated),
         Some((order, "auto")) => (order, Capacity::Auto),
@@ -264,6 +285,8 @@ mod tests {
             Door::aging(3),
             Door::FIFO.at(Capacity::Fixed(40)),
             Door::FIFO_OFFLINE,
+            Door::Pool { size: 8 },
+            Door::PgBouncer { size: 20 },
         ] {
             assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
         }
@@ -274,6 +297,8 @@ mod tests {
             "fifo@40",
             "fifo@auto-offline",
             "none@4ms",
+            "pool-0",
+            "pgbouncer",
             "nginx",
         ];
         for name in wrong {

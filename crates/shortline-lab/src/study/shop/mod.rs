@@ -29,7 +29,8 @@ pub enum ShopNameError {
     Load(String),
     /// Nothing of that name is before the bookstore's database.
     #[error(
-        "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms"
+        "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms, \
+            or pool-N or pgbouncer-N with N connections"
     )]
     Door(String),
 }

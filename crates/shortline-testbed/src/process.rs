@@ -150,10 +150,23 @@ impl Process {
     /// # Errors
     /// As [`Process::finish`].
     pub fn stop(self, what: &str, limit: Duration) -> Result<String, TestbedError> {
-        janitor::signal(self.pid(), Signal::TERM);
         let log = self.log.clone();
-        self.finish(what, limit)?;
+        self.stop_with(&[0], what, limit)?;
         Ok(command::last_line(&log))
+    }
+
+    /// Asks it to end (SIGTERM), and waits for that; it answers with one of these exit codes.
+    ///
+    /// # Errors
+    /// As [`Process::finish_with`].
+    pub fn stop_with(
+        self,
+        exit_codes: &[u8],
+        what: &str,
+        limit: Duration,
+    ) -> Result<(), TestbedError> {
+        janitor::signal(self.pid(), Signal::TERM);
+        self.finish_with(exit_codes, what, limit)
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> TestbedError {

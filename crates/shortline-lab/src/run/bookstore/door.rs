@@ -33,6 +33,8 @@ const PASSWORD: &str = "bookstore";
 pub struct Opened {
     process: Process,
     name: &'static str,
+    /// What it ends with when it is asked to end.
+    exit_code: u8,
     /// Where a gate tells its state.
     pub admin: Option<SocketAddr>,
 }
@@ -71,8 +73,9 @@ pub fn open(visit: &Visit<'_>, run: Run) -> Result<(Option<Opened>, Database), L
 impl Opened {
     /// Ends it.
     pub fn close(self) -> Result<(), LabError> {
-        self.process.stop(self.name, START_MAX)?;
-        Ok(())
+        Ok(self
+            .process
+            .stop_with(&[self.exit_code], self.name, START_MAX)?)
     }
 }
 
@@ -115,6 +118,7 @@ fn open_gate(
     let opened = Opened {
         process,
         name: "gate",
+        exit_code: 0,
         admin: Some(admin),
     };
     Ok((Some(opened), Database { address, ..behind }))
@@ -149,6 +153,7 @@ fn open_pgbouncer(
     let opened = Opened {
         process,
         name: "pgbouncer",
+        exit_code: 1,
         admin: None,
     };
     let password = Some(PASSWORD.to_owned());

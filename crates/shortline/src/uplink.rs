@@ -75,15 +75,15 @@ struct Install {
 pub fn run(args: Args) -> Result<(), CommandError> {
     match args.command {
         Command::Install(asked) => {
-            let installed = install(&asked.into()).map_err(told)?;
+            let installed = install(&asked.into()).map_err(failed)?;
             let bands = table(&installed.bands);
             print(&format!("{bands}before: {}\n", installed.before))
         }
         Command::Remove(of) => {
-            let before = remove(&of.device).map_err(told)?;
+            let before = remove(&of.device).map_err(failed)?;
             print(&format!("{}: {before} is back\n", of.device))
         }
-        Command::Show(of) => print(&table(&DeviceBands::read(&of.device).map_err(told)?)),
+        Command::Show(of) => print(&table(&DeviceBands::read(&of.device).map_err(failed)?)),
     }
 }
 
@@ -99,7 +99,7 @@ impl From<Install> for Installation {
     }
 }
 
-fn told(error: QdiscError) -> CommandError {
+fn failed(error: QdiscError) -> CommandError {
     CommandError::told(error.is_usage(), error)
 }
 

@@ -54,7 +54,7 @@ pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), Testbe
     )?;
     let ended = AtomicBool::new(false);
     let waited = std::thread::scope(|scope| {
-        scope.spawn(|| pass_on(&console, &ended));
+        scope.spawn(|| forward_lines(&console, &ended));
         let waited = guest.finish("the guest kernel", GUEST_MAX);
         ended.store(true, Ordering::Release);
         waited
@@ -100,7 +100,7 @@ fn arguments(kernel: &Kernel, folder: &Path) -> Vec<String> {
 }
 
 /// Passes the command's lines on to standard error until the guest has ended.
-fn pass_on(console: &Path, ended: &AtomicBool) {
+fn forward_lines(console: &Path, ended: &AtomicBool) {
     let mut passed = 0;
     loop {
         let last = ended.load(Ordering::Acquire);

@@ -164,7 +164,7 @@ impl Relay {
 
     fn until(&mut self, stop: &SignalFd) -> io::Result<()> {
         loop {
-            self.let_go();
+            self.send_due();
             let wait = self.emulator.next_due_ns().map(|due_ns| {
                 let wait_ns = due_ns.saturating_sub(self.now_ns());
                 Timespec {
@@ -189,14 +189,14 @@ impl Relay {
             }
             for (way, ready) in [(DOWN, server), (UP, client)] {
                 if ready.contains(PollFlags::IN) {
-                    self.take_in(way)?;
+                    self.read_batch(way)?;
                 }
             }
         }
     }
 
     /// Reads at most one batch from a device.
-    fn take_in(&mut self, way: usize) -> io::Result<()> {
+    fn read_batch(&mut self, way: usize) -> io::Result<()> {
         for _ in 0..BATCH_PACKETS {
             let mut packet = self.spare.pop().unwrap_or_else(Packet::empty);
             match rustix::io::read(&self.devices[way], &mut packet.buffer[..]) {
@@ -233,7 +233,7 @@ impl Relay {
     }
 
     /// Sends the packets that are due.
-    fn let_go(&mut self) {
+    fn send_due(&mut self) {
         while let Some(due) = self.emulator.take_due(self.now_ns()) {
             self.lateness.record(self.now_ns() - due.at_ns);
             let towards = 1 - due.lane % 2;

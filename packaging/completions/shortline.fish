@@ -209,7 +209,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate" -l policy -d '
 sjf\t'Shortest estimate first'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms; auto, for the value at which the backend does most; calibrate, to search for that value once under the current load and print it; or off, for no limit [default: auto]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l wait-max -d 'Time a request may wait before it is refused [default: 2min]' -r

@@ -86,9 +86,9 @@ pub struct GateOptions {
     #[arg(long, value_name = "SHARE", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub oldest_share: Option<OldestShare>,
-    /// How much may run at once: a sum of estimated service times, such as 400ms; auto, for the
-    /// value at which the backend does most; calibrate, to search for that value once under the
-    /// current load and print it; or off, for no limit [default: auto]
+    /// How much may run at once: a sum of estimated service times, such as 400ms, or off for no
+    /// limit. With auto it is the value at which the backend does most; calibrate searches for that
+    /// value once, under the current load, and prints it [default: auto]
     #[arg(
         long,
         value_name = "TIME|auto|calibrate|off",

@@ -26,12 +26,12 @@ pub struct UplinkOptions {
     /// The uplink's rate, such as 100mbit: responses leave exactly as fast as it drains them.
     /// `auto` finds it out while serving; `off` turns scheduling off [default: auto]
     ///
-    /// A rate means link mode `paced`, `auto` and `off` the modes of these names.
+    /// A rate means link mode `paced`. The two words are also link modes.
     #[arg(long = "uplink", value_name = "RATE|auto|off")]
     pub rate: Option<Uplink>,
     /// The lowest rate that auto may find [default: 100kbit]
     ///
-    /// It is a floor where clients or networks might mislead the search.
+    /// Set it if clients or networks might mislead the search.
     #[arg(long = "uplink-rate-min", value_name = "RATE")]
     pub rate_min: Option<Rate>,
     /// Who is served first: shares (a fair share per client, and the shortest first within it), srpt
@@ -88,7 +88,7 @@ pub struct UplinkOptions {
     /// Raise a response's priority with its age, up to the highest once it has waited X times its
     /// service time; replaces --aging
     ///
-    /// It needs a rate.
+    /// Needs a rate.
     #[arg(long, value_name = "X")]
     pub growing: Option<Growing>,
     /// Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no

@@ -118,7 +118,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__gate)
-            opts="-h -V --listen --upstream --monitor --monitor-password-file --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimator --estimates --estimates-fixed --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --config --help --version http postgres mysql"
+            opts="-h -V --listen --upstream --monitor --monitor-password-file --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimates --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --estimator --estimates-fixed --config --help --version http postgres mysql"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -212,16 +212,8 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --estimator)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --estimates)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --estimates-fixed)
-                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --admin)
@@ -318,6 +310,14 @@ _shortline() {
                     ;;
                 --drain)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimates-fixed)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --config)
@@ -662,7 +662,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__serve)
-            opts="-h -V --listen --tls-cert --tls-key --config --uplink --uplink-rate-min --policy --aging --growing --link-mode --slots --control-band --quantum --jobs-max --burst --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --access-log-lines-max --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --help --version"
+            opts="-h -V --listen --tls-cert --tls-key --config --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --access-log-lines-max --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --link-mode --growing --slots --control-band --quantum --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -696,35 +696,15 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --burst)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --aging)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --growing)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --link-mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --slots)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --control-band)
-                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
-                    return 0
-                    ;;
-                --quantum)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --jobs-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --burst)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -853,6 +833,26 @@ _shortline() {
                     return 0
                     ;;
                 --drain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --link-mode)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --growing)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slots)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control-band)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --quantum)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

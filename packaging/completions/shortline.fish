@@ -40,17 +40,11 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-key -d
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l config -d 'Read options from this TOML file; flags override it, SIGHUP reads it again' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink -d 'The uplink\'s rate, such as 100mbit: responses leave exactly as fast as it drains them. `auto` finds it out while serving; `off` turns scheduling off [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-rate-min -d 'The lowest rate that auto may find [default: 100kbit]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l policy -d 'Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt, bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or shares (a fair share per client, and the shortest first within it) [default: shares]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l aging -d 'Give an eighth of the uplink to responses that have waited X times their expected service time' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d 'Raise a response\'s priority with its age, up to the highest once it has waited X times its service time; replaces --aging' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l link-mode -d 'How to keep the kernel\'s queue short: auto, paced, slots or off; or bands, to let the kernel order it' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l control-band -d 'Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]' -r -f -a "true\t''
-false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l quantum -d 'Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on; bands 8192]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l jobs-max -d 'Responses that may wait at once; one more is refused [default: 100000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l policy -d 'Who is served first: shares (a fair share per client, and the shortest first within it), srpt (the fewest bytes left), fair (each in turn), las (the fewest bytes sent), fifo, or one for research [default: shares]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l burst -d 'What a client may get in a row before its other responses wait behind clients that ask for less (policy shares) [default: 128KiB]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-loopback -d 'Schedule clients on the loopback interface too' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l aging -d 'Give an eighth of the uplink to responses that have waited X times their expected service time' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l jobs-max -d 'Responses that may wait at once; one more is refused [default: 100000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-loopback -d 'Schedule clients on the loopback interface too [default: false]' -r -f -a "true\t''
 false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-device -d 'The uplink\'s interface [default: the one with the address that clients connect to; bands: the only one whose qdisc has bands]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-packet-header -d 'Bytes per packet that RATE counts in addition to its IP bytes [default: 14]' -r
@@ -74,11 +68,11 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l user-cooki
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin -d 'Serve /metrics, /status and /healthz at this address; never scheduled, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output: Combined Log Format and times' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output (-): Combined Log Format and times' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log-lines-max -d 'The most log lines that wait for the disk; further ones are dropped and counted [default: 8192]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-max -d 'The most open connections; further ones wait in the kernel [default: 20000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-per-address-max -d 'The most open connections of one address; further ones are closed [default: 4096]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-size-max -d 'The largest head of a request, at least 8KiB [default: 8KiB]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-size-max -d 'The largest head of a request, from 8KiB to 1MiB [default: 8KiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-fields-max -d 'The most header fields of a request [default: 100]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-time-max -d 'Time for a request\'s head, and for a TLS handshake [default: 20s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l idle-time-max -d 'Time a connection may stay open without a request [default: 60s]' -r
@@ -86,7 +80,13 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l stall-time
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l streams-max -d 'The most HTTP/2 streams of one connection at a time [default: 128]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l disk-reads-max -d 'The most files read from disk at the same time [default: 8]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l drain -d 'Time that responses under way get to finish after SIGTERM [default: 30s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -s h -l help -d 'Print help'
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l link-mode -d 'How to keep the kernel\'s queue short: auto, paced, slots or off; or bands, to let the kernel order it [default: what --uplink means; slots if only --slots is given]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d 'Raise a response\'s priority with its age, up to the highest once it has waited X times its service time; replaces --aging' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l control-band -d 'Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l quantum -d 'Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on; bands 8192]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l target -d 'The server: `http://HOST[:PORT]` or `https://HOST[:PORT]`' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l trace -d 'What to request and when: CSV lines `seconds,path,bytes` (header optional), a log in Common or Combined Log Format, or World Cup 98 binary records, each optionally packed with gzip. The content decides which it is; - is standard input. Unreadable lines are skipped and counted' -r -F
@@ -126,7 +126,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_s
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -l bands -d 'The number of bands; the first is for control packets [default: as many as the qdisc can have]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -l kind -d 'The qdisc: prio (2 to 16 bands), htb (2 to 8, needs a rate), pfifo_fast (3) or fq (3) [default: the first of these that the kernel has]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -l replace -d 'Replace a qdisc that someone configured; `remove` restores it'
-complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help'
+complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from remove" -l dev -d 'The interface' -r
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help'
@@ -204,12 +204,12 @@ disable\t'Without TLS'
 prefer\t'With TLS if the backend has it. The certificate is not checked'
 require\t'Only with TLS. The certificate is not checked'
 verify-full\t'Only with TLS, and with a certificate for the backend\'s name signed by one of the authorities'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default for http: those of the system]' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default: with http those of the system]' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l policy -d 'Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]' -r -f -a "fifo\t'In order of arrival'
 sjf\t'Shortest estimate first'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms; auto, for the value at which the backend does most; calibrate, to search for that value once under the current load and print it; or off, for no limit [default: auto]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l wait-max -d 'Time a request may wait before it is refused [default: 2min]' -r
@@ -220,10 +220,7 @@ false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l types-from -d 'What gives a type to a statement that no rule matches; the first source that has a value counts: tag, application-name, statement [default: tag,statement]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tags-from -d 'Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default: nobody\'s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l types-max -d 'The most types; rare ones share one [default: 1000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimator -d 'How to estimate a type\'s service time from its last requests: median-of-means, which ignores outliers, or moving-average [default: median-of-means]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
-false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
@@ -251,6 +248,9 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pipelined-m
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l statements-max -d 'Prepared statements per connection whose type is remembered [default: 512]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l threads -d 'Threads that relay [default: one per two processors]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l drain -d 'Time that transactions under way get to finish after SIGTERM [default: 30s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimator -d 'How to estimate a type\'s service time from its last requests: median-of-means, which ignores outliers, or moving-average [default: median-of-means]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
+false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l config -d 'Read options from the table gate of this TOML file; flags override it' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -s V -l version -d 'Print version'

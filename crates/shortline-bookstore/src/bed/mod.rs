@@ -118,7 +118,7 @@ impl Bed {
             pid,
             directory,
         };
-        bed.wait_until_it_listens().await?;
+        bed.wait_until_listening().await?;
         Ok(bed)
     }
 
@@ -145,7 +145,7 @@ impl Bed {
         &self.directory
     }
 
-    async fn wait_until_it_listens(&self) -> Result<(), BedError> {
+    async fn wait_until_listening(&self) -> Result<(), BedError> {
         let begin = Instant::now();
         loop {
             let problem = match Connection::open(&self.database, Statements::Prepared).await {

@@ -31,6 +31,8 @@ pub struct Args {
     #[command(flatten)]
     options: GateOptions,
     /// Read options from the table gate of this TOML file; flags override it
+    ///
+    /// At most 1MiB.
     #[arg(long, value_name = "FILE", help_heading = "Addresses")]
     config: Option<PathBuf>,
 }
@@ -40,7 +42,7 @@ Examples:
   shortline gate postgres --listen 127.0.0.1:6432 --upstream 127.0.0.1:5432
   shortline gate postgres --config /etc/shortline.toml --admin 127.0.0.1:9181
 
-Times read 500ms or 2s, sizes 64KiB or 2MB. docs/gate.md tells what each option does.
+Times read 500ms or 2s, sizes 64KiB or 2MB. --help and docs/gate.md say more about each option.
 SIGHUP reads again what tells the types of requests, and the certificate; SIGTERM lets
 transactions finish, a second one stops at once.";
 

@@ -24,14 +24,21 @@ use shortline_daemon::overlay;
 #[command(next_help_heading = "Addresses")]
 pub struct GateOptions {
     /// Accept clients at this address; may be given again
+    ///
+    /// Required, unless systemd hands a socket over.
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Vec<SocketAddr>>,
     /// The backend's address; for http also https://HOST:PORT, unix:/PATH, and several separated by
     /// commas
+    ///
+    /// Required.
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
     /// Ask the database as this user which statements wait for a lock, since that time is not
     /// service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]
+    ///
+    /// The gate asks over a connection of its own. Whoever sees the process sees a password in the
+    /// URL, so give it in a file.
     #[arg(long, value_name = "URL")]
     #[serde(deserialize_with = "some_from_text")]
     pub monitor: Option<MonitorUrl>,
@@ -39,6 +46,8 @@ pub struct GateOptions {
     #[arg(long, value_name = "FILE")]
     pub monitor_password_file: Option<PathBuf>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
+    ///
+    /// The server's own certificate comes first. It is TLS 1.2 and 1.3.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's key (PEM)
@@ -50,10 +59,16 @@ pub struct GateOptions {
     /// Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS
     /// for clients that have it; disable, prefer, require, or verify-full with --upstream-ca
     /// [default: follow]
+    ///
+    /// `follow` uses TLS for a client that has it, if the backend has it, and for no other client.
+    /// The others are as libpq's sslmode: `prefer` uses TLS if the backend has it (with mysql it is
+    /// `follow`), and `verify-full` wants a certificate for the backend's name.
     #[arg(long, value_name = "HOW")]
     pub upstream_tls: Option<UpstreamTlsMode>,
     /// The authorities that sign the backend's certificate (PEM), for verify-full or, with http,
-    /// for an https:// upstream [default for http: those of the system]
+    /// for an https:// upstream [default: with http those of the system]
+    ///
+    /// The certificate of an https:// upstream is always checked.
     #[arg(long, value_name = "FILE")]
     pub upstream_ca: Option<PathBuf>,
 
@@ -66,12 +81,14 @@ pub struct GateOptions {
     pub aging: Option<Aging>,
     /// Reserve this share of the work for requests that have waited longest (sjf). With 0 the
     /// shortest always goes first, and others may starve [default: 10%]
+    ///
+    /// At most 50%. It does not count with --aging.
     #[arg(long, value_name = "SHARE", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub oldest_share: Option<OldestShare>,
-    /// How much may run at once: a sum of estimated service times, such as 400ms; auto, for the
-    /// value at which the backend does most; calibrate, to search for that value once under the
-    /// current load and print it; or off, for no limit [default: auto]
+    /// How much may run at once: a sum of estimated service times, such as 400ms, or off for no
+    /// limit. With auto it is the value at which the backend does most; calibrate searches for that
+    /// value once, under the current load, and prints it [default: auto]
     #[arg(
         long,
         value_name = "TIME|auto|calibrate|off",
@@ -80,6 +97,8 @@ pub struct GateOptions {
     #[serde(deserialize_with = "some_from_text")]
     pub capacity: Option<Capacity>,
     /// The least time for which calibrate tries each capacity [default: 5s]
+    ///
+    /// Where that says too little it takes four times as long.
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub trial_time: Option<Span>,
     /// The most requests that may wait; one more is refused [default: 10000]
@@ -93,9 +112,13 @@ pub struct GateOptions {
     pub shed: Option<Span>,
     /// Admit the next request if none has started or ended for this long, since those that run may
     /// depend on it; 0s for never [default: 10s]
+    ///
+    /// What runs may wait for a lock that only a session in the queue gives back.
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub stall_max: Option<Span>,
     /// Admit everything at once, and only count what would have waited [default: false]
+    ///
+    /// It counts where a capacity is known, and does not go with --capacity calibrate.
     #[arg(
         long,
         value_name = "BOOL",
@@ -128,33 +151,23 @@ pub struct GateOptions {
     #[serde(deserialize_with = "all_from_text")]
     pub tags_from: Option<Vec<Trusted>>,
     /// The most types; rare ones share one [default: 1000]
+    ///
+    /// The one that they share is `other`.
     #[arg(long, value_name = "N", help_heading = "Types of requests")]
     pub types_max: Option<NonZeroUsize>,
-    /// How to estimate a type's service time from its last requests: median-of-means, which ignores
-    /// outliers, or moving-average [default: median-of-means]
-    #[arg(long, value_name = "NAME", help_heading = "Types of requests")]
-    #[serde(deserialize_with = "some_from_text")]
-    pub estimator: Option<Estimator>,
     /// Keep the estimates in this file across restarts
+    ///
+    /// It is written every minute and at the end. A damaged file is reported in the log and
+    /// ignored.
     #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
     pub estimates: Option<PathBuf>,
-    /// Use the estimates in the --estimates file unchanged: requests do not update them, and the
-    /// file is not written [default: false]
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        hide_possible_values = true,
-        help_heading = "Types of requests"
-    )]
-    pub estimates_fixed: Option<bool>,
     /// Rules that name types; the first match counts (only `[[gate.rule]]` in the file)
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
 
     /// Serve a live page, /metrics and /status at this address; never queued, keep it private
+    ///
+    /// It has no password. The gate warns of an address that strangers may reach.
     #[arg(long, value_name = "ADDR", help_heading = "Admin and log")]
     pub admin: Option<SocketAddr>,
     /// The most open connections to the admin address [default: 64]
@@ -162,6 +175,9 @@ pub struct GateOptions {
     pub admin_connections_max: Option<NonZeroUsize>,
     /// Answer admin requests for this host name too, besides IP addresses and localhost; may be
     /// given again
+    ///
+    /// Requests for another name get 421, because a page of any site can have its own name lead to
+    /// 127.0.0.1 (DNS rebinding) and would read what is there.
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
     pub admin_host: Option<Vec<HostName>>,
     /// The most types that have their own series in /metrics: those with the most work. The others
@@ -182,6 +198,9 @@ pub struct GateOptions {
     )]
     pub admin_uids: Option<Vec<u32>>,
     /// Log each request that has waited longer than this, and send its client a notice
+    ///
+    /// Only PostgreSQL's clients get the notice. A line has type, wait and queue. At most ten lines
+    /// a second are written; the next one says how many were left out.
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
     /// The format of the log: text or json [default: text]
@@ -197,9 +216,13 @@ pub struct GateOptions {
     pub pool_size: Option<NonZeroUsize>,
     /// Who may use the pool: lines of "user" "password", as in PgBouncer's userlist.txt; a password may be an
     /// MD5 hash or a SCRAM secret of pg_authid
+    ///
+    /// Required with the pool.
     #[arg(long, value_name = "FILE", help_heading = "Pool")]
     pub pool_users: Option<PathBuf>,
     /// A user of that file that looks others up in the database
+    ///
+    /// The file has its password or its MD5 hash. It looks up whoever the file does not have.
     #[arg(long, value_name = "NAME", help_heading = "Pool")]
     pub pool_auth_user: Option<String>,
     /// What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer's auth_query]
@@ -209,22 +232,34 @@ pub struct GateOptions {
     #[arg(long, value_name = "TIME", help_heading = "Pool")]
     pub pool_idle_max: Option<Span>,
     /// Prepared statements that a connection to the backend keeps [default: 200]
+    ///
+    /// Beyond them the one used longest ago is closed.
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_statements_max: Option<NonZeroUsize>,
 
     /// The most open connections of clients; one more gets an error and is closed [default: 10000]
+    ///
+    /// Each takes two files (descriptors). The gate takes as many as the hard limit allows, and
+    /// warns if that is too few.
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub connections_max: Option<NonZeroUsize>,
     /// Time from accepting a connection to the end of its authentication [default: 60s]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub authentication_time_max: Option<Span>,
     /// Time to connect to the backend [default: 10s]
+    ///
+    /// With postgres the backend also has this time to close the connection of a cancel request;
+    /// then the client's is closed.
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub connect_time_max: Option<Span>,
     /// The largest message of the protocol [default: 1GiB less 2 bytes]
+    ///
+    /// At least 64KiB. A message is not held as a whole.
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub message_size_max: Option<Size>,
     /// Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]
+    ///
+    /// From 1KiB to 1MiB.
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub held_size_max: Option<Size>,
     /// Answers a client may have outstanding before the gate stops reading from it [default: 1024]
@@ -237,8 +272,36 @@ pub struct GateOptions {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub threads: Option<NonZeroUsize>,
     /// Time that transactions under way get to finish after SIGTERM [default: 30s]
+    ///
+    /// Those left then get an error, and their clients 5s to read it.
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub drain: Option<Span>,
+
+    /// How to estimate a type's service time from its last requests: median-of-means, which ignores
+    /// outliers, or moving-average [default: median-of-means]
+    ///
+    /// Either goes by a type's last 64 requests. `median-of-means` is the median of the means of
+    /// eight groups, neighbours in time, so that neither a few outliers nor a short while in which
+    /// all were slow move it. `moving-average` is their mean, as in the paper. With --capacity auto
+    /// the estimate orders the types; what they add to the load is their mean.
+    #[arg(long, value_name = "NAME", help_heading = "Research")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub estimator: Option<Estimator>,
+    /// Use the estimates in the --estimates file unchanged: requests do not update them, and the
+    /// file is not written [default: false]
+    ///
+    /// Types that the file does not have are learnt. Needs a capacity that is a time, or off. It is
+    /// for experiments: what was learnt under one load is wrong under another (002, Fig. 6).
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        help_heading = "Research"
+    )]
+    pub estimates_fixed: Option<bool>,
 }
 
 /// Whether the backend is spoken to with TLS.

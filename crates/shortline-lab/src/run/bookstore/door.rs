@@ -1,6 +1,6 @@
 //! Opens what is before the database: a gate, a gate with a pool, or PgBouncer.
 //!
-//! PgBouncer's configuration is `peers/pgbouncer.ini`, with what a run decides put in.
+//! PgBouncer's configuration is `peers/pgbouncer.ini`, with the values of the run filled in.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,28 +18,28 @@ use crate::LabError;
 use crate::run::uplink::free_port;
 use crate::study::shop::{Door, Load};
 
-/// How long it may take to listen, and to end.
+/// How long a program may take to listen, and to end.
 const START_MAX: Duration = Duration::from_secs(10);
-/// What PgBouncer is told, but for what a run decides.
+/// The template of PgBouncer's configuration.
 const PGBOUNCER: &str = include_str!("../../../peers/pgbouncer.ini");
-/// Where Debian has it; not every PATH has this folder.
+/// Debian's path of PgBouncer, whose folder is not in every PATH.
 const PGBOUNCER_PROGRAM: &str = "/usr/sbin/pgbouncer";
-/// Whom PgBouncer becomes, as it does not run as root.
+/// The user of PgBouncer, which does not run as root.
 const PGBOUNCER_USER: &str = "postgres";
-/// What clients of a pool prove themselves with. The database behind it trusts whoever comes.
+/// The password of a pool's clients. The database behind the pool trusts everybody.
 const PASSWORD: &str = "bookstore";
 
-/// What runs before the database.
+/// A running gate or pool before the database.
 pub struct Opened {
     process: Process,
     name: &'static str,
-    /// What it ends with when it is asked to end.
+    /// Its exit status when it is asked to end.
     exit_code: u8,
-    /// Where a gate tells its state.
+    /// The admin address of a gate.
     pub admin: Option<SocketAddr>,
 }
 
-/// Opens a run's door. Returns what runs, if it is anything, and where the application finds its database.
+/// Opens a run's door. Returns the running program, if there is one, and the application's database.
 pub fn open(visit: &Visit<'_>, run: Run) -> Result<(Option<Opened>, Database), LabError> {
     let behind = visit.bed.database().clone();
     match run.door {
@@ -71,7 +71,7 @@ pub fn open(visit: &Visit<'_>, run: Run) -> Result<(Option<Opened>, Database), L
 }
 
 impl Opened {
-    /// Ends it.
+    /// Ends the program.
     pub fn close(self) -> Result<(), LabError> {
         Ok(self
             .process
@@ -110,7 +110,7 @@ fn open_gate(
     words.extend(["--listen".to_owned(), address.to_string()]);
     words.extend(["--upstream".to_owned(), behind.address.to_string()]);
     words.extend(["--admin".to_owned(), admin.to_string()]);
-    // The application is of this machine, and its tags are what types are told by.
+    // The application runs on this machine, and its tags name the types.
     words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
     words.extend_from_slice(flags);
     let program = visit.testbed.program();
@@ -187,14 +187,14 @@ fn start(
     Ok(process)
 }
 
-/// The file of users that PgBouncer and the gate's pool read alike.
+/// The file of users, which PgBouncer and the gate's pool both read.
 fn write_users(visit: &Visit<'_>, behind: &Database) -> Result<PathBuf, LabError> {
     let path = visit.testbed.out().join("userlist.txt");
     write_for_all(&path, &format!("\"{}\" \"{PASSWORD}\"\n", behind.user))?;
     Ok(path)
 }
 
-/// Writes a file that whoever PgBouncer becomes can read.
+/// Writes a file that PgBouncer's user can read.
 fn write_for_all(path: &Path, text: &str) -> Result<(), LabError> {
     fs::write(path, text).map_err(LabError::file(path))?;
     let readable = fs::Permissions::from_mode(0o644);

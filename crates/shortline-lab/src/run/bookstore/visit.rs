@@ -1,4 +1,4 @@
-//! One run: the application, what is before its database, the browsers, and what is looked at meanwhile.
+//! One run: the application, the door before its database, the browsers, and the measurements meanwhile.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,28 +24,28 @@ use crate::study::shop::counters::Counters;
 use crate::study::shop::load::{Load, Pace, SLOWED};
 use shortline_testbed::Testbed;
 
-/// Executions kept of a run: more than any has.
+/// The most executions kept of a run, more than any has.
 const EXECUTIONS_MAX: usize = 2_000_000;
 
-/// What all runs of an experiment on a database share.
+/// What all runs of an experiment on one database share.
 pub struct Visit<'a> {
     pub testbed: &'a Testbed,
     pub bed: &'a Bed,
     pub pace: Pace,
     pub statements: Statements,
-    /// The most that the database did so far, in interactions per second.
+    /// The highest throughput of the database so far, in interactions per second.
     pub capacity_per_s: Option<f64>,
     pub connections_max: u32,
 }
 
-/// What was seen beside the browsers' own records.
+/// The measurements besides the browsers' own records.
 struct Observations {
     counters: Counters,
     looks: Vec<Look>,
 }
 
 impl Visit<'_> {
-    /// Runs it, and keeps every interaction in a CSV.
+    /// Makes the run, and keeps every interaction in a CSV.
     pub fn run(&self, runtime: &Runtime, run: Run) -> Result<Outcome, LabError> {
         let (door, database) = door::open(self, run)?;
         let application = Application::new(database, self.application())
@@ -102,8 +102,8 @@ impl Visit<'_> {
         })
     }
 
-    /// Looks at the machine and the gate from the end of the warm-up to the end of arrivals, and slows
-    /// the database down when half of that is over.
+    /// Watches the machine and the gate from the end of the warm-up to the end of arrivals, and slows the
+    /// database down half way if the load says so.
     fn watch(
         &self,
         admin: Option<SocketAddr>,
@@ -154,7 +154,7 @@ impl Visit<'_> {
         Options {
             locking: self.pace.locking,
             statements: self.statements,
-            // What tells the gate where an interaction begins and ends.
+            // Lets the gate see where an interaction begins and ends.
             tags: true,
             database_connections_max: self.connections_max as usize,
             items: Scale::PAPER.items,
@@ -194,7 +194,7 @@ async fn come_and_go(
     Ok(results)
 }
 
-/// Those that began between warm-up and end.
+/// The interactions that began between warm-up and end.
 fn counted(executions: Vec<Execution>, warm_up: Duration, end: Duration) -> Vec<Execution> {
     let window = warm_up.as_secs_f64()..end.as_secs_f64();
     let mut executions = executions;
@@ -202,8 +202,8 @@ fn counted(executions: Vec<Execution>, warm_up: Duration, end: Duration) -> Vec<
     executions
 }
 
-/// Keeps this thread, and all it starts, on the first processor and says which is the database's;
-/// nothing on a machine with one.
+/// Keeps this thread, and all that it starts, on the first processor, and returns the database's
+/// processor. `None` on a machine with one.
 pub fn share_processors() -> Option<u32> {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return None;

@@ -1,9 +1,11 @@
 //! MySQL's protocol, from clients and from servers.
 
+use shortline_gate::mysql::ask::row;
 use shortline_gate::mysql::command::{Command, wanted_bytes};
 use shortline_gate::mysql::compress::{Decoder, Sequence};
 use shortline_gate::mysql::control;
 use shortline_gate::mysql::greeting::{Answer, Greeting, offered};
+use shortline_gate::mysql::login::error_of;
 use shortline_gate::mysql::packet::{Found, Renumbering, Scanner};
 use shortline_gate::mysql::reply::{Follower, Shape, Status};
 
@@ -27,6 +29,11 @@ pub fn mysql(bytes: &[u8]) {
     for has_attributes in [false, true] {
         Command::read(bytes, has_attributes);
     }
+    let columns = u64::from(bytes.len().is_multiple_of(4));
+    if let Some(values) = row(bytes, columns) {
+        assert_eq!(values.len() as u64, columns);
+    }
+    assert!(!error_of(bytes).1.contains('\n'));
     assert_eq!(messages(bytes, bytes.len()), messages(bytes, 3));
     for shape in SHAPES {
         let capabilities = bytes
@@ -44,6 +51,7 @@ fn opening(bytes: &[u8]) {
             let capabilities = offered(greeting.capabilities(), true);
             greeting.set_capabilities(capabilities);
             assert_eq!(greeting.payload().len(), bytes.len());
+            assert!(greeting.nonce().len() + greeting.method().len() < bytes.len());
         }
         Err(error) => crate::assert_one_line(&error),
     }

@@ -22,10 +22,14 @@ pub const CONNECT_WITH_DB: Capabilities = 1 << 3;
 pub const COMPRESS: Capabilities = 1 << 5;
 /// The protocol since MySQL 4.1.
 pub const PROTOCOL_41: Capabilities = 1 << 9;
+/// Statuses tell of transactions.
+pub const TRANSACTIONS: Capabilities = 1 << 13;
 /// TLS begins before the client's answer.
 pub const SSL: Capabilities = 1 << 11;
 /// The authentication data has a one-byte length before it.
 pub const SECURE_CONNECTION: Capabilities = 1 << 15;
+/// A procedure may answer with several results.
+pub const MULTI_RESULTS: Capabilities = 1 << 17;
 /// The name of an authentication plugin follows.
 pub const PLUGIN_AUTH: Capabilities = 1 << 19;
 /// Attributes of the connection follow.

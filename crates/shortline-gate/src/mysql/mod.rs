@@ -12,7 +12,8 @@
 //! | `compress`, `frames` | the compressed protocol, which ends here |
 //! | `statements` | what prepared statements are |
 //! | `complaint` | the gate's own errors |
-//! | `packet`, `value`, `capability`, `greeting` | the protocol's parts |
+//! | `login`, `scramble`, `ask` | a connection of the gate's own: opened, and asked something |
+//! | `packet`, `link`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
 //! The protocol is that of MySQL's source documentation ("Client/Server Protocol") and of MariaDB's
 //! knowledge base ("MariaDB Client/Server Protocol"). Departures from a bare relay:
@@ -27,6 +28,7 @@
 //!   `follow` does: TLS on both sides or on neither.
 //! - Compression is only with zlib, and ends at the gate (`capability`).
 
+pub mod ask;
 mod capability;
 pub mod command;
 mod complaint;
@@ -35,9 +37,12 @@ pub mod control;
 mod frames;
 pub mod greeting;
 mod handshake;
+mod link;
+pub mod login;
 pub mod packet;
 mod protocol;
 pub mod reply;
+pub mod scramble;
 mod statements;
 mod value;
 

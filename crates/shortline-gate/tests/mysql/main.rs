@@ -7,6 +7,7 @@ mod faults;
 mod gated;
 mod ledger;
 mod locks;
+mod login;
 mod memory;
 mod passing;
 mod raw;

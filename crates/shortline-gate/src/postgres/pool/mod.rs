@@ -20,12 +20,12 @@
 //! given or does not see. A session that has more than that keeps its connection (is *pinned*) as long as the
 //! server says so.
 
-mod ask;
+pub(crate) mod ask;
 mod connections;
 mod entry;
 mod greeting;
 pub mod leaving;
-mod login;
+pub(crate) mod login;
 mod lookup;
 mod pipeline;
 mod prepared;

@@ -4,7 +4,7 @@
 use super::ANSWER_TIME_MAX;
 use super::url::Place;
 use crate::mysql::ask::ask;
-use crate::mysql::login::{self, Account, Ready, Way};
+use crate::mysql::login::{self, Account, Ready, Secret, Way, Wishes};
 use crate::relay::tls::UpstreamTls;
 
 /// The most rows read of an answer.
@@ -26,26 +26,20 @@ impl Asker {
         };
         let account = Account {
             user: place.user.clone(),
-            password: place.password.clone(),
+            secret: Secret::Password(place.password.clone()),
             database: place.database.clone(),
         };
-        let opened = login::open(way, &account).await;
+        let opened = login::open(way, &account, Wishes::default()).await;
         opened
             .map(|ready| Self(Some(ready)))
             .map_err(|error| error.to_string())
     }
 
     pub async fn ask(&mut self, backends: &[u32]) -> Result<Vec<u32>, String> {
-        let Ready {
-            stream,
-            capabilities,
-        } = self.0.take().ok_or("the connection is gone")?;
-        let answered = ask(stream, capabilities, LOCKED).await;
+        let ready = self.0.take().ok_or("the connection is gone")?;
+        let answered = ask(ready.stream, ready.capabilities, LOCKED).await;
         let (stream, rows) = answered.map_err(|error| error.to_string())?;
-        self.0 = Some(Ready {
-            stream,
-            capabilities,
-        });
+        self.0 = Some(Ready { stream, ..ready });
         let mut locked = Vec::new();
         for value in rows.iter().flatten().flatten() {
             let id: Option<u64> = std::str::from_utf8(value)

@@ -36,6 +36,8 @@ pub const PLUGIN_AUTH: Capabilities = 1 << 19;
 pub const CONNECT_ATTRS: Capabilities = 1 << 20;
 /// The length of the authentication data is length-encoded.
 pub const PLUGIN_AUTH_LENENC: Capabilities = 1 << 21;
+/// OK packets say what has changed in the session.
+pub const SESSION_TRACK: Capabilities = 1 << 23;
 /// A result set ends with an OK packet, and no EOF packet follows the columns.
 pub const DEPRECATE_EOF: Capabilities = 1 << 24;
 /// Attributes stand before the text of a statement.
@@ -55,3 +57,18 @@ const MARIADB_KNOWN: Capabilities = MARIADB_PROGRESS | 1 << 34 | 1 << 35 | 1 << 
 /// What the gate passes: all 32 bits are taken, except for those it removes.
 pub const KNOWN: Capabilities = ((REMEMBER_OPTIONS << 1) - 1 - STRUCK) | MARIADB_KNOWN;
 const STRUCK: Capabilities = OPTIONAL_RESULTSET_METADATA | ZSTD | EXTENSION;
+
+/// What changes the answers of a server, or what it takes, and so is the same on a pooled connection as its
+/// client has it: found instead of changed rows, long flags, local files, spaces before parentheses, the
+/// timeout of whoever is interactive, several statements and results, and no EOF packets.
+pub const OF_POOLED: Capabilities =
+    1 << 1 | 1 << 2 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 16 | MULTI_RESULTS | 1 << 18 | DEPRECATE_EOF;
+/// What a pool offers a client beside these.
+pub const OF_OPENING: Capabilities = MYSQL
+    | CONNECT_WITH_DB
+    | PROTOCOL_41
+    | TRANSACTIONS
+    | SECURE_CONNECTION
+    | PLUGIN_AUTH
+    | CONNECT_ATTRS
+    | PLUGIN_AUTH_LENENC;

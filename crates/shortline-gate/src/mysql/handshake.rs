@@ -243,7 +243,12 @@ async fn exchange(
     }
 }
 
-async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> HandshakeError {
+/// Tells a client why it is refused.
+pub(super) async fn refuse(
+    client: &mut Link,
+    complaint: Complaint,
+    is_first: bool,
+) -> HandshakeError {
     let packet = match is_first {
         true => complaint.first_packet(),
         false => complaint.packet(client.sequence),
@@ -256,7 +261,7 @@ async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> Hand
 
 impl Link {
     /// The client's next packet, which must be an answer.
-    async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
+    pub(super) async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
         let payload = match self.read().await {
             Ok(payload) => payload,
             Err(error) => return Err(self.left_or_refused(error).await),

@@ -6,6 +6,7 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::packet::{HEADER_BYTES, Header, packet};
+use crate::relay::tls::ClientTls;
 use crate::relay::{LINGER_TIME_MAX, Socket, Stream, lingering_close};
 
 /// The longest packet before the end of authentication, in bytes. Connection attributes take up to
@@ -63,6 +64,18 @@ impl Link {
             sequence: 0,
             is_client: false,
         }
+    }
+
+    /// The client begins TLS.
+    ///
+    /// # Errors
+    /// Those of the handshake.
+    pub async fn accept_tls(self, tls: &ClientTls) -> io::Result<Self> {
+        let stream = match self.stream {
+            Stream::Plain(socket) => tls.accept(socket).await?,
+            secure => secure,
+        };
+        Ok(Self { stream, ..self })
     }
 
     /// The payload of the next packet.

@@ -16,7 +16,7 @@ use super::capability::{
 };
 use super::greeting::{Greeting, GreetingError, SSL_REQUEST_BYTES};
 use super::link::Link;
-use super::scramble::{Method, NONCE_BYTES};
+use super::scramble::{Method, NONCE_BYTES, SHA1_BYTES, native_proof};
 use super::value;
 use crate::relay::tls::UpstreamTls;
 use crate::relay::{ConnectError, Stream, Upstream};
@@ -29,7 +29,7 @@ const ERR: u8 = 0xff;
 const PROOF_IS_GOOD: u8 = 3;
 const PASSWORD_WANTED: u8 = 4;
 /// `utf8mb4_general_ci`, which every server knows.
-const CHARACTER_SET: u8 = 45;
+const COLLATION: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 24;
 
 /// What the gate needs of a server for commands of its own.
@@ -39,8 +39,7 @@ pub const CAPABILITIES: Capabilities = MYSQL
     | SECURE_CONNECTION
     | MULTI_RESULTS
     | PLUGIN_AUTH
-    | PLUGIN_AUTH_LENENC
-    | DEPRECATE_EOF;
+    | PLUGIN_AUTH_LENENC;
 
 /// Where to log in, and how to get there.
 #[derive(Clone, Copy, Debug)]
@@ -54,20 +53,50 @@ pub struct Way<'a> {
 }
 
 /// Whom to log in.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The name.
     pub user: String,
-    /// Empty where there is none.
-    pub password: String,
+    /// What proves it.
+    pub secret: Secret,
     /// The database to begin in.
     pub database: Option<String>,
 }
 
+/// What the gate knows of a password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// The password itself; empty where there is none.
+    Password(String),
+    /// SHA1 of it, which a client's proof has shown.
+    NativeKey([u8; SHA1_BYTES]),
+}
+
 /// Nobody's secret.
-impl fmt::Debug for Account {
+impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Account({})", self.user)
+        formatter.write_str(match self {
+            Self::Password(_) => "Password",
+            Self::NativeKey(_) => "NativeKey",
+        })
+    }
+}
+
+/// How the session is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// Beside those that a login needs ([`CAPABILITIES`]).
+    pub capabilities: Capabilities,
+    /// The number of a collation.
+    pub collation: u8,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            capabilities: DEPRECATE_EOF,
+            collation: COLLATION,
+        }
     }
 }
 
@@ -78,6 +107,8 @@ pub struct Ready {
     pub stream: Stream,
     /// What both sides agreed on.
     pub capabilities: Capabilities,
+    /// The number by which KILL names the connection.
+    pub thread_id: u32,
 }
 
 /// Why there is no connection.
@@ -119,6 +150,12 @@ pub enum LoginError {
          require, or let {0} log in by another way first, after which caching_sha2_password asks for a proof"
     )]
     InTheClear(String),
+    /// The backend wants what a hash does not prove.
+    #[error(
+        "the backend asks {0} for caching_sha2_password, which needs the password, and the gate has a hash of \
+         mysql_native_password alone"
+    )]
+    NoPassword(String),
     /// The connection broke.
     #[error("the backend closed the connection during login: {0}")]
     Left(#[from] io::Error),
@@ -134,7 +171,7 @@ pub enum LoginError {
 ///
 /// # Errors
 /// [`LoginError`]
-pub async fn open(way: Way<'_>, account: &Account) -> Result<Ready, LoginError> {
+pub async fn open(way: Way<'_>, account: &Account, wishes: Wishes) -> Result<Ready, LoginError> {
     let mut link = Link::of_server(way.upstream.connect(way.time_max).await?);
     let mut login = Login {
         account,
@@ -145,14 +182,15 @@ pub async fn open(way: Way<'_>, account: &Account) -> Result<Ready, LoginError> 
         return Err(login.refused(&payload));
     }
     let greeting = Greeting::parse(payload)?;
-    let mut capabilities = greeting.capabilities() & CAPABILITIES | PROTOCOL_41 | MYSQL;
+    let mut capabilities =
+        greeting.capabilities() & (CAPABILITIES | wishes.capabilities) | PROTOCOL_41 | MYSQL;
     if account.database.is_some() {
         capabilities |= CONNECT_WITH_DB;
     }
     if let Some(connector) = way.tls.connector(true) {
         if greeting.capabilities() & SSL != 0 {
             capabilities |= SSL;
-            link.write(&head(capabilities)).await?;
+            link.write(&head(capabilities, wishes.collation)).await?;
             if let Stream::Plain(socket) = link.stream {
                 let secured = connector.connect(socket, &way.upstream.host);
                 let secured = tokio::time::timeout(way.time_max, secured).await;
@@ -164,21 +202,27 @@ pub async fn open(way: Way<'_>, account: &Account) -> Result<Ready, LoginError> 
         }
     }
     login.nonce = greeting.nonce();
+    let thread_id = greeting.thread_id();
     // A server whose own method is unknown here switches to that of the user.
     let method = Method::of(greeting.method()).unwrap_or(Method::Native);
-    link.write(&login.answer(capabilities, method)).await?;
+    let agreed = Wishes {
+        capabilities,
+        ..wishes
+    };
+    link.write(&login.answer(agreed, method)?).await?;
     login.authenticate(&mut link, method).await?;
     Ok(Ready {
         stream: link.stream,
         capabilities,
+        thread_id,
     })
 }
 
 /// The first part of an answer, which is an `SSLRequest` too.
-fn head(capabilities: Capabilities) -> Vec<u8> {
+fn head(capabilities: Capabilities, collation: u8) -> Vec<u8> {
     let mut payload = capabilities.to_le_bytes()[..4].to_vec();
     payload.extend(PACKET_BYTES_MAX.to_le_bytes());
-    payload.push(CHARACTER_SET);
+    payload.push(collation);
     payload.resize(SSL_REQUEST_BYTES, 0);
     payload
 }
@@ -189,9 +233,9 @@ struct Login<'a> {
 }
 
 impl Login<'_> {
-    fn answer(&self, capabilities: Capabilities, method: Method) -> Vec<u8> {
-        let mut payload = head(capabilities);
-        let proof = self.proof(method);
+    fn answer(&self, wishes: Wishes, method: Method) -> Result<Vec<u8>, LoginError> {
+        let mut payload = head(wishes.capabilities, wishes.collation);
+        let proof = self.proof(method)?;
         payload.extend_from_slice(self.account.user.as_bytes());
         payload.push(0);
         payload.push(proof.len() as u8);
@@ -202,11 +246,17 @@ impl Login<'_> {
         }
         payload.extend_from_slice(method.name().as_bytes());
         payload.push(0);
-        payload
+        Ok(payload)
     }
 
-    fn proof(&self, method: Method) -> Vec<u8> {
-        method.proof(self.account.password.as_bytes(), &self.nonce)
+    fn proof(&self, method: Method) -> Result<Vec<u8>, LoginError> {
+        match (&self.account.secret, method) {
+            (Secret::Password(password), _) => Ok(method.proof(password.as_bytes(), &self.nonce)),
+            (Secret::NativeKey(key), Method::Native) => Ok(native_proof(key, &self.nonce).to_vec()),
+            (Secret::NativeKey(_), Method::CachingSha2) => {
+                Err(LoginError::NoPassword(self.account.user.clone()))
+            }
+        }
     }
 
     /// Answers what the server asks, up to its verdict.
@@ -222,15 +272,17 @@ impl Login<'_> {
                 Some((&ERR, _)) => return Err(self.refused(&payload)),
                 Some((&SWITCH, asked)) => {
                     method = self.switch(asked)?;
-                    link.write(&self.proof(method)).await?;
+                    link.write(&self.proof(method)?).await?;
                 }
                 Some((&MORE_DATA, [PROOF_IS_GOOD])) => {}
                 Some((&MORE_DATA, [PASSWORD_WANTED])) if method == Method::CachingSha2 => {
                     if !link.stream.is_secure() {
                         return Err(LoginError::InTheClear(self.account.user.clone()));
                     }
-                    link.write(&[self.account.password.as_bytes(), b"\0"].concat())
-                        .await?;
+                    let Secret::Password(password) = &self.account.secret else {
+                        return Err(LoginError::NoPassword(self.account.user.clone()));
+                    };
+                    link.write(&[password.as_bytes(), b"\0"].concat()).await?;
                 }
                 other => return Err(LoginError::Unexpected(other.map_or(0, |(first, _)| *first))),
             }

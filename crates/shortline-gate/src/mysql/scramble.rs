@@ -9,10 +9,12 @@
 //! An empty password is proven by nothing at all.
 
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use subtle::ConstantTimeEq;
 
 /// The length of a nonce.
 pub const NONCE_BYTES: usize = 20;
-const SHA1_BYTES: usize = 20;
+/// The length of a SHA-1.
+pub const SHA1_BYTES: usize = 20;
 
 /// A way to prove that one knows a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,18 @@ pub fn native_proof(key: &[u8; SHA1_BYTES], nonce: &[u8; NONCE_BYTES]) -> [u8; S
     std::array::from_fn(|at| key[at] ^ mask[at])
 }
 
+/// SHA1(password), if this proves it to one who knows SHA1(SHA1(password)).
+pub fn native_key(
+    stored: &[u8; SHA1_BYTES],
+    proof: &[u8],
+    nonce: &[u8; NONCE_BYTES],
+) -> Option<[u8; SHA1_BYTES]> {
+    let proof: &[u8; SHA1_BYTES] = proof.try_into().ok()?;
+    let mask = sha1(&[nonce, stored]);
+    let key = std::array::from_fn(|at| proof[at] ^ mask[at]);
+    bool::from(sha1(&[&key]).ct_eq(stored)).then_some(key)
+}
+
 /// SHA1 of these parts in a row.
 pub fn sha1(parts: &[&[u8]]) -> [u8; SHA1_BYTES] {
     let hash = hash(&SHA1_FOR_LEGACY_USE_ONLY, parts);
@@ -103,5 +117,11 @@ mod tests {
             assert_eq!(Method::of(method.name().as_bytes()), Some(method));
         }
         assert_eq!(Method::of(b"client_ed25519"), None);
+        let key = sha1(&[b"secret"]);
+        let stored = sha1(&[&key]);
+        let proof = Method::Native.proof(b"secret", nonce);
+        assert_eq!(native_key(&stored, &proof, nonce), Some(key));
+        assert_eq!(native_key(&stored, &proof, b"another nonce of 20b"), None);
+        assert_eq!(native_key(&stored, b"", nonce), None);
     }
 }

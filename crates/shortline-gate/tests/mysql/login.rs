@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use shortline_gate::mysql::ask::{AskError, ask};
-use shortline_gate::mysql::login::{Account, LoginError, Ready, Way, open};
+use shortline_gate::mysql::login::{Account, LoginError, Ready, Secret, Way, Wishes, open};
 use shortline_gate::mysql::scramble::Method;
 use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
 use shortline_gate::relay::{Socket, Stream, Upstream};
@@ -30,10 +30,10 @@ async fn log_in(
     };
     let account = Account {
         user: user.to_owned(),
-        password: password.to_owned(),
+        secret: Secret::Password(password.to_owned()),
         database: Some("shop".to_owned()),
     };
-    open(way, &account).await
+    open(way, &account, Wishes::default()).await
 }
 
 async fn one(ready: Ready, statement: &str) -> Result<String, AskError> {

@@ -10,6 +10,8 @@ mod locks;
 mod login;
 mod memory;
 mod passing;
+mod pool;
+mod pool_state;
 mod raw;
 mod security;
 mod server;

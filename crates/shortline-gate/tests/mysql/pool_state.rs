@@ -16,7 +16,7 @@ const SESSIONS: usize = 5;
 /// More than sessions, so that none waits for another that this test has not let go on.
 const CONNECTIONS: usize = 7;
 const STEPS: usize = 100;
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 40;
 
 /// What a session may say. `{n}` is a small number, `{db}` begins the names of its databases, `{s}` is of the session.
 const STATEMENTS: &[&str] = &[

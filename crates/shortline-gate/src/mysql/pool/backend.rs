@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::settings::{Settings, base_of, look_at_base};
+use super::settings::{Schema, Settings, base_of, look_at_base};
 use crate::mysql::ask::{AskError, ask};
 use crate::mysql::capability::{Capabilities, SESSION_TRACK};
 use crate::mysql::link::Link;
@@ -61,7 +61,7 @@ pub struct Known {
     /// What both sides agreed on.
     pub capabilities: Capabilities,
     /// The database that it is in.
-    pub schema: Option<Box<[u8]>>,
+    pub schema: Schema,
     /// What differs on it from what it began with.
     pub settings: Settings,
     /// What it began with, of what nothing leads back to by a name.
@@ -110,11 +110,11 @@ impl connections::Backend for Backend {
             capabilities,
             thread_id,
         } = login::open(way, &account, wishes).await?;
-        let (base, stream) = set_up(stream, capabilities).await?;
+        let (base, schema, stream) = set_up(stream, capabilities).await?;
         let known = Known {
             thread_id,
             capabilities,
-            schema: login.database.as_ref().map(|name| name.as_bytes().into()),
+            schema,
             settings: Settings::default(),
             base,
         };
@@ -125,15 +125,15 @@ impl connections::Backend for Backend {
 async fn set_up(
     stream: Stream,
     capabilities: Capabilities,
-) -> Result<(Settings, Stream), OpenError> {
+) -> Result<(Settings, Schema, Stream), OpenError> {
     let (stream, _) = ask(stream, capabilities, TRACK).await?;
     let (stream, rows) = ask(stream, capabilities, &look_at_base()).await?;
-    let base = rows
+    let (base, schema) = rows
         .into_iter()
         .next()
         .and_then(base_of)
         .ok_or(OpenError::Base)?;
-    Ok((base, stream))
+    Ok((base, schema, stream))
 }
 
 /// Gives a connection back as if nobody had had it. One that does not forget in time is closed.
@@ -147,9 +147,11 @@ pub async fn clean(mut held: Box<Held>, stream: Stream) {
             _ => Err(OpenError::Base),
         }
     };
-    if let Ok(Ok((base, stream))) = tokio::time::timeout(CLEAN_TIME_MAX, cleaning).await {
+    if let Ok(Ok((base, schema, stream))) = tokio::time::timeout(CLEAN_TIME_MAX, cleaning).await {
         held.known.settings = Settings::default();
         held.known.base = base;
+        // Which a reset does not change, and whoever had it may have made the server silent about.
+        held.known.schema = schema;
         give_back(held, stream);
     }
 }

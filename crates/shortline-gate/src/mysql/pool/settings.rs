@@ -113,12 +113,15 @@ pub fn look_at_base() -> String {
     look(&BASE.into_iter().collect())
 }
 
-/// What a connection begins with.
-pub fn base_of(mut row: Row) -> Option<Settings> {
-    row.pop();
+/// A database.
+pub type Schema = Option<Box<[u8]>>;
+
+/// What a connection begins with, and where.
+pub fn base_of(mut row: Row) -> Option<(Settings, Schema)> {
+    let schema = row.pop()?.map(Vec::into_boxed_slice);
     let mut base = Settings::default();
     base.follow(&BASE.into_iter().collect(), row, &Settings::default())?;
-    Some(base)
+    Some((base, schema))
 }
 
 /// Asks for the values of variables, and behind them for the database.
@@ -246,6 +249,7 @@ mod tests {
             None,
         ])
         .unwrap()
+        .0
     }
 
     #[test]

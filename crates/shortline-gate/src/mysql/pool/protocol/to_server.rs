@@ -451,10 +451,7 @@ fn boundary(text: &[u8]) -> Option<Boundary> {
         .trim_end_matches([';', ' '])
         .trim();
     let is = |known: &&str| text.eq_ignore_ascii_case(known);
-    if ["BEGIN", "BEGIN WORK", "START TRANSACTION"]
-        .iter()
-        .any(is)
-    {
+    if ["BEGIN", "BEGIN WORK", "START TRANSACTION"].iter().any(is) {
         return Some(Boundary::Begin);
     }
     ["COMMIT", "ROLLBACK", "COMMIT WORK", "ROLLBACK WORK"]

@@ -10,6 +10,7 @@ mod gate;
 pub mod http;
 pub mod locks;
 pub mod mysql;
+pub mod pool;
 pub mod postgres;
 pub mod relay;
 

@@ -43,14 +43,14 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub struct MonitorConfig {
     /// Its address, and the user to ask as.
     pub url: MonitorUrl,
-    /// TLS to it (PostgreSQL).
+    /// TLS to it.
     pub tls: UpstreamTls,
 }
 
 /// A connection to the database.
 enum Asker {
     Postgres(postgres::Asker),
-    Mysql(Box<mysql::Asker>),
+    Mysql(mysql::Asker),
 }
 
 /// Asks for as long as the gate lives.
@@ -112,13 +112,13 @@ async fn ask(
 impl Asker {
     async fn connect(config: &MonitorConfig) -> Result<Self, String> {
         match &config.url {
-            MonitorUrl::Postgres(url) => {
-                let asker = postgres::Asker::connect(url, &config.tls).await?;
+            MonitorUrl::Postgres(place) => {
+                let asker = postgres::Asker::connect(place, &config.tls).await?;
                 Ok(Self::Postgres(asker))
             }
-            MonitorUrl::Mysql(options) => {
-                let asker = mysql::Asker::connect(options).await?;
-                Ok(Self::Mysql(Box::new(asker)))
+            MonitorUrl::Mysql(place) => {
+                let asker = mysql::Asker::connect(place, &config.tls).await?;
+                Ok(Self::Mysql(asker))
             }
         }
     }

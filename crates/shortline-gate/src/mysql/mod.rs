@@ -12,7 +12,9 @@
 //! | `compress`, `frames` | the compressed protocol, which ends here |
 //! | `statements` | what prepared statements are |
 //! | `complaint` | the gate's own errors |
-//! | `packet`, `value`, `capability`, `greeting` | the protocol's parts |
+//! | `pool` | many clients on few connections |
+//! | `login`, `scramble`, `ask` | a connection of the gate's own: opened, and asked something |
+//! | `packet`, `link`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
 //! The protocol is that of MySQL's source documentation ("Client/Server Protocol") and of MariaDB's
 //! knowledge base ("MariaDB Client/Server Protocol"). Departures from a bare relay:
@@ -27,6 +29,7 @@
 //!   `follow` does: TLS on both sides or on neither.
 //! - Compression is only with zlib, and ends at the gate (`capability`).
 
+pub mod ask;
 mod capability;
 pub mod command;
 mod complaint;
@@ -35,9 +38,13 @@ pub mod control;
 mod frames;
 pub mod greeting;
 mod handshake;
+mod link;
+pub mod login;
 pub mod packet;
+pub mod pool;
 mod protocol;
 pub mod reply;
+pub mod scramble;
 mod statements;
 mod value;
 
@@ -50,16 +57,22 @@ use tokio::net::TcpListener;
 
 use crate::Gate;
 use crate::classify::Client;
-use crate::relay::{self, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work};
+use crate::relay::{
+    self, AbortOnDrop, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work,
+};
 
 use complaint::Complaint;
 use handshake::Authenticated;
 use protocol::Mysql;
 
+pub use pool::{Pool, PoolConfig};
+
 /// What all sessions share.
 #[derive(Debug)]
 struct Shared {
     config: RelayConfig,
+    /// Many clients on few connections; without it each has one of its own.
+    pool: Option<Arc<Pool>>,
     gate: Gate,
     /// The type of unknown prepared statements.
     unknown: Arc<str>,
@@ -75,14 +88,20 @@ struct Shared {
 pub async fn run(
     listener: TcpListener,
     config: RelayConfig,
+    pool: Option<Arc<Pool>>,
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (limits, registry) = (config.limits.clone(), Arc::clone(&config.registry));
-    let relay = MysqlRelay::new(config, gate);
+    let sweeping = pool
+        .clone()
+        .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
+    let relay = MysqlRelay::new(config, pool, gate);
     let serve =
         move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&relay.0));
-    relay::serve(listener, &limits, &registry, shutdown, serve).await
+    let served = relay::serve(listener, &limits, &registry, shutdown, serve).await;
+    drop(sweeping);
+    served
 }
 
 /// The relay without its listener, for connections that were accepted elsewhere, such as in a
@@ -92,10 +111,11 @@ pub struct MysqlRelay(Arc<Shared>);
 
 impl MysqlRelay {
     /// A relay with these settings.
-    pub fn new(config: RelayConfig, gate: Gate) -> Self {
+    pub fn new(config: RelayConfig, pool: Option<Arc<Pool>>, gate: Gate) -> Self {
         Self(Arc::new(Shared {
             unknown: "unknown".into(),
             config,
+            pool,
             gate,
             waits: Arc::default(),
         }))
@@ -118,6 +138,10 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
         return;
     }
     let handle = &registration.handle;
+    if let Some(pool) = &shared.pool {
+        Box::pin(serve_pooled(&shared, pool, socket, peer, &registration)).await;
+        return;
+    }
     let opening = handshake::authenticate(socket, &shared.config, handle);
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
     let Some(mut authenticated) = opened else {
@@ -130,6 +154,33 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
     let end = session.relay(Vec::new()).await;
     drop(entry);
     session.close(end, registry).await;
+}
+
+/// Serves a client of the pool.
+async fn serve_pooled(
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+    socket: Socket,
+    peer: SocketAddr,
+    registration: &Registration,
+) {
+    let handle = registration.handle.member();
+    let opening = pool::open(shared, pool, socket, handle);
+    let opened = relay::open_in_time(opening, registration, &shared.config).await;
+    let Some(entered) = opened else {
+        return;
+    };
+    let mut protocol = entered.protocol;
+    let names = protocol.names_mut();
+    names.address = Some(peer.ip());
+    let user = names.user.as_deref().unwrap_or_default();
+    let account = shared.gate.client(user, None);
+    let work = Work::new(&shared.gate, handle, Some(account));
+    let server = Side::detached();
+    let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new());
+    let end = session.relay(Vec::new()).await;
+    drop(entered.entry);
+    session.close(end, &shared.config.registry).await;
 }
 
 /// The session of a client that the backend has accepted.

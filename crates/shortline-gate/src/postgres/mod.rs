@@ -58,11 +58,11 @@ use tokio::net::TcpListener;
 
 use crate::Gate;
 use crate::classify::{Classify, Client};
-use crate::relay::{self, RelayConfig, Socket, Upstream, Waits};
+use crate::relay::{self, AbortOnDrop, RelayConfig, Socket, Upstream, Waits};
 pub use admin::{AdminDatabase, Answers, Table};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
-pub use pool::{Pool, PoolConfig, PoolMode};
+pub use pool::{Pool, PoolConfig};
 use statements::Prepared;
 
 /// The protocol's name in TLS (ALPN), for [`ClientTls::new`](crate::relay::tls::ClientTls::new).
@@ -168,14 +168,5 @@ impl Shared {
         } else {
             Prepared::Work(self.name_of(statement, client))
         }
-    }
-}
-
-/// A task that ends with whoever wanted it.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

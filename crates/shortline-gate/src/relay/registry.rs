@@ -81,7 +81,8 @@ impl Handle {
         cancelled
     }
 
-    fn give(&self, order: Order) {
+    /// Tells the connection to do this, or more.
+    pub(super) fn give(&self, order: Order) {
         self.order.fetch_max(order as u8, Ordering::AcqRel);
         self.waker.wake();
     }

@@ -208,19 +208,19 @@ pub struct GateOptions {
     pub log_format: Option<LogFormat>,
 
     /// Lend clients the backend's connections, for a transaction or a whole session, instead of giving each its
-    /// own (postgres) [default: off]
+    /// own (postgres, mysql) [default: off]
     #[arg(long, value_name = "MODE", help_heading = "Pool")]
     pub pool: Option<PoolName>,
     /// Connections to the backend at most, of all users and databases together [default: 20]
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_size: Option<NonZeroUsize>,
     /// Who may use the pool: lines of "user" "password", as in PgBouncer's userlist.txt; a password may be an
-    /// MD5 hash or a SCRAM secret of pg_authid
+    /// MD5 hash or a SCRAM secret of pg_authid, or MySQL's hash of mysql_native_password
     ///
     /// Required with the pool.
     #[arg(long, value_name = "FILE", help_heading = "Pool")]
     pub pool_users: Option<PathBuf>,
-    /// A user of that file that looks others up in the database
+    /// A user of that file that looks others up in the database (postgres)
     ///
     /// The file has its password or its MD5 hash. It looks up whoever the file does not have.
     #[arg(long, value_name = "NAME", help_heading = "Pool")]
@@ -231,7 +231,7 @@ pub struct GateOptions {
     /// Close a connection to the backend that nobody has used for so long [default: 10min]
     #[arg(long, value_name = "TIME", help_heading = "Pool")]
     pub pool_idle_max: Option<Span>,
-    /// Prepared statements that a connection to the backend keeps [default: 200]
+    /// Prepared statements that a connection to the backend keeps (postgres) [default: 200]
     ///
     /// Beyond them the one used longest ago is closed.
     #[arg(long, value_name = "N", help_heading = "Pool")]

@@ -10,6 +10,7 @@ use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
+use shortline_gate::pool::PoolLimits;
 use shortline_gate::postgres::pool::Users;
 use shortline_gate::postgres::{self, AdminDatabase, Pool, PoolConfig, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
@@ -20,7 +21,7 @@ use tokio::task::JoinSet;
 
 use super::http::HttpFront;
 use super::options::UpstreamTlsMode;
-use super::settings::Settings;
+use super::settings::{PoolSettings, Settings};
 use super::status::{Connections, View};
 use super::{Kind, show};
 use shortline_command::CommandError;
@@ -149,8 +150,9 @@ impl Starting<'_> {
             }
             Front::Mysql(relayed) => {
                 let config = self.relay_config(relayed)?;
+                let pool = self.mysql_pool(&config)?;
                 self.spawn_each(sockets, relays, |listener, ending| {
-                    mysql::run(listener, config.clone(), gate(), ending)
+                    mysql::run(listener, config.clone(), pool.clone(), gate(), ending)
                 })
             }
         }
@@ -214,19 +216,39 @@ impl Starting<'_> {
         if let Some(pool) = &settings.pool {
             let users = Users::read(&pool.users).map_err(CommandError::failure)?;
             let pool = PoolConfig {
-                mode: pool.mode,
-                size: pool.size,
-                idle_time_max: pool.idle_time_max,
-                wait_max: settings.gate.wait_max,
-                statements_max: pool.statements_max.get(),
+                limits: self.pool_limits(pool),
                 users: Arc::new(users),
                 lookup: pool.lookup.clone(),
             };
             let pool = Pool::new(pool, &config, self.gate);
-            self.view.show_pool(&pool);
+            self.view.show_pool(pool.clone());
             config.pool = Some(pool);
         }
         Ok(config)
+    }
+
+    fn mysql_pool(&self, config: &RelayConfig) -> Result<Option<Arc<mysql::Pool>>, CommandError> {
+        let Some(pool) = &self.settings.pool else {
+            return Ok(None);
+        };
+        let users = mysql::pool::Users::read(&pool.users).map_err(CommandError::failure)?;
+        let pool = mysql::PoolConfig {
+            limits: self.pool_limits(pool),
+            users: Arc::new(users),
+        };
+        let pool = mysql::Pool::new(pool, config, self.gate);
+        self.view.show_pool(pool.clone());
+        Ok(Some(pool))
+    }
+
+    fn pool_limits(&self, pool: &PoolSettings) -> PoolLimits {
+        PoolLimits {
+            mode: pool.mode,
+            size: pool.size,
+            idle_time_max: pool.idle_time_max,
+            wait_max: self.settings.gate.wait_max,
+            statements_max: pool.statements_max.get(),
+        }
     }
 
     fn relay_config(&self, relayed: &Relayed) -> Result<RelayConfig, CommandError> {

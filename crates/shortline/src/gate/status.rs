@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
-use shortline_gate::postgres::{Pool, PoolMode};
+use shortline_gate::pool::{PoolMode, Shown};
 use shortline_gate::relay::ConnectionCounts;
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::Order;
@@ -74,7 +74,7 @@ pub struct PoolStatus {
 }
 
 impl PoolStatus {
-    fn of(pool: &Pool) -> Self {
+    fn of(pool: &dyn Shown) -> Self {
         let counts = pool.counts();
         Self {
             mode: match pool.mode() {
@@ -130,7 +130,7 @@ pub struct AdmissionSettings {
 pub struct View {
     gate: Gate,
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
-    pool: Arc<OnceLock<Arc<Pool>>>,
+    pool: Arc<OnceLock<Arc<dyn Shown>>>,
     history: History,
     quiet: Quiet,
     started: Instant,
@@ -159,8 +159,8 @@ impl View {
     }
 
     /// Shows this pool from now on.
-    pub fn show_pool(&self, pool: &Arc<Pool>) {
-        self.pool.get_or_init(|| Arc::clone(pool));
+    pub fn show_pool(&self, pool: Arc<dyn Shown>) {
+        self.pool.get_or_init(|| pool);
     }
 
     /// The state now.
@@ -173,7 +173,7 @@ impl View {
             note: self.quiet.note(uptime, &admission),
             admission,
             connections: (self.connections)(),
-            pool: self.pool.get().map(|pool| PoolStatus::of(pool)),
+            pool: self.pool.get().map(|pool| PoolStatus::of(&**pool)),
             series: Arc::clone(&self.series),
         }
     }

@@ -13,7 +13,7 @@ use super::super::reply::{Complaint, message, ready_for_query};
 use super::super::startup::Startup;
 use super::super::{conversation::Status, scram};
 use super::ask::{AskError, ask};
-use super::connections::AcquireError;
+use super::backend::AcquireError;
 use super::greeting::{Greeting, GreetingError};
 use super::login::{Kind, Login, LoginError, Parameters};
 use super::lookup::LookupError;
@@ -238,8 +238,8 @@ async fn told(
     for (name, value) in &wishes.followed {
         wanted.report(name, value);
     }
-    let mut parameters = (*held.connection.parameters).clone();
-    for query in wanted.changes_from(&held.connection.settings) {
+    let mut parameters = (*held.known.parameters).clone();
+    for query in wanted.changes_from(&held.known.settings) {
         let answer = ask(&mut stream, &query)
             .await
             .map_err(|error| match error {
@@ -251,10 +251,10 @@ async fn told(
     let mut settings = Settings::default();
     for name in wishes.followed.keys() {
         if let Some(value) = parameters.get(name) {
-            settings.follow(name, value, &held.connection.parameters);
+            settings.follow(name, value, &held.known.parameters);
         }
     }
-    held.connection.settings = settings.clone();
+    held.known.settings = settings.clone();
     held.give_back(stream);
     let told = Arc::new(Welcome {
         parameters,

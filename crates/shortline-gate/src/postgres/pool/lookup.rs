@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::Pool;
 use super::ask::{AskError, ask};
-use super::connections::AcquireError;
+use super::backend::AcquireError;
 use super::login::Kind;
+use super::secrets::Stored;
 use super::settings::{columns, push_text};
-use super::users::Stored;
+use crate::pool::users::Stored as _;
 use crate::postgres::reply::message;
 
 /// Who asks, and what.

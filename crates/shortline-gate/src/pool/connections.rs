@@ -1,11 +1,14 @@
 //! The backend's connections: opened ahead, lent out, and taken back.
 //!
 //! One bound holds for all users and databases together. A connection that is idle serves others of its own
-//! [`Kind`] only; where there is room for no more, the one that has been idle for longest makes room for
+//! [`Backend::Kind`] only; where there is room for no more, the one that has been idle for longest makes room for
 //! another kind. Whoever finds none waits in the order of arrival: the order that counts was decided by the gate
 //! before. A few are opened at a time, whatever the crowd.
 
 use std::collections::{HashMap, VecDeque};
+use std::error::Error;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Context;
@@ -16,91 +19,98 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::super::PostgresConfig;
-use super::login::{self, Kind, Login, LoginError, Parameters};
-use super::prepared::OfConnection;
-use super::settings::Settings;
+use super::PoolLimits;
 use crate::relay::Stream;
 
 /// Connections that are opened at once at most: each costs the backend a process.
 const OPENINGS_MAX: usize = 2;
 
+/// What opens connections, and what is known of them.
+pub trait Backend: Debug + Send + Sync + 'static {
+    /// What names a connection's kind: connections of one kind can stand in for each other.
+    type Kind: Clone + Debug + Eq + Hash + Send + Sync;
+    /// What the gate logs in with.
+    type Login: Clone + Send + Sync;
+    /// What is known of a connection, whoever has it.
+    type Known: Debug + Send;
+    /// Why there is no connection.
+    type Refusal: Error + Send + Sync + 'static;
+
+    /// Opens a connection and logs in.
+    fn open(
+        &self,
+        kind: &Self::Kind,
+        login: &Self::Login,
+    ) -> impl Future<Output = Result<(Self::Known, Stream), Self::Refusal>> + Send;
+}
+
 /// All connections of a pool.
 #[derive(Debug)]
-pub struct Connections {
-    config: PostgresConfig,
+pub struct Connections<B: Backend> {
+    backend: B,
     size: usize,
     idle_time_max: Duration,
     wait_max: Duration,
-    state: Mutex<State>,
+    state: Mutex<State<B>>,
     openings: Semaphore,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<B: Backend> {
     /// Open, lent out, or being opened.
     total: usize,
-    idle: HashMap<Arc<Kind>, Vec<Idle>>,
-    waiting: VecDeque<Waiter>,
+    idle: HashMap<Arc<B::Kind>, Vec<Idle<B>>>,
+    waiting: VecDeque<Waiter<B>>,
     /// A connection is being opened for whoever comes.
     is_opening_ahead: bool,
 }
 
 #[derive(Debug)]
-struct Idle {
-    connection: Connection,
+struct Idle<B: Backend> {
+    known: B::Known,
+    cancels: Arc<Cancels>,
     stream: Stream,
     since: Instant,
 }
 
 #[derive(Debug)]
-struct Waiter {
-    kind: Arc<Kind>,
-    lend: oneshot::Sender<Lent>,
+struct Waiter<B: Backend> {
+    kind: Arc<B::Kind>,
+    lend: oneshot::Sender<Lent<B>>,
 }
 
 /// What a waiter gets: a connection, or room to open one.
 #[derive(Debug)]
-enum Lent {
-    Ready(Box<Held>, Stream),
-    Room(Room),
+enum Lent<B: Backend> {
+    Ready(Box<Held<B>>, Stream),
+    Room(Room<B>),
 }
 
 /// Room for one connection; given to somebody else when dropped. None of it is left once the connection is idle.
 #[derive(Debug)]
-struct Room(Option<Arc<Connections>>);
-
-/// What is known of a connection, whoever has it.
-#[derive(Debug)]
-pub struct Connection {
-    /// Whom it can serve.
-    pub kind: Arc<Kind>,
-    /// What a cancel request must name.
-    pub key: Option<Arc<[u8]>>,
-    /// What the backend reported as it was opened.
-    pub parameters: Arc<Parameters>,
-    /// What differs on it from what it began with.
-    pub settings: Settings,
-    /// The statements that are prepared on it.
-    pub prepared: OfConnection,
-    /// Cancel requests for it that are under way.
-    pub cancels: Arc<Cancels>,
-}
+struct Room<B: Backend>(Option<Arc<Connections<B>>>);
 
 /// A connection that somebody has. It is closed when this is dropped, unless it is given back.
 #[derive(Debug)]
-pub struct Held {
-    /// The connection.
-    pub connection: Connection,
-    room: Room,
+pub struct Held<B: Backend> {
+    /// Whom it can serve.
+    pub kind: Arc<B::Kind>,
+    /// What is known of it.
+    pub known: B::Known,
+    /// Cancel requests for it that are under way.
+    pub cancels: Arc<Cancels>,
+    room: Room<B>,
 }
+
+/// A connection, and what is known of it.
+pub type Lending<B> = (Box<Held<B>>, Stream);
 
 /// Why nobody gets a connection.
 #[derive(Debug, thiserror::Error)]
-pub enum AcquireError {
+pub enum AcquireError<E: Error> {
     /// It cannot be opened.
     #[error(transparent)]
-    Login(#[from] LoginError),
+    Login(#[from] E),
     /// All are in use for too long.
     #[error("none of the pool's {size} connections became free within {} ms", limit.as_millis())]
     Busy {
@@ -122,20 +132,20 @@ pub struct Counts {
     pub waiting: usize,
 }
 
-impl Connections {
-    /// None is open yet; `size` of them may be.
-    pub fn new(
-        config: PostgresConfig,
-        size: usize,
-        idle_time_max: Duration,
-        wait_max: Duration,
-    ) -> Arc<Self> {
+impl<B: Backend> Connections<B> {
+    /// None is open yet.
+    pub fn new(backend: B, limits: &PoolLimits) -> Arc<Self> {
         Arc::new(Self {
-            config,
-            size,
-            idle_time_max,
-            wait_max,
-            state: Mutex::default(),
+            backend,
+            size: limits.size.get(),
+            idle_time_max: limits.idle_time_max,
+            wait_max: limits.wait_max,
+            state: Mutex::new(State {
+                total: 0,
+                idle: HashMap::new(),
+                waiting: VecDeque::new(),
+                is_opening_ahead: false,
+            }),
             openings: Semaphore::new(OPENINGS_MAX),
         })
     }
@@ -151,7 +161,7 @@ impl Connections {
     }
 
     /// One that is idle, if there is one.
-    pub fn try_take(self: &Arc<Self>, kind: &Arc<Kind>) -> Option<(Box<Held>, Stream)> {
+    pub fn try_take(self: &Arc<Self>, kind: &Arc<B::Kind>) -> Option<Lending<B>> {
         loop {
             let mut idle = self.state.lock().take_idle(kind)?;
             let room = Room::of(self);
@@ -160,8 +170,13 @@ impl Connections {
                 .stream
                 .poll_read_some(&mut Context::from_waker(noop_waker_ref()), &mut [0; 1]);
             if said.is_pending() {
-                let connection = idle.connection;
-                return Some((Box::new(Held { connection, room }), idle.stream));
+                let held = Held {
+                    kind: Arc::clone(kind),
+                    known: idle.known,
+                    cancels: idle.cancels,
+                    room,
+                };
+                return Some((Box::new(held), idle.stream));
             }
         }
     }
@@ -172,9 +187,9 @@ impl Connections {
     /// [`AcquireError`]
     pub async fn acquire(
         self: Arc<Self>,
-        kind: Arc<Kind>,
-        login: Login,
-    ) -> Result<(Box<Held>, Stream), AcquireError> {
+        kind: Arc<B::Kind>,
+        login: B::Login,
+    ) -> Result<Lending<B>, AcquireError<B::Refusal>> {
         let waiting = self.acquire_in_turn(&kind, &login);
         match tokio::time::timeout(self.wait_max, waiting).await {
             Ok(acquired) => Ok(acquired?),
@@ -187,9 +202,9 @@ impl Connections {
 
     async fn acquire_in_turn(
         self: &Arc<Self>,
-        kind: &Arc<Kind>,
-        login: &Login,
-    ) -> Result<(Box<Held>, Stream), LoginError> {
+        kind: &Arc<B::Kind>,
+        login: &B::Login,
+    ) -> Result<Lending<B>, B::Refusal> {
         if let Some(taken) = self.try_take(kind) {
             self.open_ahead(kind, login);
             return Ok(taken);
@@ -223,10 +238,10 @@ impl Connections {
 
     async fn open(
         self: &Arc<Self>,
-        room: Room,
-        kind: &Arc<Kind>,
-        login: &Login,
-    ) -> Result<(Box<Held>, Stream), LoginError> {
+        room: Room<B>,
+        kind: &Arc<B::Kind>,
+        login: &B::Login,
+    ) -> Result<Lending<B>, B::Refusal> {
         let _turn = self
             .openings
             .acquire()
@@ -236,20 +251,18 @@ impl Connections {
         if let Some(taken) = self.try_take(kind) {
             return Ok(taken);
         }
-        let ready = login::open(&self.config, kind, login).await?;
-        let connection = Connection {
+        let (known, stream) = self.backend.open(kind, login).await?;
+        let held = Held {
             kind: Arc::clone(kind),
-            key: ready.key,
-            parameters: Arc::new(ready.parameters),
-            settings: Settings::default(),
-            prepared: OfConnection::default(),
+            known,
             cancels: Arc::default(),
+            room,
         };
-        Ok((Box::new(Held { connection, room }), ready.stream))
+        Ok((Box::new(held), stream))
     }
 
     /// Opens one more of a kind of which none is idle, so that the next to come finds one.
-    fn open_ahead(self: &Arc<Self>, kind: &Arc<Kind>, login: &Login) {
+    fn open_ahead(self: &Arc<Self>, kind: &Arc<B::Kind>, login: &B::Login) {
         {
             let mut state = self.state.lock();
             let has_idle = state.idle.get(kind).is_some_and(|idle| !idle.is_empty());
@@ -291,8 +304,8 @@ impl Connections {
     }
 }
 
-impl State {
-    fn take_idle(&mut self, kind: &Arc<Kind>) -> Option<Idle> {
+impl<B: Backend> State<B> {
+    fn take_idle(&mut self, kind: &Arc<B::Kind>) -> Option<Idle<B>> {
         let idle = self.idle.get_mut(kind)?;
         let taken = idle.pop();
         if idle.is_empty() {
@@ -324,15 +337,15 @@ impl State {
     }
 }
 
-impl Held {
+impl<B: Backend> Held<B> {
     /// Gives it back, to serve whoever is next. Its session has nothing under way on it.
     pub fn give_back(self: Box<Self>, stream: Stream) {
-        if self.connection.cancels.are_none() {
+        if self.cancels.are_none() {
             self.lend_on(stream);
             return;
         }
         // A cancel request that is under way would meet the next session's statement.
-        let cancels = Arc::clone(&self.connection.cancels);
+        let cancels = Arc::clone(&self.cancels);
         tokio::spawn(async move {
             cancels.end().await;
             self.lend_on(stream);
@@ -350,20 +363,21 @@ impl Held {
             let of_kind = state
                 .waiting
                 .iter()
-                .position(|waiter| waiter.kind == held.connection.kind);
+                .position(|waiter| waiter.kind == held.kind);
             let Some(waiter) = of_kind.and_then(|at| state.waiting.remove(at)) else {
                 if state.waiting.is_empty() {
                     let Held {
-                        connection,
+                        kind,
+                        known,
+                        cancels,
                         mut room,
                     } = *held;
                     room.0 = None;
-                    let kind = Arc::clone(&connection.kind);
-                    let since = Instant::now();
                     let idle = Idle {
-                        connection,
+                        known,
+                        cancels,
                         stream,
-                        since,
+                        since: Instant::now(),
                     };
                     state.idle.entry(kind).or_default().push(idle);
                     return;
@@ -383,14 +397,14 @@ impl Held {
     }
 }
 
-impl Room {
+impl<B: Backend> Room<B> {
     /// Room that is counted already.
-    fn of(pool: &Arc<Connections>) -> Self {
+    fn of(pool: &Arc<Connections<B>>) -> Self {
         Self(Some(Arc::clone(pool)))
     }
 }
 
-impl Drop for Room {
+impl<B: Backend> Drop for Room<B> {
     fn drop(&mut self) {
         let Some(pool) = self.0.take() else {
             return;

@@ -1,0 +1,72 @@
+//! Pooling, whatever the protocol: many clients on few connections of the backend (`--pool`).
+//!
+//! A client has no connection until it begins a unit of work. Then admission decides whose turn it is, and hands
+//! over a connection with it: no more units run than there are connections
+//! ([`shortline_sched::admission::AdmissionConfig::running_max`]). At the end of its transaction the
+//! connection goes back. So a crowd of clients costs the backend nothing, and who waits, waits in the order of
+//! the gate. What a session sets is the protocol's to follow
+//! ([`crate::postgres::pool`], [`crate::mysql::pool`]).
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `connections` | all of them: idle, lent, waited for |
+//! | `pins` | sessions that keep their connection |
+//! | `users` | who clients are |
+
+pub mod connections;
+mod pins;
+pub mod users;
+
+use std::fmt::Debug;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+pub use connections::Counts;
+pub use pins::{Keeping, Pins};
+
+/// How long connections are lent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolMode {
+    /// For a client's whole session, from its first statement on.
+    Session,
+    /// For a transaction.
+    Transaction,
+}
+
+/// How large a pool is, and how it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// How long connections are lent for.
+    pub mode: PoolMode,
+    /// Connections to the backend at most, of all users and databases together.
+    pub size: NonZeroUsize,
+    /// A connection that nobody has used for so long is closed.
+    pub idle_time_max: Duration,
+    /// How long a unit that was admitted waits for a connection.
+    pub wait_max: Duration,
+    /// Prepared statements of a connection.
+    pub statements_max: usize,
+}
+
+/// What is shown of a pool.
+pub trait Shown: Debug + Send + Sync {
+    /// How long connections are lent for.
+    fn mode(&self) -> PoolMode;
+
+    /// Connections to the backend at most.
+    fn size(&self) -> usize;
+
+    /// Its connections now.
+    fn counts(&self) -> Counts;
+
+    /// Sessions that keep a connection between two units.
+    fn pinned(&self) -> usize;
+
+    /// Statements that are prepared by somebody.
+    fn statements(&self) -> usize;
+}
+
+/// How often what has been idle for too long is looked for.
+pub fn sweep_every(idle_time_max: Duration) -> Duration {
+    (idle_time_max / 4).clamp(Duration::from_secs(1), Duration::from_secs(60))
+}

@@ -38,6 +38,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("encoding", requests::encoding),
     ("forwarded", forwarded::field),
     ("mysql", mysql::mysql),
+    ("pgbouncer", pool::pgbouncer),
     ("policy", words::policy),
     ("pool_state", pool::state),
     ("pool_users", pool::users),

@@ -50,7 +50,9 @@ use tokio::net::TcpListener;
 
 use crate::Gate;
 use crate::classify::Client;
-use crate::relay::{self, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work};
+use crate::relay::{
+    self, About, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work,
+};
 
 use complaint::Complaint;
 use handshake::Authenticated;
@@ -117,13 +119,23 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
         handshake::refuse_connection(socket, Complaint::too_many_connections(limit)).await;
         return;
     }
-    let handle = &registration.handle;
-    let opening = handshake::authenticate(socket, &shared.config, handle);
+    let (handle, local) = (&registration.handle, socket.local_addr().ok());
+    let opening = async {
+        // The server speaks first: who comes is kept out before anybody knows who it is.
+        handle.wait_to_enter(&shared.gate, None).await;
+        handshake::authenticate(socket, &shared.config, handle).await
+    };
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
     let Some(mut authenticated) = opened else {
         return;
     };
     authenticated.names.address = Some(peer.ip());
+    handle.introduce(About {
+        peer: Some(peer),
+        local,
+        is_secure: authenticated.client.is_secure(),
+        names: Arc::new(authenticated.names.clone()),
+    });
     let thread_id = authenticated.thread_id;
     let entry = shared.waits.register(thread_id, handle.member());
     let mut session = session(&shared, handle.member(), authenticated);
@@ -148,7 +160,10 @@ fn session(
         ahead,
     } = authenticated;
     let user = names.user.as_deref().unwrap_or_default();
-    let account = shared.gate.client(user, Some(thread_id));
+    let mut account = shared.gate.client(user, Some(thread_id));
+    if let Some(database) = &names.database {
+        account.set_database(database);
+    }
     let work = Work::new(&shared.gate, handle, Some(account));
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);

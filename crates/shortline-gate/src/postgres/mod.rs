@@ -15,6 +15,7 @@
 //! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
 //! | `pool`, `scram` | many clients on few connections, and who they are |
+//! | `pgbouncer` | reads its configuration |
 //! | `cancel` | cancel requests: ends what still waits here, passes the others on |
 //! | `reply` | the gate's own words |
 //! | `admin`, `asker` | SHOW commands, and who may ask |
@@ -41,6 +42,7 @@ pub mod conversation;
 pub mod frame;
 pub mod messages;
 pub mod opening;
+pub mod pgbouncer;
 pub mod pool;
 mod protocol;
 pub mod reply;
@@ -59,10 +61,11 @@ use tokio::net::TcpListener;
 use crate::Gate;
 use crate::classify::{Classify, Client};
 use crate::relay::{self, RelayConfig, Socket, Upstream, Waits};
-pub use admin::{AdminDatabase, Answers, Table};
+pub use admin::{AdminDatabase, Answer, Answering, Answers, Rights, Table};
+pub use asker::{NotHeard, check as check_asker};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
-pub use pool::{Pool, PoolConfig, PoolMode};
+pub use pool::{Pool, PoolConfig, PoolMode, ServerView};
 use statements::Prepared;
 
 /// The protocol's name in TLS (ALPN), for [`ClientTls::new`](crate::relay::tls::ClientTls::new).

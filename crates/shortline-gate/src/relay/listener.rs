@@ -83,7 +83,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn work<R, F>(mut self, relay: R) -> io::Result<()>
+    fn work<R, F>(self, relay: R) -> io::Result<()>
     where
         R: Fn(Socket, SocketAddr, Registration) -> F,
         F: Future<Output = ()> + Send + 'static,
@@ -92,37 +92,49 @@ impl Worker {
             .enable_io()
             .enable_time()
             .build()?;
+        let Self {
+            listener,
+            registry,
+            connections_max,
+            mut stopping,
+        } = self;
         runtime.block_on(async {
-            let listener = TcpListener::from_std(self.listener.try_clone()?)?;
-            let mut stopping = self.stopping.clone();
-            let is_dropped = tokio::select! {
-                () = self.accept(listener, relay) => false,
-                stopped = stopping.wait_for(|stopping| *stopping) => stopped.is_err(),
-            };
-            if is_dropped {
-                self.registry.give_all(Order::Close);
+            // Whatever ends this closes the listener: a kernel that listened on would keep clients waiting
+            // for nobody.
+            let accepting = accept(
+                TcpListener::from_std(listener)?,
+                &registry,
+                connections_max,
+                relay,
+            );
+            tokio::select! {
+                () = accepting => {}
+                () = registry.shutting() => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+            }
+            if stopping.wait_for(|stopping| *stopping).await.is_err() {
+                registry.give_all(Order::Close);
             }
             // The runtime must outlive its connections.
-            self.registry.empty().await;
+            registry.empty().await;
             Ok(())
         })
     }
+}
 
-    async fn accept<R, F>(&mut self, listener: TcpListener, relay: R)
-    where
-        R: Fn(Socket, SocketAddr, Registration) -> F,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let open_max = self.connections_max + REFUSED_AT_ONCE_MAX;
-        let registry = Arc::clone(&self.registry);
-        let take = |socket: TcpStream, peer| {
-            // A socket that cannot be prepared has been reset already.
-            if prepare(&socket).is_ok() {
-                let registration = self.registry.register(self.connections_max);
-                tokio::spawn(relay(socket.into(), peer, registration));
-            }
-        };
-        let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
-        accept::accept(&listener, || registry.open() < open_max, take, warn).await;
-    }
+async fn accept<R, F>(listener: TcpListener, registry: &Registry, connections_max: usize, relay: R)
+where
+    R: Fn(Socket, SocketAddr, Registration) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let open_max = connections_max + REFUSED_AT_ONCE_MAX;
+    let take = |socket: TcpStream, peer| {
+        // A socket that cannot be prepared has been reset already.
+        if prepare(&socket).is_ok() {
+            let registration = registry.register(connections_max);
+            tokio::spawn(relay(socket.into(), peer, registration));
+        }
+    };
+    let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
+    accept::accept(&listener, || registry.open() < open_max, take, warn).await;
 }

@@ -20,6 +20,7 @@
 //! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
 
 mod config;
+mod handle;
 mod limits;
 mod listener;
 mod outbox;
@@ -34,10 +35,11 @@ mod waits;
 mod work;
 
 pub use config::RelayConfig;
+pub use handle::{About, ClientState, ClientView, Handle, Order};
 pub use limits::Limits;
 pub use listener::serve;
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
-pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
+pub use registry::{ConnectionCounts, Registration, Registry};
 pub use session::{End, Exchange, Protocol, Session, open_in_time};
 pub use side::{LINGER_TIME_MAX, Side, lingering_close};
 pub use socket::Socket;

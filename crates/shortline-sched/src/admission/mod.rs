@@ -116,6 +116,7 @@ pub struct Admission {
     shed_wait_ns: Option<u64>,
     stall_ns: Option<u64>,
     dry_run: bool,
+    is_paused: bool,
     control: Control,
     types: Types,
     requests: Requests,
@@ -149,6 +150,7 @@ impl Admission {
             shed_wait_ns: config.shed_wait_ns.map(u64::from),
             stall_ns: config.stall_ns.map(u64::from),
             dry_run: config.dry_run,
+            is_paused: false,
             control: Control::new(&config),
             types: Types::new(&config),
             requests: Requests::default(),
@@ -204,10 +206,18 @@ impl Admission {
         self.running_max = running_max;
     }
 
+    /// Nothing starts from now on, whatever waits, or all goes on again. What runs goes on to its end. Who waits
+    /// keeps his place; the time of a pause says nothing of the backend.
+    pub fn set_paused(&mut self, now_ns: u64, is_paused: bool) {
+        let now_ns = self.tell_time(now_ns);
+        self.is_paused = is_paused;
+        self.progress_ns = now_ns;
+    }
+
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
     /// alone changes nothing.
     pub fn next_change_ns(&self) -> Option<u64> {
-        if self.waiting() == 0 {
+        if self.waiting() == 0 || self.is_paused {
             return None;
         }
         Some(self.progress_ns.saturating_add(self.stall_ns?))
@@ -332,6 +342,11 @@ impl Admission {
         self.queue.len() + self.debts.held()
     }
 
+    /// How many were admitted and have not ended.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
     /// The sum of what the requests add that run, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.load_ns
@@ -384,7 +399,7 @@ impl Admission {
         if span_ns > 0 {
             self.now_ns = now_ns;
             let waiting = self.waiting();
-            let waits = waiting > 0;
+            let waits = waiting > 0 && !self.is_paused;
             if waits {
                 self.rate.pass(self.active, span_ns);
             }
@@ -403,7 +418,7 @@ impl Admission {
 
     /// Whether one more may run, whatever it adds.
     fn has_place(&self) -> bool {
-        self.running_max.is_none_or(|max| self.running < max.get())
+        !self.is_paused && self.running_max.is_none_or(|max| self.running < max.get())
     }
 
     fn stalled_since(&self, now_ns: u64) -> bool {

@@ -168,7 +168,7 @@ pub struct GateOptions {
     /// share one [default: 50]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub metrics_types_max: Option<NonZeroUsize>,
-    /// The database name whose connections go to the gate itself, for SHOW commands. Only this
+    /// The database name whose connections go to the gate itself, for commands such as SHOW and PAUSE. Only this
     /// machine's root and the gate's own user may use it; empty for none (postgres) [default:
     /// shortline]
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
@@ -181,6 +181,23 @@ pub struct GateOptions {
         help_heading = "Admin and log"
     )]
     pub admin_uids: Option<Vec<u32>>,
+    /// Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres
+    /// with --pool)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub admin_users: Option<Vec<String>>,
+    /// Users of the pool who may SHOW there (postgres with --pool)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub stats_users: Option<Vec<String>>,
     /// Log each request that has waited longer than this, and send its client a notice
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
@@ -335,6 +352,8 @@ overlay!(GateOptions {
     metrics_types_max,
     admin_database,
     admin_uids,
+    admin_users,
+    stats_users,
     slow_wait,
     log_format,
     pool,

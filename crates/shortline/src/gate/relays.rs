@@ -18,11 +18,12 @@ use shortline_tls::TlsError;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::Kind;
+use super::console::Console;
 use super::http::HttpFront;
 use super::options::UpstreamTlsMode;
 use super::settings::Settings;
 use super::status::{Connections, View};
-use super::{Kind, show};
 use shortline_command::CommandError;
 use shortline_daemon::sockets::{bind, handed_over};
 
@@ -78,6 +79,14 @@ impl Front {
         }
     }
 
+    /// The clients of a database; None before an application.
+    pub fn clients(&self) -> Option<Arc<Registry>> {
+        match self {
+            Self::Postgres(relayed) | Self::Mysql(relayed) => Some(Arc::clone(&relayed.registry)),
+            Self::Http(_) => None,
+        }
+    }
+
     /// Uses this certificate for new handshakes.
     pub fn exchange(&self, certificate: CertifiedKey) {
         match self {
@@ -118,6 +127,7 @@ pub struct Starting<'a> {
     pub classifier: &'a Classifier,
     pub gate: &'a Gate,
     pub view: &'a View,
+    pub console: &'a Console,
     pub front: &'a Front,
     /// Tells the relays to end.
     pub ending: &'a watch::Sender<bool>,
@@ -249,11 +259,14 @@ impl Starting<'_> {
     }
 
     fn admin_database(&self) -> Option<AdminDatabase> {
-        let (name, view) = (self.settings.admin_database.clone(), self.view.clone());
+        let settings = self.settings;
+        let (name, console) = (settings.admin_database.clone(), self.console.clone());
         (!name.is_empty()).then(|| AdminDatabase {
             name,
-            uids: self.settings.admin_uids.clone(),
-            answer: Arc::new(move |command| show::answer(command, &view.status())),
+            uids: settings.admin_uids.clone(),
+            users: settings.admin_users.clone(),
+            stats_users: settings.stats_users.clone(),
+            answer: Arc::new(move |command, rights| console.answer(command, rights)),
         })
     }
 }

@@ -82,6 +82,10 @@ pub struct Settings {
     pub admin_database: String,
     /// The users of this machine who may use it, besides root and the gate's own.
     pub admin_uids: Vec<u32>,
+    /// Users of the pool who may say everything there.
+    pub admin_users: Vec<String>,
+    /// Users of the pool who may look.
+    pub stats_users: Vec<String>,
 }
 
 /// A certificate chain and its key, PEM.
@@ -110,7 +114,10 @@ pub fn read(args: &Args) -> Result<Settings, CommandError> {
         merged: &merged,
         place: &|by_flag, key| place.of(by_flag, key, key),
     };
-    resolve(args.kind, &given).map_err(CommandError::Usage)
+    let kind = args
+        .kind
+        .ok_or_else(|| CommandError::usage("gate: which KIND: http, postgres or mysql?"))?;
+    resolve(kind, &given).map_err(CommandError::Usage)
 }
 
 fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, String> {
@@ -163,6 +170,8 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
             .admin_database
             .unwrap_or_else(|| ADMIN_DATABASE.to_owned()),
         admin_uids: merged.admin_uids.unwrap_or_default(),
+        admin_users: merged.admin_users.unwrap_or_default(),
+        stats_users: merged.stats_users.unwrap_or_default(),
     })
 }
 
@@ -228,7 +237,8 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
         types_from "types-from",
         tags_from "tags-from",
         admin_database "admin-database",
-        admin_uids "admin-uids",
+        admin_users "admin-users",
+        stats_users "stats-users",
         authentication_time_max "authentication-time-max",
         message_size_max "message-size-max",
         held_size_max "held-size-max",

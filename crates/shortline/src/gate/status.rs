@@ -6,18 +6,19 @@ use std::time::Instant;
 
 use serde::Serialize;
 use shortline_gate::postgres::{Pool, PoolMode};
-use shortline_gate::relay::ConnectionCounts;
+use shortline_gate::relay::{ConnectionCounts, Registry};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::Order;
 use shortline_web::server::ServerSnapshot;
 
+use super::clients::{ClientStatus, Paused};
 use super::history::{History, Sample};
 use super::options::PolicyName;
 use super::quiet::Quiet;
 use super::series::Series;
 use super::settings::Settings;
-use super::{metrics, page};
-use shortline_daemon::admin::{Page, Pages};
+use super::{clients, metrics, page};
+use shortline_daemon::admin::Page;
 
 /// Everything the endpoint shows except the history.
 #[derive(Clone, Debug, Serialize)]
@@ -36,6 +37,10 @@ pub struct Status {
     pub connections: Connections,
     /// The pool of connections to the backend, if there is one.
     pub pool: Option<PoolStatus>,
+    /// The clients whose requests wait or run, those that have done so for longest.
+    pub busy_clients: Vec<ClientStatus>,
+    /// Whether nobody is admitted, and the databases that are paused.
+    pub paused: Paused,
     /// Chooses the types that have metrics.
     #[serde(skip)]
     pub series: Arc<Series>,
@@ -71,6 +76,8 @@ pub struct PoolStatus {
     pub waiting: usize,
     /// Prepared statements that some client or connection has.
     pub statements: usize,
+    /// How often a connection was lent to a session.
+    pub lent: u64,
 }
 
 impl PoolStatus {
@@ -87,6 +94,7 @@ impl PoolStatus {
             pinned: pool.pinned(),
             waiting: counts.waiting,
             statements: pool.statements(),
+            lent: pool.lent(),
         }
     }
 }
@@ -130,6 +138,9 @@ pub struct AdmissionSettings {
 pub struct View {
     gate: Gate,
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
+    connections_max: usize,
+    /// Clients of a database, by name.
+    clients: Option<Arc<Registry>>,
     pool: Arc<OnceLock<Arc<Pool>>>,
     history: History,
     quiet: Quiet,
@@ -143,6 +154,7 @@ impl View {
     pub fn new(
         gate: Gate,
         connections: impl Fn() -> Connections + Send + Sync + 'static,
+        clients: Option<Arc<Registry>>,
         settings: &Settings,
     ) -> Self {
         let (started, quiet) = (Instant::now(), Quiet::default());
@@ -151,6 +163,8 @@ impl View {
             quiet,
             gate,
             connections: Arc::new(connections),
+            connections_max: settings.limits.connections_max,
+            clients,
             pool: Arc::default(),
             started,
             told: Arc::new(SettingsView::new(settings)),
@@ -161,6 +175,31 @@ impl View {
     /// Shows this pool from now on.
     pub fn show_pool(&self, pool: &Arc<Pool>) {
         self.pool.get_or_init(|| Arc::clone(pool));
+    }
+
+    /// The gate itself.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The pool, if there is one.
+    pub fn pool(&self) -> Option<&Pool> {
+        self.pool.get().map(|pool| &**pool)
+    }
+
+    /// The clients of a database; None before an application.
+    pub fn clients(&self) -> Option<&Registry> {
+        self.clients.as_deref()
+    }
+
+    /// Whether the gate takes no new clients because it ends.
+    pub fn is_ending(&self) -> bool {
+        self.clients().is_some_and(Registry::is_shut)
+    }
+
+    /// The most connections of clients.
+    pub fn connections_max(&self) -> usize {
+        self.connections_max
     }
 
     /// The state now.
@@ -174,6 +213,8 @@ impl View {
             admission,
             connections: (self.connections)(),
             pool: self.pool.get().map(|pool| PoolStatus::of(pool)),
+            busy_clients: clients::busy(self),
+            paused: Paused::of(&self.gate),
             series: Arc::clone(&self.series),
         }
     }
@@ -209,15 +250,15 @@ impl From<&ServerSnapshot> for Connections {
     }
 }
 
-impl Pages for View {
-    const PATHS: &'static str = "/, /status, /history, /metrics or /healthz";
-
-    fn page(&self, path: &str) -> Option<Page> {
+impl View {
+    /// The page at a path.
+    pub fn page(&self, path: &str) -> Option<Page> {
         match path {
             "/" => Some(Page::html(page::html())),
             "/status" => Some(Page::json(&self.status())),
             "/history" => Some(Page::json(&self.samples())),
             "/metrics" => Some(Page::metrics(metrics::render(&self.status()))),
+            "/clients" => Some(Page::json(&clients::all(self))),
             _ => None,
         }
     }

@@ -12,9 +12,11 @@ mod calibrate;
 #[allow(dead_code)]
 mod client;
 mod command_line;
+mod console;
 mod first_contact;
 mod gate;
 mod http;
+mod import;
 mod kinds;
 mod page;
 mod postgres;

@@ -13,12 +13,15 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker_ref;
 use parking_lot::Mutex;
+use shortline_base::roster::Place;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::super::PostgresConfig;
+use super::super::connection::process_of;
 use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
+use super::servers::{Server, Servers};
 use super::settings::Settings;
 use crate::relay::Stream;
 
@@ -34,6 +37,7 @@ pub struct Connections {
     wait_max: Duration,
     state: Mutex<State>,
     openings: Semaphore,
+    servers: Servers,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +77,8 @@ struct Room(Option<Arc<Connections>>);
 /// What is known of a connection, whoever has it.
 #[derive(Debug)]
 pub struct Connection {
+    /// As an operator sees it.
+    pub server: Place<Server>,
     /// Whom it can serve.
     pub kind: Arc<Kind>,
     /// What a cancel request must name.
@@ -137,6 +143,7 @@ impl Connections {
             wait_max,
             state: Mutex::default(),
             openings: Semaphore::new(OPENINGS_MAX),
+            servers: Servers::default(),
         })
     }
 
@@ -148,6 +155,26 @@ impl Connections {
             idle: state.idle.values().map(Vec::len).sum(),
             waiting: state.waiting.len(),
         }
+    }
+
+    /// What is seen of them.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// Closes those of a database, or all: the idle ones now, each other once it is given back.
+    pub fn close(&self, database: Option<&str>) {
+        self.servers.close(database);
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        for (kind, idle) in &mut state.idle {
+            if database.is_none_or(|name| kind.database == name) {
+                closed.append(idle);
+            }
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
     }
 
     /// One that is idle, if there is one.
@@ -237,7 +264,9 @@ impl Connections {
             return Ok(taken);
         }
         let ready = login::open(&self.config, kind, login).await?;
+        let process = ready.key.as_deref().and_then(process_of);
         let connection = Connection {
+            server: self.servers.enter(kind, process),
             kind: Arc::clone(kind),
             key: ready.key,
             parameters: Arc::new(ready.parameters),
@@ -344,8 +373,14 @@ impl Held {
             return;
         };
         let (mut held, mut stream) = (self, stream);
+        held.connection.server.rest();
         loop {
             let mut state = pool.state.lock();
+            if held.connection.server.is_to_close() {
+                // Its room is given to somebody else.
+                drop(state);
+                return;
+            }
             state.waiting.retain(|waiter| !waiter.lend.is_closed());
             let of_kind = state
                 .waiting

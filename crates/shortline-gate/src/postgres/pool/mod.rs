@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `users`, `lookup`, `greeting` | who a client is |
 //! | `login`, `ask` | a connection of the gate's own: opened, and asked something |
-//! | `connections` | all of them: idle, lent, waited for |
+//! | `connections`, `servers` | all of them: idle, lent, waited for; as an operator sees them |
 //! | `settings`, `leaving` | what a session has set, and what ties it to its connection; when the server is asked |
 //! | `prepared` | statements that clients have prepared, by names that all connections share |
 //! | `pipeline` | what the backend still has to answer, and what the client does not see of it |
@@ -30,6 +30,7 @@ mod lookup;
 mod pipeline;
 mod prepared;
 mod protocol;
+mod servers;
 pub mod settings;
 mod users;
 
@@ -49,9 +50,10 @@ use entry::Greetings;
 use prepared::Table;
 
 pub use connections::Counts;
-pub(super) use entry::{EntryError, open};
+pub(super) use entry::{EntryError, identify, open};
 pub use lookup::Lookup;
 pub(super) use protocol::Pooled;
+pub use servers::ServerView;
 pub use users::{Users, UsersError};
 
 /// How long connections are lent for.
@@ -152,6 +154,31 @@ impl Pool {
     /// Its connections now.
     pub fn counts(&self) -> Counts {
         self.connections.counts()
+    }
+
+    /// Each of its connections now.
+    pub fn servers(&self) -> Vec<ServerView> {
+        self.connections.servers().views()
+    }
+
+    /// How often one was lent to a session.
+    pub fn lent(&self) -> u64 {
+        self.connections.servers().lent()
+    }
+
+    /// How many connections to a database, or to all, are open.
+    pub fn open(&self, database: Option<&str>) -> usize {
+        self.connections.servers().count(database).0
+    }
+
+    /// Closes the connections to a database, or all: those that are lent, once they are given back.
+    pub fn reconnect(&self, database: Option<&str>) {
+        self.connections.close(database);
+    }
+
+    /// Whether some that [`Self::reconnect`] closes are not given back yet.
+    pub fn is_reconnecting(&self, database: Option<&str>) -> bool {
+        self.connections.servers().count(database).1
     }
 
     /// Sessions that keep a connection between two units.

@@ -84,6 +84,11 @@ impl Pooled {
             .clone()
             .map(|key| (key, connection.cancels.clone()));
         *self.member.target.0.lock() = meant;
+        let (pool, handle) = (&self.member.pool, exchange.work.handle());
+        pool.connections
+            .servers()
+            .lend(&connection.server, handle.id());
+        handle.set_link(Some(connection.server.id()));
         self.held = Some(held);
         self.put_settings_on(exchange);
     }
@@ -236,6 +241,7 @@ impl Pooled {
             return;
         }
         *self.member.target.0.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // First the connection, then the permit: who is let in next finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {

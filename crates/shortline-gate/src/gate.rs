@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
     Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, TypeId,
@@ -42,8 +42,8 @@ pub struct Gate(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    wait_max: Duration,
-    slow_wait: Option<Duration>,
+    /// Exchanged at a reload.
+    config: RwLock<GateConfig>,
     slow_waits: Mutex<Throttle>,
     /// The origin of the times that are told.
     origin: Instant,
@@ -96,8 +96,6 @@ impl Gate {
     /// A gate that nobody has passed yet.
     pub fn new(config: GateConfig) -> Self {
         Self(Arc::new(Shared {
-            wait_max: config.wait_max,
-            slow_wait: config.slow_wait,
             slow_waits: Mutex::default(),
             origin: Instant::now(),
             hashes: RandomState::new(),
@@ -108,6 +106,7 @@ impl Gate {
                 waiters: Waiters::default(),
                 watched: false,
             }),
+            config: RwLock::new(config),
         }))
     }
 
@@ -155,7 +154,8 @@ impl Gate {
         Ok(Decision::Waits(Box::pin(async move {
             let answer = gate.wait(waiting, request_type, client.as_ref()).await;
             let waited = arrival.elapsed();
-            if gate.0.slow_wait.is_some_and(|slow| waited >= slow) {
+            let slow_wait = gate.0.config.read().slow_wait;
+            if slow_wait.is_some_and(|slow| waited >= slow) {
                 gate.tell_slow_wait(request_type, waited, answer.is_ok());
             }
             answer
@@ -171,11 +171,12 @@ impl Gate {
     ) -> Result<Admitted, Refusal> {
         let doors = &self.0.doors;
         let database = client.and_then(Place::database);
+        let wait_max = self.0.config.read().wait_max;
         loop {
             let admitted = match waiting.take() {
                 Some(waiting) => tokio::select! {
                     biased;
-                    answer = waiting.admitted_within(self.0.wait_max) => Some(answer?),
+                    answer = waiting.admitted_within(wait_max) => Some(answer?),
                     () = doors.keeping_out(database, true) => None,
                 },
                 None => {
@@ -229,6 +230,7 @@ impl Gate {
             slowdown,
             oldest,
             totals,
+            times,
             types,
         } = self
             .0
@@ -246,6 +248,7 @@ impl Gate {
             slowdown,
             oldest,
             totals,
+            times,
             types,
         }
     }
@@ -253,6 +256,15 @@ impl Gate {
     /// At most so many requests run at once from now on, paused ones too.
     pub fn set_running_max(&self, running_max: NonZeroUsize) {
         self.after(|admission, _| admission.set_running_max(Some(running_max)));
+    }
+
+    /// Goes on with the capacity and the limits of `config`. The order stays, and what estimates come from.
+    pub fn reconfigure(&self, config: &GateConfig) {
+        let old = std::mem::replace(&mut *self.0.config.write(), config.clone());
+        self.after(|admission, now_ns| {
+            admission.reconfigure(now_ns, &old.admission(), &config.admission());
+        });
+        self.watch_if_any_waits();
     }
 
     /// Requests that were admitted and have not ended.

@@ -135,11 +135,6 @@ impl Registry {
         self.is_shut.send_replace(true);
     }
 
-    /// Whether no connection is accepted any more.
-    pub fn is_shut(&self) -> bool {
-        *self.is_shut.borrow()
-    }
-
     /// Waits until no connection is accepted any more.
     pub async fn shutting(&self) {
         // The sender is here: this never fails.

@@ -50,11 +50,13 @@ mod deadlines;
 mod debts;
 mod estimate;
 mod growth;
+mod histogram;
 mod kind;
 mod newcomers;
 mod next;
 mod oldest;
 mod queue;
+mod reload;
 mod requests;
 mod sight;
 mod slowdown;
@@ -68,6 +70,7 @@ pub use capacity::{
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
 pub use estimate::{Estimator, EstimatorError};
+pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
 pub use types::{KeptEstimate, TypeId};
@@ -127,6 +130,7 @@ pub struct Admission {
     newcomers: Newcomers,
     rate: Rate,
     totals: Totals,
+    times: Times,
     /// The latest time told.
     now_ns: u64,
     /// When something last started or ended, or began to wait in an empty queue.
@@ -161,6 +165,7 @@ impl Admission {
             newcomers: Newcomers::default(),
             rate: Rate::default(),
             totals: Totals::default(),
+            times: Times::default(),
             now_ns: 0,
             progress_ns: 0,
             grown_ns: 0,
@@ -201,19 +206,6 @@ impl Admission {
         Some(next.id)
     }
 
-    /// At most so many requests run at once from now on. Those that run already go on.
-    pub fn set_running_max(&mut self, running_max: Option<NonZeroUsize>) {
-        self.running_max = running_max;
-    }
-
-    /// Nothing starts from now on, whatever waits, or all goes on again. What runs goes on to its end. Who waits
-    /// keeps his place; the time of a pause says nothing of the backend.
-    pub fn set_paused(&mut self, now_ns: u64, is_paused: bool) {
-        let now_ns = self.tell_time(now_ns);
-        self.is_paused = is_paused;
-        self.progress_ns = now_ns;
-    }
-
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
     /// alone changes nothing.
     pub fn next_change_ns(&self) -> Option<u64> {
@@ -243,6 +235,7 @@ impl Admission {
             excused_ns: running.excused_ns,
             expected_ns: running.expected_ns,
         };
+        self.count_end(kind, service_ns, now_ns.saturating_sub(request.arrival_ns));
         self.debts.charge(request.client, used);
         let (turn, estimate_ns) = (running.turn, running.estimate_ns);
         match outcome {
@@ -370,6 +363,7 @@ impl Admission {
             slowdown: self.types.slowdown(),
             oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,
+            times: self.times,
             types: self.types.views(&oldest.waits_ns).collect(),
         }
     }
@@ -437,6 +431,7 @@ impl Admission {
         };
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
         request.stage = Stage::Running(Running::start(now_ns, next, expected_ns));
+        self.count_wait(kind, waited_ns);
         self.types.get_mut(kind).start(now_ns, waited_ns);
         self.queue.rank_anew(&mut self.types, kind);
         self.totals.admitted += 1;

@@ -1,11 +1,12 @@
 //! A running gate: start, signals, end.
 //!
-//! SIGHUP reads the whole configuration again. It exchanges the rules for types of requests and the
-//! certificate, or keeps everything as it is and says why. Any other change needs a restart. A
-//! reload refuses it rather than ignore it silently.
+//! SIGHUP and RELOAD read the whole configuration again. They exchange the rules for types of requests, the
+//! certificate, the capacity, the limits of the queue, the pool's size and its file of users; or keep everything
+//! as it is and say why. Any other change needs a restart. A reload refuses it rather than ignore it silently.
 
 use sd_notify::NotifyState;
 use shortline_gate::classify::Classifier;
+use shortline_gate::postgres::pool::Users;
 use shortline_gate::{Gate, locks};
 use shortline_sched::admission::Capacity;
 use tokio::sync::{mpsc, watch};
@@ -152,12 +153,19 @@ impl Running {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
         let certificate = relays::read_certificate(&settings)?;
+        let users = settings.pool.as_ref().map(|pool| Users::read(&pool.users));
+        let users = users.transpose().map_err(CommandError::failure)?;
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
         if let Some(certificate) = certificate {
             self.front.exchange(certificate);
         }
+        self.view.gate().reconfigure(&settings.gate);
+        if let (Some(pool), Some(of), Some(users)) = (self.view.pool(), &settings.pool, users) {
+            pool.reload(of.size, users);
+        }
+        self.view.tell(&settings);
         self.settings = settings;
         Ok(())
     }
@@ -167,7 +175,7 @@ impl Running {
         let Some(clients) = self.front.clients() else {
             return;
         };
-        clients.shut();
+        self.view.end();
         tracing::info!(
             "no new connections; the end comes when {} clients have left",
             clients.open()
@@ -182,9 +190,7 @@ impl Running {
 
     /// Lets transactions finish until the deadline or the next signal, or ends at once.
     async fn drain(mut self, signals: &mut Signals, is_at_once: bool) -> Result<(), CommandError> {
-        if let Some(clients) = self.front.clients() {
-            clients.shut();
-        }
+        self.view.end();
         self.ending.send_replace(true);
         let drained = async {
             let mut result = Ok(());
@@ -211,12 +217,18 @@ impl Running {
     }
 }
 
-/// Refuses what a reload cannot change: everything except the rules for types.
+/// Refuses what a reload cannot change.
 fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     let fixed = |settings: &Settings| GateOptions {
         rule: None,
         types_from: None,
         tags_from: None,
+        capacity: None,
+        queue_max: None,
+        wait_max: None,
+        shed: None,
+        stall_max: None,
+        pool_size: None,
         ..settings.options.clone()
     };
     match fixed(old).difference(&fixed(new)) {

@@ -1,9 +1,11 @@
 //! What `shortline gate` serves at its admin endpoint: a live page, `/status`, `/history`,
 //! `/metrics`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use parking_lot::RwLock;
 use serde::Serialize;
 use shortline_gate::postgres::{Pool, PoolMode};
 use shortline_gate::relay::{ConnectionCounts, Registry};
@@ -139,13 +141,15 @@ pub struct View {
     gate: Gate,
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
     connections_max: usize,
+    is_ending: Arc<AtomicBool>,
     /// Clients of a database, by name.
     clients: Option<Arc<Registry>>,
     pool: Arc<OnceLock<Arc<Pool>>>,
     history: History,
     quiet: Quiet,
     started: Instant,
-    told: Arc<SettingsView>,
+    /// Exchanged at a reload.
+    told: Arc<RwLock<SettingsView>>,
     series: Arc<Series>,
 }
 
@@ -164,10 +168,11 @@ impl View {
             gate,
             connections: Arc::new(connections),
             connections_max: settings.limits.connections_max,
+            is_ending: Arc::default(),
             clients,
             pool: Arc::default(),
             started,
-            told: Arc::new(SettingsView::new(settings)),
+            told: Arc::new(RwLock::new(SettingsView::new(settings))),
             series: Arc::new(Series::new(settings.metrics_types_max)),
         }
     }
@@ -175,6 +180,16 @@ impl View {
     /// Shows this pool from now on.
     pub fn show_pool(&self, pool: &Arc<Pool>) {
         self.pool.get_or_init(|| Arc::clone(pool));
+    }
+
+    /// Shows these settings from now on.
+    pub fn tell(&self, settings: &Settings) {
+        *self.told.write() = SettingsView::new(settings);
+    }
+
+    /// What the backend speaks.
+    pub fn kind(&self) -> &'static str {
+        self.told.read().kind
     }
 
     /// The gate itself.
@@ -192,9 +207,17 @@ impl View {
         self.clients.as_deref()
     }
 
+    /// The gate ends, and takes no new clients.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+        if let Some(clients) = self.clients() {
+            clients.shut();
+        }
+    }
+
     /// Whether the gate takes no new clients because it ends.
     pub fn is_ending(&self) -> bool {
-        self.clients().is_some_and(Registry::is_shut)
+        self.is_ending.load(Ordering::Relaxed)
     }
 
     /// The most connections of clients.
@@ -208,7 +231,7 @@ impl View {
         Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: uptime.as_secs_f64(),
-            settings: SettingsView::clone(&self.told),
+            settings: self.told.read().clone(),
             note: self.quiet.note(uptime, &admission),
             admission,
             connections: (self.connections)(),

@@ -14,11 +14,12 @@ use std::time::Duration;
 use futures_util::task::noop_waker_ref;
 use parking_lot::Mutex;
 use shortline_base::roster::Place;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::super::PostgresConfig;
 use super::super::connection::process_of;
+use super::cancels::Cancels;
 use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
 use super::servers::{Server, Servers};
@@ -32,7 +33,8 @@ const OPENINGS_MAX: usize = 2;
 #[derive(Debug)]
 pub struct Connections {
     config: PostgresConfig,
-    size: usize,
+    /// Exchanged at a reload.
+    size: AtomicUsize,
     idle_time_max: Duration,
     wait_max: Duration,
     state: Mutex<State>,
@@ -138,7 +140,7 @@ impl Connections {
     ) -> Arc<Self> {
         Arc::new(Self {
             config,
-            size,
+            size: AtomicUsize::new(size),
             idle_time_max,
             wait_max,
             state: Mutex::default(),
@@ -155,6 +157,26 @@ impl Connections {
             idle: state.idle.values().map(Vec::len).sum(),
             waiting: state.waiting.len(),
         }
+    }
+
+    /// How many there may be.
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// So many there may be from now on. Of more those that are idle close now, others as they are given back.
+    pub fn resize(&self, size: usize) {
+        self.size.store(size, Ordering::Relaxed);
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        let total = state.total;
+        for idle in state.idle.values_mut() {
+            let left = (total - closed.len()).saturating_sub(size).min(idle.len());
+            closed.extend(idle.drain(..left));
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
     }
 
     /// What is seen of them.
@@ -206,7 +228,7 @@ impl Connections {
         match tokio::time::timeout(self.wait_max, waiting).await {
             Ok(acquired) => Ok(acquired?),
             Err(_) => Err(AcquireError::Busy {
-                size: self.size,
+                size: self.size(),
                 limit: self.wait_max,
             }),
         }
@@ -223,7 +245,7 @@ impl Connections {
         }
         let (room, lent) = {
             let mut state = self.state.lock();
-            if state.make_room(self.size) {
+            if state.make_room(self.size()) {
                 (Some(Room::of(self)), None)
             } else {
                 let (lend, lent) = oneshot::channel();
@@ -284,7 +306,7 @@ impl Connections {
             let has_idle = state.idle.get(kind).is_some_and(|idle| !idle.is_empty());
             if has_idle
                 || state.is_opening_ahead
-                || state.total >= self.size
+                || state.total >= self.size()
                 || !state.waiting.is_empty()
             {
                 return;
@@ -376,7 +398,7 @@ impl Held {
         held.connection.server.rest();
         loop {
             let mut state = pool.state.lock();
-            if held.connection.server.is_to_close() {
+            if held.connection.server.is_to_close() || state.total > pool.size() {
                 // Its room is given to somebody else.
                 drop(state);
                 return;
@@ -433,6 +455,10 @@ impl Drop for Room {
         let waiter = {
             let mut state = pool.state.lock();
             state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            if state.total > pool.size() {
+                state.total -= 1;
+                return;
+            }
             let Some(waiter) = state.waiting.pop_front() else {
                 state.total -= 1;
                 return;
@@ -441,46 +467,5 @@ impl Drop for Room {
         };
         // Where the waiter has left meanwhile, the room comes back here and goes to the next.
         drop(waiter.lend.send(Lent::Room(Room::of(&pool))));
-    }
-}
-
-/// Cancel requests for a connection that are under way.
-#[derive(Debug, Default)]
-pub struct Cancels {
-    under_way: AtomicUsize,
-    ended: Notify,
-}
-
-/// One of them; over when dropped.
-#[derive(Debug)]
-pub struct Cancelling(Arc<Cancels>);
-
-impl Cancels {
-    /// One begins.
-    pub fn begin(self: &Arc<Self>) -> Cancelling {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        Cancelling(Arc::clone(self))
-    }
-
-    fn are_none(&self) -> bool {
-        self.under_way.load(Ordering::Acquire) == 0
-    }
-
-    async fn end(&self) {
-        loop {
-            let ended = self.ended.notified();
-            if self.are_none() {
-                return;
-            }
-            ended.await;
-        }
-    }
-}
-
-impl Drop for Cancelling {
-    fn drop(&mut self) {
-        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.ended.notify_waiters();
-        }
     }
 }

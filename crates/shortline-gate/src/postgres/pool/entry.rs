@@ -129,7 +129,8 @@ pub(in super::super) async fn open(
     negotiate(client, startup).await?;
     let user = names.user.as_deref().unwrap_or_default().to_owned();
     let database = names.database.as_deref().unwrap_or(&user).to_owned();
-    let mut known = pool.config.users.get(&user);
+    let users = pool.users();
+    let mut known = users.get(&user);
     let found;
     if let (None, Some(lookup)) = (known, &pool.config.lookup) {
         found = lookup.find(pool, &database, &user).await?;

@@ -21,6 +21,7 @@
 //! server says so.
 
 mod ask;
+mod cancels;
 mod connections;
 mod entry;
 mod greeting;
@@ -40,12 +41,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::PostgresConfig;
 use super::scram;
 use crate::Gate;
-use connections::{Cancels, Connections};
+use cancels::{Cancelling, Cancels};
+use connections::Connections;
 use entry::Greetings;
 use prepared::Table;
 
@@ -88,6 +90,8 @@ pub struct PoolConfig {
 #[derive(Debug)]
 pub struct Pool {
     config: PoolConfig,
+    /// Exchanged at a reload.
+    users: RwLock<Arc<Users>>,
     connections: Arc<Connections>,
     statements: Arc<Table>,
     greetings: Greetings,
@@ -137,6 +141,7 @@ impl Pool {
             pinned: AtomicUsize::new(0),
             secret: scram::random(),
             gate: gate.clone(),
+            users: RwLock::new(Arc::clone(&config.users)),
             config,
         })
     }
@@ -148,7 +153,19 @@ impl Pool {
 
     /// Connections to the backend at most.
     pub fn size(&self) -> usize {
-        self.config.size.get()
+        self.connections.size()
+    }
+
+    /// Goes on with so many connections and these users. Those that are lent stay so until they are given back.
+    pub fn reload(&self, size: NonZeroUsize, users: Users) {
+        *self.users.write() = Arc::new(users);
+        self.connections.resize(size.get());
+        self.tell_places(self.pinned());
+    }
+
+    /// Who may use it, as far as the file says.
+    fn users(&self) -> Arc<Users> {
+        Arc::clone(&self.users.read())
     }
 
     /// Its connections now.
@@ -211,7 +228,15 @@ impl Pool {
             true => self.pinned.fetch_add(1, Ordering::AcqRel) + 1,
             false => self.pinned.fetch_sub(1, Ordering::AcqRel) - 1,
         };
-        let left = self.config.size.get().saturating_sub(pinned);
+        self.tell_places(pinned);
+    }
+
+    /// Tells admission how many units can run, where so many sessions keep a connection without one.
+    fn tell_places(&self, pinned: usize) {
+        if self.config.mode != PoolMode::Transaction {
+            return;
+        }
+        let left = self.size().saturating_sub(pinned);
         // One at least: what it lets in waits for a connection.
         self.gate
             .set_running_max(NonZeroUsize::new(left).unwrap_or(NonZeroUsize::MIN));
@@ -219,7 +244,7 @@ impl Pool {
 
     /// One more session keeps its connection, if one is left for all others.
     fn keep(self: &Arc<Self>) -> Option<Keeping> {
-        let size = self.config.size.get();
+        let size = self.size();
         let more = |kept| (kept + 1 < size).then_some(kept + 1);
         let kept = self
             .kept
@@ -229,7 +254,7 @@ impl Pool {
 
     /// The key that the backend has for whatever session a cancel request names, and a mark that the request
     /// is under way.
-    pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, connections::Cancelling)> {
+    pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, Cancelling)> {
         let target = self.targets.lock().get(key).cloned()?;
         let current = target.0.lock();
         let (key, cancels) = current.as_ref()?;

@@ -140,7 +140,11 @@ impl Console {
     }
 
     fn set_enabled(&self, database: &str, is_enabled: bool) -> Result<(), String> {
-        self.clients()?;
+        if self.view.kind() != "postgres" {
+            return Err(
+                "only clients of PostgreSQL say early enough which database they want".to_owned(),
+            );
+        }
         let set = self.view.gate().set_enabled(database, is_enabled);
         set.map_err(|error| error.to_string())
     }

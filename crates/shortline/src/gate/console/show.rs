@@ -316,9 +316,11 @@ fn config(status: &Status, connections_max: usize) -> Table {
             format!("{}s", default.wait_max_seconds),
         ),
     ];
-    let rows = rows
-        .into_iter()
-        .map(|(key, value, default)| vec![key.to_owned(), value, default, "no".to_owned()]);
+    let rows = rows.into_iter().map(|(key, value, default)| {
+        let changes = ["capacity", "queue-max", "wait-max"].contains(&key);
+        let changeable = if changes { "yes" } else { "no" };
+        vec![key.to_owned(), value, default, changeable.to_owned()]
+    });
     Table {
         columns: vec!["key", "value", "default", "changeable"],
         rows: rows.collect(),

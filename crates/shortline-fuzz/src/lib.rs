@@ -44,6 +44,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("pool_users", pool::users),
     ("postgres", postgres::postgres),
     ("proxied", proxied::head),
+    ("proxy", pool::proxy),
     ("range", requests::range),
     ("records", records::result_csv),
     ("route", statements::route),

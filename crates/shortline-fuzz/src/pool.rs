@@ -6,6 +6,7 @@ use shortline_gate::postgres::pool::Users;
 use shortline_gate::postgres::pool::leaving::{leaves_state, own_names};
 use shortline_gate::postgres::pool::settings::{Found, Settings};
 use shortline_gate::postgres::scram::{Client, Keys, Secret, Server};
+use shortline_gate::relay::proxy::Header;
 
 /// Nobody proves what nobody knows, whatever is said; and a server that cannot prove itself is found out.
 pub fn scram(bytes: &[u8]) {
@@ -47,6 +48,24 @@ pub fn pgbouncer(bytes: &[u8]) {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Of a header no byte more is asked for than it has, and it comes to an end.
+pub fn proxy(bytes: &[u8]) {
+    let mut length = 0;
+    loop {
+        match Header::of(&bytes[..length]) {
+            Ok(Header::Needs(more)) => {
+                assert!(more > length);
+                if more > bytes.len() {
+                    return;
+                }
+                length = more;
+            }
+            Ok(Header::Whole(_)) => return,
+            Err(error) => return super::assert_one_line(&error),
         }
     }
 }

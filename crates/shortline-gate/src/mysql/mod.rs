@@ -46,12 +46,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
 use crate::Gate;
 use crate::classify::Client;
+use crate::relay::proxy;
 use crate::relay::{
-    self, About, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work,
+    self, About, Handle, Listener, Registration, RelayConfig, Session, Side, Socket, Waits, Work,
 };
 
 use complaint::Complaint;
@@ -75,7 +74,7 @@ struct Shared {
 /// # Errors
 /// A thread cannot be started, or the listener cannot be registered with its poller.
 pub async fn run(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     config: RelayConfig,
     gate: Gate,
     shutdown: impl Future<Output = ()>,
@@ -84,7 +83,7 @@ pub async fn run(
     let relay = MysqlRelay::new(config, gate);
     let serve =
         move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&relay.0));
-    relay::serve(listener, &limits, &registry, shutdown, serve).await
+    relay::serve(listener.into(), &limits, &registry, shutdown, serve).await
 }
 
 /// The relay without its listener, for connections that were accepted elsewhere, such as in a
@@ -107,12 +106,17 @@ impl MysqlRelay {
     pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
         let config = &self.0.config;
         let registration = config.registry.register(config.limits.connections_max);
-        serve(socket, peer, registration, Arc::clone(&self.0)).await;
+        serve(socket, Some(peer), registration, Arc::clone(&self.0)).await;
     }
 }
 
 /// Serves a connection from accept to close.
-async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, shared: Arc<Shared>) {
+async fn serve(
+    mut socket: Socket,
+    from: Option<SocketAddr>,
+    registration: Registration,
+    shared: Arc<Shared>,
+) {
     let registry = &shared.config.registry;
     if registration.is_too_many {
         let limit = shared.config.limits.connections_max;
@@ -121,17 +125,19 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
     }
     let (handle, local) = (&registration.handle, socket.local_addr().ok());
     let opening = async {
+        let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
         // The server speaks first: who comes is kept out before anybody knows who it is.
         handle.wait_to_enter(&shared.gate, None).await;
-        handshake::authenticate(socket, &shared.config, handle).await
+        let mut authenticated = handshake::authenticate(socket, &shared.config, handle).await?;
+        authenticated.names.address = peer.address.map(|address| address.ip());
+        Ok::<_, handshake::HandshakeError>((authenticated, peer.address))
     };
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
-    let Some(mut authenticated) = opened else {
+    let Some((authenticated, peer)) = opened else {
         return;
     };
-    authenticated.names.address = Some(peer.ip());
     handle.introduce(About {
-        peer: Some(peer),
+        peer,
         local,
         is_secure: authenticated.client.is_secure(),
         names: Arc::new(authenticated.names.clone()),

@@ -20,6 +20,7 @@ use super::connection::say_last;
 use super::conversation::Status;
 use super::messages::query_text;
 use super::reply::{Complaint, command_complete, message, ready_for_query};
+use crate::relay::proxy::Peer;
 use crate::relay::{Handle, Order, Stream};
 
 /// The longest command, in bytes.
@@ -96,15 +97,29 @@ impl AdminDatabase {
     }
 }
 
-/// Why the client at `peer`, connected to our `local` address, is not heard, if it is not.
-pub async fn refusal(
-    peer: SocketAddr,
-    local: io::Result<SocketAddr>,
-    uids: &[u32],
-) -> Option<Complaint> {
+/// Who asks, as far as the kernel knows.
+#[derive(Debug)]
+pub struct Asker {
+    /// From where.
+    pub peer: Peer,
+    /// At which address of ours.
+    pub local: io::Result<SocketAddr>,
+    /// The user at the other end of a Unix socket.
+    pub uid: Option<u32>,
+}
+
+/// Why the client is not heard, if it is not.
+pub async fn refusal(asker: Asker, uids: &[u32]) -> Option<Complaint> {
     let uids = uids.to_vec();
     let looked = tokio::task::spawn_blocking(move || {
-        let local = local.map_err(|error| NotHeard::Unknown(error.to_string()))?;
+        if let Some(uid) = asker.uid {
+            return asker::check_uid(uid, &uids);
+        }
+        let unknown = |why: String| NotHeard::Unknown(why);
+        // Whatever a proxy says, it is the proxy that is connected.
+        let peer = asker.peer.address.filter(|_| !asker.peer.is_told);
+        let peer = peer.ok_or_else(|| unknown("it comes through a proxy".to_owned()))?;
+        let local = asker.local.map_err(|error| unknown(error.to_string()))?;
         asker::check(peer, local, &uids)
     });
     let checked = match looked.await {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt;
 
-use super::admin::{self, AdminDatabase, Rights};
+use super::admin::{self, AdminDatabase, Asker, Rights};
 use super::authentication::{self, Authenticated, AuthenticationError};
 use super::backend::{BackendError, connect};
 use super::cancel;
@@ -16,6 +16,7 @@ use super::reply::Complaint;
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::classify::ClientNames;
+use crate::relay::proxy;
 use crate::relay::{
     self, About, Entry, Handle, Order, Protocol, Registration, Session, Side, Socket, Stream, Work,
 };
@@ -32,6 +33,8 @@ enum OpenError {
     Authentication(#[from] AuthenticationError),
     #[error(transparent)]
     Pool(#[from] pool::EntryError),
+    #[error("before the client began: {0}")]
+    Proxy(#[from] io::Error),
 }
 
 /// What a client gets.
@@ -44,7 +47,7 @@ enum Began<'a> {
 /// A client that is not let in yet.
 struct Newcomer<'a> {
     registration: &'a Registration,
-    peer: SocketAddr,
+    peer: Option<SocketAddr>,
     local: Option<SocketAddr>,
     names: Arc<ClientNames>,
 }
@@ -71,7 +74,7 @@ impl<'a> Newcomer<'a> {
     fn introduce(&self, is_secure: bool) -> &'a Arc<Handle> {
         let handle = self.registration.handle.member();
         handle.introduce(About {
-            peer: Some(self.peer),
+            peer: self.peer,
             local: self.local,
             is_secure,
             names: Arc::clone(&self.names),
@@ -102,7 +105,7 @@ struct Opened<P> {
 pub async fn serve(
     shared: Arc<Shared>,
     socket: Socket,
-    peer: SocketAddr,
+    peer: Option<SocketAddr>,
     registration: Registration,
 ) {
     let config = &shared.config.relay;
@@ -138,19 +141,20 @@ async fn run<P: Protocol<Complaint = Complaint>>(shared: &Shared, opened: Opened
 /// Everything up to the first ReadyForQuery. None if the client wanted no session.
 async fn open<'a>(
     shared: &'a Arc<Shared>,
-    socket: Socket,
-    peer: SocketAddr,
+    mut socket: Socket,
+    from: Option<SocketAddr>,
     registration: &Registration,
 ) -> Result<Option<Began<'a>>, OpenError> {
     let config = &shared.config;
-    let local = socket.local_addr();
+    let (local, uid) = (socket.local_addr(), socket.peer_uid());
+    let peer = proxy::peer(&mut socket, from, &config.relay.proxies).await?;
     let begun = tokio::select! {
         biased;
         begun = startup::begin(socket, config.relay.client_tls.as_ref()) => begun,
         // A client that has said nothing is not waited for.
         () = registration.handle.ordered(Order::Drain) => return Ok(None),
     };
-    let (mut client, startup) = match begun {
+    let (mut client, mut startup) = match begun {
         Ok(Beginning::Session { client, startup }) => (client, startup),
         Ok(Beginning::Cancel { client, packet }) => {
             cancel::serve(shared, &packet, client).await?;
@@ -170,7 +174,10 @@ async fn open<'a>(
         return Ok(None);
     }
     if let Some(database) = admin_database(config, &startup) {
-        let rights = enter_admin(shared, database, &mut client, &startup, (peer, local)).await;
+        let rights = {
+            let asker = Asker { peer, local, uid };
+            enter_admin(shared, database, &mut client, &startup, asker).await
+        };
         return match rights {
             Ok(rights) => Ok(Some(Began::Admin(client, database, rights))),
             Err(complaint) => {
@@ -181,10 +188,13 @@ async fn open<'a>(
     }
     let newcomer = Newcomer {
         registration,
-        peer,
+        peer: peer.address,
         local: local.ok(),
-        names: Arc::new(names_of(&startup, peer)),
+        names: Arc::new(names_of(&startup, peer.address)),
     };
+    if let (true, Some(address)) = (config.tells_address, peer.address) {
+        startup.add_to_application_name(&format!(" - {address}"));
+    }
     if let Some(complaint) = newcomer.wait_to_enter(&shared.gate).await {
         say_last(client, &complaint).await;
         return Ok(None);
@@ -210,9 +220,9 @@ async fn enter_admin(
     database: &AdminDatabase,
     client: &mut Stream,
     startup: &Startup,
-    (peer, local): (SocketAddr, io::Result<SocketAddr>),
+    asker: Asker,
 ) -> Result<Rights, Complaint> {
-    let Some(refusal) = admin::refusal(peer, local, &database.uids).await else {
+    let Some(refusal) = admin::refusal(asker, &database.uids).await else {
         let said = async {
             client.write_all(&admin::authentication_ok()).await?;
             client.flush().await
@@ -341,14 +351,14 @@ async fn enter_pool(
 }
 
 /// What statements are classified by beside their text.
-fn names_of(startup: &Startup, peer: SocketAddr) -> ClientNames {
+fn names_of(startup: &Startup, peer: Option<SocketAddr>) -> ClientNames {
     let name = |parameter| {
         let name = startup.parameter(parameter)?;
         Some(String::from_utf8_lossy(name).into())
     };
     let user = name("user");
     ClientNames {
-        address: Some(peer.ip()),
+        address: peer.map(|address| address.ip()),
         application_name: name("application_name"),
         // The backend's own default.
         database: name("database").or_else(|| user.clone()),

@@ -62,8 +62,8 @@ Examples:
   shortline gate import /etc/pgbouncer/pgbouncer.ini > /etc/shortline.toml
 
 Times read 500ms or 2s, sizes 64KiB or 2MB. docs/gate.md tells what each option does.
-SIGHUP reads again what tells the types of requests, and the certificate; SIGTERM lets
-transactions finish, a second one stops at once.";
+SIGHUP reads again rules, capacity, limits of the queue, the pool's users and the certificate;
+SIGTERM lets transactions finish, a second one stops at once.";
 
 /// What the backend speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

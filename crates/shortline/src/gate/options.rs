@@ -17,16 +17,26 @@ use shortline_sched::units::{Size, Span};
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_daemon::overlay;
+use shortline_daemon::sockets::Address;
+use shortline_sched::Network;
 
 /// `[gate]`: what is relayed where, and who waits.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Addresses")]
 pub struct GateOptions {
-    /// Accept clients at this address; may be given again
+    /// Accept clients at this address, or at unix:/PATH (postgres, mysql); may be given again
     #[arg(long, value_name = "ADDR")]
-    pub listen: Option<Vec<SocketAddr>>,
-    /// The backend's address; for http also https://HOST:PORT, unix:/PATH, and several separated by
+    #[serde(deserialize_with = "all_from_text")]
+    pub listen: Option<Vec<Address>>,
+    /// Let other processes listen on the same addresses, which say so too, for a restart without a gap [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub reuse_port: Option<bool>,
+    /// Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    #[serde(deserialize_with = "all_from_text")]
+    pub proxy_from: Option<Vec<Network>>,
+    /// The backend's address, or unix:/PATH; for http also https://HOST:PORT, and several separated by
     /// commas
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
@@ -38,6 +48,9 @@ pub struct GateOptions {
     /// The file whose first line is the monitor user's password
     #[arg(long, value_name = "FILE")]
     pub monitor_password_file: Option<PathBuf>,
+    /// Add the client's address to its application_name (postgres) [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub application_name_add_host: Option<bool>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -321,7 +334,10 @@ pub enum LogFormat {
 
 overlay!(GateOptions {
     listen,
+    reuse_port,
+    proxy_from,
     upstream,
+    application_name_add_host,
     monitor,
     monitor_password_file,
     tls_cert,

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
@@ -13,7 +15,7 @@ use shortline_gate::mysql;
 use shortline_gate::postgres::pool::Users;
 use shortline_gate::postgres::{self, AdminDatabase, Pool, PoolConfig, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
-use shortline_gate::relay::{Registry, RelayConfig, Upstream};
+use shortline_gate::relay::{Listener, Registry, RelayConfig, Upstream};
 use shortline_tls::TlsError;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -25,7 +27,7 @@ use super::options::UpstreamTlsMode;
 use super::settings::Settings;
 use super::status::{Connections, View};
 use shortline_command::CommandError;
-use shortline_daemon::sockets::{bind, handed_over};
+use shortline_daemon::sockets::{Address, bind, bind_shared, bind_unix, handed_over};
 
 /// Relays. Each ends with the reason why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;
@@ -138,16 +140,17 @@ impl Starting<'_> {
     ///
     /// # Errors
     /// [`CommandError`]: a backend's address or a certificate cannot be used.
-    pub fn relay(
-        &self,
-        sockets: Vec<TcpListener>,
-        relays: &mut Relays,
-    ) -> Result<(), CommandError> {
+    pub fn relay(&self, sockets: Vec<Bound>, relays: &mut Relays) -> Result<(), CommandError> {
         let gate = || self.gate.clone();
+        self.announce(&sockets)?;
         let sockets = listening(sockets)?;
         match self.front {
             Front::Http(front) => {
-                self.announce(&sockets)?;
+                let of_tcp = |socket| match socket {
+                    Listener::Tcp(socket) => Some(socket),
+                    Listener::Unix(_) => None,
+                };
+                let sockets = sockets.into_iter().filter_map(of_tcp).collect();
                 self.spawn(relays, front.run(sockets, self.until_ending()));
                 Ok(())
             }
@@ -169,15 +172,14 @@ impl Starting<'_> {
     /// A relay for each socket.
     fn spawn_each<R, E>(
         &self,
-        sockets: Vec<tokio::net::TcpListener>,
+        sockets: Vec<Listener>,
         relays: &mut Relays,
-        mut relay: impl FnMut(tokio::net::TcpListener, Ending) -> R,
+        mut relay: impl FnMut(Listener, Ending) -> R,
     ) -> Result<(), CommandError>
     where
         R: Future<Output = Result<(), E>> + Send + 'static,
         E: Display,
     {
-        self.announce(&sockets)?;
         for socket in sockets {
             self.spawn(relays, relay(socket, self.until_ending()));
         }
@@ -196,9 +198,15 @@ impl Starting<'_> {
     }
 
     /// Announces the addresses. Their sockets already accept connections.
-    fn announce(&self, sockets: &[tokio::net::TcpListener]) -> Result<(), CommandError> {
+    fn announce(&self, sockets: &[Bound]) -> Result<(), CommandError> {
         for socket in sockets {
-            let address = socket.local_addr().map_err(CommandError::failure)?;
+            let address = match socket {
+                Bound::Tcp(socket) => {
+                    let address = socket.local_addr().map_err(CommandError::failure)?;
+                    address.to_string()
+                }
+                Bound::Unix(_, path) => format!("unix:{}", path.display()),
+            };
             let kind = self.settings.kind.name();
             eprintln!("shortline: listening on {address} ({kind})");
         }
@@ -218,6 +226,7 @@ impl Starting<'_> {
         let mut config = PostgresConfig {
             relay: self.relay_config(relayed)?,
             notice_after: settings.gate.slow_wait,
+            tells_address: settings.tells_address,
             admin: self.admin_database(),
             pool: None,
         };
@@ -247,6 +256,7 @@ impl Starting<'_> {
             client_tls: relayed.tls.clone(),
             limits: settings.limits.clone(),
             classify: self.classify(),
+            proxies: Arc::from(settings.proxies.as_slice()),
             registry: Arc::clone(&relayed.registry),
         })
     }
@@ -271,10 +281,26 @@ impl Starting<'_> {
     }
 }
 
-fn listening(sockets: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, CommandError> {
+/// A socket that clients connect to.
+pub enum Bound {
+    /// By TCP.
+    Tcp(TcpListener),
+    /// In the file system, at this path.
+    Unix(UnixListener, PathBuf),
+}
+
+fn listening(sockets: Vec<Bound>) -> Result<Vec<Listener>, CommandError> {
     let sockets = sockets.into_iter().map(|socket| {
-        socket.set_nonblocking(true)?;
-        tokio::net::TcpListener::from_std(socket)
+        Ok(match socket {
+            Bound::Tcp(socket) => {
+                socket.set_nonblocking(true)?;
+                Listener::Tcp(tokio::net::TcpListener::from_std(socket)?)
+            }
+            Bound::Unix(socket, _) => {
+                socket.set_nonblocking(true)?;
+                Listener::Unix(tokio::net::UnixListener::from_std(socket)?)
+            }
+        })
     });
     sockets
         .collect::<std::io::Result<_>>()
@@ -287,9 +313,11 @@ type Ending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 ///
 /// # Errors
 /// [`CommandError`]: an address cannot be used, or there is none at all.
-pub fn open_sockets(settings: &Settings) -> Result<Vec<TcpListener>, CommandError> {
-    let handed_over = handed_over()?.into_iter().map(|(socket, _)| socket);
-    let handed_over: Vec<TcpListener> = handed_over.collect();
+pub fn open_sockets(settings: &Settings) -> Result<Vec<Bound>, CommandError> {
+    let handed_over = handed_over()?
+        .into_iter()
+        .map(|(socket, _)| Bound::Tcp(socket));
+    let handed_over: Vec<Bound> = handed_over.collect();
     if !handed_over.is_empty() {
         return Ok(handed_over);
     }
@@ -303,7 +331,11 @@ pub fn open_sockets(settings: &Settings) -> Result<Vec<TcpListener>, CommandErro
     settings
         .listen
         .iter()
-        .map(|address| bind(*address))
+        .map(|address| match address {
+            Address::Tcp(address) if settings.reuse_port => bind_shared(*address).map(Bound::Tcp),
+            Address::Tcp(address) => bind(*address).map(Bound::Tcp),
+            Address::Unix(path) => bind_unix(path).map(|socket| Bound::Unix(socket, path.clone())),
+        })
         .collect()
 }
 
@@ -349,6 +381,9 @@ pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandErro
 }
 
 fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
+    if one_upstream(settings).is_ok_and(|upstream| upstream.is_path()) {
+        return Ok(UpstreamTls::Disable);
+    }
     match (settings.upstream_tls, &settings.upstream_ca) {
         (UpstreamTlsMode::Follow, _) => UpstreamTls::follow(),
         (UpstreamTlsMode::Disable, _) => Ok(UpstreamTls::Disable),

@@ -97,7 +97,7 @@ fn what_each_of_many_databases_loses_is_told() {
         &text,
         &[
             "upstream = \"10.0.0.5:5432\"",
-            "listen = [\"0.0.0.0:6432\"]",
+            "listen = [\"0.0.0.0:6432\", \"unix:/var/run/postgresql/.s.PGSQL.6432\"]",
             "pool-size = 80",
             "pool-statements-max = 400",
         ],

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod addresses;
 mod admin;
 mod application;
 #[path = "../serve/bad_requests.rs"]

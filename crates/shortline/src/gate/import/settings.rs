@@ -9,6 +9,8 @@ pub enum Fate {
     Text(&'static str),
     /// It is this key, a list of texts with commas between.
     Texts(&'static str),
+    /// It is this key, on or off.
+    Switch(&'static str),
     /// It is this key, a number.
     Number(&'static str),
     /// It is this key, a time in seconds. 0, which means never to PgBouncer, is this instead, if there is anything.
@@ -170,7 +172,7 @@ const FATES: [(&str, Fate); 54] = [
     ),
     (
         "application_name_add_host",
-        Fate::Lost("the gate passes application_name as it is"),
+        Fate::Switch("application-name-add-host"),
     ),
     ("pkt_buf", Fate::Needless(OWN)),
     (
@@ -180,10 +182,7 @@ const FATES: [(&str, Fate); 54] = [
     ("listen_backlog", Fate::Needless(OWN)),
     ("sbuf_loopcnt", Fate::Needless(OWN)),
     ("query_cache_size", Fate::Needless(OWN)),
-    (
-        "so_reuseport",
-        Fate::Lost("the gate shares its port with no other process"),
-    ),
+    ("so_reuseport", Fate::Switch("reuse-port")),
     ("tcp_defer_accept", Fate::Needless(OWN)),
     ("tcp_socket_buffer", Fate::Needless(OWN)),
     ("tcp_keepalive", Fate::Needless(KEEPALIVE)),
@@ -196,6 +195,12 @@ const FATES: [(&str, Fate); 54] = [
     ("client_tls13_ciphers", Fate::Needless(TLS)),
     ("server_tls_protocols", Fate::Needless(TLS)),
     ("server_tls_ciphers", Fate::Needless(TLS)),
-    ("unix_socket_mode", Fate::Together),
-    ("unix_socket_group", Fate::Together),
+    (
+        "unix_socket_mode",
+        Fate::Needless("everybody of the machine may connect, as with 0777"),
+    ),
+    (
+        "unix_socket_group",
+        Fate::Needless("everybody of the machine may connect, as with 0777"),
+    ),
 ];

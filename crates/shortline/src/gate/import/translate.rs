@@ -62,6 +62,8 @@ pub enum TranslateError {
 /// PgBouncer's defaults.
 const PORT: &str = "6432";
 const SERVER_PORT: &str = "5432";
+/// Where Debian's PostgreSQL has its Unix sockets.
+const SOCKETS: &str = "/var/run/postgresql";
 const POOL_SIZE: u64 = 20;
 const STATEMENTS_MAX: u64 = 200;
 
@@ -145,7 +147,9 @@ struct Server {
 
 impl Server {
     fn address(&self) -> String {
-        if self.host.contains(':') {
+        if self.host.starts_with('/') {
+            format!("unix:{}/.s.PGSQL.{}", self.host, self.port)
+        } else if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
@@ -163,13 +167,13 @@ impl<'a> Database<'a> {
         self.pairs.get(name).map(String::as_str)
     }
 
-    /// The first of its hosts. One that is none or a folder is a Unix socket of this machine.
+    /// The first of its hosts. A folder has a Unix socket; where there is none, it is Debian's.
     fn server(&self) -> Server {
         let hosts = self.get("host").unwrap_or_default();
         let first = hosts.split(',').next().unwrap_or_default();
-        let is_here = first.is_empty() || first.starts_with(['/', '@']);
+        let host = if first.is_empty() { SOCKETS } else { first };
         Server {
-            host: if is_here { "127.0.0.1" } else { first }.to_owned(),
+            host: host.to_owned(),
             port: self.get("port").unwrap_or(SERVER_PORT).to_owned(),
         }
     }
@@ -243,9 +247,7 @@ impl Writing {
         for (name, value) in &database.pairs {
             let why = match name.as_str() {
                 "host" if value.contains(',') => "the gate goes to the first host",
-                "host" if value.is_empty() || value.starts_with(['/', '@']) => {
-                    "the gate reaches the server by TCP, at 127.0.0.1"
-                }
+                "host" if value.starts_with('@') => "the gate uses no abstract Unix socket",
                 "host" | "port" | "pool_size" | "max_db_connections" => continue,
                 "dbname" if *value == entry.key || entry.key == "*" => continue,
                 "dbname" => "clients have to ask for the database by its own name",
@@ -268,10 +270,8 @@ impl Writing {
             self.lost(entry, &format!("{name}: {why}"));
         }
         if database.get("host").is_none() {
-            self.note(
-                entry,
-                "host: the server is asked at 127.0.0.1 instead of its Unix socket",
-            );
+            let why = format!("host: the server's Unix socket is looked for in {SOCKETS}");
+            self.note(entry, &why);
         }
     }
 
@@ -301,14 +301,14 @@ impl Writing {
                 }
             }
         }
+        if let Some(folder) = settings
+            .text("unix_socket_dir")
+            .filter(|folder| folder.starts_with('/'))
+        {
+            addresses.push(format!("unix:{folder}/.s.PGSQL.{port}"));
+        }
         let addresses: Vec<String> = addresses.iter().map(|address| quoted(address)).collect();
         self.key("listen", &format!("[{}]", addresses.join(", ")));
-        if let Some(entry) = settings.get("unix_socket_dir") {
-            self.lost(
-                entry,
-                "the gate listens on TCP only: let applications connect to 127.0.0.1",
-            );
-        }
     }
 
     fn pool(
@@ -430,6 +430,8 @@ impl Writing {
                 }
             }
             Fate::Text(_) => {}
+            Fate::Switch(key) if is_on => self.key(key, &true),
+            Fate::Switch(_) => {}
             Fate::Number(key) => self.key(key, &number(&entry.place, value)?.max(1)),
             Fate::Seconds(key, never) if !is_on => {
                 if let Some(never) = never {

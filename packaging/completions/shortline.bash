@@ -40,6 +40,18 @@ _shortline() {
             shortline,uplink)
                 cmd="shortline__subcmd__uplink"
                 ;;
+            shortline__subcmd__gate,help)
+                cmd="shortline__subcmd__gate__subcmd__help"
+                ;;
+            shortline__subcmd__gate,import)
+                cmd="shortline__subcmd__gate__subcmd__import"
+                ;;
+            shortline__subcmd__gate__subcmd__help,help)
+                cmd="shortline__subcmd__gate__subcmd__help__subcmd__help"
+                ;;
+            shortline__subcmd__gate__subcmd__help,import)
+                cmd="shortline__subcmd__gate__subcmd__help__subcmd__import"
+                ;;
             shortline__subcmd__help,gate)
                 cmd="shortline__subcmd__help__subcmd__gate"
                 ;;
@@ -63,6 +75,9 @@ _shortline() {
                 ;;
             shortline__subcmd__help,uplink)
                 cmd="shortline__subcmd__help__subcmd__uplink"
+                ;;
+            shortline__subcmd__help__subcmd__gate,import)
+                cmd="shortline__subcmd__help__subcmd__gate__subcmd__import"
                 ;;
             shortline__subcmd__help__subcmd__uplink,install)
                 cmd="shortline__subcmd__help__subcmd__uplink__subcmd__install"
@@ -118,13 +133,21 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__gate)
-            opts="-h -V --listen --upstream --monitor --monitor-password-file --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimates --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --estimator --estimates-fixed --config --help --version http postgres mysql"
+            opts="-h -V --listen --reuse-port --proxy-from --upstream --monitor --monitor-password-file --application-name-add-host --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimates --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --admin-users --stats-users --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --estimator --estimates-fixed --config --help --version http postgres mysql import help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --reuse-port)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --proxy-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -138,6 +161,10 @@ _shortline() {
                     ;;
                 --monitor-password-file)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --application-name-add-host)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --tls-cert)
@@ -240,6 +267,14 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --admin-users)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stats-users)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --slow-wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -331,6 +366,62 @@ _shortline() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        shortline__subcmd__gate__subcmd__help)
+            opts="import help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__help__subcmd__import)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__import)
+            opts="-h -V --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         shortline__subcmd__help)
             opts="serve load uplink lab sim model gate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -346,8 +437,22 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__help__subcmd__gate)
-            opts=""
+            opts="import"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__help__subcmd__gate__subcmd__import)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -191,69 +191,82 @@ complete -c shortline -n "__fish_shortline_using_subcommand model" -l seed -d 'S
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l json -d 'Print JSON, times in mean service times'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -s h -l help -d 'Print help'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -s V -l version -d 'Print version'
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l listen -d 'Accept clients at this address; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream -d 'The backend\'s address; for http also https://HOST:PORT, unix:/PATH, and several separated by commas' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l monitor -d 'Ask the database as this user which statements wait for a lock, since that time is not service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l monitor-password-file -d 'The file whose first line is the monitor user\'s password' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tls-cert -d 'Speak TLS to clients that ask for it, with this certificate chain (PEM)' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tls-key -d 'The certificate\'s key (PEM)' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tls-required -d 'Reject clients without TLS [default: false]' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l listen -d 'Accept clients at this address, or at unix:/PATH (postgres, mysql); may be given again' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l reuse-port -d 'Let other processes listen on the same addresses, which say so too, for a restart without a gap [default: false]' -r -f -a "true\t''
 false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream-tls -d 'Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS for clients that have it; disable, prefer, require, or verify-full with --upstream-ca [default: follow]' -r -f -a "follow\t'With TLS for clients that use it, if the backend has it; without TLS for the others. The certificate is not checked'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l proxy-from -d 'Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream -d 'The backend\'s address, or unix:/PATH; for http also https://HOST:PORT, and several separated by commas' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l monitor -d 'Ask the database as this user which statements wait for a lock, since that time is not service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l monitor-password-file -d 'The file whose first line is the monitor user\'s password' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l application-name-add-host -d 'Add the client\'s address to its application_name (postgres) [default: false]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tls-cert -d 'Speak TLS to clients that ask for it, with this certificate chain (PEM)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tls-key -d 'The certificate\'s key (PEM)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tls-required -d 'Reject clients without TLS [default: false]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream-tls -d 'Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS for clients that have it; disable, prefer, require, or verify-full with --upstream-ca [default: follow]' -r -f -a "follow\t'With TLS for clients that use it, if the backend has it; without TLS for the others. The certificate is not checked'
 disable\t'Without TLS'
 prefer\t'With TLS if the backend has it. The certificate is not checked'
 require\t'Only with TLS. The certificate is not checked'
 verify-full\t'Only with TLS, and with a certificate for the backend\'s name signed by one of the authorities'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default: with http those of the system]' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l policy -d 'Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]' -r -f -a "fifo\t'In order of arrival'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default: with http those of the system]' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l policy -d 'Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]' -r -f -a "fifo\t'In order of arrival'
 sjf\t'Shortest estimate first'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l wait-max -d 'Time a request may wait before it is refused [default: 2min]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l shed -d 'Refuse a request at once if it is expected to wait longer than this [default: let it wait]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l stall-max -d 'Admit the next request if none has started or ended for this long, since those that run may depend on it; 0s for never [default: 10s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l dry-run -d 'Admit everything at once, and only count what would have waited [default: false]' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l wait-max -d 'Time a request may wait before it is refused [default: 2min]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l shed -d 'Refuse a request at once if it is expected to wait longer than this [default: let it wait]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l stall-max -d 'Admit the next request if none has started or ended for this long, since those that run may depend on it; 0s for never [default: 10s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l dry-run -d 'Admit everything at once, and only count what would have waited [default: false]' -r -f -a "true\t''
 false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l types-from -d 'What gives a type to a statement that no rule matches; the first source that has a value counts: tag, application-name, statement [default: tag,statement]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tags-from -d 'Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default: nobody\'s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l types-max -d 'The most types; rare ones share one [default: 1000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l metrics-types-max -d 'The most types that have their own series in /metrics: those with the most work. The others share one [default: 50]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-database -d 'The database name whose connections go to the gate itself, for SHOW commands. Only this machine\'s root and the gate\'s own user may use it; empty for none (postgres) [default: shortline]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-uids -d 'Further users of this machine, by number, who may use the admin database' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l slow-wait -d 'Log each request that has waited longer than this, and send its client a notice' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l log-format -d 'The format of the log: text or json [default: text]' -r -f -a "text\t'For people'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l types-from -d 'What gives a type to a statement that no rule matches; the first source that has a value counts: tag, application-name, statement [default: tag,statement]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tags-from -d 'Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default: nobody\'s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l types-max -d 'The most types; rare ones share one [default: 1000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l metrics-types-max -d 'The most types that have their own series in /metrics: those with the most work. The others share one [default: 50]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-database -d 'The database name whose connections go to the gate itself, for commands such as SHOW and PAUSE. Only this machine\'s root and the gate\'s own user may use it; empty for none (postgres) [default: shortline]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-uids -d 'Further users of this machine, by number, who may use the admin database' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-users -d 'Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres with --pool)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l stats-users -d 'Users of the pool who may SHOW there (postgres with --pool)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l slow-wait -d 'Log each request that has waited longer than this, and send its client a notice' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l log-format -d 'The format of the log: text or json [default: text]' -r -f -a "text\t'For people'
 json\t'One JSON object per line'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool -d 'Lend clients the backend\'s connections, for a transaction or a whole session, instead of giving each its own (postgres) [default: off]' -r -f -a "off\t'Each client has a connection of its own'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool -d 'Lend clients the backend\'s connections, for a transaction or a whole session, instead of giving each its own (postgres, mysql) [default: off]' -r -f -a "off\t'Each client has a connection of its own'
 session\t'For a client\'s session, from its first statement on'
 transaction\t'For a transaction'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-size -d 'Connections to the backend at most, of all users and databases together [default: 20]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-user -d 'A user of that file that looks others up in the database' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-query -d 'What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer\'s auth_query]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-idle-max -d 'Close a connection to the backend that nobody has used for so long [default: 10min]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps [default: 200]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connections-max -d 'The most open connections of clients; one more gets an error and is closed [default: 10000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l authentication-time-max -d 'Time from accepting a connection to the end of its authentication [default: 60s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connect-time-max -d 'Time to connect to the backend [default: 10s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l message-size-max -d 'The largest message of the protocol [default: 1GiB less 2 bytes]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l held-size-max -d 'Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pipelined-max -d 'Answers a client may have outstanding before the gate stops reading from it [default: 1024]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l statements-max -d 'Prepared statements per connection whose type is remembered [default: 512]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l threads -d 'Threads that relay [default: one per two processors]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l drain -d 'Time that transactions under way get to finish after SIGTERM [default: 30s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimator -d 'How to estimate a type\'s service time from its last requests: median-of-means, which ignores outliers, or moving-average [default: median-of-means]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-size -d 'Connections to the backend at most, of all users and databases together [default: 20]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid, or MySQL\'s hash of mysql_native_password' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-auth-user -d 'A user of that file that looks others up in the database (postgres)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-auth-query -d 'What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer\'s auth_query]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-idle-max -d 'Close a connection to the backend that nobody has used for so long [default: 10min]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps (postgres) [default: 200]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l connections-max -d 'The most open connections of clients; one more gets an error and is closed [default: 10000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l authentication-time-max -d 'Time from accepting a connection to the end of its authentication [default: 60s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l connect-time-max -d 'Time to connect to the backend [default: 10s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l message-size-max -d 'The largest message of the protocol [default: 1GiB less 2 bytes]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l held-size-max -d 'Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pipelined-max -d 'Answers a client may have outstanding before the gate stops reading from it [default: 1024]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l statements-max -d 'Prepared statements per connection whose type is remembered [default: 512]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l threads -d 'Threads that relay [default: one per two processors]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l drain -d 'Time that transactions under way get to finish after SIGTERM [default: 30s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimator -d 'How to estimate a type\'s service time from its last requests: median-of-means, which ignores outliers, or moving-average [default: median-of-means]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
 false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l config -d 'Read options from the table gate of this TOML file; flags override it' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l config -d 'Read options from the table gate of this TOML file; flags override it' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from import" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from help" -f -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "serve" -d 'Serve the files below a folder'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "load" -d 'Send the requests of a trace or a generated workload to a server and report response times'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
@@ -265,3 +278,4 @@ complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "install" -d 'Put a qdisc with priority bands at the interface\'s root'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "remove" -d 'Remove what `install` made, and restore what was there before'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "show" -d 'Print the bands: the SO_PRIORITY of each, and the traffic through it'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from gate" -f -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'

@@ -14,5 +14,7 @@ pub mod pool;
 pub mod postgres;
 pub mod relay;
 
-pub use gate::{Admitted, Decision, Gate, GateClient, GateConfig, GateSnapshot, Wait};
+pub use gate::{
+    Admitted, Closed, Decision, DoorError, Gate, GateClient, GateConfig, GateSnapshot, Wait,
+};
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

@@ -111,7 +111,9 @@ async fn greeted_in_time(config: &RelayConfig) -> Result<Greeted, HandshakeError
 
 async fn greeted(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let connecting = config.upstream.connect(config.limits.connect_time_max);
-    let mut server = match connecting.await {
+    let connected = connecting.await;
+    config.registry.note_backend(connected.is_ok());
+    let mut server = match connected {
         Ok(server) => Link::of_server(server),
         Err(error) => return Ok(Greeted::Not(Complaint::unreachable(error))),
     };

@@ -53,12 +53,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
 use crate::Gate;
 use crate::classify::Client;
+use crate::relay::proxy;
 use crate::relay::{
-    self, AbortOnDrop, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work,
+    self, AbortOnDrop, About, Handle, Listener, Registration, RelayConfig, Session, Side, Socket,
+    Waits, Work,
 };
 
 use complaint::Complaint;
@@ -86,7 +86,7 @@ struct Shared {
 /// # Errors
 /// A thread cannot be started, or the listener cannot be registered with its poller.
 pub async fn run(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     config: RelayConfig,
     pool: Option<Arc<Pool>>,
     gate: Gate,
@@ -99,7 +99,7 @@ pub async fn run(
     let relay = MysqlRelay::new(config, pool, gate);
     let serve =
         move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&relay.0));
-    let served = relay::serve(listener, &limits, &registry, shutdown, serve).await;
+    let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
     drop(sweeping);
     served
 }
@@ -125,29 +125,46 @@ impl MysqlRelay {
     pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
         let config = &self.0.config;
         let registration = config.registry.register(config.limits.connections_max);
-        serve(socket, peer, registration, Arc::clone(&self.0)).await;
+        serve(socket, Some(peer), registration, Arc::clone(&self.0)).await;
     }
 }
 
 /// Serves a connection from accept to close.
-async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, shared: Arc<Shared>) {
+async fn serve(
+    mut socket: Socket,
+    from: Option<SocketAddr>,
+    registration: Registration,
+    shared: Arc<Shared>,
+) {
     let registry = &shared.config.registry;
     if registration.is_too_many {
         let limit = shared.config.limits.connections_max;
         handshake::refuse_connection(socket, Complaint::too_many_connections(limit)).await;
         return;
     }
-    let handle = &registration.handle;
     if let Some(pool) = &shared.pool {
-        Box::pin(serve_pooled(&shared, pool, socket, peer, &registration)).await;
+        Box::pin(serve_pooled(&shared, pool, socket, from, &registration)).await;
         return;
     }
-    let opening = handshake::authenticate(socket, &shared.config, handle);
+    let (handle, local) = (&registration.handle, socket.local_addr().ok());
+    let opening = async {
+        let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
+        // The server speaks first: who comes is kept out before anybody knows who it is.
+        handle.wait_to_enter(&shared.gate, None).await;
+        let mut authenticated = handshake::authenticate(socket, &shared.config, handle).await?;
+        authenticated.names.address = peer.address.map(|address| address.ip());
+        Ok::<_, handshake::HandshakeError>((authenticated, peer.address))
+    };
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
-    let Some(mut authenticated) = opened else {
+    let Some((authenticated, peer)) = opened else {
         return;
     };
-    authenticated.names.address = Some(peer.ip());
+    handle.introduce(About {
+        peer,
+        local,
+        is_secure: authenticated.client.is_secure(),
+        names: Arc::new(authenticated.names.clone()),
+    });
     let thread_id = authenticated.thread_id;
     let entry = shared.waits.register(thread_id, handle.member());
     let mut session = session(&shared, handle.member(), authenticated);
@@ -160,21 +177,35 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
 async fn serve_pooled(
     shared: &Arc<Shared>,
     pool: &Arc<Pool>,
-    socket: Socket,
-    peer: SocketAddr,
+    mut socket: Socket,
+    from: Option<SocketAddr>,
     registration: &Registration,
 ) {
-    let handle = registration.handle.member();
-    let opening = pool::open(shared, pool, socket, handle);
+    let (handle, local) = (registration.handle.member(), socket.local_addr().ok());
+    let opening = async {
+        let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
+        handle.wait_to_enter(&shared.gate, None).await;
+        let entered = pool::open(shared, pool, socket, handle).await?;
+        Ok::<_, handshake::HandshakeError>((entered, peer.address))
+    };
     let opened = relay::open_in_time(opening, registration, &shared.config).await;
-    let Some(entered) = opened else {
+    let Some((entered, peer)) = opened else {
         return;
     };
     let mut protocol = entered.protocol;
     let names = protocol.names_mut();
-    names.address = Some(peer.ip());
+    names.address = peer.map(|address| address.ip());
+    handle.introduce(About {
+        peer,
+        local,
+        is_secure: entered.client.is_secure(),
+        names: Arc::new(names.clone()),
+    });
     let user = names.user.as_deref().unwrap_or_default();
-    let account = shared.gate.client(user, None);
+    let mut account = shared.gate.client(user, None);
+    if let Some(database) = &names.database {
+        account.set_database(database);
+    }
     let work = Work::new(&shared.gate, handle, Some(account));
     let server = Side::detached();
     let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new());
@@ -199,7 +230,10 @@ fn session(
         ahead,
     } = authenticated;
     let user = names.user.as_deref().unwrap_or_default();
-    let account = shared.gate.client(user, Some(thread_id));
+    let mut account = shared.gate.client(user, Some(thread_id));
+    if let Some(database) = &names.database {
+        account.set_database(database);
+    }
     let work = Work::new(&shared.gate, handle, Some(account));
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);

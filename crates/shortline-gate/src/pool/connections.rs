@@ -16,10 +16,13 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker_ref;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use shortline_base::roster::Place;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::PoolLimits;
+use super::cancels::Cancels;
+use super::servers::{Names, Server, Servers};
 use crate::relay::Stream;
 
 /// Connections that are opened at once at most: each costs the backend a process.
@@ -42,17 +45,22 @@ pub trait Backend: Debug + Send + Sync + 'static {
         kind: &Self::Kind,
         login: &Self::Login,
     ) -> impl Future<Output = Result<(Self::Known, Stream), Self::Refusal>> + Send;
+
+    /// What an operator is told of it.
+    fn names(&self, kind: &Self::Kind, known: &Self::Known) -> Names;
 }
 
 /// All connections of a pool.
 #[derive(Debug)]
 pub struct Connections<B: Backend> {
     backend: B,
-    size: usize,
+    /// Exchanged at a reload.
+    size: AtomicUsize,
     idle_time_max: Duration,
     wait_max: Duration,
     state: Mutex<State<B>>,
     openings: Semaphore,
+    servers: Servers,
 }
 
 #[derive(Debug)]
@@ -67,6 +75,7 @@ struct State<B: Backend> {
 
 #[derive(Debug)]
 struct Idle<B: Backend> {
+    server: Place<Server>,
     known: B::Known,
     cancels: Arc<Cancels>,
     stream: Stream,
@@ -93,6 +102,8 @@ struct Room<B: Backend>(Option<Arc<Connections<B>>>);
 /// A connection that somebody has. It is closed when this is dropped, unless it is given back.
 #[derive(Debug)]
 pub struct Held<B: Backend> {
+    /// As an operator sees it.
+    pub server: Place<Server>,
     /// Whom it can serve.
     pub kind: Arc<B::Kind>,
     /// What is known of it.
@@ -137,7 +148,7 @@ impl<B: Backend> Connections<B> {
     pub fn new(backend: B, limits: &PoolLimits) -> Arc<Self> {
         Arc::new(Self {
             backend,
-            size: limits.size.get(),
+            size: AtomicUsize::new(limits.size.get()),
             idle_time_max: limits.idle_time_max,
             wait_max: limits.wait_max,
             state: Mutex::new(State {
@@ -147,6 +158,7 @@ impl<B: Backend> Connections<B> {
                 is_opening_ahead: false,
             }),
             openings: Semaphore::new(OPENINGS_MAX),
+            servers: Servers::default(),
         })
     }
 
@@ -160,6 +172,44 @@ impl<B: Backend> Connections<B> {
         }
     }
 
+    /// How many there may be.
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// So many there may be from now on. Of more those that are idle close now, others as they are given back.
+    pub fn resize(&self, size: usize) {
+        self.size.store(size, Ordering::Relaxed);
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        let total = state.total;
+        for idle in state.idle.values_mut() {
+            let left = (total - closed.len()).saturating_sub(size).min(idle.len());
+            closed.extend(idle.drain(..left));
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
+    }
+
+    /// What is seen of them.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// Closes those of a database, or all: the idle ones now, each other once it is given back.
+    pub fn close(&self, database: Option<&str>) {
+        self.servers.close(database);
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        for idle in state.idle.values_mut() {
+            closed.extend(idle.extract_if(.., |idle| idle.server.is_of(database)));
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
+    }
+
     /// One that is idle, if there is one.
     pub fn try_take(self: &Arc<Self>, kind: &Arc<B::Kind>) -> Option<Lending<B>> {
         loop {
@@ -171,6 +221,7 @@ impl<B: Backend> Connections<B> {
                 .poll_read_some(&mut Context::from_waker(noop_waker_ref()), &mut [0; 1]);
             if said.is_pending() {
                 let held = Held {
+                    server: idle.server,
                     kind: Arc::clone(kind),
                     known: idle.known,
                     cancels: idle.cancels,
@@ -194,7 +245,7 @@ impl<B: Backend> Connections<B> {
         match tokio::time::timeout(self.wait_max, waiting).await {
             Ok(acquired) => Ok(acquired?),
             Err(_) => Err(AcquireError::Busy {
-                size: self.size,
+                size: self.size(),
                 limit: self.wait_max,
             }),
         }
@@ -211,7 +262,7 @@ impl<B: Backend> Connections<B> {
         }
         let (room, lent) = {
             let mut state = self.state.lock();
-            if state.make_room(self.size) {
+            if state.make_room(self.size()) {
                 (Some(Room::of(self)), None)
             } else {
                 let (lend, lent) = oneshot::channel();
@@ -252,7 +303,9 @@ impl<B: Backend> Connections<B> {
             return Ok(taken);
         }
         let (known, stream) = self.backend.open(kind, login).await?;
+        let names = self.backend.names(kind, &known);
         let held = Held {
+            server: self.servers.enter(names),
             kind: Arc::clone(kind),
             known,
             cancels: Arc::default(),
@@ -268,7 +321,7 @@ impl<B: Backend> Connections<B> {
             let has_idle = state.idle.get(kind).is_some_and(|idle| !idle.is_empty());
             if has_idle
                 || state.is_opening_ahead
-                || state.total >= self.size
+                || state.total >= self.size()
                 || !state.waiting.is_empty()
             {
                 return;
@@ -357,8 +410,14 @@ impl<B: Backend> Held<B> {
             return;
         };
         let (mut held, mut stream) = (self, stream);
+        held.server.rest();
         loop {
             let mut state = pool.state.lock();
+            if held.server.is_to_close() || state.total > pool.size() {
+                // Its room is given to somebody else.
+                drop(state);
+                return;
+            }
             state.waiting.retain(|waiter| !waiter.lend.is_closed());
             let of_kind = state
                 .waiting
@@ -367,6 +426,7 @@ impl<B: Backend> Held<B> {
             let Some(waiter) = of_kind.and_then(|at| state.waiting.remove(at)) else {
                 if state.waiting.is_empty() {
                     let Held {
+                        server,
                         kind,
                         known,
                         cancels,
@@ -374,6 +434,7 @@ impl<B: Backend> Held<B> {
                     } = *held;
                     room.0 = None;
                     let idle = Idle {
+                        server,
                         known,
                         cancels,
                         stream,
@@ -412,6 +473,10 @@ impl<B: Backend> Drop for Room<B> {
         let waiter = {
             let mut state = pool.state.lock();
             state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            if state.total > pool.size() {
+                state.total -= 1;
+                return;
+            }
             let Some(waiter) = state.waiting.pop_front() else {
                 state.total -= 1;
                 return;
@@ -420,46 +485,5 @@ impl<B: Backend> Drop for Room<B> {
         };
         // Where the waiter has left meanwhile, the room comes back here and goes to the next.
         drop(waiter.lend.send(Lent::Room(Room::of(&pool))));
-    }
-}
-
-/// Cancel requests for a connection that are under way.
-#[derive(Debug, Default)]
-pub struct Cancels {
-    under_way: AtomicUsize,
-    ended: Notify,
-}
-
-/// One of them; over when dropped.
-#[derive(Debug)]
-pub struct Cancelling(Arc<Cancels>);
-
-impl Cancels {
-    /// One begins.
-    pub fn begin(self: &Arc<Self>) -> Cancelling {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        Cancelling(Arc::clone(self))
-    }
-
-    fn are_none(&self) -> bool {
-        self.under_way.load(Ordering::Acquire) == 0
-    }
-
-    async fn end(&self) {
-        loop {
-            let ended = self.ended.notified();
-            if self.are_none() {
-                return;
-            }
-            ended.await;
-        }
-    }
-}
-
-impl Drop for Cancelling {
-    fn drop(&mut self) {
-        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.ended.notify_waiters();
-        }
     }
 }

@@ -9,20 +9,26 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `connections` | all of them: idle, lent, waited for |
+//! | `connections`, `servers` | all of them: idle, lent, waited for; as an operator sees them |
+//! | `cancels` | requests to cancel that are under way |
 //! | `pins` | sessions that keep their connection |
 //! | `users` | who clients are |
 
+pub mod cancels;
 pub mod connections;
 mod pins;
+mod servers;
 pub mod users;
 
 use std::fmt::Debug;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
 pub use connections::Counts;
 pub use pins::{Keeping, Pins};
+pub use servers::{Names, ServerView};
+pub use users::UsersError;
 
 /// How long connections are lent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +54,10 @@ pub struct PoolLimits {
     pub statements_max: usize,
 }
 
-/// What is shown of a pool.
+/// Goes on with what was read.
+pub type Reload<'a> = Box<dyn FnOnce() + 'a>;
+
+/// What is shown of a pool, and done with it at an operator's word.
 pub trait Shown: Debug + Send + Sync {
     /// How long connections are lent for.
     fn mode(&self) -> PoolMode;
@@ -64,6 +73,28 @@ pub trait Shown: Debug + Send + Sync {
 
     /// Statements that are prepared by somebody.
     fn statements(&self) -> usize;
+
+    /// Each of its connections now.
+    fn servers(&self) -> Vec<ServerView>;
+
+    /// How often one was lent to a session.
+    fn lent(&self) -> u64;
+
+    /// How many connections to a database, or to all, are open.
+    fn open(&self, database: Option<&str>) -> usize;
+
+    /// Closes the connections to a database, or all: those that are lent, once they are given back.
+    fn reconnect(&self, database: Option<&str>);
+
+    /// Whether some that [`Self::reconnect`] closes are not given back yet.
+    fn is_reconnecting(&self, database: Option<&str>) -> bool;
+
+    /// Reads the file of users again. What it returns goes on with them and so many connections; those that are
+    /// lent stay so until they are given back.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line of it makes no sense: then nothing has changed.
+    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError>;
 }
 
 /// How often what has been idle for too long is looked for.

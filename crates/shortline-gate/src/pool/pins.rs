@@ -11,7 +11,8 @@ use crate::Gate;
 #[derive(Debug)]
 pub struct Pins {
     mode: PoolMode,
-    size: usize,
+    /// Exchanged at a reload.
+    size: AtomicUsize,
     /// Sessions that keep their connection.
     kept: AtomicUsize,
     /// Of these, those without a unit.
@@ -34,7 +35,7 @@ impl Pins {
     pub fn new(mode: PoolMode, size: NonZeroUsize, gate: &Gate) -> Arc<Self> {
         Arc::new(Self {
             mode,
-            size: size.get(),
+            size: AtomicUsize::new(size.get()),
             kept: AtomicUsize::new(0),
             pinned: AtomicUsize::new(0),
             gate: gate.clone(),
@@ -56,7 +57,20 @@ impl Pins {
             true => self.pinned.fetch_add(1, Ordering::AcqRel) + 1,
             false => self.pinned.fetch_sub(1, Ordering::AcqRel) - 1,
         };
-        let left = self.size.saturating_sub(pinned);
+        self.tell_places(pinned);
+    }
+
+    /// The pool has so many connections from now on.
+    pub fn resize(&self, size: NonZeroUsize) {
+        self.size.store(size.get(), Ordering::Relaxed);
+        if self.mode == PoolMode::Transaction {
+            self.tell_places(self.pinned());
+        }
+    }
+
+    /// Tells admission how many units can run, where so many sessions keep a connection without one.
+    fn tell_places(&self, pinned: usize) {
+        let left = self.size.load(Ordering::Relaxed).saturating_sub(pinned);
         // One at least: what it lets in waits for a connection.
         self.gate
             .set_running_max(NonZeroUsize::new(left).unwrap_or(NonZeroUsize::MIN));
@@ -64,7 +78,8 @@ impl Pins {
 
     /// One more session keeps its connection, if one is left for all others.
     pub fn keep(self: &Arc<Self>) -> Option<Keeping> {
-        let more = |kept| (kept + 1 < self.size).then_some(kept + 1);
+        let size = self.size.load(Ordering::Relaxed);
+        let more = |kept| (kept + 1 < size).then_some(kept + 1);
         let kept = self
             .kept
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, more);

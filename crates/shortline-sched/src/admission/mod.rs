@@ -50,11 +50,13 @@ mod deadlines;
 mod debts;
 mod estimate;
 mod growth;
+mod histogram;
 mod kind;
 mod newcomers;
 mod next;
 mod oldest;
 mod queue;
+mod reload;
 mod requests;
 mod sight;
 mod slowdown;
@@ -68,6 +70,7 @@ pub use capacity::{
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
 pub use estimate::{Estimator, EstimatorError};
+pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
 pub use types::{KeptEstimate, TypeId};
@@ -116,6 +119,7 @@ pub struct Admission {
     shed_wait_ns: Option<u64>,
     stall_ns: Option<u64>,
     dry_run: bool,
+    is_paused: bool,
     control: Control,
     types: Types,
     requests: Requests,
@@ -126,6 +130,7 @@ pub struct Admission {
     newcomers: Newcomers,
     rate: Rate,
     totals: Totals,
+    times: Times,
     /// The latest time told.
     now_ns: u64,
     /// When something last started or ended, or began to wait in an empty queue.
@@ -149,6 +154,7 @@ impl Admission {
             shed_wait_ns: config.shed_wait_ns.map(u64::from),
             stall_ns: config.stall_ns.map(u64::from),
             dry_run: config.dry_run,
+            is_paused: false,
             control: Control::new(&config),
             types: Types::new(&config),
             requests: Requests::default(),
@@ -159,6 +165,7 @@ impl Admission {
             newcomers: Newcomers::default(),
             rate: Rate::default(),
             totals: Totals::default(),
+            times: Times::default(),
             now_ns: 0,
             progress_ns: 0,
             grown_ns: 0,
@@ -199,15 +206,10 @@ impl Admission {
         Some(next.id)
     }
 
-    /// At most so many requests run at once from now on. Those that run already go on.
-    pub fn set_running_max(&mut self, running_max: Option<NonZeroUsize>) {
-        self.running_max = running_max;
-    }
-
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
     /// alone changes nothing.
     pub fn next_change_ns(&self) -> Option<u64> {
-        if self.waiting() == 0 {
+        if self.waiting() == 0 || self.is_paused {
             return None;
         }
         Some(self.progress_ns.saturating_add(self.stall_ns?))
@@ -233,6 +235,7 @@ impl Admission {
             excused_ns: running.excused_ns,
             expected_ns: running.expected_ns,
         };
+        self.count_end(kind, service_ns, now_ns.saturating_sub(request.arrival_ns));
         self.debts.charge(request.client, used);
         let (turn, estimate_ns) = (running.turn, running.estimate_ns);
         match outcome {
@@ -332,6 +335,11 @@ impl Admission {
         self.queue.len() + self.debts.held()
     }
 
+    /// How many were admitted and have not ended.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
     /// The sum of what the requests add that run, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.load_ns
@@ -355,6 +363,7 @@ impl Admission {
             slowdown: self.types.slowdown(),
             oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,
+            times: self.times,
             types: self.types.views(&oldest.waits_ns).collect(),
         }
     }
@@ -384,7 +393,7 @@ impl Admission {
         if span_ns > 0 {
             self.now_ns = now_ns;
             let waiting = self.waiting();
-            let waits = waiting > 0;
+            let waits = waiting > 0 && !self.is_paused;
             if waits {
                 self.rate.pass(self.active, span_ns);
             }
@@ -403,7 +412,7 @@ impl Admission {
 
     /// Whether one more may run, whatever it adds.
     fn has_place(&self) -> bool {
-        self.running_max.is_none_or(|max| self.running < max.get())
+        !self.is_paused && self.running_max.is_none_or(|max| self.running < max.get())
     }
 
     fn stalled_since(&self, now_ns: u64) -> bool {
@@ -422,6 +431,7 @@ impl Admission {
         };
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
         request.stage = Stage::Running(Running::start(now_ns, next, expected_ns));
+        self.count_wait(kind, waited_ns);
         self.types.get_mut(kind).start(now_ns, waited_ns);
         self.queue.rank_anew(&mut self.types, kind);
         self.totals.admitted += 1;

@@ -17,18 +17,31 @@ use shortline_sched::units::{Size, Span};
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_daemon::overlay;
+use shortline_daemon::sockets::Address;
+use shortline_sched::Network;
 
 /// `[gate]`: what is relayed where, and who waits.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Addresses")]
 pub struct GateOptions {
-    /// Accept clients at this address; may be given again
+    /// Accept clients at this address, or at unix:/PATH (postgres, mysql); may be given again
     ///
-    /// Required, unless systemd hands a socket over.
+    /// Required, unless systemd hands a socket over. Everybody of the machine may connect to a Unix socket, as to
+    /// PostgreSQL's own; one that nobody listens on any more is replaced.
     #[arg(long, value_name = "ADDR")]
-    pub listen: Option<Vec<SocketAddr>>,
-    /// The backend's address; for http also https://HOST:PORT, unix:/PATH, and several separated by
+    #[serde(deserialize_with = "all_from_text")]
+    pub listen: Option<Vec<Address>>,
+    /// Let other processes listen on the same addresses, which say so too, for a restart without a gap [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub reuse_port: Option<bool>,
+    /// Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)
+    ///
+    /// Version 1 or 2. A connection from there without it is closed; from other networks it is not read.
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    #[serde(deserialize_with = "all_from_text")]
+    pub proxy_from: Option<Vec<Network>>,
+    /// The backend's address, or unix:/PATH; for http also https://HOST:PORT, and several separated by
     /// commas
     ///
     /// Required.
@@ -45,6 +58,11 @@ pub struct GateOptions {
     /// The file whose first line is the monitor user's password
     #[arg(long, value_name = "FILE")]
     pub monitor_password_file: Option<PathBuf>,
+    /// Add the client's address to its application_name (postgres) [default: false]
+    ///
+    /// As PgBouncer's option of that name.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub application_name_add_host: Option<bool>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
     ///
     /// The server's own certificate comes first. It is TLS 1.2 and 1.3.
@@ -184,7 +202,7 @@ pub struct GateOptions {
     /// share one [default: 50]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub metrics_types_max: Option<NonZeroUsize>,
-    /// The database name whose connections go to the gate itself, for SHOW commands. Only this
+    /// The database name whose connections go to the gate itself, for commands such as SHOW and PAUSE. Only this
     /// machine's root and the gate's own user may use it; empty for none (postgres) [default:
     /// shortline]
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
@@ -197,6 +215,23 @@ pub struct GateOptions {
         help_heading = "Admin and log"
     )]
     pub admin_uids: Option<Vec<u32>>,
+    /// Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres
+    /// with --pool)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub admin_users: Option<Vec<String>>,
+    /// Users of the pool who may SHOW there (postgres with --pool)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub stats_users: Option<Vec<String>>,
     /// Log each request that has waited longer than this, and send its client a notice
     ///
     /// Only PostgreSQL's clients get the notice. A line has type, wait and queue. At most ten lines
@@ -367,7 +402,10 @@ pub enum LogFormat {
 
 overlay!(GateOptions {
     listen,
+    reuse_port,
+    proxy_from,
     upstream,
+    application_name_add_host,
     monitor,
     monitor_password_file,
     tls_cert,
@@ -398,6 +436,8 @@ overlay!(GateOptions {
     metrics_types_max,
     admin_database,
     admin_uids,
+    admin_users,
+    stats_users,
     slow_wait,
     log_format,
     pool,

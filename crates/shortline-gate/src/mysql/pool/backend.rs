@@ -8,7 +8,7 @@ use crate::mysql::ask::{AskError, ask};
 use crate::mysql::capability::{Capabilities, SESSION_TRACK};
 use crate::mysql::link::Link;
 use crate::mysql::login::{self, Account, LoginError, Ready, Secret, Way, Wishes};
-use crate::pool::connections;
+use crate::pool::{Names, connections};
 use crate::relay::{RelayConfig, Stream};
 
 /// COM_RESET_CONNECTION
@@ -119,6 +119,15 @@ impl connections::Backend for Backend {
             base,
         };
         Ok((known, stream))
+    }
+
+    fn names(&self, kind: &Kind, known: &Known) -> Names {
+        let database = known.schema.as_deref().unwrap_or_default();
+        Names {
+            user: kind.user.clone(),
+            database: String::from_utf8_lossy(database).into_owned(),
+            process: Some(known.thread_id),
+        }
     }
 }
 

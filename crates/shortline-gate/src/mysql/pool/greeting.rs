@@ -81,7 +81,8 @@ pub async fn greet(
     let (mut link, answer) = secured(link, config, answered?).await?;
     let names = answer.names();
     let user = names.user.clone().unwrap_or_default();
-    let known = pool.config.users.get(&user);
+    let users = pool.users();
+    let known = users.get(&user);
     let nobody = Stored::of_nobody(user.as_bytes(), &pool.secret);
     let shown = prove(&mut link, &answer, known.unwrap_or(&nobody), nonce).await?;
     let Some(secret) = shown.filter(|_| known.is_some()) else {

@@ -25,14 +25,18 @@ pub mod settings;
 pub mod track;
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::Gate;
-use crate::pool::connections::Cancels;
-use crate::pool::{Counts, Pins, PoolLimits, PoolMode, Shown, sweep_every};
+use crate::pool::cancels::Cancels;
+use crate::pool::{
+    Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError, sweep_every,
+};
 use crate::relay::RelayConfig;
 use backend::{Backend, Connections, Kind};
 use greeting::Server;
@@ -58,6 +62,8 @@ pub struct PoolConfig {
 #[derive(Debug)]
 pub struct Pool {
     config: PoolConfig,
+    /// Exchanged at a reload.
+    users: RwLock<Arc<Users>>,
     connections: Arc<Connections>,
     /// What the server has said of itself.
     server: Mutex<Option<Server>>,
@@ -92,8 +98,14 @@ impl Pool {
             targets: Mutex::default(),
             pins: Pins::new(limits.mode, limits.size, gate),
             secret: crate::postgres::scram::random(),
+            users: RwLock::new(Arc::clone(&config.users)),
             config,
         })
+    }
+
+    /// Who may use it.
+    fn users(&self) -> Arc<Users> {
+        Arc::clone(&self.users.read())
     }
 
     /// Closes what has been idle for too long, for ever.
@@ -121,7 +133,7 @@ impl Shown for Pool {
     }
 
     fn size(&self) -> usize {
-        self.config.limits.size.get()
+        self.connections.size()
     }
 
     fn counts(&self) -> Counts {
@@ -135,5 +147,34 @@ impl Shown for Pool {
     /// A session with prepared statements keeps its connection: none are shared.
     fn statements(&self) -> usize {
         0
+    }
+
+    fn servers(&self) -> Vec<ServerView> {
+        self.connections.servers().views()
+    }
+
+    fn lent(&self) -> u64 {
+        self.connections.servers().lent()
+    }
+
+    fn open(&self, database: Option<&str>) -> usize {
+        self.connections.servers().count(database).0
+    }
+
+    fn reconnect(&self, database: Option<&str>) {
+        self.connections.close(database);
+    }
+
+    fn is_reconnecting(&self, database: Option<&str>) -> bool {
+        self.connections.servers().count(database).1
+    }
+
+    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError> {
+        let users = Arc::new(Users::read(users)?);
+        Ok(Box::new(move || {
+            *self.users.write() = users;
+            self.connections.resize(size.get());
+            self.pins.resize(size);
+        }))
     }
 }

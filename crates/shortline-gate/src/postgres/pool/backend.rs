@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::super::PostgresConfig;
+use super::super::connection::process_of;
 use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
 use super::settings::Settings;
-use crate::pool::connections;
+use crate::pool::{Names, connections};
 use crate::relay::Stream;
 
 /// Opens them.
@@ -48,5 +49,13 @@ impl connections::Backend for Backend {
             prepared: OfConnection::default(),
         };
         Ok((known, ready.stream))
+    }
+
+    fn names(&self, kind: &Kind, known: &Known) -> Names {
+        Names {
+            user: kind.user.clone(),
+            database: kind.database.clone(),
+            process: known.key.as_deref().and_then(process_of),
+        }
     }
 }

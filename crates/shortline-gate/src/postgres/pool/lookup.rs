@@ -49,7 +49,8 @@ impl Lookup {
         database: &str,
         name: &str,
     ) -> Result<Option<Stored>, LookupError> {
-        let own = pool.config.users.get(&self.user).and_then(Stored::login);
+        let users = pool.users();
+        let own = users.get(&self.user).and_then(Stored::login);
         let login = own.ok_or_else(|| LookupError::NoLogin(self.user.clone()))?;
         let kind = Arc::new(Kind {
             user: self.user.clone(),

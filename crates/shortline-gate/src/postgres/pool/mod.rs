@@ -29,20 +29,24 @@ mod secrets;
 pub mod settings;
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::PostgresConfig;
 use super::scram;
 use crate::Gate;
-use crate::pool::connections::{Cancelling, Cancels};
-use crate::pool::{Counts, Pins, PoolLimits, PoolMode, Shown, sweep_every};
+use crate::pool::cancels::{Cancelling, Cancels};
+use crate::pool::{
+    Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError, sweep_every,
+};
 use backend::{Backend, Connections};
 use entry::Greetings;
 use prepared::Table;
 
-pub(super) use entry::{EntryError, open};
+pub(super) use entry::{EntryError, identify, open};
 pub use lookup::Lookup;
 pub(super) use protocol::Pooled;
 pub use secrets::Users;
@@ -62,6 +66,8 @@ pub struct PoolConfig {
 #[derive(Debug)]
 pub struct Pool {
     config: PoolConfig,
+    /// Exchanged at a reload.
+    users: RwLock<Arc<Users>>,
     connections: Arc<Connections>,
     statements: Arc<Table>,
     greetings: Greetings,
@@ -91,8 +97,14 @@ impl Pool {
             targets: Mutex::default(),
             pins: Pins::new(limits.mode, limits.size, gate),
             secret: scram::random(),
+            users: RwLock::new(Arc::clone(&config.users)),
             config,
         })
+    }
+
+    /// Who may use it, as far as the file says.
+    fn users(&self) -> Arc<Users> {
+        Arc::clone(&self.users.read())
     }
 
     /// Closes what has been idle for too long, for ever.
@@ -120,7 +132,7 @@ impl Shown for Pool {
     }
 
     fn size(&self) -> usize {
-        self.config.limits.size.get()
+        self.connections.size()
     }
 
     fn counts(&self) -> Counts {
@@ -133,5 +145,34 @@ impl Shown for Pool {
 
     fn statements(&self) -> usize {
         self.statements.len()
+    }
+
+    fn servers(&self) -> Vec<ServerView> {
+        self.connections.servers().views()
+    }
+
+    fn lent(&self) -> u64 {
+        self.connections.servers().lent()
+    }
+
+    fn open(&self, database: Option<&str>) -> usize {
+        self.connections.servers().count(database).0
+    }
+
+    fn reconnect(&self, database: Option<&str>) {
+        self.connections.close(database);
+    }
+
+    fn is_reconnecting(&self, database: Option<&str>) -> bool {
+        self.connections.servers().count(database).1
+    }
+
+    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError> {
+        let users = Arc::new(Users::read(users)?);
+        Ok(Box::new(move || {
+            *self.users.write() = users;
+            self.connections.resize(size.get());
+            self.pins.resize(size);
+        }))
     }
 }

@@ -119,7 +119,7 @@ enum Dropping {
 #[derive(Debug)]
 pub struct Pooled {
     shared: Arc<Shared>,
-    names: ClientNames,
+    names: Arc<ClientNames>,
     member: Member,
     phase: Phase,
     /// The connection it has: during a unit, and longer while it is pinned.
@@ -178,7 +178,7 @@ impl Pooled {
     /// A session that has done nothing.
     pub(super) fn new(
         shared: &Arc<Shared>,
-        names: ClientNames,
+        names: Arc<ClientNames>,
         member: Member,
         settings: Settings,
     ) -> Self {

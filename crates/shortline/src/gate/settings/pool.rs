@@ -134,6 +134,16 @@ fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     let useless = [
         (
+            "admin-users",
+            flags.admin_users.is_some(),
+            merged.admin_users.is_some(),
+        ),
+        (
+            "stats-users",
+            flags.stats_users.is_some(),
+            merged.stats_users.is_some(),
+        ),
+        (
             "pool-size",
             flags.pool_size.is_some(),
             merged.pool_size.is_some(),

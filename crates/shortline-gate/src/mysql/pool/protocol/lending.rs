@@ -104,6 +104,9 @@ impl Pooled {
         exchange.work.set_backend(Some(held.known.thread_id));
         *self.member.target.current.lock() =
             Some((held.known.thread_id, Arc::clone(&held.cancels)));
+        let (pool, handle) = (&self.member.pool, exchange.work.handle());
+        pool.connections.servers().lend(&held.server, handle.id());
+        handle.set_link(Some(held.server.id()));
         self.reply = Follower::new(held.known.capabilities, Status::default());
         let commands = self.commands_for(&held);
         self.held = Some(held);
@@ -156,6 +159,7 @@ impl Pooled {
             self.phase = Phase::Resting;
             self.unpin();
             *self.member.target.current.lock() = None;
+            exchange.work.handle().set_link(None);
             exchange.work.set_backend(None);
             drop((self.held.take(), exchange.server.detach()));
             exchange.work.fail();

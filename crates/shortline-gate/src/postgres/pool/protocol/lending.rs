@@ -82,6 +82,9 @@ impl Pooled {
             .set_backend(key.as_deref().and_then(process_of));
         let meant = key.map(|key| (key, held.cancels.clone()));
         *self.member.target.0.lock() = meant;
+        let (pool, handle) = (&self.member.pool, exchange.work.handle());
+        pool.connections.servers().lend(&held.server, handle.id());
+        handle.set_link(Some(held.server.id()));
         self.held = Some(held);
         self.put_settings_on(exchange);
     }
@@ -233,6 +236,7 @@ impl Pooled {
             return;
         }
         *self.member.target.0.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // First the connection, then the permit: who is let in next finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {

@@ -230,15 +230,15 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-uids 
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l slow-wait -d 'Log each request that has waited longer than this, and send its client a notice' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l log-format -d 'The format of the log: text or json [default: text]' -r -f -a "text\t'For people'
 json\t'One JSON object per line'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool -d 'Lend clients the backend\'s connections, for a transaction or a whole session, instead of giving each its own (postgres) [default: off]' -r -f -a "off\t'Each client has a connection of its own'
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool -d 'Lend clients the backend\'s connections, for a transaction or a whole session, instead of giving each its own (postgres, mysql) [default: off]' -r -f -a "off\t'Each client has a connection of its own'
 session\t'For a client\'s session, from its first statement on'
 transaction\t'For a transaction'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-size -d 'Connections to the backend at most, of all users and databases together [default: 20]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-user -d 'A user of that file that looks others up in the database' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid, or MySQL\'s hash of mysql_native_password' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-user -d 'A user of that file that looks others up in the database (postgres)' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-query -d 'What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer\'s auth_query]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-idle-max -d 'Close a connection to the backend that nobody has used for so long [default: 10min]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps [default: 200]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps (postgres) [default: 200]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connections-max -d 'The most open connections of clients; one more gets an error and is closed [default: 10000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l authentication-time-max -d 'Time from accepting a connection to the end of its authentication [default: 60s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connect-time-max -d 'Time to connect to the backend [default: 10s]' -r

@@ -9,10 +9,12 @@
 //!
 //! | part | what it does |
 //! |---|---|
+//! | `backend` | what opens connections |
 //! | `connections` | all of them: idle, lent, waited for |
 //! | `pins` | sessions that keep their connection |
 //! | `users` | who clients are |
 
+mod backend;
 pub mod connections;
 mod pins;
 pub mod users;
@@ -21,6 +23,7 @@ use std::fmt::Debug;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+pub use backend::Backend;
 pub use connections::Counts;
 pub use pins::{Keeping, Pins};
 

@@ -6,7 +6,7 @@ use super::super::PostgresConfig;
 use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
 use super::settings::Settings;
-use crate::pool::connections;
+use crate::pool::{self, connections};
 use crate::relay::Stream;
 
 /// Opens them.
@@ -33,7 +33,7 @@ pub struct Known {
     pub prepared: OfConnection,
 }
 
-impl connections::Backend for Backend {
+impl pool::Backend for Backend {
     type Kind = Kind;
     type Login = Login;
     type Known = Known;

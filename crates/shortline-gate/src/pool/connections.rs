@@ -7,8 +7,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Context;
@@ -20,35 +18,13 @@ use shortline_base::roster::Place;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::PoolLimits;
 use super::cancels::Cancels;
-use super::servers::{Names, Server, Servers};
+use super::servers::{Server, Servers};
+use super::{Backend, PoolLimits};
 use crate::relay::Stream;
 
 /// Connections that are opened at once at most: each costs the backend a process.
 const OPENINGS_MAX: usize = 2;
-
-/// What opens connections, and what is known of them.
-pub trait Backend: Debug + Send + Sync + 'static {
-    /// What names a connection's kind: connections of one kind can stand in for each other.
-    type Kind: Clone + Debug + Eq + Hash + Send + Sync;
-    /// What the gate logs in with.
-    type Login: Clone + Send + Sync;
-    /// What is known of a connection, whoever has it.
-    type Known: Debug + Send;
-    /// Why there is no connection.
-    type Refusal: Error + Send + Sync + 'static;
-
-    /// Opens a connection and logs in.
-    fn open(
-        &self,
-        kind: &Self::Kind,
-        login: &Self::Login,
-    ) -> impl Future<Output = Result<(Self::Known, Stream), Self::Refusal>> + Send;
-
-    /// What an operator is told of it.
-    fn names(&self, kind: &Self::Kind, known: &Self::Known) -> Names;
-}
 
 /// All connections of a pool.
 #[derive(Debug)]

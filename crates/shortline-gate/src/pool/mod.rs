@@ -9,11 +9,13 @@
 //!
 //! | part | what it does |
 //! |---|---|
+//! | `backend` | what opens connections |
 //! | `connections`, `servers` | all of them: idle, lent, waited for; as an operator sees them |
 //! | `cancels` | requests to cancel that are under way |
 //! | `pins` | sessions that keep their connection |
 //! | `users` | who clients are |
 
+mod backend;
 pub mod cancels;
 pub mod connections;
 mod pins;
@@ -25,6 +27,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
+pub use backend::Backend;
 pub use connections::Counts;
 pub use pins::{Keeping, Pins};
 pub use servers::{Names, ServerView};

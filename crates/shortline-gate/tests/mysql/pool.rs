@@ -7,6 +7,7 @@ use mysql_async::{Conn, OptsBuilder};
 use shortline_gate::pool::{PoolMode, Shown};
 
 use crate::gated::{Gated, code};
+use crate::raw::{MYSQL, PLAIN, Raw};
 use crate::server::{Server, client, shared};
 
 /// Connections that the server has from others than the one that asks, of this user.
@@ -315,4 +316,37 @@ async fn a_session_has_its_connection_to_the_end_in_session_mode() {
     conn.disconnect().await.unwrap();
     let mut next = gated.connect().await;
     assert_eq!(one::<Option<u32>>(&mut next, "SELECT @mine").await, None);
+}
+
+/// Without `CLIENT_DEPRECATE_EOF`.
+#[tokio::test]
+async fn an_old_client_finds_what_it_has_set() {
+    let Some(server) = shared() else { return };
+    let gated = pooled(server, 2).await;
+    let mut other = gated.connect().await;
+    let mut client = Raw::connect(gated.address, PLAIN | MYSQL).await;
+    client.query("SET time_zone = '+07:00'").await;
+    assert_eq!(client.read().await, (1, b"\0\0\0\x02\0\0\0".to_vec()));
+    assert_eq!(
+        one::<String>(&mut other, "SELECT @@time_zone").await,
+        "SYSTEM"
+    );
+    client.query("SELECT @@time_zone").await;
+    let mut said = Vec::new();
+    // A number of columns, one of them, EOF, a row, EOF.
+    for _ in 0..5 {
+        said.push(client.read().await.1);
+    }
+    assert_eq!(said[3], b"\x06+07:00");
+    assert_eq!((said[2][0], said[4][0]), (0xfe, 0xfe));
+    // COM_PING, COM_STMT_EXECUTE of what nobody prepared, COM_CHANGE_USER.
+    for (command, first) in [
+        (b"\x0e".as_slice(), 0),
+        (b"\x17\x01\0\0\0\0\x01\0\0\0", 0xff),
+        (b"\x11root\0\0\0", 0xff),
+    ] {
+        client.write(0, command).await;
+        assert_eq!(client.read().await.1[0], first, "{command:?}");
+    }
+    gated.until_empty().await;
 }

@@ -8,7 +8,7 @@ use crate::mysql::ask::{AskError, ask};
 use crate::mysql::capability::{Capabilities, SESSION_TRACK};
 use crate::mysql::link::Link;
 use crate::mysql::login::{self, Account, LoginError, Ready, Secret, Way, Wishes};
-use crate::pool::{Names, connections};
+use crate::pool::{self, Names, connections};
 use crate::relay::{RelayConfig, Stream};
 
 /// COM_RESET_CONNECTION
@@ -84,7 +84,7 @@ pub enum OpenError {
     Base,
 }
 
-impl connections::Backend for Backend {
+impl pool::Backend for Backend {
     type Kind = Kind;
     type Login = Login;
     type Known = Known;

@@ -7,7 +7,7 @@ use super::super::connection::process_of;
 use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
 use super::settings::Settings;
-use crate::pool::{Names, connections};
+use crate::pool::{self, Names, connections};
 use crate::relay::Stream;
 
 /// Opens them.
@@ -34,7 +34,7 @@ pub struct Known {
     pub prepared: OfConnection,
 }
 
-impl connections::Backend for Backend {
+impl pool::Backend for Backend {
     type Kind = Kind;
     type Login = Login;
     type Known = Known;

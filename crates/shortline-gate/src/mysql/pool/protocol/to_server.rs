@@ -306,7 +306,11 @@ impl Pooled {
             Ok(()) => Step::Wait,
             Err(refused) => {
                 self.refuse(&Complaint::from(&Denied::Refused(refused)));
-                Step::Again
+                // The session may end by it.
+                match self.refusal {
+                    None => Step::Again,
+                    Some(_) => Step::Wait,
+                }
             }
         }
     }

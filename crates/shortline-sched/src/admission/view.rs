@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::capacity::CapacityState;
+use super::tenants::TenantView;
 
 /// The queue, the load and the types at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +27,8 @@ pub struct AdmissionView {
     pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
+    /// Each tenant; the first is the one of whoever has no other.
+    pub tenants: Vec<TenantView>,
     /// Each type; the first is the one that all share for which the table has no room.
     pub types: Vec<TypeView>,
 }

@@ -1,0 +1,538 @@
+//! The bounded table of tenants, and what each of them has been served.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::super::arrival::Refusal;
+use super::super::config::{AdmissionConfig, Order};
+use super::super::newcomers::Newcomers;
+use super::super::next::Next;
+use super::super::oldest::{Oldest, OldestShare};
+use super::super::queue::Queue;
+use super::super::requests::RequestId;
+use super::super::types::{Types, beginning};
+use super::{Charge, TenantLimits};
+
+/// The name of the tenant that whoever has no other belongs to.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// The most tenants told apart, those named in the configuration and the first one beside.
+const UNNAMED_MAX: usize = 1000;
+
+/// A tenant of which nothing was seen for so long is forgotten when a new one comes, in nanoseconds.
+const FORGOTTEN_AFTER_NS: u64 = 600_000_000_000;
+
+/// Parts of a nanosecond in which tags are counted, so that weights leave no remainder worth having.
+const TAG_PARTS: u128 = 1 << 16;
+
+/// Names a tenant in the table. One that is forgotten means the first one, so ask by name for each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TenantId {
+    index: u32,
+    /// Tells the tenant from others that had its place.
+    generation: u32,
+}
+
+impl Default for TenantId {
+    /// The first one.
+    fn default() -> Self {
+        Self {
+            index: 0,
+            generation: 0,
+        }
+    }
+}
+
+/// What can be seen of a tenant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TenantView {
+    /// Its name.
+    pub name: String,
+    /// Its share, where others want theirs.
+    pub weight: u16,
+    /// Connections of its clients, as far as they are told.
+    pub connections: usize,
+    /// Requests of it that wait.
+    pub waiting: usize,
+    /// Requests of it that were admitted and have not ended.
+    pub running: usize,
+    /// Those of them that are not paused.
+    pub active: usize,
+    /// What the active ones add to the load, in nanoseconds.
+    pub load_ns: u64,
+    /// What the backend has spent on it, in nanoseconds of load.
+    pub served_ns: u64,
+    /// How many of its requests were admitted.
+    pub admitted: u64,
+    /// How many of those did not wait because a rule says so.
+    pub unqueued: u64,
+    /// How many were refused, for its limits or the gate's.
+    pub refused: u64,
+    /// How many of its connections were refused.
+    pub connections_refused: u64,
+    /// How long those admitted have waited, all together, in nanoseconds.
+    pub waited_ns_sum: u64,
+}
+
+/// A tenant: who of it waits, and what it has been served.
+#[derive(Debug)]
+pub(in crate::admission) struct Tenant {
+    pub(in crate::admission) name: String,
+    generation: u32,
+    pub(in crate::admission) limits: TenantLimits,
+    /// Named in the configuration, and never forgotten.
+    is_named: bool,
+    pub(in crate::admission) queue: Queue,
+    /// Its requests that wait for their client's debt to be repaid: whose is repaid first.
+    pub(in crate::admission) held: BTreeSet<(u64, RequestId)>,
+    pub(in crate::admission) oldest: Oldest,
+    pub(in crate::admission) newcomers: Newcomers,
+    level: u128,
+    advances_ns: u64,
+    raises: u64,
+    /// It was passed over for a limit of its own.
+    is_passed_over: bool,
+    pub(in crate::admission) waiting: usize,
+    running: usize,
+    pub(super) active: usize,
+    pub(super) load_ns: u64,
+    connections: usize,
+    served_ns: u64,
+    admitted: u64,
+    unqueued: u64,
+    pub(in crate::admission) refused: u64,
+    connections_refused: u64,
+    waited_ns_sum: u64,
+    /// When it was heard of last.
+    used_ns: u64,
+}
+
+/// What a tenant begins with.
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    order: Order,
+    types_max: usize,
+    oldest_share: OldestShare,
+}
+
+/// All tenants, and who of them is next.
+#[derive(Debug)]
+pub(in crate::admission) struct Tenants {
+    all: Vec<Tenant>,
+    by_name: HashMap<String, usize>,
+    beginning: Beginning,
+    /// Of those that the configuration does not name.
+    others: TenantLimits,
+    /// Those of which requests wait, by tag.
+    waiting_by_tag: BTreeSet<(u128, usize)>,
+    waiting: usize,
+    virtual_time: u128,
+    level_max: u128,
+}
+
+impl Tenants {
+    pub(in crate::admission) fn new(config: &AdmissionConfig) -> Self {
+        let beginning = Beginning {
+            order: config.order,
+            types_max: config.types_max,
+            oldest_share: config.oldest_share,
+        };
+        Self {
+            all: vec![Tenant::new(DEFAULT_TENANT, beginning)],
+            by_name: HashMap::from([(DEFAULT_TENANT.to_owned(), 0)]),
+            beginning,
+            others: TenantLimits::default(),
+            waiting_by_tag: BTreeSet::new(),
+            waiting: 0,
+            virtual_time: 0,
+            level_max: 0,
+        }
+    }
+
+    pub(super) fn enter(&mut self, name: &str, now_ns: u64) -> TenantId {
+        let name = beginning(name);
+        let index = match self.by_name.get(name) {
+            Some(&index) => index,
+            None => self.add(name, now_ns).unwrap_or(0),
+        };
+        let tenant = &mut self.all[index];
+        tenant.used_ns = now_ns;
+        TenantId {
+            index: index as u32,
+            generation: tenant.generation,
+        }
+    }
+
+    pub(super) fn set_limits<'a>(
+        &mut self,
+        named: impl IntoIterator<Item = (&'a str, TenantLimits)>,
+        others: TenantLimits,
+        now_ns: u64,
+    ) {
+        self.others = others;
+        for index in 0..self.all.len() {
+            self.set_limits_of(index, others, false);
+        }
+        for (name, limits) in named {
+            let name = beginning(name);
+            let known = self.by_name.get(name).copied();
+            let index = known.unwrap_or_else(|| self.push(name, now_ns));
+            self.set_limits_of(index, limits, true);
+        }
+    }
+
+    fn set_limits_of(&mut self, index: usize, limits: TenantLimits, is_named: bool) {
+        self.change(index, |tenant| {
+            tenant.limits = limits;
+            tenant.is_named = is_named;
+        });
+    }
+
+    /// Whether anything is to be decided between tenants.
+    pub(in crate::admission) fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// The place of a tenant; the first one's if it was forgotten.
+    pub(in crate::admission) fn index(&self, tenant: TenantId) -> usize {
+        let index = tenant.index as usize;
+        let known = self.all.get(index);
+        match known {
+            Some(known) if known.generation == tenant.generation => index,
+            _ => 0,
+        }
+    }
+
+    pub(in crate::admission) fn get(&self, index: usize) -> &Tenant {
+        &self.all[index]
+    }
+
+    pub(in crate::admission) fn get_mut(&mut self, index: usize) -> &mut Tenant {
+        &mut self.all[index]
+    }
+
+    pub(super) fn connect(&mut self, index: usize, now_ns: u64) -> Result<(), Refusal> {
+        let tenant = &mut self.all[index];
+        tenant.used_ns = now_ns;
+        if let Some(limit) = tenant.limits.connections_max
+            && tenant.connections >= limit.get()
+        {
+            tenant.connections_refused += 1;
+            let limit = limit.get();
+            return Err(Refusal::TenantConnections { limit });
+        }
+        tenant.connections += 1;
+        Ok(())
+    }
+
+    pub(super) fn disconnect(&mut self, index: usize, now_ns: u64) {
+        let tenant = &mut self.all[index];
+        tenant.used_ns = now_ns;
+        tenant.connections = tenant.connections.saturating_sub(1);
+    }
+
+    /// Why one more request of a tenant may not wait, if it may not.
+    pub(in crate::admission) fn refusal(&self, index: usize, queue_max: usize) -> Option<Refusal> {
+        let tenant = &self.all[index];
+        if let Some(limit) = tenant.limits.waiting_max
+            && tenant.waiting >= limit
+        {
+            return Some(Refusal::TenantWaiting { limit });
+        }
+        let free = queue_max.saturating_sub(self.waiting);
+        if self.are_several() && tenant.waiting >= free {
+            let waiting = tenant.waiting;
+            return Some(Refusal::TenantShare { waiting, free });
+        }
+        None
+    }
+
+    /// The part of the work that a tenant gets if all that wait go on to do so.
+    pub(in crate::admission) fn part(&self, index: usize) -> f64 {
+        let weight = |index: usize| f64::from(self.all[index].limits.weight.get());
+        let others = self.waiting_by_tag.iter().filter(|entry| entry.1 != index);
+        let sum: f64 = others.map(|&(_, other)| weight(other)).sum();
+        weight(index) / (weight(index) + sum)
+    }
+
+    /// How many wait.
+    pub(in crate::admission) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// A request of a tenant begins to wait.
+    pub(in crate::admission) fn wait(&mut self, index: usize) {
+        if self.waiting == 0 {
+            self.virtual_time = self.virtual_time.max(self.level_max);
+        }
+        self.waiting += 1;
+        self.all[index].waiting += 1;
+        if self.all[index].waiting == 1 {
+            let virtual_time = self.virtual_time;
+            let tenant = &mut self.all[index];
+            tenant.raise(virtual_time);
+            self.waiting_by_tag.insert((tenant.tag(), index));
+        }
+    }
+
+    /// One that waited does so no longer.
+    pub(in crate::admission) fn stop_waiting(&mut self, index: usize) {
+        self.waiting -= 1;
+        let tenant = &mut self.all[index];
+        tenant.waiting -= 1;
+        if tenant.waiting == 0 {
+            tenant.is_passed_over = false;
+            self.waiting_by_tag.remove(&(tenant.tag(), index));
+        }
+    }
+
+    /// Whether a tenant would be the next, if a request of it began to wait now.
+    pub(in crate::admission) fn would_be_next(&self, index: usize) -> bool {
+        let tenant = &self.all[index];
+        let tag = if tenant.waiting > 0 {
+            tenant.tag()
+        } else {
+            tenant.tag().max(self.virtual_time)
+        };
+        let first = self.waiting_by_tag.first();
+        first.is_none_or(|&first| (tag, index) <= first)
+    }
+
+    /// The tenant that waits and is least served, of those behind `after`.
+    pub(super) fn least_served(&self, after: Option<(u128, usize)>) -> Option<(u128, usize)> {
+        let Some(after) = after else {
+            return self.waiting_by_tag.first().copied();
+        };
+        let behind = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
+        self.waiting_by_tag.range(behind).next().copied()
+    }
+
+    /// A tenant is at a limit of its own.
+    pub(super) fn pass_over(&mut self, index: usize) {
+        self.all[index].is_passed_over = true;
+    }
+
+    /// A tenant is within its limits. Whether it was not and joins again, possibly behind others.
+    pub(super) fn readmit(&mut self, index: usize) -> bool {
+        let virtual_time = self.virtual_time;
+        if !std::mem::take(&mut self.all[index].is_passed_over) {
+            return false;
+        }
+        self.change(index, |tenant| tenant.raise(virtual_time));
+        true
+    }
+
+    /// A request of a tenant starts after a wait, in its turn or out of it.
+    pub(in crate::admission) fn start(
+        &mut self,
+        index: usize,
+        next: Next,
+        waited_ns: u64,
+    ) -> Charge {
+        let Next {
+            estimate_ns: advance_ns,
+            is_unqueued,
+            ..
+        } = next;
+        // One that did not wait for its turn says nothing of whose turn it is.
+        if !is_unqueued {
+            self.virtual_time = self.virtual_time.max(self.all[index].tag());
+        }
+        self.change(index, |tenant| {
+            tenant.advances_ns = tenant.advances_ns.saturating_add(advance_ns);
+        });
+        let tenant = &mut self.all[index];
+        tenant.running += 1;
+        tenant.admitted += 1;
+        tenant.unqueued += u64::from(is_unqueued);
+        tenant.waited_ns_sum = tenant.waited_ns_sum.saturating_add(waited_ns);
+        Charge {
+            tenant: index,
+            advance_ns,
+            used_ns: 0,
+            charged_ns: 0,
+            raises: tenant.raises,
+        }
+    }
+
+    /// Replaces the advance of a request by the work it has used so far.
+    pub(super) fn settle(&mut self, charge: &mut Charge, used_ns: u64) {
+        let index = charge.tenant;
+        let advance_ns = std::mem::take(&mut charge.advance_ns);
+        let owed_ns = if charge.raises == self.all[index].raises {
+            used_ns
+        } else {
+            used_ns.max(advance_ns)
+        };
+        let more_ns = owed_ns.saturating_sub(charge.charged_ns);
+        let served_ns = used_ns.saturating_sub(charge.used_ns);
+        charge.charged_ns += more_ns;
+        charge.used_ns += served_ns;
+        self.change(index, |tenant| {
+            tenant.advances_ns -= advance_ns;
+            tenant.level += tenant.part_of_tag(more_ns);
+            tenant.served_ns = tenant.served_ns.saturating_add(served_ns);
+        });
+        self.level_max = self.level_max.max(self.all[index].level);
+    }
+
+    /// A request of a tenant has ended, and its charge is settled.
+    pub(in crate::admission) fn end(&mut self, index: usize, now_ns: u64) {
+        let tenant = &mut self.all[index];
+        tenant.running -= 1;
+        tenant.used_ns = now_ns;
+    }
+
+    /// Something active of a tenant counts as so much, or as so much more.
+    pub(in crate::admission) fn put_on(&mut self, index: usize, active: usize, load_ns: u64) {
+        self.all[index].active += active;
+        self.all[index].load_ns += load_ns;
+    }
+
+    pub(in crate::admission) fn take_off(&mut self, index: usize, load_ns: u64) {
+        self.all[index].active -= 1;
+        self.all[index].load_ns -= load_ns;
+    }
+
+    /// Puts a type where it belongs with each tenant of which it waits.
+    pub(in crate::admission) fn rank_anew(&mut self, types: &Types, kind: usize) {
+        for &(_, index) in &self.waiting_by_tag {
+            self.all[index].queue.rank_anew(types, kind);
+        }
+    }
+
+    pub(in crate::admission) fn views(&self) -> impl Iterator<Item = TenantView> {
+        self.all.iter().map(|tenant| TenantView {
+            name: tenant.name.clone(),
+            weight: tenant.limits.weight.get(),
+            connections: tenant.connections,
+            waiting: tenant.waiting,
+            running: tenant.running,
+            active: tenant.active,
+            load_ns: tenant.load_ns,
+            served_ns: tenant.served_ns,
+            admitted: tenant.admitted,
+            unqueued: tenant.unqueued,
+            refused: tenant.refused,
+            connections_refused: tenant.connections_refused,
+            waited_ns_sum: tenant.waited_ns_sum,
+        })
+    }
+
+    /// Lets something change a tenant's tag, and keeps its place among those that wait.
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut Tenant)) {
+        let tenant = &mut self.all[index];
+        let before = tenant.tag();
+        change(tenant);
+        if tenant.waiting > 0 && tenant.tag() != before {
+            let after = tenant.tag();
+            self.waiting_by_tag.remove(&(before, index));
+            self.waiting_by_tag.insert((after, index));
+        }
+    }
+
+    /// Finds a place for a new name.
+    fn add(&mut self, name: &str, now_ns: u64) -> Option<usize> {
+        let unnamed = self.all.iter().filter(|tenant| !tenant.is_named).count();
+        let virtual_time = self.virtual_time.max(self.level_max);
+        let is_old = |tenant: &Tenant| now_ns - tenant.used_ns.min(now_ns) >= FORGOTTEN_AFTER_NS;
+        let idle = (1..self.all.len()).filter(|&index| {
+            let tenant = &self.all[index];
+            tenant.is_idle() && (is_old(tenant) || tenant.tag() <= virtual_time)
+        });
+        let oldest = idle.min_by_key(|&index| self.all[index].used_ns);
+        match oldest {
+            Some(index) if unnamed > UNNAMED_MAX || is_old(&self.all[index]) => {
+                Some(self.replace(index, name, now_ns))
+            }
+            _ if unnamed > UNNAMED_MAX => None,
+            _ => Some(self.push(name, now_ns)),
+        }
+    }
+
+    fn push(&mut self, name: &str, now_ns: u64) -> usize {
+        let index = self.all.len();
+        self.by_name.insert(name.to_owned(), index);
+        self.all.push(Tenant {
+            limits: self.others,
+            used_ns: now_ns,
+            ..Tenant::new(name, self.beginning)
+        });
+        index
+    }
+
+    fn replace(&mut self, index: usize, name: &str, now_ns: u64) -> usize {
+        let generation = self.all[index].generation.wrapping_add(1);
+        let new = Tenant {
+            generation,
+            limits: self.others,
+            used_ns: now_ns,
+            ..Tenant::new(name, self.beginning)
+        };
+        let forgotten = std::mem::replace(&mut self.all[index], new);
+        self.by_name.remove(&forgotten.name);
+        self.by_name.insert(name.to_owned(), index);
+        index
+    }
+}
+
+impl Tenant {
+    fn new(name: &str, beginning: Beginning) -> Self {
+        Self {
+            name: name.to_owned(),
+            generation: 0,
+            limits: TenantLimits::default(),
+            is_named: false,
+            queue: Queue::new(beginning.order, beginning.types_max),
+            held: BTreeSet::new(),
+            oldest: Oldest::new(beginning.oldest_share),
+            newcomers: Newcomers::default(),
+            level: 0,
+            advances_ns: 0,
+            raises: 0,
+            is_passed_over: false,
+            waiting: 0,
+            running: 0,
+            active: 0,
+            load_ns: 0,
+            connections: 0,
+            served_ns: 0,
+            admitted: 0,
+            unqueued: 0,
+            refused: 0,
+            connections_refused: 0,
+            waited_ns_sum: 0,
+            used_ns: 0,
+        }
+    }
+
+    /// Its service so far over its weight, advances included.
+    fn tag(&self) -> u128 {
+        self.level + self.part_of_tag(self.advances_ns)
+    }
+
+    fn part_of_tag(&self, work_ns: u64) -> u128 {
+        let weight = u128::from(self.limits.weight.get());
+        u128::from(work_ns) * TAG_PARTS / weight
+    }
+
+    /// Its tag is at least this from now on.
+    fn raise(&mut self, virtual_time: u128) {
+        let missing = virtual_time.saturating_sub(self.tag());
+        if missing > 0 {
+            self.level += missing;
+            self.raises += 1;
+        }
+    }
+
+    /// Whether one more of it may run.
+    pub(in crate::admission) fn has_place(&self) -> bool {
+        let max = self.limits.running_max;
+        max.is_none_or(|max| self.running < max.get())
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.is_named && self.waiting == 0 && self.running == 0 && self.connections == 0
+    }
+}

@@ -118,7 +118,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__gate)
-            opts="-h -V --listen --upstream --monitor --monitor-password-file --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimator --estimates --estimates-fixed --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --config --help --version http postgres mysql"
+            opts="-h -V --listen --upstream --monitor --monitor-password-file --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimator --estimates --estimates-fixed --tenant-by --unqueued-max --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --idle-transaction-max --drain --config --help --version http postgres mysql"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -224,6 +224,14 @@ _shortline() {
                     COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
+                --tenant-by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unqueued-max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --admin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -313,6 +321,10 @@ _shortline() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --idle-transaction-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

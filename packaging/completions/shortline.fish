@@ -224,6 +224,8 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimator -
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
 false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tenant-by -d 'Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host for http; the least served of them goes first [default: none]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l unqueued-max -d 'The most requests that run at once of those that never wait, by a rule with wait = false [default: 16]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
@@ -250,6 +252,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate" -l held-size-m
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pipelined-max -d 'Answers a client may have outstanding before the gate stops reading from it [default: 1024]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l statements-max -d 'Prepared statements per connection whose type is remembered [default: 512]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l threads -d 'Threads that relay [default: one per two processors]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate" -l idle-transaction-max -d 'Time a client may keep a transaction open without asking for anything; 0 for no limit [default: 0]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l drain -d 'Time that transactions under way get to finish after SIGTERM [default: 30s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -l config -d 'Read options from the table gate of this TOML file; flags override it' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -8,6 +8,7 @@
 mod client;
 mod config;
 mod locks;
+mod question;
 mod waiting;
 
 #[cfg(test)]
@@ -23,13 +24,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
-    Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, TypeId,
+    Admission, AdmissionView, Kept, NewRequest, Outcome, Refusal, RequestId, TenantId, TypeId,
 };
 use tokio::time::{Instant, sleep_until};
 
 pub use client::GateClient;
-pub use config::{GateConfig, GateSnapshot};
+pub use config::{GateConfig, GateSnapshot, TenantTable};
 use locks::{Locks, Slot};
+pub use question::Question;
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.
@@ -90,6 +92,12 @@ pub struct Admitted {
 impl Gate {
     /// A gate that nobody has passed yet.
     pub fn new(config: GateConfig) -> Self {
+        let gate = Self::without_tenants(&config);
+        gate.set_tenants(&config.tenants);
+        gate
+    }
+
+    fn without_tenants(config: &GateConfig) -> Self {
         Self(Arc::new(Shared {
             wait_max: config.wait_max,
             slow_wait: config.slow_wait,
@@ -111,30 +119,40 @@ impl Gate {
         self.0.state.lock().admission.type_of(name)
     }
 
-    /// Waits until a request of that type may run. Dropping the future leaves the queue.
+    /// The tenant of that name, entered into the table if it is new and there is room; else the first one.
+    pub fn tenant_of(&self, name: &str) -> TenantId {
+        self.0.state.lock().admission.tenant_of(name)
+    }
+
+    /// The weights and limits of tenants from now on.
+    pub fn set_tenants(&self, tenants: &TenantTable) {
+        let named = tenants.named.iter();
+        let named = named.map(|(name, limits)| (name.as_str(), *limits));
+        self.after(|admission, _| admission.set_tenants(named, tenants.others));
+    }
+
+    /// Waits until a request may run. Dropping the future leaves the queue.
     ///
     /// # Errors
     /// [`Refusal`] if it may not wait, or has waited for as long as it may.
-    pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refusal> {
-        match self.ask(request_type, None)? {
+    pub async fn admit(&self, question: impl Into<Question<'_>>) -> Result<Admitted, Refusal> {
+        match self.ask(question)? {
             Decision::Admitted(admitted) => Ok(admitted),
             Decision::Waits(wait) => wait.await,
         }
     }
 
-    /// Admits a request of that type if it may run at once; else says how to wait. Nearly every
+    /// Admits a request if it may run at once; else says how to wait. Nearly every
     /// request of a backend without overload is admitted at once, and needs no future for it. What it
     /// uses beyond what was expected its client pays with its next ones.
     ///
     /// # Errors
     /// [`Refusal`] if it may not even wait.
-    pub fn ask(
-        &self,
-        request_type: TypeId,
-        client: Option<&GateClient>,
-    ) -> Result<Decision, Refusal> {
+    pub fn ask<'a>(&self, question: impl Into<Question<'a>>) -> Result<Decision, Refusal> {
         let arrival = Instant::now();
-        Ok(match self.arrive(arrival, request_type, client)? {
+        let question = question.into();
+        let request_type = question.request_type;
+        Ok(match self.arrive(arrival, &question)? {
             Arrival::Admitted(admitted) => Decision::Admitted(admitted),
             Arrival::Waits(waiting) => {
                 let gate = self.clone();
@@ -182,6 +200,7 @@ impl Gate {
             slowdown,
             oldest,
             totals,
+            tenants,
             types,
         } = self
             .0
@@ -199,6 +218,7 @@ impl Gate {
             slowdown,
             oldest,
             totals,
+            tenants,
             types,
         }
     }
@@ -218,17 +238,17 @@ impl Gate {
         self.0.state.lock().admission.restore(kept);
     }
 
-    fn arrive(
-        &self,
-        arrival: Instant,
-        request_type: TypeId,
-        client: Option<&GateClient>,
-    ) -> Result<Arrival, Refusal> {
+    fn arrive(&self, arrival: Instant, question: &Question<'_>) -> Result<Arrival, Refusal> {
         let now_ns = self.ns(arrival);
-        let slot = client.and_then(GateClient::slot);
-        let client = client.map(GateClient::id);
+        let slot = question.client.and_then(GateClient::slot);
+        let request = NewRequest {
+            request_type: question.request_type,
+            client: question.client.map(GateClient::id),
+            tenant: question.tenant,
+            never_waits: question.never_waits,
+        };
         let mut state = self.0.state.lock();
-        let id = state.admission.arrive_as(now_ns, request_type, client)?;
+        let id = state.admission.take_in(now_ns, request)?;
         let woken = state.admit_waiting(now_ns);
         let told = state
             .admission

@@ -13,5 +13,7 @@ pub mod mysql;
 pub mod postgres;
 pub mod relay;
 
-pub use gate::{Admitted, Decision, Gate, GateClient, GateConfig, GateSnapshot, Wait};
+pub use gate::{
+    Admitted, Decision, Gate, GateClient, GateConfig, GateSnapshot, Question, TenantTable, Wait,
+};
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

@@ -1,9 +1,12 @@
 //! What a gate is told, and what it shows.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use shortline_sched::admission::{AdmissionConfig, CapacityState, OldestWaiter, Totals, TypeView};
+use shortline_sched::admission::{
+    AdmissionConfig, CapacityState, OldestWaiter, TenantLimits, TenantView, Totals, TypeView,
+};
 
 /// How a gate admits.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +19,17 @@ pub struct GateConfig {
     pub slow_wait: Option<Duration>,
     /// Whether somebody watches who waits for a lock in the backend ([`crate::locks`]).
     pub watches_locks: bool,
+    /// The weights and limits of tenants.
+    pub tenants: TenantTable,
+}
+
+/// The weights and limits of tenants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TenantTable {
+    /// By name.
+    pub named: BTreeMap<String, TenantLimits>,
+    /// Of those that have no name here.
+    pub others: TenantLimits,
 }
 
 impl Default for GateConfig {
@@ -27,6 +41,7 @@ impl Default for GateConfig {
             wait_max: Duration::from_secs(120),
             slow_wait: None,
             watches_locks: false,
+            tenants: TenantTable::default(),
         }
     }
 }
@@ -64,6 +79,8 @@ pub struct GateSnapshot {
     pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
+    /// Each tenant; the first is that of whoever has no other.
+    pub tenants: Vec<TenantView>,
     /// Each type; the first is the one that the rare share.
     pub types: Vec<TypeView>,
 }

@@ -49,7 +49,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::Gate;
-use crate::classify::Client;
+use crate::classify::{Class, Client, ClientNames};
 use crate::relay::{self, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work};
 
 use complaint::Complaint;
@@ -62,7 +62,7 @@ struct Shared {
     config: RelayConfig,
     gate: Gate,
     /// The type of unknown prepared statements.
-    unknown: Arc<str>,
+    unknown: Class,
     /// By the numbers that KILL uses for connections.
     waits: Arc<Waits<u32>>,
 }
@@ -118,15 +118,24 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
         return;
     }
     let handle = &registration.handle;
-    let opening = handshake::authenticate(socket, &shared.config, handle);
+    let mut account = None;
+    let mut join = |names: &mut ClientNames| {
+        names.address = Some(peer.ip());
+        let user = names.user.as_deref().unwrap_or_default();
+        let account = account.insert(shared.gate.client(user, None));
+        let tenant = (shared.config.tenant_of)(&names.client());
+        account.join(tenant.as_deref())
+    };
+    let opening = handshake::authenticate(socket, &shared.config, handle, &mut join);
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
-    let Some(mut authenticated) = opened else {
+    let (Some(authenticated), Some(mut account)) = (opened, account) else {
         return;
     };
-    authenticated.names.address = Some(peer.ip());
+    account.set_backend(Some(authenticated.thread_id));
     let thread_id = authenticated.thread_id;
     let entry = shared.waits.register(thread_id, handle.member());
-    let mut session = session(&shared, handle.member(), authenticated);
+    let work = Work::new(&shared.gate, handle.member(), Some(account));
+    let mut session = session(&shared, handle.member(), work, authenticated);
     let end = session.relay(Vec::new()).await;
     drop(entry);
     session.close(end, registry).await;
@@ -136,6 +145,7 @@ async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, sha
 fn session(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,
+    work: Work,
     authenticated: Authenticated,
 ) -> Session<Mysql> {
     let Authenticated {
@@ -143,20 +153,18 @@ fn session(
         server,
         capabilities,
         status,
-        thread_id,
         names,
         ahead,
+        ..
     } = authenticated;
-    let user = names.user.as_deref().unwrap_or_default();
-    let account = shared.gate.client(user, Some(thread_id));
-    let work = Work::new(&shared.gate, handle, Some(account));
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);
     Session::new(protocol, handle, work, client, Side::new(server), ahead)
+        .limit_idle_transactions(shared.config.limits.idle_transaction_time_max)
 }
 
 impl Shared {
-    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
+    fn class_of(&self, statement: &[u8], client: &Client<'_>) -> Class {
         (self.config.classify)(statement, client)
     }
 }

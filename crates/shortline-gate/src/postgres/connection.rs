@@ -1,5 +1,6 @@
 //! One connection of a client from its acceptance to its end.
 
+use shortline_sched::admission::Refusal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,9 +13,10 @@ use super::protocol::Postgres;
 use super::reply::Complaint;
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
+use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::{
-    self, Entry, Order, Protocol, Registration, Session, Side, Socket, Stream, Work,
+    self, Entry, Handle, Order, Protocol, Registration, Session, Side, Socket, Stream, Work,
 };
 
 /// Why a connection ended before its session began.
@@ -133,16 +135,25 @@ async fn open<'a>(
             return Err(error.into());
         }
     };
-    match authenticate(shared, &mut client, &mut server, &startup).await {
-        Ok(authenticated) => Ok(Some(Began::Session(opened(
-            shared,
-            registration,
-            &startup,
-            peer,
-            client,
-            server,
-            authenticated,
-        )))),
+    let names = names_of(&startup, peer);
+    let mut account = (!startup.is_replication()).then(|| account(shared, &names));
+    let join = || {
+        account
+            .as_mut()
+            .map_or(Ok(()), |account| join(shared, account, &names))
+    };
+    match authenticate(shared, &mut client, &mut server, &startup, join).await {
+        Ok(authenticated) => {
+            let handle = registration.handle.member();
+            let arrived = Arrived {
+                names,
+                account,
+                client,
+                server,
+                authenticated,
+            };
+            Ok(Some(Began::Session(opened(shared, handle, arrived))))
+        }
         Err(error) => {
             if let Some(complaint) = error.complaint() {
                 say_last(client, &complaint).await;
@@ -164,6 +175,7 @@ async fn authenticate(
     client: &mut Stream,
     server: &mut Stream,
     startup: &Startup,
+    join: impl FnMut() -> Result<(), Refusal>,
 ) -> Result<Authenticated, AuthenticationError> {
     let is_bindable = |certificate| {
         let tls = shared.config.relay.client_tls.as_ref();
@@ -172,30 +184,37 @@ async fn authenticate(
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
     authentication::send(server, &startup.packet).await?;
     let message_bytes_max = shared.config.relay.limits.message_bytes_max;
-    authentication::relay(client, server, strikes_plus, message_bytes_max).await
+    authentication::relay(client, server, strikes_plus, message_bytes_max, join).await
 }
 
-fn opened(
-    shared: &Arc<Shared>,
-    registration: &Registration,
-    startup: &Startup,
-    peer: SocketAddr,
+/// A client whom the backend has accepted.
+struct Arrived {
+    names: ClientNames,
+    /// None for a client that is not gated.
+    account: Option<GateClient>,
     client: Stream,
     server: Stream,
     authenticated: Authenticated,
-) -> Opened<Postgres> {
-    let handle = registration.handle.member();
-    let names = names_of(startup, peer);
-    let is_gated = !startup.is_replication();
+}
+
+fn opened(shared: &Arc<Shared>, handle: &Arc<Handle>, arrived: Arrived) -> Opened<Postgres> {
+    let Arrived {
+        names,
+        mut account,
+        client,
+        server,
+        authenticated,
+    } = arrived;
     let key = authenticated.key.as_deref();
-    let account = is_gated.then(|| {
-        let user = names.user.as_deref().unwrap_or_default();
-        shared.gate.client(user, key.and_then(process_of))
-    });
+    let is_gated = account.is_some();
+    if let Some(account) = &mut account {
+        account.set_backend(key.and_then(process_of));
+    }
     let work = Work::new(&shared.gate, handle, account);
     let protocol = Postgres::new(shared, names, is_gated);
     let ahead = authenticated.ahead_client.into();
-    let session = Session::new(protocol, handle, work, client, Side::new(server), ahead);
+    let session = Session::new(protocol, handle, work, client, Side::new(server), ahead)
+        .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
     Opened {
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
@@ -214,10 +233,18 @@ async fn enter_pool(
 ) -> Result<Opened<Pooled>, OpenError> {
     let handle = registration.handle.member();
     let names = names_of(startup, peer);
-    let account = shared
-        .gate
-        .client(names.user.as_deref().unwrap_or_default(), None);
-    match pool::open(shared, pool, &mut client, startup, names, handle).await {
+    let mut account = account(shared, &names);
+    match pool::open(
+        shared,
+        pool,
+        &mut client,
+        startup,
+        names,
+        handle,
+        &mut account,
+    )
+    .await
+    {
         Ok(entered) => {
             let work = Work::new(&shared.gate, handle, Some(account));
             let session = Session::new(
@@ -227,7 +254,8 @@ async fn enter_pool(
                 client,
                 Side::detached(),
                 entered.ahead,
-            );
+            )
+            .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
             Ok(Opened {
                 session: Box::new(session),
                 ahead: Vec::new(),
@@ -241,6 +269,22 @@ async fn enter_pool(
             Err(error.into())
         }
     }
+}
+
+/// Who pays for what a client's statements use.
+fn account(shared: &Shared, names: &ClientNames) -> GateClient {
+    let user = names.user.as_deref().unwrap_or_default();
+    shared.gate.client(user, None)
+}
+
+/// A client is who it says: it is of its tenant, if that has room.
+pub(super) fn join(
+    shared: &Shared,
+    account: &mut GateClient,
+    names: &ClientNames,
+) -> Result<(), Refusal> {
+    let tenant = (shared.config.relay.tenant_of)(&names.client());
+    account.join(tenant.as_deref())
 }
 
 /// What statements are classified by beside their text.

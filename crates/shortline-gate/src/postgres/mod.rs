@@ -48,6 +48,7 @@ pub mod scram;
 pub mod startup;
 pub mod statements;
 
+use crate::classify::Class;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -158,7 +159,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
+    fn class_of(&self, statement: &[u8], client: &Client<'_>) -> Class {
         (self.config.relay.classify)(statement, client)
     }
 
@@ -166,7 +167,7 @@ impl Shared {
         if is_transaction_control(statement) {
             Prepared::Control
         } else {
-            Prepared::Work(self.name_of(statement, client))
+            Prepared::Work(self.class_of(statement, client))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::tls::{ClientTls, UpstreamTls};
 use super::{Limits, Registry, Upstream};
-use crate::classify::Classify;
+use crate::classify::{Classify, TenantOf};
 
 /// How a relay works.
 #[derive(Clone)]
@@ -18,8 +18,10 @@ pub struct RelayConfig {
     pub client_tls: Option<ClientTls>,
     /// What clients may do.
     pub limits: Limits,
-    /// The types of statements.
+    /// What statements are.
     pub classify: Classify,
+    /// The tenants of connections.
+    pub tenant_of: TenantOf,
     /// The open connections; a clone sees them from outside.
     pub registry: Arc<Registry>,
 }
@@ -33,6 +35,7 @@ impl RelayConfig {
             client_tls: None,
             limits: Limits::default(),
             classify,
+            tenant_of: Arc::new(|_| None),
             registry: Arc::default(),
         }
     }

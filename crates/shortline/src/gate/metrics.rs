@@ -3,6 +3,8 @@
 //!
 //! The label `type` has a bounded number of values ([`super::series`]).
 
+mod tenants;
+
 use std::fmt::Display;
 
 use shortline_gate::GateSnapshot;
@@ -106,6 +108,7 @@ pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
             }
         }
     }
+    tenants::tenants(text, gates);
 }
 
 /// Kind, name, help and value of a metric.

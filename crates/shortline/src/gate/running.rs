@@ -1,6 +1,6 @@
 //! A running gate: start, signals, end.
 //!
-//! SIGHUP reads the whole configuration again. It exchanges the rules for types of requests and the
+//! SIGHUP reads the whole configuration again. It exchanges the rules for requests, the tenants and the
 //! certificate, or keeps everything as it is and says why. Any other change needs a restart. A
 //! reload refuses it rather than ignore it silently.
 
@@ -58,6 +58,7 @@ struct Running {
     args: Args,
     settings: Settings,
     classifier: Classifier,
+    gate: Gate,
     view: View,
     front: Front,
     keeper: Option<Keeper>,
@@ -78,6 +79,7 @@ impl Running {
         let keeper = keeper.transpose()?.filter(|_| learns);
         let front = Front::new(&settings, &classifier, &gate)?;
         let mut running = Self {
+            gate: gate.clone(),
             view: View::new(gate.clone(), front.connections(), &settings),
             front,
             args,
@@ -129,6 +131,7 @@ impl Running {
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
+        self.gate.set_tenants(&settings.gate.tenants);
         if let Some(certificate) = certificate {
             self.front.exchange(certificate);
         }
@@ -162,12 +165,14 @@ impl Running {
     }
 }
 
-/// Refuses what a reload cannot change: everything except the rules for types.
+/// Refuses what a reload cannot change: everything except the rules for requests and the tenants.
 fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     let fixed = |settings: &Settings| GateOptions {
         rule: None,
         types_from: None,
         tags_from: None,
+        tenant_by: None,
+        tenant: None,
         ..settings.options.clone()
     };
     match fixed(old).difference(&fixed(new)) {

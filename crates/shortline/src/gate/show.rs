@@ -9,7 +9,7 @@ use shortline_sched::admission::{CapacityState, TypeView};
 use super::status::{PoolStatus, Status};
 
 /// The commands, and what each one shows.
-const COMMANDS: [(&str, &str); 8] = [
+const COMMANDS: [(&str, &str); 9] = [
     ("HELP", "these commands"),
     ("STATS", "transactions and waits since the start"),
     (
@@ -18,6 +18,10 @@ const COMMANDS: [(&str, &str); 8] = [
     ),
     ("QUEUE", "what waits, by type"),
     ("TYPES", "every type: estimate, counts, waits"),
+    (
+        "TENANTS",
+        "every tenant: weight, work done for it, what runs and waits",
+    ),
     ("CLIENTS", "connections of clients"),
     ("CONFIG", "the settings in force"),
     ("VERSION", "the program's version"),
@@ -39,6 +43,7 @@ pub fn answer(command: &str, status: &Status) -> Result<Table, String> {
         "POOLS" => Ok(pools(status)),
         "QUEUE" => Ok(queue(status)),
         "TYPES" => Ok(types(status)),
+        "TENANTS" => Ok(tenants(status)),
         "CLIENTS" => Ok(clients(status)),
         "CONFIG" => Ok(config(status)),
         "VERSION" => Ok(one_row([(
@@ -201,6 +206,44 @@ fn types(status: &Status) -> Table {
             "avg_wait_ms",
             "max_wait_ms",
             "oldest_wait_ms",
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn tenants(status: &Status) -> Table {
+    let rows = status.admission.tenants.iter().map(|each| {
+        vec![
+            each.name.clone(),
+            each.weight.to_string(),
+            each.connections.to_string(),
+            each.active.to_string(),
+            (each.running - each.active).to_string(),
+            each.waiting.to_string(),
+            milliseconds(each.load_ns),
+            milliseconds(each.served_ns),
+            each.admitted.to_string(),
+            each.unqueued.to_string(),
+            each.refused.to_string(),
+            each.connections_refused.to_string(),
+            milliseconds(each.waited_ns_sum.checked_div(each.admitted).unwrap_or(0)),
+        ]
+    });
+    Table {
+        columns: vec![
+            "tenant",
+            "weight",
+            "connections",
+            "cl_active",
+            "cl_paused",
+            "cl_waiting",
+            "load_ms",
+            "served_ms",
+            "admitted",
+            "unqueued",
+            "refused",
+            "connections_refused",
+            "avg_wait_ms",
         ],
         rows: rows.collect(),
     }

@@ -12,10 +12,10 @@
 //! admitted:   virtual time = max(virtual time, tag),  advances += estimate
 //! ended, paused, or used more than its advance:
 //!             advances -= estimate,  level += what was spent / weight
-//! begins to wait:  tag = max(tag, virtual time)
+//! begins to wait:  tag = max(tag, min(virtual time, least tag of those that wait))
 //! ```
 //!
-//! The smallest tag goes first. The virtual time is the tag that was admitted last, so that one who asked for
+//! The smallest tag goes first. The virtual time is the largest tag that was admitted, so that one who asked for
 //! nothing has no credit for it. While nobody waits, the virtual time is also as far as the largest
 //! level: nothing was refused to anybody, so nobody owes for what he took of it. (In the paper the virtual
 //! time becomes the largest finish tag when a busy period ends; the work that still runs is left out here,
@@ -24,25 +24,26 @@
 //! and into how many pieces it is cut.
 //!
 //! It departs from the paper in that costs are not known when a request is admitted. The estimate is an
-//! advance: it is replaced by what was spent. An advance is not given back if the tenant's tag was raised to the
+//! advance: it is replaced by what was spent. So tags fall below the virtual time where estimates were too long,
+//! and whoever begins to wait joins the least served of those that wait, not behind them. An advance is not given back if the tenant's tag was raised to the
 //! virtual time after it was paid, for the tag would then be below what others joined at. Several requests
 //! are served at once, as in SFQ(D) (Jin, Chase and Kaur, SIGMETRICS 2004, 3.2).
 //!
 //! **Theorem.** Let two tenants `f` and `g` wait, and not for limits of their own, all the time from `t1` to
 //! `t2`. Let `c` be the most that one request of a tenant is charged (its estimate, or what it takes), `w`
-//! the weight, and `D` the most of its requests that run at once. With `B = D_f c_f / w_f + D_g c_g / w_g`,
-//! what they are served in that time differs by
+//! the weight, and `D` the most of its requests that run at once. With `B = D_f c_f / w_f + D_g c_g / w_g`
+//! and `M`, the largest `D c / w` of all tenants, what they are served in that time differs by
 //!
 //! ```text
-//! | W_f / w_f - W_g / w_g |  <=  3 B
+//! | W_f / w_f - W_g / w_g |  <=  3 B + M
 //! ```
 //!
 //! *Proof.* When `f` is admitted, its tag is at most that of `g`. Until it is admitted again its tag
 //! rises by what its `D_f` running requests are charged at most, `c_f / w_f` each, and that of `g` falls by
 //! no more than `D_g` advances given back. So `f` is never ahead by more than `B` after it was
-//! admitted. At `t1` neither is ahead of the virtual time by more than its running requests are charged, and
-//! neither is behind it by more than its advances given back: again `B` between them. So the tags' difference
-//! changes by `2 B` at most. What was served differs from the change of a tag times `w` by the advances and
+//! admitted. At `t1` neither is ahead of the virtual time by more than its running requests are charged. Neither
+//! is behind it by more than its advances given back, or by those of the tenant that it joined: `B + M`
+//! between them. So the tags' difference changes by `2 B + M` at most. What was served differs from the change of a tag times `w` by the advances and
 //! charges of what runs at `t1` or at `t2`: by `B` for both tenants. With exact estimates and one request at
 //! a time it is the paper's `c_f / w_f + c_g / w_g` (Theorem 1); `tests/tenants.rs` holds both.
 //!

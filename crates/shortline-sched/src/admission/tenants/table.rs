@@ -269,9 +269,9 @@ impl Tenants {
         self.waiting += 1;
         self.all[index].waiting += 1;
         if self.all[index].waiting == 1 {
-            let virtual_time = self.virtual_time;
+            let joins_at = self.joins_at();
             let tenant = &mut self.all[index];
-            tenant.raise(virtual_time);
+            tenant.raise(joins_at);
             self.waiting_by_tag.insert((tenant.tag(), index));
         }
     }
@@ -293,7 +293,7 @@ impl Tenants {
         let tag = if tenant.waiting > 0 {
             tenant.tag()
         } else {
-            tenant.tag().max(self.virtual_time)
+            tenant.tag().max(self.joins_at())
         };
         let first = self.waiting_by_tag.first();
         first.is_none_or(|&first| (tag, index) <= first)
@@ -315,11 +315,11 @@ impl Tenants {
 
     /// A tenant is within its limits. Whether it was not and joins again, possibly behind others.
     pub(super) fn readmit(&mut self, index: usize) -> bool {
-        let virtual_time = self.virtual_time;
+        let joins_at = self.joins_at();
         if !std::mem::take(&mut self.all[index].is_passed_over) {
             return false;
         }
-        self.change(index, |tenant| tenant.raise(virtual_time));
+        self.change(index, |tenant| tenant.raise(joins_at));
         true
     }
 
@@ -420,6 +420,14 @@ impl Tenants {
         })
     }
 
+    /// The tag at which whoever begins to wait joins at least: not behind those who wait, whose tags may have
+    /// fallen below the virtual time since.
+    fn joins_at(&self) -> u128 {
+        let mut competing = self.waiting_by_tag.iter();
+        let first = competing.find(|entry| !self.all[entry.1].is_passed_over);
+        first.map_or(self.virtual_time, |&(tag, _)| tag.min(self.virtual_time))
+    }
+
     /// Lets something change a tenant's tag, and keeps its place among those that wait.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Tenant)) {
         let tenant = &mut self.all[index];
@@ -518,8 +526,8 @@ impl Tenant {
     }
 
     /// Its tag is at least this from now on.
-    fn raise(&mut self, virtual_time: u128) {
-        let missing = virtual_time.saturating_sub(self.tag());
+    fn raise(&mut self, least: u128) {
+        let missing = least.saturating_sub(self.tag());
         if missing > 0 {
             self.level += missing;
             self.raises += 1;

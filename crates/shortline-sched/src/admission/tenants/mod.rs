@@ -59,6 +59,7 @@
 
 mod limits;
 mod table;
+mod tenant;
 
 use super::Admission;
 use super::next::Next;
@@ -66,7 +67,8 @@ use super::requests::RequestId;
 
 pub use limits::{CapacityPart, CapacityPartError, TenantLimits, Weight, WeightError};
 pub(super) use table::Tenants;
-pub use table::{DEFAULT_TENANT, TenantId, TenantView};
+pub use table::{DEFAULT_TENANT, TenantId};
+pub use tenant::TenantView;
 
 /// What the tenant of a running request has been charged for it.
 #[derive(Clone, Copy, Debug)]

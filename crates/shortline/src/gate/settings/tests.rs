@@ -112,10 +112,7 @@ fn rules_come_from_the_file_and_a_wrong_one_is_named() {
         UPSTREAM,
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nstatement = \"(\"\n",
     );
-    assert!(
-        wrong.contains("rule 1 (`x`): statement `(`"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("rule 1 (`x`): statement `(`"), "{wrong}");
     let strange = refused(
         UPSTREAM,
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nusr = \"(\"\n",

@@ -343,6 +343,10 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --idle-transaction-max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --drain)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -47,7 +47,7 @@ fn main() {
         };
         let statements: Vec<String> = (0..ROUNDS).map(statement).collect();
         let rule = RuleText {
-            name: "reports".to_owned(),
+            name: Some("reports".to_owned()),
             statement: Some("(?i)from +report_".to_owned()),
             ..RuleText::default()
         };

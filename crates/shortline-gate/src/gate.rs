@@ -9,6 +9,7 @@ mod client;
 mod config;
 mod doors;
 mod locks;
+mod question;
 mod waiting;
 
 #[cfg(test)]
@@ -24,16 +25,17 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
-    Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, TypeId,
+    Admission, AdmissionView, Kept, NewRequest, Outcome, Refusal, RequestId, TenantId, TypeId,
 };
 use tokio::time::{Instant, sleep_until};
 
 pub use client::GateClient;
 use client::Place;
-pub use config::{GateConfig, GateSnapshot};
+pub use config::{GateConfig, GateSnapshot, TenantTable};
 use doors::Doors;
 pub use doors::{Closed, DoorError};
 use locks::{Locks, Slot};
+pub use question::Question;
 use waiting::{Waiters, Waiting};
 
 /// A gate in front of a backend; clones are the same gate.
@@ -95,6 +97,13 @@ pub struct Admitted {
 impl Gate {
     /// A gate that nobody has passed yet.
     pub fn new(config: GateConfig) -> Self {
+        let tenants = config.tenants.clone();
+        let gate = Self::without_tenants(config);
+        gate.set_tenants(&tenants);
+        gate
+    }
+
+    fn without_tenants(config: GateConfig) -> Self {
         Self(Arc::new(Shared {
             slow_waits: Mutex::default(),
             origin: Instant::now(),
@@ -116,47 +125,53 @@ impl Gate {
         self.0.state.lock().admission.type_of(name)
     }
 
-    /// Waits until a request of that type may run. Dropping the future leaves the queue.
+    /// The tenant of that name, entered into the table if it is new and there is room; else the first one.
+    pub fn tenant_of(&self, name: &str) -> TenantId {
+        self.0.state.lock().admission.tenant_of(name)
+    }
+
+    /// The weights and limits of tenants from now on.
+    fn set_tenants(&self, tenants: &TenantTable) {
+        let named = tenants.named.iter();
+        let named = named.map(|(name, limits)| (name.as_str(), *limits));
+        self.after(|admission, _| admission.set_tenants(named, tenants.others));
+    }
+
+    /// Waits until a request may run. Dropping the future leaves the queue.
     ///
     /// # Errors
     /// [`Refusal`] if it may not wait, or has waited for as long as it may.
-    pub async fn admit(&self, request_type: TypeId) -> Result<Admitted, Refusal> {
-        match self.ask(request_type, None)? {
+    pub async fn admit(&self, question: impl Into<Question<'_>>) -> Result<Admitted, Refusal> {
+        match self.ask(question)? {
             Decision::Admitted(admitted) => Ok(admitted),
             Decision::Waits(wait) => wait.await,
         }
     }
 
-    /// Admits a request of that type if it may run at once; else says how to wait. Nearly every
+    /// Admits a request if it may run at once; else says how to wait. Nearly every
     /// request of a backend without overload is admitted at once, and needs no future for it. What it
     /// uses beyond what was expected its client pays with its next ones.
     ///
     /// # Errors
     /// [`Refusal`] if it may not even wait.
-    pub fn ask(
-        &self,
-        request_type: TypeId,
-        client: Option<&GateClient>,
-    ) -> Result<Decision, Refusal> {
+    pub fn ask<'a>(&self, question: impl Into<Question<'a>>) -> Result<Decision, Refusal> {
         let arrival = Instant::now();
+        let question = question.into();
+        let (request, place) = (question.request(), question.place());
         let mut waiting = None;
-        if !self
-            .0
-            .doors
-            .keeps_out(client.and_then(|client| client.place().database()))
-        {
-            match self.arrive(arrival, request_type, client.map(GateClient::place))? {
+        if !self.0.doors.keeps_out(place.and_then(Place::database)) {
+            match self.arrive(arrival, request, place)? {
                 Arrival::Admitted(admitted) => return Ok(Decision::Admitted(admitted)),
                 Arrival::Waits(waits) => waiting = Some(waits),
             }
         }
-        let (gate, client) = (self.clone(), client.map(|client| client.place().clone()));
+        let (gate, place) = (self.clone(), place.cloned());
         Ok(Decision::Waits(Box::pin(async move {
-            let answer = gate.wait(waiting, request_type, client.as_ref()).await;
+            let answer = gate.wait(waiting, request, place.as_ref()).await;
             let waited = arrival.elapsed();
             let slow_wait = gate.0.config.read().slow_wait;
             if slow_wait.is_some_and(|slow| waited >= slow) {
-                gate.tell_slow_wait(request_type, waited, answer.is_ok());
+                gate.tell_slow_wait(request.request_type, waited, answer.is_ok());
             }
             answer
         })))
@@ -166,11 +181,11 @@ impl Gate {
     async fn wait(
         &self,
         mut waiting: Option<Waiting>,
-        request_type: TypeId,
-        client: Option<&Place>,
+        request: NewRequest,
+        place: Option<&Place>,
     ) -> Result<Admitted, Refusal> {
         let doors = &self.0.doors;
-        let database = client.and_then(Place::database);
+        let database = place.and_then(Place::database);
         let wait_max = self.0.config.read().wait_max;
         loop {
             let admitted = match waiting.take() {
@@ -181,7 +196,7 @@ impl Gate {
                 },
                 None => {
                     doors.keeping_out(database, false).await;
-                    match self.arrive(Instant::now(), request_type, client)? {
+                    match self.arrive(Instant::now(), request, place)? {
                         Arrival::Admitted(admitted) => Some(admitted),
                         Arrival::Waits(waits) => {
                             waiting = Some(waits);
@@ -231,6 +246,7 @@ impl Gate {
             oldest,
             totals,
             times,
+            tenants,
             types,
         } = self
             .0
@@ -249,6 +265,7 @@ impl Gate {
             oldest,
             totals,
             times,
+            tenants,
             types,
         }
     }
@@ -258,12 +275,13 @@ impl Gate {
         self.after(|admission, _| admission.set_running_max(Some(running_max)));
     }
 
-    /// Goes on with the capacity and the limits of `config`. The order stays, and what estimates come from.
+    /// Goes on with the capacity, the tenants and the limits of `config`. The order stays, and what estimates come from.
     pub fn reconfigure(&self, config: &GateConfig) {
         let old = std::mem::replace(&mut *self.0.config.write(), config.clone());
         self.after(|admission, now_ns| {
             admission.reconfigure(now_ns, &old.admission(), &config.admission());
         });
+        self.set_tenants(&config.tenants);
         self.watch_if_any_waits();
     }
 
@@ -285,14 +303,13 @@ impl Gate {
     fn arrive(
         &self,
         arrival: Instant,
-        request_type: TypeId,
-        client: Option<&Place>,
+        request: NewRequest,
+        place: Option<&Place>,
     ) -> Result<Arrival, Refusal> {
         let now_ns = self.ns(arrival);
-        let slot = client.and_then(|client| client.slot.clone());
-        let client = client.map(|client| client.id);
+        let slot = place.and_then(|place| place.slot.clone());
         let mut state = self.0.state.lock();
-        let id = state.admission.arrive_as(now_ns, request_type, client)?;
+        let id = state.admission.take_in(now_ns, request)?;
         let woken = state.admit_waiting(now_ns);
         let told = state
             .admission

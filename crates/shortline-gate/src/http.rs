@@ -23,7 +23,7 @@ use shortline_web::{AccessLog, Clients, Limits, Settings};
 use tokio::net::TcpListener;
 
 use crate::classify::Classifier;
-use crate::gate::{Admitted, Gate};
+use crate::gate::{Admitted, Gate, Question};
 
 /// The settings of a gate in front of a web application.
 #[derive(Clone)]
@@ -148,12 +148,20 @@ impl GateAdmission {
 impl Admission for GateAdmission {
     fn admit<'a>(&'a self, applicant: &'a Applicant<'a>) -> Admitting<'a> {
         Box::pin(async move {
-            let name = self.classifier.request(
+            let class = self.classifier.request(
                 applicant.method.as_str(),
                 applicant.host,
                 applicant.target,
             );
-            let admitted = self.gate.admit(self.gate.type_of(&name)).await?;
+            let question = Question {
+                tenant: class
+                    .tenant
+                    .map(|name| self.gate.tenant_of(&name))
+                    .unwrap_or_default(),
+                never_waits: class.never_waits,
+                ..self.gate.type_of(&class.name).into()
+            };
+            let admitted = self.gate.admit(question).await?;
             Ok(Box::new(Permitted(admitted)) as Box<dyn Permit>)
         })
     }

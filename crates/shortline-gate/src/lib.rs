@@ -15,6 +15,7 @@ pub mod postgres;
 pub mod relay;
 
 pub use gate::{
-    Admitted, Closed, Decision, DoorError, Gate, GateClient, GateConfig, GateSnapshot, Wait,
+    Admitted, Closed, Decision, DoorError, Gate, GateClient, GateConfig, GateSnapshot, Question,
+    TenantTable, Wait,
 };
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

@@ -17,6 +17,7 @@
 //! them. Otherwise each statement with values in its text would be a new one. A new statement costs
 //! a pass over its bytes.
 
+mod class;
 mod fingerprint;
 mod lexer;
 mod route;
@@ -35,13 +36,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::RwLock;
 use quick_cache::sync::Cache;
 
+pub use class::{Class, TenantBy, UnknownTenantBy};
 pub use fingerprint::{NAME_BYTES_MAX, STATEMENT_BYTES_MAX, fingerprint};
 pub use lexer::Dialect;
 pub use rules::{RULES_MAX, RuleError, RuleText};
 pub use tags::{Tagged, Tags};
 pub use trust::{Trusted, TrustedError};
 
-use rules::Rules;
+use rules::{Rules, Said};
 use skeleton::Skeleton;
 
 /// The most statements in the cache. Each takes 64 bytes and its type's name.
@@ -79,8 +81,12 @@ pub struct ClassifierConfig {
     /// For what no rule matches: the first source that has a value. If none has, the type is
     /// [`OTHER`].
     pub sources: Vec<Source>,
-    /// Whose tags count, for rules and as a source.
+    /// Whose tags count, for rules, as a source, and for tenants.
     pub tags_from: Vec<Trusted>,
+    /// The tenant of what no rule names one for.
+    pub tenant_by: TenantBy,
+    /// The hosts that may be tenants.
+    pub tenant_hosts: Vec<String>,
 }
 
 impl ClassifierConfig {
@@ -91,6 +97,8 @@ impl ClassifierConfig {
             rules: Vec::new(),
             sources: vec![Source::Tag, Source::Statement],
             tags_from: Vec::new(),
+            tenant_by: TenantBy::None,
+            tenant_hosts: Vec::new(),
         }
     }
 }
@@ -108,10 +116,13 @@ pub struct Client<'a> {
     pub database: Option<&'a str>,
 }
 
-/// Names a statement's type, by its text (or as much of it as has come) and what is known about the
+/// Says what a statement is, by its text (or as much of it as has come) and what is known about the
 /// connection's client. A prepared statement keeps the name. Each of its requests asks the gate for
 /// the type of that name, which a full table may have forgotten in the meantime.
-pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Arc<str> + Send + Sync>;
+pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Class + Send + Sync>;
+
+/// Names the tenant of a connection, by what is known of its client.
+pub type TenantOf = Arc<dyn Fn(&Client<'_>) -> Option<Arc<str>> + Send + Sync>;
 
 /// A [`Client`] that owns its names: what a relay keeps of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -149,11 +160,13 @@ struct Inner {
     /// Tags that can decide a statement's type.
     tag_keys: Vec<String>,
     tags_from: Vec<Trusted>,
+    tenant_by: TenantBy,
+    tenant_hosts: Vec<String>,
     /// Whether the log already says that somebody's tags did not count.
     has_told: AtomicBool,
     /// The dialect if constants are left out of the cache's keys.
     folds: Option<Dialect>,
-    cache: Cache<u64, Arc<str>>,
+    cache: Cache<u64, Class>,
     hashes: RandomState,
 }
 
@@ -176,18 +189,25 @@ impl Classifier {
         Ok(())
     }
 
-    /// The type of a statement.
-    pub fn statement(&self, sql: &[u8], client: &Client<'_>) -> Arc<str> {
+    /// What a statement is.
+    pub fn statement(&self, sql: &[u8], client: &Client<'_>) -> Class {
         self.0.read().statement(sql, client)
     }
 
-    /// The type of an HTTP request: `host` without a port, `path` with its query.
-    pub fn request(&self, method: &str, host: Option<&str>, path: &str) -> Arc<str> {
+    /// The tenant of a connection, if it does not depend on its statements.
+    pub fn tenant(&self, client: &Client<'_>) -> Option<Arc<str>> {
+        self.0.read().tenant(client)
+    }
+
+    /// What an HTTP request is: `host` without a port, `path` with its query.
+    pub fn request(&self, method: &str, host: Option<&str>, path: &str) -> Class {
         let inner = Arc::clone(&self.0.read());
-        match inner.rules.request(method, host, path) {
-            Some(name) => name.into(),
-            None => route_name(method, path).into(),
-        }
+        let said = inner.rules.request(method, host, path);
+        class(
+            said,
+            || route_name(method, path),
+            || inner.tenant_host(host),
+        )
     }
 }
 
@@ -199,6 +219,7 @@ impl Inner {
             _ => None,
         };
         let mut tag_keys: Vec<String> = rules.tag_keys().map(str::to_owned).collect();
+        tag_keys.extend(config.tenant_by.tag_key().map(str::to_owned));
         if config.sources.contains(&Source::Tag) {
             tag_keys.extend(["route", "controller", "action"].map(str::to_owned));
         }
@@ -210,6 +231,8 @@ impl Inner {
             sources: config.sources.clone(),
             tag_keys,
             tags_from: config.tags_from.clone(),
+            tenant_by: config.tenant_by.clone(),
+            tenant_hosts: config.tenant_hosts.clone(),
             has_told: AtomicBool::new(false),
             folds,
             cache: Cache::new(CACHE_STATEMENTS_MAX),
@@ -217,23 +240,45 @@ impl Inner {
         })
     }
 
-    fn statement(&self, sql: &[u8], client: &Client<'_>) -> Arc<str> {
+    fn statement(&self, sql: &[u8], client: &Client<'_>) -> Class {
         let tagged = Tagged::new(sql);
         let length = tagged.statement.len().min(STATEMENT_BYTES_MAX);
         let statement = &tagged.statement[..length];
         let tags = self.trusted(tagged.tags, client);
         let key = self.key(statement, &tags, client);
-        if let Some(name) = self.cache.get(&key) {
-            return name;
+        if let Some(class) = self.cache.get(&key) {
+            return class;
         }
-        let name: Arc<str> = self.uncached(statement, &tags, client).into();
-        self.cache.insert(key, Arc::clone(&name));
-        name
+        let class = self.uncached(statement, &tags, client);
+        self.cache.insert(key, class.clone());
+        class
+    }
+
+    fn tenant(&self, client: &Client<'_>) -> Option<Arc<str>> {
+        let named = self.rules.connection(client).tenant.cloned();
+        named.or_else(|| self.tenant_by.of_connection(client, self.trusts(client)))
+    }
+
+    /// A host is a client's claim. One that nobody has named would be a tenant for the asking.
+    fn tenant_host(&self, host: Option<&str>) -> Option<Arc<str>> {
+        let named = |host: &&str| {
+            self.tenant_hosts
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(host))
+        };
+        let host = host
+            .filter(|_| self.tenant_by == TenantBy::Host)
+            .filter(named)?;
+        Some(host.to_ascii_lowercase().into())
+    }
+
+    fn trusts(&self, client: &Client<'_>) -> bool {
+        self.tags_from.iter().any(|trusted| trusted.has(client))
     }
 
     /// The tags, if the client is trusted with them. Otherwise none.
     fn trusted<'a>(&self, tags: Tags<'a>, client: &Client<'_>) -> Tags<'a> {
-        if tags.is_empty() || self.tags_from.iter().any(|trusted| trusted.has(client)) {
+        if tags.is_empty() || self.trusts(client) {
             return tags;
         }
         let would_count = || self.tag_keys.iter().any(|key| tags.get(key).is_some());
@@ -269,16 +314,32 @@ impl Inner {
         hasher.finish()
     }
 
-    fn uncached(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> String {
-        if let Some(name) = self.rules.statement(statement, tags, client) {
-            return name.to_owned();
-        }
+    fn uncached(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> Class {
+        let said = self.rules.statement(statement, tags, client);
+        let name = || self.source_name(statement, tags, client);
+        class(said, name, || self.tenant_by.of_tags(tags))
+    }
+
+    fn source_name(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> String {
         let mut known = self.sources.iter().filter_map(|source| match source {
             Source::Tag => tag_name(tags),
             Source::ApplicationName => application_name(client),
             Source::Statement => statement_name(statement, self.protocol),
         });
         known.next().unwrap_or_else(|| OTHER.to_owned())
+    }
+}
+
+/// What rules say, or else what is found without them.
+fn class(
+    said: Said<'_>,
+    name: impl FnOnce() -> String,
+    tenant: impl FnOnce() -> Option<Arc<str>>,
+) -> Class {
+    Class {
+        name: said.name.map_or_else(|| name().into(), Arc::from),
+        tenant: said.tenant.cloned().or_else(tenant),
+        never_waits: said.wait == Some(false),
     }
 }
 
@@ -356,122 +417,4 @@ impl FromStr for Source {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    const SQL: Protocol = Protocol::Sql(Dialect::Postgres);
-
-    fn classifier(rules: Vec<RuleText>, sources: &[Source]) -> Classifier {
-        let config = ClassifierConfig {
-            rules,
-            sources: sources.to_vec(),
-            tags_from: vec![Trusted::Any],
-            ..ClassifierConfig::new(SQL)
-        };
-        Classifier::new(&config).unwrap()
-    }
-
-    #[test]
-    fn sources_are_asked_in_their_order() {
-        let usual = classifier(Vec::new(), &[Source::Tag, Source::Statement]);
-        let client = Client {
-            application_name: Some("shop"),
-            ..Client::default()
-        };
-        let name =
-            |classifier: &Classifier, sql: &str| classifier.statement(sql.as_bytes(), &client);
-        for (sql, expected) in [
-            ("select 1", "select ?"),
-            ("select 2", "select ?"),
-            (
-                "select 1 /*route='%2Fb%2F17',traceparent='x'*/",
-                "route /b/:id",
-            ),
-            (
-                "select 1 /*route='%2Fb%2F18',traceparent='y'*/",
-                "route /b/:id",
-            ),
-            (
-                "select 1 /*action='show',controller='books'*/",
-                "action books#show",
-            ),
-            ("select 1 /*traceparent='y'*/", "select ?"),
-            ("-- nothing", OTHER),
-        ] {
-            assert_eq!(&*name(&usual, sql), expected, "{sql}");
-            assert_eq!(&*name(&usual, sql), expected, "{sql}, remembered");
-        }
-        let by_application = classifier(Vec::new(), &[Source::ApplicationName]);
-        assert_eq!(&*name(&by_application, "select 1"), "application shop");
-        assert_eq!(
-            &*by_application.statement(b"select 1", &Client::default()),
-            OTHER
-        );
-    }
-
-    #[test]
-    fn a_foreign_tag_does_not_name_the_type() {
-        let reports = RuleText {
-            name: "reports".to_owned(),
-            tag: [("route".to_owned(), "/report".to_owned())].into(),
-            ..RuleText::default()
-        };
-        let config = ClassifierConfig {
-            rules: vec![reports],
-            tags_from: vec!["10.0.1.0/24".parse().unwrap(), "user:shop".parse().unwrap()],
-            ..ClassifierConfig::new(SQL)
-        };
-        let classifier = Classifier::new(&config).unwrap();
-        let named = |address: &str, user: &str, route: &str| {
-            let client = Client {
-                address: Some(address.parse().unwrap()),
-                user: Some(user),
-                ..Client::default()
-            };
-            let sql = format!("select heavy(9) /*route='{route}'*/");
-            classifier.statement(sql.as_bytes(), &client).to_string()
-        };
-        for _ in 0..2 {
-            assert_eq!(named("10.0.2.1", "guest", "/home"), "select heavy(...)");
-            assert_eq!(named("10.0.2.1", "guest", "/report"), "select heavy(...)");
-            assert_eq!(named("10.0.1.1", "guest", "/home"), "route /home");
-            assert_eq!(named("10.0.1.1", "guest", "/report"), "reports");
-            assert_eq!(named("10.0.2.1", "shop", "/home"), "route /home");
-        }
-        let by_default = Classifier::new(&ClassifierConfig::new(SQL)).unwrap();
-        let name = by_default.statement(b"select 1 /*route='x'*/", &Client::default());
-        assert_eq!(&*name, "select ?");
-    }
-
-    #[test]
-    fn rules_go_before_and_can_be_replaced() {
-        let rule = RuleText {
-            name: "reports".to_owned(),
-            statement: Some("from report".to_owned()),
-            ..RuleText::default()
-        };
-        let classifier = classifier(vec![rule], &[Source::Statement]);
-        let name = || classifier.statement(b"select * from report_7", &Client::default());
-        assert_eq!(&*name(), "reports");
-        let wrong = RuleText {
-            statement: Some("(".to_owned()),
-            ..RuleText::default()
-        };
-        let with = |rules| ClassifierConfig {
-            rules,
-            ..ClassifierConfig::new(SQL)
-        };
-        assert!(classifier.replace(&with(vec![wrong])).is_err());
-        assert_eq!(&*name(), "reports");
-        classifier.replace(&with(Vec::new())).unwrap();
-        assert_eq!(&*name(), "select * from report_7");
-    }
-
-    #[test]
-    fn a_request_is_its_method_and_route() {
-        let classifier = Classifier::new(&ClassifierConfig::new(Protocol::Http)).unwrap();
-        let name = classifier.request("GET", None, "/books/17?x=1");
-        assert_eq!(&*name, "GET /books/:id");
-    }
-}
+mod tests;

@@ -1,11 +1,13 @@
-//! Rules of the configuration: the first that matches names the type.
+//! Rules of the configuration: what a request is, by conditions.
 //!
-//! A rule is a name and conditions, all of which must hold. Each condition is a regular expression
+//! A rule says of what type a request is, whose tenant it is of, whether it waits, or several of these. Each
+//! is taken from the first rule that matches and says it. All conditions of a rule must hold. Each condition is a regular expression
 //! (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags must match the
 //! whole value. Those on the statement and the path may match any part. A rule without conditions
 //! matches everything.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -21,8 +23,14 @@ pub const RULES_MAX: usize = 256;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuleText {
     /// The type it names.
-    #[serde(rename = "type")]
-    pub name: String,
+    #[serde(rename = "type", default)]
+    pub name: Option<String>,
+    /// The tenant it names.
+    #[serde(default)]
+    pub tenant: Option<String>,
+    /// Whether requests wait for their turn.
+    #[serde(default)]
+    pub wait: Option<bool>,
     /// PostgreSQL's `application_name`, MySQL's attribute `program_name`: the whole.
     #[serde(default)]
     pub application_name: Option<String>,
@@ -60,22 +68,28 @@ pub enum RuleError {
     },
     /// A name that does not fit in a table.
     #[error(
-        "rule {position}: type `{name}`: must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
+        "rule {position}: {key} `{name}`: must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
     )]
     Name {
         /// The position of the rule, from 1.
         position: usize,
+        /// What it names.
+        key: &'static str,
         /// The name.
         name: String,
     },
+    /// Nothing follows from it.
+    #[error("rule {position}: says nothing of what it matches: add type, tenant or wait")]
+    Empty {
+        /// The position of the rule, from 1.
+        position: usize,
+    },
     /// Not a regular expression.
-    #[error(
-        "rule {position} (type `{name}`): {key} `{value}` is not a regular expression: {problem}"
-    )]
+    #[error("rule {position} (`{name}`): {key} `{value}` is not a regular expression: {problem}")]
     Expression {
         /// The position of the rule, from 1.
         position: usize,
-        /// The type it names.
+        /// The type or tenant it names.
         name: String,
         /// The condition.
         key: String,
@@ -86,12 +100,12 @@ pub enum RuleError {
     },
     /// A condition that can never hold.
     #[error(
-        "rule {position} (type `{name}`): {key} means nothing to a gate for {protocol}: leave it out"
+        "rule {position} (`{name}`): {key} means nothing to a gate for {protocol}: leave it out"
     )]
     Unknown {
         /// The position of the rule, from 1.
         position: usize,
-        /// The type it names.
+        /// The type or tenant it names.
         name: String,
         /// The condition.
         key: &'static str,
@@ -106,7 +120,9 @@ pub(super) struct Rules(Vec<Rule>);
 
 #[derive(Clone, Debug)]
 struct Rule {
-    name: String,
+    name: Option<String>,
+    tenant: Option<Arc<str>>,
+    wait: Option<bool>,
     application_name: Option<Regex>,
     user: Option<Regex>,
     database: Option<Regex>,
@@ -139,17 +155,10 @@ impl Rules {
         tags.map(|(key, _)| key.as_str())
     }
 
-    /// The type of a statement (without its tags' comment) by the first rule that matches.
-    pub(super) fn statement(
-        &self,
-        sql: &[u8],
-        tags: &Tags<'_>,
-        client: &Client<'_>,
-    ) -> Option<&str> {
-        let matches = |rule: &&Rule| {
-            holds(rule.application_name.as_ref(), client.application_name)
-                && holds(rule.user.as_ref(), client.user)
-                && holds(rule.database.as_ref(), client.database)
+    /// What the rules say of a statement (without its tags' comment).
+    pub(super) fn statement(&self, sql: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> Said<'_> {
+        self.said(|rule| {
+            rule.fits(client)
                 && rule
                     .tags
                     .iter()
@@ -158,18 +167,48 @@ impl Rules {
                     .statement
                     .as_ref()
                     .is_none_or(|statement| statement.is_match(sql))
-        };
-        self.0.iter().find(matches).map(|rule| rule.name.as_str())
+        })
     }
 
-    /// The type of an HTTP request by the first rule that matches.
-    pub(super) fn request(&self, method: &str, host: Option<&str>, path: &str) -> Option<&str> {
-        let matches = |rule: &&Rule| {
+    /// What they say of a connection, whatever statements come.
+    pub(super) fn connection(&self, client: &Client<'_>) -> Said<'_> {
+        self.said(|rule| rule.statement.is_none() && rule.tags.is_empty() && rule.fits(client))
+    }
+
+    /// What they say of an HTTP request.
+    pub(super) fn request(&self, method: &str, host: Option<&str>, path: &str) -> Said<'_> {
+        self.said(|rule| {
             holds(rule.method.as_ref(), Some(method))
                 && holds(rule.host.as_ref(), host)
                 && holds(rule.path.as_ref(), Some(path))
-        };
-        self.0.iter().find(matches).map(|rule| rule.name.as_str())
+        })
+    }
+
+    fn said(&self, matches: impl Fn(&Rule) -> bool) -> Said<'_> {
+        let mut said = Said::default();
+        for rule in self.0.iter().filter(|rule| matches(rule)) {
+            said.name = said.name.or(rule.name.as_deref());
+            said.tenant = said.tenant.or(rule.tenant.as_ref());
+            said.wait = said.wait.or(rule.wait);
+        }
+        said
+    }
+}
+
+/// What rules say of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said<'a> {
+    pub(super) name: Option<&'a str>,
+    pub(super) tenant: Option<&'a Arc<str>>,
+    pub(super) wait: Option<bool>,
+}
+
+impl Rule {
+    /// Whether the conditions on the client hold.
+    fn fits(&self, client: &Client<'_>) -> bool {
+        holds(self.application_name.as_ref(), client.application_name)
+            && holds(self.user.as_ref(), client.user)
+            && holds(self.database.as_ref(), client.database)
     }
 }
 
@@ -188,13 +227,11 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn rule(&self, protocol: Protocol) -> Result<Rule, RuleError> {
         let text = self.text;
-        let is_name = (1..=NAME_BYTES_MAX).contains(&text.name.len())
-            && !text.name.contains(char::is_control);
-        if !is_name {
-            return Err(RuleError::Name {
-                position: self.position,
-                name: text.name.escape_debug().to_string(),
-            });
+        self.check_name("type", text.name.as_ref())?;
+        self.check_name("tenant", text.tenant.as_ref())?;
+        if text.name.is_none() && text.tenant.is_none() && text.wait.is_none() {
+            let position = self.position;
+            return Err(RuleError::Empty { position });
         }
         self.refuse_what_never_holds(protocol)?;
         let tags = text.tag.iter().map(|(key, value)| {
@@ -205,6 +242,8 @@ impl Reading<'_> {
         });
         Ok(Rule {
             name: text.name.clone(),
+            tenant: text.tenant.as_deref().map(Arc::from),
+            wait: text.wait,
             application_name: self.whole("application-name", text.application_name.as_ref())?,
             user: self.whole("user", text.user.as_ref())?,
             database: self.whole("database", text.database.as_ref())?,
@@ -214,6 +253,26 @@ impl Reading<'_> {
             host: self.whole("host", text.host.as_ref())?,
             path: self.part("path", text.path.as_ref())?,
         })
+    }
+
+    fn check_name(&self, key: &'static str, name: Option<&String>) -> Result<(), RuleError> {
+        let is_name = |name: &&String| {
+            (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control)
+        };
+        match name.filter(|name| !is_name(name)) {
+            None => Ok(()),
+            Some(name) => Err(RuleError::Name {
+                position: self.position,
+                key,
+                name: name.escape_debug().to_string(),
+            }),
+        }
+    }
+
+    /// What the rule is called in an error.
+    fn name(&self) -> String {
+        let named = self.text.name.as_ref().or(self.text.tenant.as_ref());
+        named.cloned().unwrap_or_default()
     }
 
     fn refuse_what_never_holds(&self, protocol: Protocol) -> Result<(), RuleError> {
@@ -238,7 +297,7 @@ impl Reading<'_> {
             None => Ok(()),
             Some(&(key, _)) => Err(RuleError::Unknown {
                 position: self.position,
-                name: text.name.clone(),
+                name: self.name(),
                 key,
                 protocol,
             }),
@@ -266,7 +325,7 @@ impl Reading<'_> {
         };
         expression.map_err(|error| RuleError::Expression {
             position: self.position,
-            name: self.text.name.clone(),
+            name: self.name(),
             key: key.to_owned(),
             value: value.escape_debug().to_string(),
             problem: last_line(&error.to_string()),
@@ -295,7 +354,7 @@ mod tests {
 
     fn rule(name: &str) -> RuleText {
         RuleText {
-            name: name.to_owned(),
+            name: Some(name.to_owned()),
             ..RuleText::default()
         }
     }
@@ -326,19 +385,54 @@ mod tests {
         };
         let insert = b"/* x */ INSERT INTO orders";
         let none = Tags::default();
-        assert_eq!(rules.statement(insert, &none, &shop), Some("orders"));
-        assert_eq!(rules.statement(insert, &none, &night), Some("batch"));
-        assert_eq!(rules.statement(insert, &none, &Client::default()), None);
+        let name = |sql: &[u8], tags: &Tags<'_>, client: &Client<'_>| {
+            let said = rules.statement(sql, tags, client);
+            said.name.map(str::to_owned)
+        };
+        assert_eq!(name(insert, &none, &shop).as_deref(), Some("orders"));
+        assert_eq!(name(insert, &none, &night).as_deref(), Some("batch"));
+        assert_eq!(name(insert, &none, &Client::default()), None);
         let tagged = super::super::Tagged::new(b"select 1 /*route='%2Fsearch%2Fbooks'*/");
         assert_eq!(
-            rules.statement(tagged.statement, &tagged.tags, &shop),
+            name(tagged.statement, &tagged.tags, &shop).as_deref(),
             Some("search")
         );
         let workshop = Client {
             user: Some("workshop"),
             ..Client::default()
         };
-        assert_eq!(rules.statement(insert, &none, &workshop), None);
+        assert_eq!(name(insert, &none, &workshop), None);
+    }
+
+    #[test]
+    fn each_thing_is_said_by_the_first_rule_that_says_it() {
+        let shop = RuleText {
+            user: Some("shop".to_owned()),
+            tenant: Some("shop".to_owned()),
+            ..RuleText::default()
+        };
+        let night = RuleText {
+            application_name: Some("batch".to_owned()),
+            wait: Some(false),
+            ..RuleText::default()
+        };
+        let reports = RuleText {
+            statement: Some("report".to_owned()),
+            tenant: Some("reports".to_owned()),
+            ..rule("report")
+        };
+        let rules = Rules::new(&[shop, night, reports], SQL).unwrap();
+        let client = Client {
+            user: Some("shop"),
+            application_name: Some("batch"),
+            ..Client::default()
+        };
+        let said = rules.statement(b"report 1", &Tags::default(), &client);
+        assert_eq!((said.name, said.wait), (Some("report"), Some(false)));
+        assert_eq!(said.tenant.map(|tenant| &**tenant), Some("shop"));
+        let said = rules.statement(b"report 1", &Tags::default(), &Client::default());
+        assert_eq!(said.tenant.map(|tenant| &**tenant), Some("reports"));
+        assert_eq!(rules.connection(&Client::default()), Said::default());
     }
 
     #[test]
@@ -351,11 +445,11 @@ mod tests {
         let all = rule("others");
         let rules = Rules::new(&[reports, all], Protocol::Http).unwrap();
         assert_eq!(
-            rules.request("GET", None, "/report/1?full=1"),
+            rules.request("GET", None, "/report/1?full=1").name,
             Some("reports")
         );
         assert_eq!(
-            rules.request("POST", None, "/report/1?full=1"),
+            rules.request("POST", None, "/report/1?full=1").name,
             Some("others")
         );
     }
@@ -375,7 +469,7 @@ mod tests {
         };
         assert_eq!(
             error(open, SQL),
-            "rule 2 (type `x`): statement `(a` is not a regular expression: unclosed group"
+            "rule 2 (`x`): statement `(a` is not a regular expression: unclosed group"
         );
         let closed = RuleText {
             user: Some("a)|(b".to_owned()),
@@ -388,6 +482,12 @@ mod tests {
         };
         assert!(error(path, SQL).contains("path means nothing to a gate for PostgreSQL"));
         assert!(error(rule(""), SQL).contains("1 to 96 bytes"));
+        assert!(error(RuleText::default(), SQL).contains("add type, tenant or wait"));
+        let unnamed = RuleText {
+            tenant: Some(String::new()),
+            ..rule("x")
+        };
+        assert!(error(unnamed, SQL).contains("tenant ``"));
         let many = vec![rule("x"); RULES_MAX + 1];
         assert!(Rules::new(&many, SQL).is_err());
     }

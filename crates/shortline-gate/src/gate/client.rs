@@ -4,7 +4,7 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use shortline_sched::admission::ClientId;
+use shortline_sched::admission::{ClientId, Refusal, TenantId};
 
 use super::Gate;
 use super::locks::Slot;
@@ -15,6 +15,8 @@ use super::locks::Slot;
 pub struct GateClient {
     gate: Gate,
     place: Place,
+    /// Whose connections it counts among, once it has joined.
+    tenant: Option<TenantId>,
     /// The number of its connection to the backend, while it has one.
     backend: Option<u32>,
 }
@@ -42,6 +44,7 @@ impl Gate {
         let mut client = GateClient {
             gate: self.clone(),
             backend: None,
+            tenant: None,
             place: Place {
                 id: self.0.state.lock().admission.enter(account),
                 slot: self.0.locks.as_ref().map(|_| Arc::default()),
@@ -63,6 +66,26 @@ impl GateClient {
         self.place.database = Some(name.into());
     }
 
+    /// It is of the tenant of that name from now on, or of the first one, and is one of its connections.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the tenant has as many as it may.
+    pub fn join(&mut self, tenant: Option<&str>) -> Result<(), Refusal> {
+        let mut state = self.gate.0.state.lock();
+        let admission = &mut state.admission;
+        let tenant = tenant.map_or_else(TenantId::default, |name| admission.tenant_of(name));
+        admission.connect(tenant)?;
+        if let Some(left) = self.tenant.replace(tenant) {
+            admission.disconnect(left);
+        }
+        Ok(())
+    }
+
+    /// Its tenant: the first one, unless it has joined another.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant.unwrap_or_default()
+    }
+
     /// Its connection to the backend has this number from now on, or it has none.
     pub fn set_backend(&mut self, backend: Option<u32>) {
         let left = std::mem::replace(&mut self.backend, backend);
@@ -80,6 +103,10 @@ impl GateClient {
 impl Drop for GateClient {
     fn drop(&mut self) {
         self.set_backend(None);
-        self.gate.0.state.lock().admission.leave(self.place.id);
+        let mut state = self.gate.0.state.lock();
+        state.admission.leave(self.place.id);
+        if let Some(tenant) = self.tenant {
+            state.admission.disconnect(tenant);
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! What a gate is told, and what it shows.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 use shortline_sched::admission::{
-    AdmissionConfig, CapacityState, OldestWaiter, Times, Totals, TypeView,
+    AdmissionConfig, CapacityState, OldestWaiter, TenantLimits, TenantView, Times, Totals, TypeView,
 };
 
 /// How a gate admits.
@@ -18,6 +19,17 @@ pub struct GateConfig {
     pub slow_wait: Option<Duration>,
     /// Whether somebody watches who waits for a lock in the backend ([`crate::locks`]).
     pub watches_locks: bool,
+    /// The weights and limits of tenants.
+    pub tenants: TenantTable,
+}
+
+/// The weights and limits of tenants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TenantTable {
+    /// By name.
+    pub named: BTreeMap<String, TenantLimits>,
+    /// Of those that have no name here.
+    pub others: TenantLimits,
 }
 
 impl Default for GateConfig {
@@ -29,6 +41,7 @@ impl Default for GateConfig {
             wait_max: Duration::from_secs(120),
             slow_wait: None,
             watches_locks: false,
+            tenants: TenantTable::default(),
         }
     }
 }
@@ -68,6 +81,8 @@ pub struct GateSnapshot {
     pub totals: Totals,
     /// How long requests took.
     pub times: Times,
+    /// Each tenant; the first is that of whoever has no other.
+    pub tenants: Vec<TenantView>,
     /// Each type; the first is the one that the rare share.
     pub types: Vec<TypeView>,
 }

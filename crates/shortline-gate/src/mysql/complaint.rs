@@ -3,6 +3,8 @@
 //! | what | code, SQLSTATE | why this one |
 //! |---|---|---|
 //! | more connections than allowed | 1040, 08004 | what the server says |
+//! | more connections of a tenant than allowed | 1203, 42000 | what the server says of a user |
+//! | a transaction without work for too long | 4031, HY000 | what MySQL says of an idle client; the connection ends |
 //! | the backend cannot be reached, or not with TLS | 1429, HY000 | "unable to connect to foreign data source" |
 //! | no TLS where it is required | 3159, HY000 | what the server says |
 //! | no handshake, or one this gate cannot read | 1043, 08S01 | what the server says |
@@ -51,6 +53,21 @@ impl Complaint {
             1040,
             "08004",
             format!("Too many connections: the gate takes {limit}"),
+        )
+    }
+
+    /// A tenant has as many connections as it may.
+    pub fn too_many_of_tenant(refusal: &Refusal) -> Self {
+        Self::new(1203, "42000", refusal.to_string())
+    }
+
+    /// A transaction was open without work for too long. What MySQL says of a client that is idle.
+    pub fn idle_in_transaction() -> Self {
+        Self::new(
+            4031,
+            "HY000",
+            "The client was disconnected by the server because of inactivity: a transaction was idle for longer than \
+             the gate allows (idle-transaction-max)",
         )
     }
 

@@ -24,6 +24,7 @@ use super::reply::{Status, status_of_ok};
 use crate::classify::ClientNames;
 use crate::relay::tls::UpstreamTls;
 use crate::relay::{Handle, Order, RelayConfig, Socket, Stream};
+use shortline_sched::admission::Refusal;
 
 const OK: u8 = 0x00;
 const ERR: u8 = 0xff;
@@ -46,6 +47,9 @@ pub struct Authenticated {
     /// Bytes that the client has already sent: less than a packet.
     pub ahead: Vec<u8>,
 }
+
+/// Says whether a client of these names, to which the address is added, may be there.
+pub type Join<'a> = &'a mut (dyn FnMut(&mut ClientNames) -> Result<(), Refusal> + Send);
 
 /// Why no session began.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +74,7 @@ pub async fn authenticate(
     client: Socket,
     config: &RelayConfig,
     handle: &Handle,
+    join: Join<'_>,
 ) -> Result<Authenticated, HandshakeError> {
     let mut client = Link::of_client(client);
     let (greeting, server) = match greeted_in_time(config).await? {
@@ -81,7 +86,7 @@ pub async fn authenticate(
         }
         Greeted::Not(complaint) => return Err(refuse(&mut client, complaint, true).await),
     };
-    answered(client, server, greeting, config, handle).await
+    answered(client, server, greeting, config, handle, join).await
 }
 
 /// Refuses a client because there is one connection too many.
@@ -134,6 +139,7 @@ async fn answered(
     mut greeting: Greeting,
     config: &RelayConfig,
     handle: &Handle,
+    join: Join<'_>,
 ) -> Result<Authenticated, HandshakeError> {
     let of_server = greeting.capabilities();
     let offered = greeting::offered(of_server, config.client_tls.is_some());
@@ -165,7 +171,7 @@ async fn answered(
         return Err(refuse(&mut client, Complaint::new(3159, "HY000", message), false).await);
     }
     let capabilities = answer.capabilities() & offered;
-    let names = answer.names();
+    let mut names = answer.names();
     answer.set_capabilities(capabilities & !SSL & !COMPRESS);
     if wants_tls(&config.upstream_tls, client.stream.is_secure(), of_server) {
         server = match secured(server, &answer, config).await {
@@ -179,7 +185,7 @@ async fn answered(
         answer.set_capabilities(answer.capabilities() | SSL);
     }
     server.write(answer.payload()).await?;
-    let (status, ahead) = exchange(&mut client, &mut server).await?;
+    let (status, ahead) = exchange(&mut client, &mut server, || join(&mut names)).await?;
     Ok(Authenticated {
         client: client.stream,
         server: server.stream,
@@ -212,11 +218,13 @@ async fn secured(mut server: Link, answer: &Answer, config: &RelayConfig) -> io:
     Ok(server)
 }
 
-/// Passes messages on in both directions, up to the server's verdict. Also returns what has come of
+/// Passes messages on in both directions, up to the server's verdict. Once it says who the client is,
+/// `join` says whether it may be there. Also returns what has come of
 /// the client's next message.
 async fn exchange(
     client: &mut Link,
     server: &mut Link,
+    mut join: impl FnMut() -> Result<(), Refusal>,
 ) -> Result<(Status, Vec<u8>), HandshakeError> {
     let (mut of_client, mut of_server) = (Vec::new(), Vec::new());
     loop {
@@ -224,6 +232,12 @@ async fn exchange(
             read = server.read_into(&mut of_server) => {
                 read?;
                 let payload = std::mem::take(&mut of_server).split_off(HEADER_BYTES);
+                if payload.first() == Some(&OK)
+                    && let Err(refusal) = join()
+                {
+                    let complaint = Complaint::too_many_of_tenant(&refusal);
+                    return Err(refuse(client, complaint, false).await);
+                }
                 client.write(&payload).await?;
                 match payload.first() {
                     Some(&OK) => return Ok((status_of_ok(&payload), of_client)),

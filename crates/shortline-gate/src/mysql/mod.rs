@@ -54,12 +54,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::Gate;
-use crate::classify::Client;
+use crate::GateClient;
+use crate::classify::{Class, Client, ClientNames};
 use crate::relay::proxy;
 use crate::relay::{
     self, AbortOnDrop, About, Handle, Listener, Registration, RelayConfig, Session, Side, Socket,
     Waits, Work,
 };
+use shortline_sched::admission::Refusal;
 
 use complaint::Complaint;
 use handshake::Authenticated;
@@ -75,7 +77,7 @@ struct Shared {
     pool: Option<Arc<Pool>>,
     gate: Gate,
     /// The type of unknown prepared statements.
-    unknown: Arc<str>,
+    unknown: Class,
     /// By the numbers that KILL uses for connections.
     waits: Arc<Waits<u32>>,
 }
@@ -151,12 +153,19 @@ async fn serve(
         let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
         // The server speaks first: who comes is kept out before anybody knows who it is.
         handle.wait_to_enter(&shared.gate, None).await;
-        let mut authenticated = handshake::authenticate(socket, &shared.config, handle).await?;
-        authenticated.names.address = peer.address.map(|address| address.ip());
-        Ok::<_, handshake::HandshakeError>((authenticated, peer.address))
+        let mut account = None;
+        let mut join = |names: &mut ClientNames| {
+            names.address = peer.address.map(|address| address.ip());
+            let (joined, refused) = join(&shared, names);
+            account = Some(joined);
+            refused
+        };
+        let authenticated =
+            handshake::authenticate(socket, &shared.config, handle, &mut join).await?;
+        Ok::<_, handshake::HandshakeError>((authenticated, account, peer.address))
     };
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
-    let Some((authenticated, peer)) = opened else {
+    let Some((authenticated, Some(mut account), peer)) = opened else {
         return;
     };
     handle.introduce(About {
@@ -165,9 +174,11 @@ async fn serve(
         is_secure: authenticated.client.is_secure(),
         names: Arc::new(authenticated.names.clone()),
     });
+    account.set_backend(Some(authenticated.thread_id));
     let thread_id = authenticated.thread_id;
     let entry = shared.waits.register(thread_id, handle.member());
-    let mut session = session(&shared, handle.member(), authenticated);
+    let work = Work::new(&shared.gate, handle.member(), Some(account));
+    let mut session = session(&shared, handle.member(), work, authenticated);
     let end = session.relay(Vec::new()).await;
     drop(entry);
     session.close(end, registry).await;
@@ -185,39 +196,54 @@ async fn serve_pooled(
     let opening = async {
         let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
         handle.wait_to_enter(&shared.gate, None).await;
-        let entered = pool::open(shared, pool, socket, handle).await?;
-        Ok::<_, handshake::HandshakeError>((entered, peer.address))
+        let mut account = None;
+        let mut join = |names: &mut ClientNames| {
+            names.address = peer.address.map(|address| address.ip());
+            let (joined, refused) = join(shared, names);
+            account = Some(joined);
+            refused
+        };
+        let entered = pool::open(shared, pool, socket, handle, &mut join).await?;
+        Ok::<_, handshake::HandshakeError>((entered, account, peer.address))
     };
     let opened = relay::open_in_time(opening, registration, &shared.config).await;
-    let Some((entered, peer)) = opened else {
+    let Some((entered, account, peer)) = opened else {
         return;
     };
     let mut protocol = entered.protocol;
     let names = protocol.names_mut();
-    names.address = peer.map(|address| address.ip());
     handle.introduce(About {
         peer,
         local,
         is_secure: entered.client.is_secure(),
         names: Arc::new(names.clone()),
     });
+    let work = Work::new(&shared.gate, handle, account);
+    let server = Side::detached();
+    let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new())
+        .limit_idle_transactions(shared.config.limits.idle_transaction_time_max);
+    let end = session.relay(Vec::new()).await;
+    drop(entered.entry);
+    session.close(end, &shared.config.registry).await;
+}
+
+/// A client is who it says. Returns who pays for its statements, and whether its tenant has room for it.
+fn join(shared: &Shared, names: &ClientNames) -> (GateClient, Result<(), Refusal>) {
     let user = names.user.as_deref().unwrap_or_default();
     let mut account = shared.gate.client(user, None);
     if let Some(database) = &names.database {
         account.set_database(database);
     }
-    let work = Work::new(&shared.gate, handle, Some(account));
-    let server = Side::detached();
-    let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new());
-    let end = session.relay(Vec::new()).await;
-    drop(entered.entry);
-    session.close(end, &shared.config.registry).await;
+    let tenant = (shared.config.tenant_of)(&names.client());
+    let joined = account.join(tenant.as_deref());
+    (account, joined)
 }
 
 /// The session of a client that the backend has accepted.
 fn session(
     shared: &Arc<Shared>,
     handle: &Arc<Handle>,
+    work: Work,
     authenticated: Authenticated,
 ) -> Session<Mysql> {
     let Authenticated {
@@ -225,23 +251,18 @@ fn session(
         server,
         capabilities,
         status,
-        thread_id,
         names,
         ahead,
+        ..
     } = authenticated;
-    let user = names.user.as_deref().unwrap_or_default();
-    let mut account = shared.gate.client(user, Some(thread_id));
-    if let Some(database) = &names.database {
-        account.set_database(database);
-    }
-    let work = Work::new(&shared.gate, handle, Some(account));
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);
     Session::new(protocol, handle, work, client, Side::new(server), ahead)
+        .limit_idle_transactions(shared.config.limits.idle_transaction_time_max)
 }
 
 impl Shared {
-    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
+    fn class_of(&self, statement: &[u8], client: &Client<'_>) -> Class {
         (self.config.classify)(statement, client)
     }
 }

@@ -206,6 +206,10 @@ impl Protocol for Mysql {
         }
     }
 
+    fn is_idle_in_transaction(&self, work: &Work) -> bool {
+        work.is_running() && matches!(self.turn, Turn::Command)
+    }
+
     /// Drivers report a connection closed in the middle as lost. The outcome is unknown, and no
     /// error of the gate could say more.
     fn was_told(&self) -> bool {
@@ -216,12 +220,16 @@ impl Protocol for Mysql {
         let packet = match end {
             End::ClientLeft | End::ServerLeft { .. } => return None,
             End::Refused(complaint) => complaint.packet(self.scanner.sequence().wrapping_add(1)),
-            End::Stopped => {
+            End::Stopped | End::IdleInTransaction => {
                 let sequence = self.place_of_end()?;
                 if let (Turn::Command, Some(frames)) = (&self.turn, &mut self.frames) {
                     frames.answer_first();
                 }
-                Complaint::shutting_down().packet(sequence)
+                let complaint = match end {
+                    End::IdleInTransaction => Complaint::idle_in_transaction(),
+                    _ => Complaint::shutting_down(),
+                };
+                complaint.packet(sequence)
             }
         };
         Some(self.encoded(packet))

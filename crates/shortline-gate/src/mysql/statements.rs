@@ -1,15 +1,16 @@
 //! The prepared statements of a connection, and what executing each of them means.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+
+use crate::classify::Class;
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
-    /// Work of the type with this name. A number would not do: a full table of types forgets it.
-    Work(Arc<str>),
+    /// Work of this class, whose type and tenant are known by name: full tables forget their numbers.
+    Work(Class),
 }
 
 /// MariaDB: the last statement that was prepared.

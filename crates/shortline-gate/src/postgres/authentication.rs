@@ -9,6 +9,7 @@
 //! backend's own certificate, with which the offer is left standing and succeeds.
 
 use bytes::{Buf, BytesMut};
+use shortline_sched::admission::Refusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::cancel::KEY_BYTES_MAX;
@@ -45,6 +46,9 @@ pub enum AuthenticationError {
     /// The backend said no; the client has been told.
     #[error("the backend refused the client")]
     Refused,
+    /// Its tenant has as many connections as it may.
+    #[error(transparent)]
+    TooMany(Refusal),
     /// The client left.
     #[error("the client left during authentication")]
     ClientLeft,
@@ -67,6 +71,7 @@ impl AuthenticationError {
     pub fn complaint(&self) -> Option<Complaint> {
         let sqlstate = match self {
             Self::Refused | Self::ClientLeft => return None,
+            Self::TooMany(_) => "53300",
             Self::ServerLeft => "08006",
             Self::ClientFrame(_) | Self::NoAnswer(_) | Self::ServerFrame(_) => "08P01",
         };
@@ -74,7 +79,8 @@ impl AuthenticationError {
     }
 }
 
-/// Relays until the backend is ready. `strikes_plus` if channel binding cannot succeed; a message
+/// Relays until the backend is ready. Once it says who the client is, `join` says whether it may be
+/// there. `strikes_plus` if channel binding cannot succeed; a message
 /// for the session that is to begin may have `message_bytes_max`.
 ///
 /// # Errors
@@ -84,6 +90,7 @@ pub async fn relay(
     server: &mut Stream,
     strikes_plus: bool,
     message_bytes_max: u32,
+    mut join: impl FnMut() -> Result<(), Refusal>,
 ) -> Result<Authenticated, AuthenticationError> {
     let mut from_client = BytesMut::new();
     let mut from_server = BytesMut::new();
@@ -97,6 +104,9 @@ pub async fn relay(
             let body = &message[HEADER_BYTES..];
             if message[0] == b'R' {
                 is_asked = asks(body);
+                if body == [0; 4] {
+                    join().map_err(AuthenticationError::TooMany)?;
+                }
             }
             match message[0] {
                 b'R' if strikes_plus => say(client, &without_plus(&message)).await?,

@@ -1,6 +1,8 @@
 //! One connection of a client from its acceptance to its end.
 
 use std::io;
+
+use shortline_sched::admission::Refusal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -15,12 +17,13 @@ use super::protocol::Postgres;
 use super::reply::Complaint;
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
+use crate::Gate;
+use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::proxy;
 use crate::relay::{
     self, About, Entry, Handle, Order, Protocol, Registration, Session, Side, Socket, Stream, Work,
 };
-use crate::{Gate, GateClient};
 
 /// Why a connection ended before its session began.
 #[derive(Debug, thiserror::Error)]
@@ -245,6 +248,7 @@ async fn authenticate(
     client: &mut Stream,
     server: &mut Stream,
     startup: &Startup,
+    join: impl FnMut() -> Result<(), Refusal>,
 ) -> Result<Authenticated, AuthenticationError> {
     let is_bindable = |certificate| {
         let tls = shared.config.relay.client_tls.as_ref();
@@ -253,26 +257,37 @@ async fn authenticate(
     let strikes_plus = server.is_secure() && !server.peer_certificate().is_some_and(is_bindable);
     authentication::send(server, &startup.packet).await?;
     let message_bytes_max = shared.config.relay.limits.message_bytes_max;
-    authentication::relay(client, server, strikes_plus, message_bytes_max).await
+    authentication::relay(client, server, strikes_plus, message_bytes_max, join).await
 }
 
-fn opened(
-    shared: &Arc<Shared>,
-    newcomer: Newcomer<'_>,
-    startup: &Startup,
+/// A client whom the backend has accepted.
+struct Arrived {
+    /// None for a client that is not gated.
+    account: Option<GateClient>,
     client: Stream,
     server: Stream,
     authenticated: Authenticated,
-) -> Opened<Postgres> {
+}
+
+fn opened(shared: &Arc<Shared>, newcomer: Newcomer<'_>, arrived: Arrived) -> Opened<Postgres> {
+    let Arrived {
+        mut account,
+        client,
+        server,
+        authenticated,
+    } = arrived;
     let handle = newcomer.introduce(client.is_secure());
     let names = newcomer.names;
-    let is_gated = !startup.is_replication();
     let key = authenticated.key.as_deref();
-    let account = is_gated.then(|| account_of(shared, &names, key.and_then(process_of)));
+    let is_gated = account.is_some();
+    if let Some(account) = &mut account {
+        account.set_backend(key.and_then(process_of));
+    }
     let work = Work::new(&shared.gate, handle, account);
     let protocol = Postgres::new(shared, names, is_gated);
     let ahead = authenticated.ahead_client.into();
-    let session = Session::new(protocol, handle, work, client, Side::new(server), ahead);
+    let session = Session::new(protocol, handle, work, client, Side::new(server), ahead)
+        .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
     Opened {
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
@@ -294,15 +309,23 @@ async fn enter_session(
             return Err(error.into());
         }
     };
-    match authenticate(shared, &mut client, &mut server, startup).await {
-        Ok(authenticated) => Ok(opened(
-            shared,
-            newcomer,
-            startup,
-            client,
-            server,
-            authenticated,
-        )),
+    let mut account =
+        (!startup.is_replication()).then(|| account_of(shared, &newcomer.names, None));
+    let join = || {
+        account
+            .as_mut()
+            .map_or(Ok(()), |account| join(shared, account, &newcomer.names))
+    };
+    match authenticate(shared, &mut client, &mut server, startup, join).await {
+        Ok(authenticated) => {
+            let arrived = Arrived {
+                account,
+                client,
+                server,
+                authenticated,
+            };
+            Ok(opened(shared, newcomer, arrived))
+        }
         Err(error) => {
             if let Some(complaint) = error.complaint() {
                 say_last(client, &complaint).await;
@@ -321,9 +344,18 @@ async fn enter_pool(
     newcomer: Newcomer<'_>,
 ) -> Result<Opened<Pooled>, OpenError> {
     let handle = newcomer.registration.handle.member();
-    let account = account_of(shared, &newcomer.names, None);
+    let mut account = account_of(shared, &newcomer.names, None);
     let names = Arc::clone(&newcomer.names);
-    match pool::open(shared, pool, &mut client, startup, names, handle).await {
+    let entering = pool::open(
+        shared,
+        pool,
+        &mut client,
+        startup,
+        names,
+        handle,
+        &mut account,
+    );
+    match entering.await {
         Ok(entered) => {
             newcomer.introduce(client.is_secure());
             let work = Work::new(&shared.gate, handle, Some(account));
@@ -334,7 +366,8 @@ async fn enter_pool(
                 client,
                 Side::detached(),
                 entered.ahead,
-            );
+            )
+            .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
             Ok(Opened {
                 session: Box::new(session),
                 ahead: Vec::new(),
@@ -348,6 +381,16 @@ async fn enter_pool(
             Err(error.into())
         }
     }
+}
+
+/// A client is who it says: it is of its tenant, if that has room.
+pub(super) fn join(
+    shared: &Shared,
+    account: &mut GateClient,
+    names: &ClientNames,
+) -> Result<(), Refusal> {
+    let tenant = (shared.config.relay.tenant_of)(&names.client());
+    account.join(tenant.as_deref())
 }
 
 /// What statements are classified by beside their text.

@@ -50,6 +50,7 @@ pub mod scram;
 pub mod startup;
 pub mod statements;
 
+use crate::classify::Class;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -163,7 +164,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn name_of(&self, statement: &[u8], client: &Client<'_>) -> Arc<str> {
+    fn class_of(&self, statement: &[u8], client: &Client<'_>) -> Class {
         (self.config.relay.classify)(statement, client)
     }
 
@@ -171,7 +172,7 @@ impl Shared {
         if is_transaction_control(statement) {
             Prepared::Control
         } else {
-            Prepared::Work(self.name_of(statement, client))
+            Prepared::Work(self.class_of(statement, client))
         }
     }
 }

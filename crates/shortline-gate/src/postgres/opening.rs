@@ -6,7 +6,7 @@
 //! is sent: drivers send a bare BEGIN and the first statement as one, and a Parse does not say
 //! whether the statement will be executed.
 
-use std::sync::Arc;
+use crate::classify::Class;
 
 use super::control::is_transaction_control;
 use super::frame::{FrameError, Header};
@@ -30,8 +30,8 @@ pub enum Opening<'a> {
 pub enum Named<'a> {
     /// A statement, or as much of it as has come.
     Statement(&'a [u8]),
-    /// A statement that was prepared before, by the name of its type.
-    Prepared(Arc<str>),
+    /// A statement that was prepared before, by its class.
+    Prepared(Class),
     /// Statements are prepared or described and none is executed: a type of its own, or statements would be
     /// taken for as short as their parsing.
     Preparation,
@@ -193,7 +193,7 @@ impl<'a> Segment<'a> {
             (Some((_, text)), _) if is_transaction_control(text) => None,
             (Some((_, text)), _) => Some(Named::Statement(text)),
             (None, Some(Prepared::Control)) => None,
-            (None, Some(Prepared::Work(name))) => Some(Named::Prepared(name)),
+            (None, Some(Prepared::Work(class))) => Some(Named::Prepared(class)),
             (None, None) => Some(Named::Unknown),
         }
     }

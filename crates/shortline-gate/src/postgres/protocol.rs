@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use super::conversation::{Conversation, CopyError};
+use super::conversation::{Conversation, CopyError, Status};
 use super::frame::{FrameError, Scanner};
 use super::opening::OpeningError;
 use super::reply::Complaint;
@@ -154,6 +154,12 @@ impl Protocol for Postgres {
         self.conversation.is_quiet()
             || !client.has_taken_all()
             || self.conversation.is_copying() && server.has_taken_all()
+    }
+
+    fn is_idle_in_transaction(&self, work: &Work) -> bool {
+        work.is_running()
+            && self.conversation.is_quiet()
+            && self.conversation.status() != Status::Idle
     }
 
     fn was_told(&self) -> bool {

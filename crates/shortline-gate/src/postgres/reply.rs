@@ -41,6 +41,10 @@ impl Complaint {
                 "the backend closed the connection; if a transaction was being committed, its outcome is unknown",
             )),
             End::Refused(complaint) => Some(complaint.clone()),
+            End::IdleInTransaction => Some(Self::new(
+                "25P03",
+                "terminating connection due to idle-in-transaction timeout",
+            )),
             End::Stopped => Some(Self::shutting_down()),
         }
     }

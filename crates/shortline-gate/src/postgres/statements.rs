@@ -1,7 +1,8 @@
 //! The types of the statements that a connection has prepared.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+
+use crate::classify::Class;
 
 /// What executing a prepared statement is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +10,7 @@ pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
     /// Work of the type of this name.
-    Work(Arc<str>),
+    Work(Class),
 }
 
 /// PostgreSQL tells names apart by so many bytes (NAMEDATALEN - 1); longer ones are not kept.

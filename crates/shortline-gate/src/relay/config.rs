@@ -7,7 +7,7 @@ use shortline_sched::Network;
 
 use super::tls::{ClientTls, UpstreamTls};
 use super::{Limits, Registry, Upstream};
-use crate::classify::Classify;
+use crate::classify::{Classify, TenantOf};
 
 /// How a relay works.
 #[derive(Clone)]
@@ -20,10 +20,12 @@ pub struct RelayConfig {
     pub client_tls: Option<ClientTls>,
     /// What clients may do.
     pub limits: Limits,
-    /// The types of statements.
+    /// What statements are.
     pub classify: Classify,
     /// Proxies of these networks say who the client is ([`super::proxy`]).
     pub proxies: Arc<[Network]>,
+    /// The tenants of connections.
+    pub tenant_of: TenantOf,
     /// The open connections; a clone sees them from outside.
     pub registry: Arc<Registry>,
 }
@@ -38,6 +40,7 @@ impl RelayConfig {
             limits: Limits::default(),
             classify,
             proxies: Arc::from([]),
+            tenant_of: Arc::new(|_| None),
             registry: Arc::default(),
         }
     }

@@ -13,6 +13,8 @@ pub struct Limits {
     pub connect_time_max: Duration,
     /// How long connections with a transaction under way may go on after the end was asked for.
     pub drain_time_max: Duration,
+    /// How long a client may keep a transaction open without asking for anything; `None` sets no limit.
+    pub idle_transaction_time_max: Option<Duration>,
     /// A message, in bytes of its body.
     pub message_bytes_max: u32,
     /// What is kept of a client whose transaction waits for admission, in bytes; the rest stays in
@@ -34,6 +36,7 @@ impl Default for Limits {
             authentication_time_max: Duration::from_secs(60),
             connect_time_max: Duration::from_secs(10),
             drain_time_max: Duration::from_secs(30),
+            idle_transaction_time_max: None,
             // PostgreSQL's own: MaxAllocSize - 1.
             message_bytes_max: 0x3fff_fffe,
             held_bytes_max: 16 * 1024,

@@ -15,6 +15,7 @@
 //! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
 //! | [`Session`], [`Protocol`] | relays between the two, and what they say to each other |
 //! | [`Work`] | the unit of work: there is none, it waits for admission, or it runs |
+//! | `idle` | how long a transaction has been open without work |
 //! | [`Waits`] | whose wait a cancel request or a KILL ends |
 //! | [`Registry`], [`Handle`] | the open connections, and what they are told from outside |
 //!
@@ -22,6 +23,7 @@
 
 mod config;
 mod handle;
+mod idle;
 mod limits;
 mod listener;
 mod outbox;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::idle::Idle;
 use super::{
     Denied, Handle, Order, Registration, Registry, RelayConfig, SCRATCH_BYTES, Side, Stream, Work,
     with_scratch,
@@ -88,6 +89,9 @@ pub trait Protocol {
     /// Whether the backend waits for the client.
     fn is_paused(&self, client: &Side, server: &Side) -> bool;
 
+    /// Whether a transaction is open and nothing of it is under way.
+    fn is_idle_in_transaction(&self, work: &Work) -> bool;
+
     /// Whether the client knows why the backend leaves.
     fn was_told(&self) -> bool;
 
@@ -134,6 +138,8 @@ pub enum End<Complaint> {
     },
     /// One of the two did something that ends the connection.
     Refused(Complaint),
+    /// The client kept a transaction open without work for too long.
+    IdleInTransaction,
     /// The gate ends: the session had nothing under way, or was told to close at once.
     Stopped,
 }
@@ -147,6 +153,11 @@ struct ServerLeft;
 #[derive(Debug, thiserror::Error)]
 #[error("the client's authentication took too long")]
 struct TooSlow;
+
+/// A transaction was open without work for longer than is allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("the client kept a transaction open without work for too long")]
+struct IdleInTransaction;
 
 /// In which directions something may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +211,7 @@ pub struct Session<P> {
     client: Side,
     server: Side,
     work: Work,
+    idle: Idle,
     /// Of the client, and not sent yet.
     held: Vec<u8>,
     /// Sent by the backend after the client had left.
@@ -224,10 +236,17 @@ impl<P: Protocol> Session<P> {
             client: Side::new(client),
             server,
             work,
+            idle: Idle::default(),
             held: ahead,
             unread_bytes: 0,
             is_shut: false,
         }
+    }
+
+    /// A transaction may be open without work for so long.
+    pub fn limit_idle_transactions(mut self, time_max: Option<Duration>) -> Self {
+        self.idle = Idle::new(time_max);
+        self
     }
 
     /// Relays until the session ends. `ahead` is what the backend has said already.
@@ -256,6 +275,7 @@ impl<P: Protocol> Session<P> {
         match &end {
             End::Refused(complaint) => registry.count_failure(complaint),
             End::ServerLeft { was_told: false } => registry.count_failure(&ServerLeft),
+            End::IdleInTransaction => registry.count_failure(&IdleInTransaction),
             End::ClientLeft | End::ServerLeft { was_told: true } | End::Stopped => {}
         }
         let last_words = protocol.last_words(&end);
@@ -279,6 +299,11 @@ impl<P: Protocol> Session<P> {
         }
         let is_paused = self.protocol.is_paused(&self.client, &self.server);
         self.work.set_paused(is_paused);
+        let is_idle =
+            self.client.has_taken_all() && self.protocol.is_idle_in_transaction(&self.work);
+        if self.idle.is_over(context, is_idle) {
+            return Poll::Ready(End::IdleInTransaction);
+        }
         Poll::Pending
     }
 

@@ -10,7 +10,8 @@ use shortline_sched::admission::Refusal;
 use tokio::time::Instant;
 
 use super::{ClientState, Handle};
-use crate::{Admitted, Decision, Gate, GateClient, Outcome, Wait};
+use crate::classify::Class;
+use crate::{Admitted, Decision, Gate, GateClient, Outcome, Question, Wait};
 
 /// Why a unit does not start.
 #[derive(Debug)]
@@ -80,14 +81,22 @@ impl Work {
         matches!(self.unit, Unit::Running(_))
     }
 
-    /// Asks the gate for a unit whose type has this name, for a task that is woken when its wait is
+    /// Asks the gate for a unit of this class, for a task that is woken when its wait is
     /// over. It runs or waits then.
     ///
     /// # Errors
     /// [`Refusal`] if it may not even wait.
-    pub fn ask(&mut self, context: &mut Context<'_>, type_name: &str) -> Result<(), Refusal> {
-        let request_type = self.gate.type_of(type_name);
-        self.unit = match self.gate.ask(request_type, self.account.as_ref())? {
+    pub fn ask(&mut self, context: &mut Context<'_>, class: &Class) -> Result<(), Refusal> {
+        let account = self.account.as_ref();
+        let own = || account.map(GateClient::tenant).unwrap_or_default();
+        let named = class.tenant.as_deref();
+        let question = Question {
+            client: account,
+            tenant: named.map_or_else(own, |name| self.gate.tenant_of(name)),
+            never_waits: class.never_waits,
+            ..self.gate.type_of(&class.name).into()
+        };
+        self.unit = match self.gate.ask(question)? {
             Decision::Admitted(admitted) => Unit::Running(Running::new(admitted, &self.handle)),
             Decision::Waits(wait) => {
                 let mut waiting = Waiting(wait);

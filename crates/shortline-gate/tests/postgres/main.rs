@@ -17,3 +17,4 @@ mod relay;
 mod secure;
 mod sessions;
 mod shares;
+mod tenants;

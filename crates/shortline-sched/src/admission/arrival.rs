@@ -1,6 +1,6 @@
 //! A request comes in: whether it may start or wait, and where it waits.
 
-use super::{Admission, ClientId, Order, RequestId, TypeId};
+use super::{Admission, ClientId, Order, RequestId, TenantId, TypeId};
 
 const MS: u64 = 1_000_000;
 
@@ -25,12 +25,64 @@ pub enum Refusal {
         /// The longest that is let in, in nanoseconds.
         limit_ns: u64,
     },
+    /// As many requests of its tenant wait as may.
+    #[error(
+        "{limit} requests of this tenant wait already, the most allowed (waiting-max of the tenant); try later"
+    )]
+    TenantWaiting {
+        /// The most of the tenant that may wait.
+        limit: usize,
+    },
+    /// The places that are left in the queue are for others.
+    #[error(
+        "{waiting} requests of this tenant wait already, and the {free} places left in the queue of the gate \
+         are for others; try later"
+    )]
+    TenantShare {
+        /// How many of the tenant wait.
+        waiting: usize,
+        /// How many more may wait.
+        free: usize,
+    },
+    /// Its tenant has as many connections as it may.
+    #[error(
+        "this tenant has {limit} connections, the most allowed (connections-max of the tenant)"
+    )]
+    TenantConnections {
+        /// The most of the tenant.
+        limit: usize,
+    },
     /// It waited for as long as it may, as whoever holds the waiting requests finds.
     #[error("the gate did not admit the request within {} ms; try later", wait_ns / MS)]
     WaitedTooLong {
         /// How long it waited, in nanoseconds.
         wait_ns: u64,
     },
+}
+
+/// A request that comes.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRequest {
+    /// What it is.
+    pub request_type: TypeId,
+    /// Whose it is, if its client is known: who may owe something.
+    pub client: Option<ClientId>,
+    /// Who is to have a share for it.
+    pub tenant: TenantId,
+    /// It starts at once, as long as no more than [`super::AdmissionConfig::unqueued_max`] such ones run.
+    pub never_waits: bool,
+}
+
+impl NewRequest {
+    /// A request of the first tenant and of no known client.
+    pub fn new(request_type: TypeId) -> Self {
+        Self {
+            request_type,
+            client: None,
+            tenant: TenantId::default(),
+            never_waits: false,
+        }
+    }
 }
 
 impl Admission {
@@ -52,50 +104,79 @@ impl Admission {
         request_type: TypeId,
         client: Option<ClientId>,
     ) -> Result<RequestId, Refusal> {
+        let request = NewRequest {
+            client,
+            ..NewRequest::new(request_type)
+        };
+        self.take_in(now_ns, request)
+    }
+
+    /// The same for a request of which more is known.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it would have to wait and may not.
+    pub fn take_in(&mut self, now_ns: u64, request: NewRequest) -> Result<RequestId, Refusal> {
         let now_ns = self.tell_time(now_ns);
-        let kind = self.types.index(request_type);
+        let kind = self.types.index(request.request_type);
+        let tenant = self.tenants.index(request.tenant);
         self.refresh(kind);
-        if !self.starts_at_once(kind) {
-            self.may_wait(kind)?;
+        let skips_queue = request.never_waits && self.may_skip_queue(tenant);
+        if !skips_queue && !self.starts_at_once(kind, tenant) {
+            self.may_wait(kind, tenant)?;
         }
         if self.waiting() == 0 {
             self.progress_ns = now_ns;
         }
-        let id = self.requests.add(kind, now_ns, client);
-        if !self.hold(id) {
+        let id = self.requests.add(kind, tenant, now_ns, request.client);
+        self.tenants.wait(tenant);
+        if skips_queue {
+            self.types.get_mut(kind).waiting += 1;
+            self.unqueued.push_back(id);
+        } else if !self.hold(id) {
             self.queue_up(id);
         }
         Ok(id)
     }
 
-    /// Whether a new request of a type would surely start before all that wait.
-    fn starts_at_once(&self, kind: usize) -> bool {
-        let first = match self.order {
-            Order::Sjf => self.is_shorter_than_all(kind),
-            Order::Fifo | Order::SjfAging(_) => self.waiting() == 0,
-        };
-        self.has_place() && (self.dry_run || first && self.fits(self.types.load_ns(kind)))
+    /// Whether a request of a tenant that is never to wait need not.
+    fn may_skip_queue(&self, tenant: usize) -> bool {
+        let unqueued = self.unqueued.len() + self.unqueued_running;
+        unqueued < self.unqueued_max && self.has_place() && self.tenants.get(tenant).has_place()
     }
 
-    /// Whether a new request of a type would be next.
-    fn is_shorter_than_all(&self, kind: usize) -> bool {
-        let is_oldest_due = self
-            .queue
-            .oldest()
-            .is_some_and(|(_, kind)| self.is_due(kind));
-        let is_one_tried = self.newcomers.may_try() && self.queue.newcomer().is_some();
-        !is_oldest_due && !is_one_tried && self.queue.is_shorter(&self.types, kind)
+    /// Whether a new request of a type would surely start before all that wait.
+    fn starts_at_once(&self, kind: usize, tenant: usize) -> bool {
+        let first = match self.order {
+            Order::Sjf => self.is_shorter_than_all(kind, tenant),
+            Order::Fifo | Order::SjfAging(_) => self.tenants.get(tenant).waiting == 0,
+        };
+        let load_ns = self.types.load_ns(kind);
+        self.has_place()
+            && self.is_within_limits(tenant, load_ns)
+            && (self.dry_run || first && self.tenants.would_be_next(tenant) && self.fits(load_ns))
+    }
+
+    /// Whether a new request of a type would be next of its tenant.
+    fn is_shorter_than_all(&self, kind: usize, tenant: usize) -> bool {
+        let of_tenant = self.tenants.get(tenant);
+        let oldest = of_tenant.queue.oldest();
+        let is_oldest_due = oldest.is_some_and(|(_, kind)| self.is_due(tenant, kind));
+        let is_one_tried = of_tenant.newcomers.may_try() && of_tenant.queue.newcomer().is_some();
+        !is_oldest_due && !is_one_tried && of_tenant.queue.is_shorter(&self.types, kind)
     }
 
     /// Whether a request that does not start at once may wait.
-    fn may_wait(&mut self, kind: usize) -> Result<(), Refusal> {
+    fn may_wait(&mut self, kind: usize, tenant: usize) -> Result<(), Refusal> {
         let refusal = if self.waiting() >= self.queue_max {
             self.totals.refused_full += 1;
             Refusal::QueueFull {
                 limit: self.queue_max,
             }
+        } else if let Some(refusal) = self.tenants.refusal(tenant, self.queue_max) {
+            self.totals.refused_full += 1;
+            refusal
         } else if let Some(limit_ns) = self.shed_wait_ns
-            && let wait_ns_expected = self.wait_ns_expected(kind)
+            && let wait_ns_expected = self.wait_ns_expected(kind, tenant)
             && wait_ns_expected > limit_ns
         {
             self.totals.refused_shed += 1;
@@ -107,13 +188,15 @@ impl Admission {
             return Ok(());
         };
         self.types.get_mut(kind).counts.refused += 1;
+        self.tenants.get_mut(tenant).refused += 1;
         Err(refusal)
     }
 
-    /// How long a new request of a type would wait if nobody else came: until the work before it
+    /// How long a new request of a type would wait if nobody else came: until its tenant's work before it
     /// is done.
-    fn wait_ns_expected(&self, kind: usize) -> u64 {
-        let ahead_ns = self.queue.ahead_ns(&self.types, self.order, kind);
-        (ahead_ns as f64 / self.rate.mean().max(1.0)) as u64
+    fn wait_ns_expected(&self, kind: usize, tenant: usize) -> u64 {
+        let queue = &self.tenants.get(tenant).queue;
+        let ahead_ns = queue.ahead_ns(&self.types, self.order, kind);
+        (ahead_ns as f64 / (self.rate.mean().max(1.0) * self.tenants.part(tenant))) as u64
     }
 }

@@ -25,6 +25,9 @@ pub struct AdmissionConfig {
     pub estimator: Estimator,
     /// The most requests that wait at once. None may where it is 0.
     pub queue_max: usize,
+    /// The most requests that run at once of those that never wait ([`super::NewRequest::never_waits`]);
+    /// further ones wait like any other.
+    pub unqueued_max: usize,
     /// The most types told apart, beside the one for all others.
     pub types_max: usize,
     /// The service time of a type before any request of any type has ended, in nanoseconds.
@@ -48,8 +51,8 @@ pub struct AdmissionConfig {
 }
 
 impl Default for AdmissionConfig {
-    /// Shortest job first, a tenth for the oldest, at a capacity without limit, 10,000 waiters, 1000
-    /// types, 10 ms for the first request, an escape after 10 s, trials of 5 s, a minute for debts.
+    /// Shortest job first, a tenth for the oldest, at a capacity without limit, 10,000 waiters, 16 that never
+    /// wait, 1000 types, 10 ms for the first request, an escape after 10 s, trials of 5 s, a minute for debts.
     fn default() -> Self {
         Self {
             order: Order::Sjf,
@@ -58,6 +61,7 @@ impl Default for AdmissionConfig {
             running_max: None,
             estimator: Estimator::default(),
             queue_max: 10_000,
+            unqueued_max: 16,
             types_max: 1000,
             service_ns_prior: 10_000_000,
             shed_wait_ns: None,

@@ -36,6 +36,9 @@
 //! And what anybody owes holds no request back for longer than
 //! [`super::AdmissionConfig::debt_wait_ns_max`], nor is more than an hour of it remembered.
 //!
+//! How fast a debt is repaid does not depend on the tenant, and before whom a request is held back is a
+//! matter within its tenant: between tenants debts decide nothing ([`super::tenants`]).
+//!
 //! What a client owes outlives it: whoever comes next under the same account (the same database user)
 //! takes it over, so that nothing is gained by connecting anew. There is no paper behind this; it is
 //! the virtual time of fair queueing (Demers, Keshav and Shenker 1989), for what exceeds estimates only.
@@ -101,11 +104,6 @@ pub(super) struct Debts {
 }
 
 impl Debts {
-    /// How many wait here.
-    pub(super) fn held(&self) -> usize {
-        self.held.len()
-    }
-
     /// For so long so many were served and so many waited.
     pub(super) fn pass(&mut self, active: usize, waiting: usize, span_ns: u64) {
         let inside = active + waiting;
@@ -258,7 +256,7 @@ impl Admission {
         let Some(request) = self.requests.get_mut(id) else {
             return false;
         };
-        let kind = request.kind;
+        let (kind, tenant) = (request.kind, request.tenant);
         let owed_ns = request
             .client
             .map_or(0, |client| self.debts.owed_ns(client));
@@ -272,6 +270,7 @@ impl Admission {
         waiting.held_until_ns = Some(due_ns);
         self.debts.held.insert((due_ns, id));
         self.debts.by_arrival.insert(id);
+        self.tenants.get_mut(tenant).held.insert((due_ns, id));
         self.types.get_mut(kind).waiting += 1;
         true
     }
@@ -288,6 +287,8 @@ impl Admission {
         self.debts.by_arrival.remove(&id);
         if let Some(request) = self.requests.get(id) {
             self.types.get_mut(request.kind).waiting -= 1;
+            let tenant = self.tenants.get_mut(request.tenant);
+            tenant.held.remove(&(due_ns, id));
         }
         true
     }
@@ -311,21 +312,23 @@ impl Admission {
 
     /// Puts a request behind all others of its type.
     pub(super) fn queue_up(&mut self, id: RequestId) {
-        let Some(kind) = self.requests.get(id).map(|request| request.kind) else {
+        let Some(request) = self.requests.get(id) else {
             return;
         };
+        let (kind, tenant) = (request.kind, request.tenant);
         let expected = Expected {
             service_ns: self.types.service_ns(kind),
             capacity_ns: self.moment().capacity_ns as u64,
         };
-        self.queue
-            .push(&mut self.requests, &mut self.types, id, expected);
+        let queue = &mut self.tenants.get_mut(tenant).queue;
+        queue.push(&mut self.requests, &mut self.types, id, expected);
     }
 
-    /// The request that is next: the queue's, unless one of a client in debt ranks before it.
-    pub(super) fn first(&mut self, moment: Moment) -> Option<RequestId> {
-        let queued = self.queue.first(&self.requests, &self.types, moment);
-        let Some(&(due_ns, held)) = self.debts.held.first() else {
+    /// The request of a tenant that is next: the queue's, unless one of a client in debt ranks before it.
+    pub(super) fn first(&mut self, tenant: usize, moment: Moment) -> Option<RequestId> {
+        let tenant = self.tenants.get_mut(tenant);
+        let queued = tenant.queue.first(&self.requests, &self.types, moment);
+        let Some(&(due_ns, held)) = tenant.held.first() else {
             return queued;
         };
         let Some(queued) = queued else {

@@ -27,13 +27,14 @@ impl Admission {
     /// Counts what runs as what it has used, if that is due.
     pub(super) fn grow(&mut self) {
         let now_ns = self.now_ns;
-        let Some(capacity_ns) = self.control.limit_ns() else {
-            return;
-        };
         if now_ns < self.grown_ns.saturating_add(EVERY_NS) {
             return;
         }
         self.grown_ns = now_ns;
+        self.charge_running();
+        let Some(capacity_ns) = self.control.limit_ns() else {
+            return;
+        };
         let slowdown = self.types.slowdown();
         for running in self.requests.running_all_mut() {
             let used_ns = running.service_ns(now_ns);
@@ -44,7 +45,9 @@ impl Admission {
             let used_load_ns = (used_ns as f64 / slowdown) as u64;
             let load_ns = used_load_ns.min(capacity_ns / PARTS);
             if load_ns > running.load_ns {
-                self.load_ns += load_ns - running.load_ns;
+                let more_ns = load_ns - running.load_ns;
+                self.load_ns += more_ns;
+                self.tenants.put_on(running.charge.tenant, 0, more_ns);
                 running.load_ns = load_ns;
             }
         }

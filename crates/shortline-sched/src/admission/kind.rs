@@ -1,13 +1,11 @@
-//! A type of requests: what is known of it, who of it waits, and what happened to it.
+//! A type of requests: what is known of it, how many of it wait, and what happened to it.
 
 use super::Outcome;
 use super::estimate::Window;
 use super::histogram::Times;
 use super::newcomers::KNOWN;
-use super::requests::RequestId;
-use crate::JobId;
 
-/// What is known of a type, and who of it waits.
+/// What is known of a type, and how many of it wait.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) name: String,
@@ -26,12 +24,7 @@ pub(super) struct Kind {
     pub(super) anchor: Anchor,
     /// Since when requests of it have run although none has ended.
     pub(super) unknown_since_ns: Option<u64>,
-    /// The first and the last that wait.
-    pub(super) ends: Option<(RequestId, RequestId)>,
-    /// Its place in the order of types; `None` while nobody waits.
-    pub(super) place: Option<JobId>,
-    /// The first that waited when it was ranked last.
-    pub(super) head: Option<RequestId>,
+    /// How many wait, of all tenants.
     pub(super) waiting: usize,
     pub(super) running: usize,
     pub(super) counts: Counts,
@@ -63,9 +56,6 @@ impl Kind {
             rank_ns: 0,
             anchor: Anchor::default(),
             unknown_since_ns: None,
-            ends: None,
-            place: None,
-            head: None,
             waiting: 0,
             running: 0,
             counts: Counts::default(),

@@ -60,10 +60,11 @@ mod reload;
 mod requests;
 mod sight;
 mod slowdown;
+mod tenants;
 mod types;
 mod view;
 
-pub use arrival::Refusal;
+pub use arrival::{NewRequest, Refusal};
 pub use capacity::{
     AutoReason, AutoView, Calibration, CalibrationError, CalibrationStage, CalibrationView,
     CapacityState, Trial,
@@ -73,9 +74,14 @@ pub use estimate::{Estimator, EstimatorError};
 pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
+pub use tenants::{
+    CapacityPart, CapacityPartError, DEFAULT_TENANT, TenantId, TenantLimits, TenantView, Weight,
+    WeightError,
+};
 pub use types::{KeptEstimate, TypeId};
 pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
 
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
@@ -83,11 +89,9 @@ use serde::{Deserialize, Serialize};
 use aging::{Moment, Rate};
 use capacity::{Control, Ended};
 use debts::{Debts, Used};
-use newcomers::Newcomers;
 use next::{Next, Turn};
-use oldest::Oldest;
-use queue::Queue;
 use requests::{Requests, Running, Stage};
+use tenants::Tenants;
 use types::{Learnt, Types};
 
 /// How a request ended.
@@ -115,6 +119,7 @@ pub struct Kept {
 pub struct Admission {
     order: Order,
     queue_max: usize,
+    unqueued_max: usize,
     running_max: Option<NonZeroUsize>,
     shed_wait_ns: Option<u64>,
     stall_ns: Option<u64>,
@@ -123,11 +128,12 @@ pub struct Admission {
     control: Control,
     types: Types,
     requests: Requests,
-    queue: Queue,
+    tenants: Tenants,
+    /// Those that do not wait for their turn, until they start.
+    unqueued: VecDeque<RequestId>,
+    unqueued_running: usize,
     debts: Debts,
     debt_wait_ns_max: u64,
-    oldest: Oldest,
-    newcomers: Newcomers,
     rate: Rate,
     totals: Totals,
     times: Times,
@@ -150,6 +156,7 @@ impl Admission {
         Self {
             order: config.order,
             queue_max: config.queue_max,
+            unqueued_max: config.unqueued_max,
             running_max: config.running_max,
             shed_wait_ns: config.shed_wait_ns.map(u64::from),
             stall_ns: config.stall_ns.map(u64::from),
@@ -158,11 +165,11 @@ impl Admission {
             control: Control::new(&config),
             types: Types::new(&config),
             requests: Requests::default(),
-            queue: Queue::new(config.order, config.types_max),
+            tenants: Tenants::new(&config),
+            unqueued: VecDeque::new(),
+            unqueued_running: 0,
             debts: Debts::default(),
             debt_wait_ns_max: config.debt_wait_ns_max,
-            oldest: Oldest::new(config.oldest_share),
-            newcomers: Newcomers::default(),
             rate: Rate::default(),
             totals: Totals::default(),
             times: Times::default(),
@@ -218,6 +225,7 @@ impl Admission {
     /// A request that runs has ended. Nothing happens if it does not run.
     pub fn finish(&mut self, now_ns: u64, id: RequestId, outcome: Outcome) {
         let now_ns = self.tell_time(now_ns);
+        self.settle(id);
         let Some(&running) = self.requests.running(id) else {
             return;
         };
@@ -226,9 +234,11 @@ impl Admission {
         };
         self.progress_ns = now_ns;
         self.running -= 1;
+        self.unqueued_running -= usize::from(running.is_unqueued);
         if running.paused_at_ns.is_none() {
-            self.take_off(running.load_ns);
+            self.take_off(request.tenant, running.load_ns);
         }
+        self.tenants.end(request.tenant, now_ns);
         let (kind, service_ns) = (request.kind, running.service_ns(now_ns));
         let used = Used {
             service_ns,
@@ -237,12 +247,12 @@ impl Admission {
         };
         self.count_end(kind, service_ns, now_ns.saturating_sub(request.arrival_ns));
         self.debts.charge(request.client, used);
-        let (turn, estimate_ns) = (running.turn, running.estimate_ns);
+        let estimate_ns = running.estimate_ns;
         match outcome {
             Outcome::Completed => {
                 self.totals.completed += 1;
-                self.account_end(turn, estimate_ns, service_ns);
-                if turn != Turn::Policy {
+                self.account_end(request.tenant, &running, service_ns);
+                if running.turn != Turn::Policy {
                     self.types.doubt(kind, service_ns);
                 }
                 let ended = Ended {
@@ -254,15 +264,16 @@ impl Admission {
             Outcome::Failed => {
                 self.totals.failed += 1;
                 // Whoever breaks off early owes what was expected.
-                self.account_end(turn, estimate_ns, service_ns.max(estimate_ns));
+                let owed_ns = service_ns.max(estimate_ns);
+                self.account_end(request.tenant, &running, owed_ns);
             }
         }
         match self.types.end(now_ns, kind, service_ns, outcome) {
             // Whether none of it runs decides about trials.
-            Learnt::Nothing | Learnt::Type => self.queue.rank_anew(&mut self.types, kind),
+            Learnt::Nothing | Learnt::Type => self.tenants.rank_anew(&self.types, kind),
             Learnt::Unit => {
                 for kind in 0..self.types.len() {
-                    self.queue.rank_anew(&mut self.types, kind);
+                    self.tenants.rank_anew(&self.types, kind);
                 }
             }
         }
@@ -292,8 +303,9 @@ impl Admission {
         };
         if running.paused_at_ns.is_none() {
             running.paused_at_ns = Some(now_ns);
-            let load_ns = running.load_ns;
-            self.take_off(load_ns);
+            let (tenant, load_ns) = (running.charge.tenant, running.load_ns);
+            self.take_off(tenant, load_ns);
+            self.settle(id);
         }
     }
 
@@ -306,8 +318,8 @@ impl Admission {
         };
         if let Some(paused_at_ns) = running.paused_at_ns.take() {
             running.paused_ns += now_ns.saturating_sub(paused_at_ns);
-            let load_ns = running.load_ns;
-            self.put_on(load_ns);
+            let (tenant, load_ns) = (running.charge.tenant, running.load_ns);
+            self.put_on(tenant, load_ns);
         }
     }
 
@@ -332,7 +344,7 @@ impl Admission {
 
     /// How many wait.
     pub fn waiting(&self) -> usize {
-        self.queue.len() + self.debts.held()
+        self.tenants.waiting()
     }
 
     /// How many were admitted and have not ended.
@@ -364,6 +376,7 @@ impl Admission {
             oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,
             times: self.times,
+            tenants: self.tenants.views().collect(),
             types: self.types.views(&oldest.waits_ns).collect(),
         }
     }
@@ -422,36 +435,51 @@ impl Admission {
 
     fn start(&mut self, next: Next) {
         let Next { id, kind, .. } = next;
-        let was_oldest = self.queue.oldest().is_some_and(|(oldest, _)| oldest == id);
-        self.unqueue(id);
-        self.account_start(next, was_oldest);
         let (now_ns, expected_ns) = (self.now_ns, self.types.service_ns(kind));
-        let Some(request) = self.requests.get_mut(id) else {
+        let Some(request) = self.requests.get(id) else {
             return;
         };
-        let waited_ns = now_ns.saturating_sub(request.arrival_ns);
-        request.stage = Stage::Running(Running::start(now_ns, next, expected_ns));
+        let (tenant, waited_ns) = (request.tenant, now_ns.saturating_sub(request.arrival_ns));
+        let oldest = self.tenants.get(tenant).queue.oldest();
+        let was_oldest = oldest.is_some_and(|(oldest, _)| oldest == id);
+        let charge = self.tenants.start(tenant, next, waited_ns);
+        self.unqueue(id);
+        self.account_start(tenant, next, was_oldest);
+        if let Some(request) = self.requests.get_mut(id) {
+            let running = Running::start(now_ns, next, expected_ns, charge);
+            request.stage = Stage::Running(running);
+        }
         self.count_wait(kind, waited_ns);
+        self.unqueued_running += usize::from(next.is_unqueued);
         self.types.get_mut(kind).start(now_ns, waited_ns);
-        self.queue.rank_anew(&mut self.types, kind);
+        self.tenants.rank_anew(&self.types, kind);
         self.totals.admitted += 1;
         self.totals.waited_ns_sum = self.totals.waited_ns_sum.saturating_add(waited_ns);
         self.progress_ns = now_ns;
         self.running += 1;
-        self.put_on(next.load_ns);
+        self.put_on(tenant, next.load_ns);
     }
 
     /// Takes a waiting request out, wherever it waits.
     fn unqueue(&mut self, id: RequestId) {
-        if !self.unhold(id) {
-            self.queue.remove(&mut self.requests, &mut self.types, id);
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        let (kind, tenant) = (request.kind, request.tenant);
+        if let Some(place) = self.unqueued.iter().position(|&unqueued| unqueued == id) {
+            self.unqueued.remove(place);
+            self.types.get_mut(kind).waiting -= 1;
+        } else if !self.unhold(id) {
+            let queue = &mut self.tenants.get_mut(tenant).queue;
+            queue.remove(&mut self.requests, &mut self.types, id);
         }
+        self.tenants.stop_waiting(tenant);
     }
 
     /// Looks again at the estimate of a type that nothing is known of.
     fn refresh(&mut self, kind: usize) {
         if self.types.refresh(kind, self.now_ns) {
-            self.queue.rank_anew(&mut self.types, kind);
+            self.tenants.rank_anew(&self.types, kind);
         }
     }
 
@@ -467,14 +495,16 @@ impl Admission {
         }
     }
 
-    fn put_on(&mut self, load_ns: u64) {
+    fn put_on(&mut self, tenant: usize, load_ns: u64) {
         self.load_ns += load_ns;
         self.active += 1;
+        self.tenants.put_on(tenant, 1, load_ns);
     }
 
-    fn take_off(&mut self, load_ns: u64) {
+    fn take_off(&mut self, tenant: usize, load_ns: u64) {
         self.load_ns -= load_ns;
         self.active -= 1;
+        self.tenants.take_off(tenant, load_ns);
     }
 }
 

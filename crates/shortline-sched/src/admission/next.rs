@@ -1,6 +1,7 @@
-//! Who is next, and by what right: in the order of the policy, as the one that has waited longest, or as a
+//! Who of a tenant is next, and by what right: in the order of the policy, as the one that has waited longest, or as a
 //! type of which nothing is known yet.
 
+use super::requests::Running;
 use super::{Admission, Order, RequestId};
 
 /// What goes out of the order counts as one over so much of the capacity at most, so that others run beside
@@ -29,16 +30,19 @@ pub(super) struct Next {
     pub(super) estimate_ns: u64,
     /// What it counts as.
     pub(super) load_ns: u64,
+    /// It does not wait for its turn.
+    pub(super) is_unqueued: bool,
 }
 
 impl Admission {
-    /// Who is next of those that wait.
-    pub(super) fn next(&mut self) -> Option<Next> {
-        let first = self.first(self.moment())?;
-        let oldest = self.queue.oldest();
-        let due = oldest.filter(|&(id, kind)| id != first && self.is_due(kind));
-        let newcomer = self.queue.newcomer();
-        let trial = newcomer.filter(|&(id, _)| id != first && self.newcomers.may_try());
+    /// Who is next of a tenant's requests that wait.
+    pub(super) fn next_of(&mut self, tenant: usize) -> Option<Next> {
+        let first = self.first(tenant, self.moment())?;
+        let of_tenant = self.tenants.get(tenant);
+        let oldest = of_tenant.queue.oldest();
+        let due = oldest.filter(|&(id, kind)| id != first && self.is_due(tenant, kind));
+        let newcomer = of_tenant.queue.newcomer();
+        let trial = newcomer.filter(|&(id, _)| id != first && of_tenant.newcomers.may_try());
         let (id, turn) = match (self.order, due, trial) {
             (Order::Sjf, Some((id, _)), _) => (id, Turn::Oldest),
             (Order::Sjf, None, Some((id, _))) => (id, Turn::Newcomer),
@@ -59,48 +63,70 @@ impl Admission {
             turn,
             estimate_ns,
             load_ns: estimate_ns.min(most_ns.max(1)),
+            is_unqueued: false,
+        })
+    }
+
+    /// The same for a request that does not wait for its turn.
+    pub(super) fn next_unqueued(&mut self, id: RequestId) -> Option<Next> {
+        let kind = self.requests.get(id)?.kind;
+        self.refresh(kind);
+        let estimate_ns = self.types.load_ns(kind);
+        Some(Next {
+            id,
+            kind,
+            turn: Turn::Policy,
+            estimate_ns,
+            load_ns: estimate_ns,
+            is_unqueued: true,
         })
     }
 
     /// Whether a request may start now: one that goes out of the order does not wait until as much is free
     /// as it adds, for that would empty the backend.
     pub(super) fn may_start(&self, next: Next) -> bool {
-        self.fits(match next.turn {
-            Turn::Policy => next.load_ns,
-            Turn::Oldest | Turn::Newcomer => 1,
-        })
+        next.is_unqueued
+            || self.fits(match next.turn {
+                Turn::Policy => next.load_ns,
+                Turn::Oldest | Turn::Newcomer => 1,
+            })
     }
 
-    /// Keeps the accounts of those that went out of the order, after one has been taken out of the queue.
-    pub(super) fn account_start(&mut self, next: Next, was_oldest: bool) {
-        if self.queue.len() == 0 {
-            self.oldest.clear();
-            self.newcomers.forgive();
+    /// Keeps the accounts of a tenant's requests that went out of the order, after one has been taken out of
+    /// the queue.
+    pub(super) fn account_start(&mut self, tenant: usize, next: Next, was_oldest: bool) {
+        let tenant = self.tenants.get_mut(tenant);
+        if tenant.queue.len() == 0 {
+            tenant.oldest.clear();
+            tenant.newcomers.forgive();
         }
         match next.turn {
-            Turn::Oldest => self.oldest.spend(next.estimate_ns),
+            Turn::Oldest => tenant.oldest.spend(next.estimate_ns),
             Turn::Policy | Turn::Newcomer if was_oldest => {}
-            Turn::Policy | Turn::Newcomer => self.oldest.earn(next.estimate_ns),
+            Turn::Policy | Turn::Newcomer => tenant.oldest.earn(next.estimate_ns),
         }
         match next.turn {
-            Turn::Newcomer => self.newcomers.start(next.estimate_ns),
-            Turn::Policy | Turn::Oldest => self.newcomers.repay(next.estimate_ns),
+            Turn::Newcomer => tenant.newcomers.start(next.estimate_ns),
+            Turn::Policy | Turn::Oldest => tenant.newcomers.repay(next.estimate_ns),
         }
     }
 
-    /// One that went out of the order has ended after so much service.
-    pub(super) fn account_end(&mut self, turn: Turn, estimate_ns: u64, service_ns: u64) {
+    /// One of a tenant that went out of the order has ended after so much service.
+    pub(super) fn account_end(&mut self, tenant: usize, running: &Running, service_ns: u64) {
         let taken_ns = (service_ns as f64 / self.types.slowdown()) as u64;
-        match turn {
+        let estimate_ns = running.estimate_ns;
+        let tenant = self.tenants.get_mut(tenant);
+        match running.turn {
             Turn::Policy => {}
-            Turn::Oldest => self.oldest.spend(taken_ns.saturating_sub(estimate_ns)),
-            Turn::Newcomer => self.newcomers.end(estimate_ns, taken_ns),
+            Turn::Oldest => tenant.oldest.spend(taken_ns.saturating_sub(estimate_ns)),
+            Turn::Newcomer => tenant.newcomers.end(estimate_ns, taken_ns),
         }
     }
 
-    /// Whether the credit of the longest waiter, of that type, suffices.
-    pub(super) fn is_due(&self, kind: usize) -> bool {
+    /// Whether the credit of a tenant's longest waiter, of that type, suffices.
+    pub(super) fn is_due(&self, tenant: usize, kind: usize) -> bool {
         let load_ns = self.types.load_ns(kind);
-        self.oldest.covers(load_ns, self.control.limit_ns())
+        let oldest = &self.tenants.get(tenant).oldest;
+        oldest.covers(load_ns, self.control.limit_ns())
     }
 }

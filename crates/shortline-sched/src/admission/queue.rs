@@ -1,5 +1,5 @@
-//! Who waits: a list for each type in order of arrival, and the types in the order of the
-//! policy.
+//! Who waits of a tenant: a list for each type in order of arrival, and the types in the order of
+//! the policy.
 //!
 //! To [`Scheduler`] a type with waiters is a job: it arrived when its first waiter did and is
 //! as large as the type's estimate. With aging, [`Bounds`] has the last word. Types are also kept in the
@@ -11,19 +11,33 @@ use super::aging::{Bounds, Expected, Moment};
 use super::config::{Order, types_held};
 use super::requests::{RequestId, Requests};
 use super::types::Types;
-use crate::{JobSpec, Policy, Scheduler, SchedulerConfig};
+use crate::{JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
 
 #[derive(Debug)]
 pub(super) struct Queue {
     types: Scheduler,
     /// The type of each job of `types`, by its index.
     kinds: Vec<usize>,
+    /// The list of each type, as far as one of it has waited.
+    lines: Vec<Line>,
     /// The first waiter of each type, by arrival.
     heads: BTreeSet<(RequestId, usize)>,
     /// Those of them whose type is to be tried.
     newcomers: BTreeSet<(RequestId, usize)>,
     bounds: Option<Bounds>,
     waiting: usize,
+}
+
+/// Who waits of a type.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    /// The first and the last that wait.
+    ends: Option<(RequestId, RequestId)>,
+    /// Its place in the order of types; `None` while nobody waits.
+    place: Option<JobId>,
+    /// The first that waited when it was ranked last.
+    head: Option<RequestId>,
+    waiting: u64,
 }
 
 impl Queue {
@@ -36,6 +50,7 @@ impl Queue {
         Self {
             types: Scheduler::new(SchedulerConfig::new(policy, types_held(types_max).get())),
             kinds: Vec::new(),
+            lines: Vec::new(),
             heads: BTreeSet::new(),
             newcomers: BTreeSet::new(),
             bounds: aging.map(Bounds::new),
@@ -66,7 +81,7 @@ impl Queue {
     ) -> Option<RequestId> {
         let job = self.types.peek(moment.now_ns)?;
         let kind = self.kinds[job.index()];
-        let (first, _) = types.get(kind).ends?;
+        let (first, _) = self.lines[kind].ends?;
         let Some(bounds) = &mut self.bounds else {
             return Some(first);
         };
@@ -98,11 +113,15 @@ impl Queue {
         {
             waiting.deadline_ns = bounds.insert(id, arrival_ns, expected);
         }
-        let ends = types.get(kind).ends;
+        if self.lines.len() <= kind {
+            self.lines.resize(kind + 1, Line::default());
+        }
+        let line = &mut self.lines[kind];
+        let ends = line.ends;
         link(requests, ends.map(|(_, last)| last), Some(id));
-        let entry = types.get_mut(kind);
-        entry.ends = Some((ends.map_or(id, |(first, _)| first), id));
-        entry.waiting += 1;
+        line.ends = Some((ends.map_or(id, |(first, _)| first), id));
+        line.waiting += 1;
+        types.get_mut(kind).waiting += 1;
         self.waiting += 1;
         if ends.is_none() {
             self.rank_anew(types, kind);
@@ -119,10 +138,11 @@ impl Queue {
             bounds.remove((waiting.deadline_ns, id));
         }
         link(requests, waiting.before, waiting.after);
-        let entry = types.get_mut(kind);
-        entry.waiting -= 1;
+        types.get_mut(kind).waiting -= 1;
+        let line = &mut self.lines[kind];
+        line.waiting -= 1;
         self.waiting -= 1;
-        let (first, last) = entry.ends.unwrap_or((id, id));
+        let (first, last) = line.ends.unwrap_or((id, id));
         let first = if first == id {
             waiting.after
         } else {
@@ -133,27 +153,30 @@ impl Queue {
         } else {
             Some(last)
         };
-        entry.ends = first.zip(last);
+        line.ends = first.zip(last);
         if waiting.before.is_none() {
             self.rank_anew(types, kind);
         }
     }
 
     /// Puts a type where it belongs, after its estimate or its first waiter has changed.
-    pub(super) fn rank_anew(&mut self, types: &mut Types, kind: usize) {
-        let entry = types.get_mut(kind);
-        if let Some(job) = entry.place.take() {
+    pub(super) fn rank_anew(&mut self, types: &Types, kind: usize) {
+        let Some(line) = self.lines.get_mut(kind) else {
+            return;
+        };
+        if let Some(job) = line.place.take() {
             self.types.remove(job);
         }
-        if let Some(head) = entry.head.take() {
+        if let Some(head) = line.head.take() {
             self.heads.remove(&(head, kind));
             self.newcomers.remove(&(head, kind));
         }
-        let Some((first, _)) = entry.ends else {
+        let Some((first, _)) = line.ends else {
             return;
         };
-        entry.head = Some(first);
+        line.head = Some(first);
         self.heads.insert((first, kind));
+        let entry = types.get(kind);
         if entry.is_to_be_tried() {
             self.newcomers.insert((first, kind));
         }
@@ -167,7 +190,7 @@ impl Queue {
         let Ok(job) = self.types.submit(spec) else {
             return;
         };
-        entry.place = Some(job);
+        line.place = Some(job);
         if self.kinds.len() <= job.index() {
             self.kinds.resize(job.index() + 1, 0);
         }
@@ -183,7 +206,7 @@ impl Queue {
             .map(|(job, _)| self.kinds[job.index()])
             .filter(|&other| order == Order::Fifo || types.get(other).rank_ns() <= own_ns)
             .map(|other| {
-                let waiting = types.get(other).waiting as u64;
+                let waiting = self.lines[other].waiting;
                 types.service_ns(other).saturating_mul(waiting)
             })
             .fold(0, u64::saturating_add)

@@ -3,6 +3,7 @@
 use slab::Slab;
 
 use super::next::{Next, Turn};
+use super::tenants::Charge;
 
 /// Names a request from its arrival until it finished or was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +28,8 @@ pub(super) struct Request {
     pub(super) sequence: u64,
     /// The index of its type.
     pub(super) kind: usize,
+    /// The index of its tenant.
+    pub(super) tenant: usize,
     pub(super) arrival_ns: u64,
     /// Whose it is, if its client is known.
     pub(super) client: Option<ClientId>,
@@ -70,10 +73,14 @@ pub(super) struct Running {
     pub(super) locked_ns: u64,
     /// So much of its service leaves no debt.
     pub(super) excused_ns: u64,
+    /// What its tenant was charged for it.
+    pub(super) charge: Charge,
+    /// It did not wait for its turn.
+    pub(super) is_unqueued: bool,
 }
 
 impl Running {
-    pub(super) fn start(now_ns: u64, next: Next, expected_ns: u64) -> Self {
+    pub(super) fn start(now_ns: u64, next: Next, expected_ns: u64, charge: Charge) -> Self {
         Self {
             admitted_ns: now_ns,
             load_ns: next.load_ns,
@@ -84,6 +91,8 @@ impl Running {
             paused_ns: 0,
             locked_ns: 0,
             excused_ns: 0,
+            charge,
+            is_unqueued: next.is_unqueued,
         }
     }
 
@@ -108,6 +117,7 @@ impl Requests {
     pub(super) fn add(
         &mut self,
         kind: usize,
+        tenant: usize,
         arrival_ns: u64,
         client: Option<ClientId>,
     ) -> RequestId {
@@ -116,6 +126,7 @@ impl Requests {
         let slot = self.slots.insert(Request {
             sequence,
             kind,
+            tenant,
             arrival_ns,
             client,
             stage: Stage::Waiting(Waiting::default()),

@@ -352,7 +352,7 @@ impl Types {
 }
 
 /// So much of a name as is kept.
-fn beginning(name: &str) -> &str {
+pub(super) fn beginning(name: &str) -> &str {
     if name.len() <= NAME_BYTES_MAX {
         return name;
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::capacity::CapacityState;
 use super::histogram::Times;
+use super::tenants::TenantView;
 
 /// The queue, the load and the types at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +30,8 @@ pub struct AdmissionView {
     pub totals: Totals,
     /// How long requests took.
     pub times: Times,
+    /// Each tenant; the first is the one of whoever has no other.
+    pub tenants: Vec<TenantView>,
     /// Each type; the first is the one that all share for which the table has no room.
     pub types: Vec<TypeView>,
 }

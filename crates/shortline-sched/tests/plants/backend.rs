@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use shortline_sched::admission::{Admission, AdmissionView, Outcome, RequestId};
+use shortline_sched::admission::{Admission, AdmissionView, NewRequest, Outcome, RequestId};
 
 use crate::plant::Throughput;
 
@@ -30,6 +30,8 @@ pub struct Ended {
 
 pub struct Backend {
     pub gate: Admission,
+    /// Each client is a tenant.
+    pub tells_tenants_apart: bool,
     throughput: Throughput,
     now_s: f64,
     /// How much service each request inside has had since the beginning, in seconds.
@@ -52,6 +54,7 @@ impl Backend {
     pub fn new(gate: Admission, throughput: Throughput) -> Self {
         Self {
             gate,
+            tells_tenants_apart: false,
             throughput,
             now_s: 0.0,
             attained_s: 0.0,
@@ -158,8 +161,14 @@ impl Backend {
             self.coming.pop();
             let job = self.jobs.remove(&sequence).expect("it comes");
             let kind = self.gate.type_of(&job.name);
-            let id = self.gate.arrive(now_ns, kind).expect("there is room");
-            self.here.insert(id, (job, self.now_s, self.now_s));
+            let mut request = NewRequest::new(kind);
+            if self.tells_tenants_apart {
+                request.tenant = self.gate.tenant_of(&job.client.to_string());
+            }
+            // Whoever floods the queue is refused.
+            if let Ok(id) = self.gate.take_in(now_ns, request) {
+                self.here.insert(id, (job, self.now_s, self.now_s));
+            }
             self.admit();
         }
     }

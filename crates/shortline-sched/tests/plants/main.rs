@@ -14,6 +14,7 @@ mod calibrated;
 mod plant;
 mod server;
 mod starving;
+mod tenants;
 
 use plant::Plant;
 use server::Server;

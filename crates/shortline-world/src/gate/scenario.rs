@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
-use shortline_gate::GateConfig;
+use shortline_gate::{GateConfig, TenantTable};
 use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 
 use crate::network::Path;
@@ -138,6 +138,7 @@ fn gate(random: &mut ChaCha8Rng) -> GateConfig {
         Capacity::Auto,
     ];
     GateConfig {
+        tenants: TenantTable::default(),
         admission: AdmissionConfig {
             order: *pick(random, &[Order::Sjf, Order::Sjf, Order::Fifo]),
             capacity: *pick(random, &capacities),

@@ -3,6 +3,8 @@
 //!
 //! The label `type` has a bounded number of values ([`super::series`]).
 
+mod tenants;
+
 use std::fmt::Display;
 
 use shortline_gate::GateSnapshot;
@@ -107,6 +109,7 @@ pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
             }
         }
     }
+    tenants::tenants(text, gates);
 }
 
 /// What a histogram is of, and how it is had of the times.

@@ -3,15 +3,16 @@
 //!
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use shortline_gate::classify::{RuleText, Source, Trusted};
+use shortline_gate::classify::{RuleText, Source, TenantBy, Trusted};
 use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
-use shortline_sched::admission::{Capacity, Estimator, OldestShare};
+use shortline_sched::admission::{Capacity, Estimator, OldestShare, TenantLimits};
 use shortline_sched::units::{Size, Span};
 
 use shortline_daemon::admin::HostName;
@@ -179,9 +180,22 @@ pub struct GateOptions {
     /// ignored.
     #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
     pub estimates: Option<PathBuf>,
-    /// Rules that name types; the first match counts (only `[[gate.rule]]` in the file)
+    /// Rules that name types and tenants, or say what never waits; the first match counts (only
+    /// `[[gate.rule]]` in the file)
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
+
+    /// Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host
+    /// for http; the least served of them goes first [default: none]
+    #[arg(long, value_name = "WHAT", help_heading = "Tenants")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub tenant_by: Option<TenantBy>,
+    /// The weights and limits of tenants by name (only `[gate.tenant.NAME]` in the file)
+    #[arg(skip)]
+    pub tenant: Option<BTreeMap<String, TenantLimits>>,
+    /// The most requests that run at once of those that never wait, by a rule with wait = false [default: 16]
+    #[arg(long, value_name = "N", help_heading = "Tenants")]
+    pub unqueued_max: Option<NonZeroUsize>,
 
     /// Serve a live page, /metrics and /status at this address; never queued, keep it private
     ///
@@ -306,6 +320,9 @@ pub struct GateOptions {
     /// Threads that relay [default: one per two processors]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub threads: Option<NonZeroUsize>,
+    /// Time a client may keep a transaction open without asking for anything; 0 for no limit [default: 0]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    pub idle_transaction_max: Option<Span>,
     /// Time that transactions under way get to finish after SIGTERM [default: 30s]
     ///
     /// Those left then get an error, and their clients 5s to read it.
@@ -430,6 +447,9 @@ overlay!(GateOptions {
     estimates,
     estimates_fixed,
     rule,
+    tenant_by,
+    tenant,
+    unqueued_max,
     admin,
     admin_connections_max,
     admin_host,
@@ -455,5 +475,6 @@ overlay!(GateOptions {
     pipelined_max,
     statements_max,
     threads,
+    idle_transaction_max,
     drain,
 });

@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn pass(gate: &Gate) {
-        if let Decision::Admitted(admitted) = gate.ask(gate.type_of("a"), None).unwrap() {
+        if let Decision::Admitted(admitted) = gate.ask(gate.type_of("a")).unwrap() {
             admitted.finish(Outcome::Completed);
         }
     }

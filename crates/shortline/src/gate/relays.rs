@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 use shortline_gate::Gate;
-use shortline_gate::classify::{Classifier, Classify, Client};
+use shortline_gate::classify::{Classifier, Classify, Client, TenantOf};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
 use shortline_gate::pool::PoolLimits;
@@ -279,6 +279,7 @@ impl Starting<'_> {
             limits: settings.limits.clone(),
             classify: self.classify(),
             proxies: Arc::from(settings.proxies.as_slice()),
+            tenant_of: self.tenant_of(),
             registry: Arc::clone(&relayed.registry),
         })
     }
@@ -288,6 +289,11 @@ impl Starting<'_> {
         Arc::new(move |statement: &[u8], client: &Client<'_>| {
             classifier.statement(statement, client)
         })
+    }
+
+    fn tenant_of(&self) -> TenantOf {
+        let classifier = self.classifier.clone();
+        Arc::new(move |client: &Client<'_>| classifier.tenant(client))
     }
 
     fn admin_database(&self) -> Option<AdminDatabase> {

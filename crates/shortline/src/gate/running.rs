@@ -1,6 +1,6 @@
 //! A running gate: start, signals, end.
 //!
-//! SIGHUP and RELOAD read the whole configuration again. They exchange the rules for types of requests, the
+//! SIGHUP and RELOAD read the whole configuration again. They exchange the rules for requests, the tenants, the
 //! certificate, the capacity, the limits of the queue, the pool's size and its file of users; or keep everything
 //! as it is and say why. Any other change needs a restart. A reload refuses it rather than ignore it silently.
 
@@ -234,6 +234,8 @@ fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
         shed: None,
         stall_max: None,
         pool_size: None,
+        tenant_by: None,
+        tenant: None,
         ..settings.options.clone()
     };
     match fixed(old).difference(&fixed(new)) {

@@ -7,6 +7,7 @@ mod admission;
 mod limits;
 mod monitor;
 mod pool;
+mod tenants;
 
 #[cfg(test)]
 mod tests;
@@ -265,6 +266,7 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
         pipelined_max "pipelined-max",
         statements_max "statements-max",
         threads "threads",
+        idle_transaction_max "idle-transaction-max",
         pool "pool",
         pool_size "pool-size",
         pool_users "pool-users",

@@ -10,7 +10,7 @@ use super::{PLACES_MAX, Pool, Target};
 use crate::mysql::Shared;
 use crate::mysql::capability::OF_POOLED;
 use crate::mysql::complaint::Complaint;
-use crate::mysql::handshake::{HandshakeError, refuse};
+use crate::mysql::handshake::{HandshakeError, Join, refuse};
 use crate::mysql::link::Link;
 use crate::mysql::login::LoginError;
 use crate::pool::connections;
@@ -38,6 +38,7 @@ pub(in super::super) async fn open(
     pool: &Arc<Pool>,
     client: Socket,
     handle: &Arc<Handle>,
+    join: Join<'_>,
 ) -> Result<Entered, HandshakeError> {
     let mut link = Link::of_client(client);
     let known = pool.server.lock().clone();
@@ -52,7 +53,11 @@ pub(in super::super) async fn open(
         },
     };
     let thread_id = pool.new_id();
-    let known = greet(link, &shared.config, pool, &server, thread_id, handle).await?;
+    let mut known = greet(link, &shared.config, pool, &server, thread_id, handle).await?;
+    if let Err(refusal) = join(&mut known.names) {
+        let complaint = Complaint::too_many_of_tenant(&refusal);
+        return Err(refuse(&mut known.link, complaint, false).await);
+    }
     let database = database_of(&known.names, known.capabilities);
     let kind = Arc::new(Kind {
         user: known.names.user.as_deref().unwrap_or_default().to_owned(),

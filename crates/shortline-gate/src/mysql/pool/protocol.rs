@@ -308,6 +308,11 @@ impl Protocol for Pooled {
         }
     }
 
+    /// Every running unit is a transaction here, or a statement under way.
+    fn is_idle_in_transaction(&self, work: &Work) -> bool {
+        work.is_running() && self.is_relaying() && self.turn == Turn::Command
+    }
+
     fn was_told(&self) -> bool {
         self.is_leaving
     }
@@ -321,6 +326,7 @@ impl Protocol for Pooled {
             End::Stopped if self.turn == Turn::Command => {
                 Some(Complaint::shutting_down().packet(1))
             }
+            End::IdleInTransaction => Some(Complaint::idle_in_transaction().packet(1)),
             End::Stopped => None,
         }
     }

@@ -1,8 +1,7 @@
 //! Commands: what each asks for, and whether it goes to the server, waits or is refused.
 
-use std::sync::Arc;
-
 use super::{Mysql, Turn};
+use crate::classify::Class;
 use crate::mysql::command::{Command, wanted_bytes};
 use crate::mysql::complaint::Complaint;
 use crate::mysql::control::{self, Control};
@@ -45,21 +44,21 @@ impl Mysql {
                 self.go(Some(Shape::Results));
             }
             Command::Query(text) => {
-                let name = self.shared.name_of(text, &self.names.client());
-                self.begin_unit(exchange, &name);
+                let class = self.shared.class_of(text, &self.names.client());
+                self.begin_unit(exchange, &class);
             }
             Command::Execute(statement) => match self.statements.get(statement) {
                 Some(Prepared::Control) => self.go(Some(Shape::Results)),
-                Some(Prepared::Work(name)) => self.begin_unit(exchange, &name),
+                Some(Prepared::Work(class)) => self.begin_unit(exchange, &class),
                 None => {
-                    let name = Arc::clone(&self.shared.unknown);
-                    self.begin_unit(exchange, &name);
+                    let class = self.shared.unknown.clone();
+                    self.begin_unit(exchange, &class);
                 }
             },
             Command::Prepare(text) => {
                 self.afterwards.prepares = Some(match control::read(text) {
                     Control::Transaction => Prepared::Control,
-                    _ => Prepared::Work(self.shared.name_of(text, &self.names.client())),
+                    _ => Prepared::Work(self.shared.class_of(text, &self.names.client())),
                 });
                 self.go(Some(Shape::Prepare));
             }
@@ -95,8 +94,8 @@ impl Mysql {
     }
 
     /// Submits the command, which is work. It goes to the server when it is admitted.
-    fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>, type_name: &str) {
-        match exchange.work.ask(exchange.context, type_name) {
+    fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>, class: &Class) {
+        match exchange.work.ask(exchange.context, class) {
             Ok(()) if exchange.work.is_running() => self.go(Some(Shape::Results)),
             Ok(()) => self.turn = Turn::Waiting,
             Err(refused) => {

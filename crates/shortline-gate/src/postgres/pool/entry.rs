@@ -1,6 +1,7 @@
 //! A client comes to the pool: it is asked who it is, and told what its sessions will be like. It gets no
 //! connection for that, unless nobody has come with the same wishes before.
 
+use shortline_sched::admission::Refusal;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use super::lookup::LookupError;
 use super::protocol::{Member, Pooled};
 use super::settings::Settings;
 use super::{Pool, Target};
+use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::{Entry, Handle, Stream};
 
@@ -55,6 +57,9 @@ pub enum EntryError {
     /// There is no connection.
     #[error(transparent)]
     Acquire(#[from] AcquireError),
+    /// Its tenant has as many connections as it may.
+    #[error(transparent)]
+    TooMany(#[from] Refusal),
     /// It left.
     #[error("the client left as it was let in")]
     Left,
@@ -71,6 +76,7 @@ impl EntryError {
             // Why is the operator's: the log has it.
             Self::Lookup(_) => Some(Complaint::new("08006", "the gate cannot look the user up")),
             Self::Acquire(error) => Some(complaint_of(error)),
+            Self::TooMany(refusal) => Some(Complaint::new("53300", refusal.to_string())),
             Self::Left => None,
         }
     }
@@ -122,6 +128,7 @@ pub(in super::super) async fn open(
     startup: &Startup,
     names: Arc<ClientNames>,
     handle: &Arc<Handle>,
+    account: &mut GateClient,
 ) -> Result<Entered, EntryError> {
     if startup.is_replication() {
         return Err(EntryError::Replication);
@@ -143,6 +150,7 @@ pub(in super::super) async fn open(
         ahead: &mut ahead,
     };
     let login = greeting.ask(known, &pool.secret).await?;
+    super::super::connection::join(shared, account, &names)?;
     let (wishes, application) = wishes(startup, user, database);
     let told = told(pool, &wishes, &login).await?;
     let (mut settings, mut parameters) = (told.settings.clone(), told.parameters.clone());

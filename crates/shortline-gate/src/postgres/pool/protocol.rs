@@ -332,6 +332,12 @@ impl Protocol for Pooled {
         }
     }
 
+    fn is_idle_in_transaction(&self, work: &Work) -> bool {
+        work.is_running()
+            && self.conversation.is_quiet()
+            && self.conversation.status() != Status::Idle
+    }
+
     fn was_told(&self) -> bool {
         self.was_told || self.is_leaving
     }

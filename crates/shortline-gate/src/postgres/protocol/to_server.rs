@@ -70,13 +70,13 @@ impl Postgres {
     }
 
     fn ask(&mut self, exchange: &mut Exchange<'_, '_>, work: Named<'_>) {
-        let name: &str = match &work {
-            Named::Statement(text) => &self.shared.name_of(text, &self.names.client()),
-            Named::Prepared(name) => name,
-            Named::Preparation => PREPARATION,
-            Named::Unknown => UNKNOWN,
+        let class = match &work {
+            Named::Statement(text) => self.shared.class_of(text, &self.names.client()),
+            Named::Prepared(class) => class.clone(),
+            Named::Preparation => PREPARATION.into(),
+            Named::Unknown => UNKNOWN.into(),
         };
-        if let Err(refused) = exchange.work.ask(exchange.context, name) {
+        if let Err(refused) = exchange.work.ask(exchange.context, &class) {
             self.refusal = Refusing::Due(Complaint::from(&Denied::Refused(refused)));
         }
     }

@@ -46,7 +46,7 @@ impl Protocol for Bytes {
             return Err(NoRequest);
         }
         if exchange.work.is_none() && !bytes.is_empty() {
-            exchange.work.ask(exchange.context, "byte").unwrap();
+            exchange.work.ask(exchange.context, &"byte".into()).unwrap();
         }
         if !exchange.work.is_running() {
             return Ok(0);
@@ -78,6 +78,10 @@ impl Protocol for Bytes {
         self.owed == 0 || !client.has_taken_all()
     }
 
+    fn is_idle_in_transaction(&self, work: &Work) -> bool {
+        work.is_running() && self.owed == 0
+    }
+
     fn was_told(&self) -> bool {
         false
     }
@@ -87,6 +91,7 @@ impl Protocol for Bytes {
             End::ClientLeft => None,
             End::ServerLeft { .. } => Some(b"left".to_vec()),
             End::Refused(_) => Some(b"refused".to_vec()),
+            End::IdleInTransaction => Some(b"idle".to_vec()),
             End::Stopped => Some(b"stopped".to_vec()),
         }
     }

@@ -6,6 +6,7 @@ mod debts;
 mod oldest;
 mod places;
 mod steps;
+mod tenants;
 
 use std::num::NonZeroU64;
 

@@ -12,7 +12,7 @@ use super::super::status::{AdmissionSettings, PoolStatus, Status, View};
 use super::lists::Lists;
 
 /// What can be shown, and what it is.
-const SHOWN: [(&str, &str); 16] = [
+const SHOWN: [(&str, &str); 17] = [
     ("HELP", "these commands"),
     ("STATS", "transactions and waits since the start"),
     ("POOLS", "clients and connections, by database and user"),
@@ -29,6 +29,10 @@ const SHOWN: [(&str, &str); 16] = [
     ),
     ("QUEUE", "what waits, by type"),
     ("TYPES", "every type: estimate, counts, waits"),
+    (
+        "TENANTS",
+        "every tenant: weight, work done for it, what runs and waits",
+    ),
     ("CONFIG", "the settings in force"),
     ("MEM", "what the process has of memory"),
     ("VERSION", "the program's version"),
@@ -78,6 +82,7 @@ pub fn table(what: &str, view: &View) -> Result<Table, String> {
         "GATE" => gate(&status()),
         "QUEUE" => queue(&status()),
         "TYPES" => types(&status()),
+        "TENANTS" => tenants(&status()),
         "CONFIG" => config(&status(), view.connections_max()),
         "MEM" => memory(),
         "VERSION" => one_row([("version", format!("shortline {}", status().version))]),
@@ -261,6 +266,44 @@ fn types(status: &Status) -> Table {
             "avg_wait_ms",
             "max_wait_ms",
             "oldest_wait_ms",
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn tenants(status: &Status) -> Table {
+    let rows = status.admission.tenants.iter().map(|each| {
+        vec![
+            each.name.clone(),
+            each.weight.to_string(),
+            each.connections.to_string(),
+            each.active.to_string(),
+            (each.running - each.active).to_string(),
+            each.waiting.to_string(),
+            milliseconds(each.load_ns),
+            milliseconds(each.served_ns),
+            each.admitted.to_string(),
+            each.unqueued.to_string(),
+            each.refused.to_string(),
+            each.connections_refused.to_string(),
+            milliseconds(each.waited_ns_sum.checked_div(each.admitted).unwrap_or(0)),
+        ]
+    });
+    Table {
+        columns: vec![
+            "tenant",
+            "weight",
+            "connections",
+            "cl_active",
+            "cl_paused",
+            "cl_waiting",
+            "load_ms",
+            "served_ms",
+            "admitted",
+            "unqueued",
+            "refused",
+            "connections_refused",
+            "avg_wait_ms",
         ],
         rows: rows.collect(),
     }

@@ -42,6 +42,19 @@ const COLUMNS = [
   ["lost", "Refused, left, failed", (type) => type.refused + type.withdrawn + type.failed, (type) => `${count(type.refused)}, ${count(type.withdrawn)}, ${count(type.failed)}`],
 ];
 
+// The same of a tenant: title and text.
+const OF_TENANT = [
+  ["Tenant", (tenant) => tenant.name],
+  ["Weight", (tenant) => count(tenant.weight)],
+  ["Served", (tenant) => time(tenant.served_ns)],
+  ["Load", (tenant) => time(tenant.load_ns)],
+  ["Running, paused", (tenant) => `${count(tenant.active)}, ${count(tenant.running - tenant.active)}`],
+  ["Waiting", (tenant) => count(tenant.waiting)],
+  ["Mean wait", (tenant) => time(tenant.admitted ? tenant.waited_ns_sum / tenant.admitted : 0)],
+  ["Connections", (tenant) => count(tenant.connections)],
+  ["Refused", (tenant) => count(tenant.refused + tenant.connections_refused)],
+];
+
 function showStatus(status) {
   const { settings, admission, connections, note } = status;
   const order = [settings.policy, ...(settings.aging === null ? [] : [`aging ${settings.aging}`]),
@@ -62,6 +75,7 @@ function showStatus(status) {
   showCapacity(settings, admission, note);
   showPause(status.paused);
   showClients(status.busy_clients);
+  showTenants(admission.tenants);
   showTypes(admission.types);
 }
 
@@ -151,6 +165,26 @@ function showCapacity(settings, admission, note) {
   say("capacity", `${tried}, ${why}${quiet}${dry}${refused}${escaped}`);
 }
 
+// Where there is but one, there is nothing to see.
+function showTenants(tenants) {
+  element("of-tenants").hidden = tenants.length < 2;
+  const seen = [...tenants].sort((a, b) => b.served_ns - a.served_ns);
+  say("tenants-note", `${seen.length}, by what was done for them${seen.length > ROWS_MAX ? `, the first ${ROWS_MAX} shown` : ""}`);
+  element("tenants").replaceChildren(...rowsOf(OF_TENANT, seen));
+}
+
+function rowsOf(columns, all) {
+  return all.slice(0, ROWS_MAX).map((each) => {
+    const row = document.createElement("tr");
+    for (const [title, text] of columns) {
+      const cell = row.insertCell();
+      cell.textContent = text(each);
+      cell.dataset.name = title;
+    }
+    return row;
+  });
+}
+
 function showTypes(types) {
   const seen = types.filter((type) => type.admitted || type.waiting || type.running || type.refused);
   const by = COLUMNS.find(([key]) => key === sorting.column)[2];
@@ -158,16 +192,7 @@ function showTypes(types) {
   seen.sort((a, b) => (by(a) < by(b) ? -direction : by(a) > by(b) ? direction : 0));
   const more = seen.length > ROWS_MAX ? `, the first ${ROWS_MAX} shown` : "";
   say("types-note", `${seen.length} seen${more}`);
-  const rows = seen.slice(0, ROWS_MAX).map((type) => {
-    const row = document.createElement("tr");
-    for (const [, title, , text] of COLUMNS) {
-      const cell = row.insertCell();
-      cell.textContent = text(type);
-      cell.dataset.name = title;
-    }
-    return row;
-  });
-  element("types").replaceChildren(...rows);
+  element("types").replaceChildren(...rowsOf(COLUMNS.map(([, title, , text]) => [title, text]), seen));
 }
 
 function showColumns() {
@@ -186,6 +211,12 @@ function showColumns() {
     return head;
   });
   element("columns").replaceChildren(...heads);
+  element("tenant-columns").replaceChildren(...OF_TENANT.map(([title]) => {
+    const head = document.createElement("th");
+    head.scope = "col";
+    head.textContent = title;
+    return head;
+  }));
 }
 
 // Charts

@@ -10,6 +10,7 @@ use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 use shortline_sched::units::Span;
 
 use super::super::options::{GateOptions, PolicyName};
+use super::tenants;
 use shortline_daemon::given::{Given, count};
 use shortline_daemon::keys::Overlay;
 
@@ -67,6 +68,9 @@ fn of_admission(options: &GateOptions) -> GateOptions {
         types_max: options.types_max,
         estimator: options.estimator,
         rule: options.rule.clone(),
+        tenant_by: options.tenant_by.clone(),
+        tenant: options.tenant.clone(),
+        unqueued_max: options.unqueued_max,
         slow_wait: options.slow_wait,
         ..GateOptions::default()
     }
@@ -92,6 +96,7 @@ pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
             capacity: merged.capacity.unwrap_or(Capacity::Auto),
             estimator: merged.estimator.unwrap_or(admission.estimator),
             queue_max: count(merged.queue_max, admission.queue_max),
+            unqueued_max: count(merged.unqueued_max, admission.unqueued_max),
             types_max: count(merged.types_max, admission.types_max),
             shed_wait_ns: merged
                 .shed
@@ -113,6 +118,7 @@ pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
         wait_max: given.time("wait-max", |options| options.wait_max, defaults.wait_max)?,
         slow_wait: merged.slow_wait.map(Span::duration),
         watches_locks: merged.monitor.is_some(),
+        tenants: tenants::tenants(given)?,
     })
 }
 
@@ -174,6 +180,8 @@ pub fn classifier(
         rules: given.merged.rule.clone().unwrap_or_default(),
         sources: given.merged.types_from.clone().unwrap_or(defaults.sources),
         tags_from: given.merged.tags_from.clone().unwrap_or_default(),
+        tenant_by: tenants::tenant_by(given, protocol)?,
+        tenant_hosts: tenants::names(given),
     };
     refuse_tags_of_nobody(given, &config)?;
     // The error names the rule. The line is that of the first rule.
@@ -191,10 +199,13 @@ fn refuse_tags_of_nobody(
     match asks {
         Some(rule) if config.tags_from.is_empty() && config.protocol != Protocol::Http => {
             Err(format!(
-                "{}: the rule of type `{}` asks for a tag, and nobody's tags count: add tags-from, \
+                "{}: the rule of `{}` asks for a tag, and nobody's tags count: add tags-from, \
                  such as [\"10.0.1.0/24\", \"user:shop\"]",
                 given.at(false, "rule"),
                 rule.name
+                    .as_ref()
+                    .or(rule.tenant.as_ref())
+                    .map_or("", String::as_str)
             ))
         }
         _ => Ok(()),

@@ -26,6 +26,10 @@ pub fn limits(given: &Given<'_, GateOptions>) -> Result<Limits, String> {
             defaults.connect_time_max,
         )?,
         drain_time_max: merged.drain.map_or(defaults.drain_time_max, Span::duration),
+        idle_transaction_time_max: merged
+            .idle_transaction_max
+            .map(Span::duration)
+            .filter(|time| !time.is_zero()),
         message_bytes_max: given.size(
             "message-size-max",
             |options| options.message_size_max,

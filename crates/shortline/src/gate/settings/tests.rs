@@ -94,7 +94,7 @@ fn rules_come_from_the_file_and_a_wrong_one_is_named() {
     let file = "[gate]\ntags-from = [\"10.0.1.0/24\"]\n[[gate.rule]]\ntype = \"batch\"\nuser = \"night\"\n\
                 tag = { route = \"/a\" }\n";
     let settings = settings(UPSTREAM, file).unwrap();
-    assert_eq!(settings.classifier.rules[0].name, "batch");
+    assert_eq!(settings.classifier.rules[0].name.as_deref(), Some("batch"));
     let foreign = refused(
         UPSTREAM,
         &file.replace("tags-from = [\"10.0.1.0/24\"]\n", ""),
@@ -112,10 +112,7 @@ fn rules_come_from_the_file_and_a_wrong_one_is_named() {
         UPSTREAM,
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nstatement = \"(\"\n",
     );
-    assert!(
-        wrong.contains("rule 1 (type `x`): statement `(`"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("rule 1 (`x`): statement `(`"), "{wrong}");
     let strange = refused(
         UPSTREAM,
         "[gate]\n[[gate.rule]]\ntype = \"x\"\nusr = \"(\"\n",
@@ -197,4 +194,55 @@ fn contradictions_name_the_flag_or_the_line() {
         capacity.starts_with("a.toml:2: gate.capacity: capacity `0ns`"),
         "{capacity}"
     );
+}
+
+#[test]
+fn tenants_have_weights_limits_and_something_that_names_them() {
+    let file = "[gate]\ntenant-by = \"user\"\nunqueued-max = 3\nidle-transaction-max = \"5min\"\n\
+                [gate.tenant.shop]\nweight = 4\nconnections-max = 100\ncapacity-max = \"50%\"\n\
+                [gate.tenant.\"*\"]\nrunning-max = 2\nwaiting-max = 50\n\
+                [[gate.rule]]\nuser = \"pager\"\nwait = false\n";
+    let settings = settings(UPSTREAM, file).unwrap();
+    let table = &settings.gate.tenants;
+    let shop = &table.named["shop"];
+    assert_eq!(
+        (shop.weight.get(), shop.connections_max.unwrap().get()),
+        (4, 100)
+    );
+    assert_eq!(shop.capacity_max.unwrap().to_string(), "50%");
+    assert_eq!(table.others.running_max.unwrap().get(), 2);
+    assert_eq!(table.others.waiting_max, Some(50));
+    assert_eq!(settings.classifier.tenant_by.to_string(), "user");
+    assert_eq!(settings.gate.admission.unqueued_max, 3);
+    let idle = settings.limits.idle_transaction_time_max;
+    assert_eq!(idle, Some(Duration::from_secs(300)));
+}
+
+#[test]
+fn tenants_that_cannot_be_are_refused_in_one_line() {
+    for (file, told) in [
+        (
+            "[gate.tenant.shop]\nweight = 2\n",
+            "nothing is of tenant `shop`",
+        ),
+        ("[gate.tenant.\"*\"]\nweight = 0\n", "from 1 to 1000"),
+        ("[gate.tenant.\"*\"]\ncapacity-max = \"2\"\n", "such as 25%"),
+        ("[gate.tenant.\"*\"]\nspeed = 2\n", "speed"),
+        ("[gate]\ntenant-by = \"host\"\n", "choose none, user"),
+        ("[gate]\ntenant-by = \"tag:shop\"\n", "add tags-from"),
+        (
+            "[gate]\ntenant-by = \"application-name\"\n",
+            "add tags-from",
+        ),
+        ("[gate]\ntenant-by = \"colour\"\n", "tag:KEY"),
+        ("[[gate.rule]]\nuser = \"a\"\n", "add type, tenant or wait"),
+    ] {
+        let error = settings(UPSTREAM, file).unwrap_err();
+        assert!(error.contains(told), "{error}");
+    }
+    let http = "http --upstream db:5432";
+    let told = refused(http, "[gate]\ntenant-by = \"user\"\n");
+    assert!(told.contains("choose none or host"), "{told}");
+    let told = refused(http, "[gate.tenant.\"*\"]\nconnections-max = 2\n");
+    assert!(told.contains("leave it out"), "{told}");
 }

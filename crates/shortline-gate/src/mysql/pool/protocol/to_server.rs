@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Turn, ok};
+use crate::classify::Class;
 use crate::mysql::command::Command;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
@@ -176,8 +177,8 @@ impl Pooled {
         }
         if !self.is_ready(exchange) {
             self.clears = reads_what_is_left(text) && self.pin.is_none();
-            let name = self.shared.name_of(text, &self.names.client());
-            return Ok(self.ask(exchange, &name));
+            let class = self.shared.class_of(text, &self.names.client());
+            return Ok(self.ask(exchange, &class));
         }
         self.note(text, is_whole);
         Ok(self.go(Some(Shape::Results)))
@@ -206,19 +207,19 @@ impl Pooled {
         statement: Option<u32>,
         command: &Command<'_>,
     ) -> Result<Step, Complaint> {
-        let (name, shape) = match command {
+        let (class, shape) = match command {
             Command::Prepare(text) => {
-                let name = self.shared.name_of(text, &self.names.client());
+                let class = self.shared.class_of(text, &self.names.client());
                 if self.is_ready(exchange) {
                     self.note(text, text.len() < STATEMENT_BYTES_MAX - 1);
-                    self.noted.prepares = Some(Prepared::Work(name));
+                    self.noted.prepares = Some(Prepared::Work(class));
                 }
                 (PREPARATION.into(), Some(Shape::Prepare))
             }
             Command::Execute(statement) => {
                 let known = match self.statements.get(*statement) {
-                    Some(Prepared::Work(name)) => name,
-                    _ => Arc::clone(&self.shared.unknown),
+                    Some(Prepared::Work(class)) => class,
+                    _ => self.shared.unknown.clone(),
                 };
                 (known, Some(Shape::Results))
             }
@@ -237,7 +238,7 @@ impl Pooled {
             }
             Command::Unanswered => return Ok(self.go(None)),
             Command::Kill { shape, .. } | Command::Reset(shape) | Command::Other(shape) => {
-                (Arc::clone(&self.shared.unknown), Some(*shape))
+                (self.shared.unknown.clone(), Some(*shape))
             }
             Command::Query(_) | Command::Control | Command::Stream => {
                 unreachable!("these are dealt with before")
@@ -247,7 +248,7 @@ impl Pooled {
             return Ok(self.refuse_command(&complaint));
         }
         if !self.is_ready(exchange) {
-            return Ok(self.ask(exchange, &name));
+            return Ok(self.ask(exchange, &class));
         }
         if first == Some(SET_OPTION) && self.member.pool.is_of_transactions() {
             self.reasons.lasting = self
@@ -294,8 +295,8 @@ impl Pooled {
     }
 
     /// Submits the command, which is work. It goes to the server when it is admitted and has a connection.
-    fn ask(&mut self, exchange: &mut Exchange<'_, '_>, type_name: &str) -> Step {
-        match exchange.work.ask(exchange.context, type_name) {
+    fn ask(&mut self, exchange: &mut Exchange<'_, '_>, class: &Class) -> Step {
+        match exchange.work.ask(exchange.context, class) {
             Ok(()) if exchange.work.is_running() => {
                 self.acquire(exchange);
                 match self.is_relaying() || self.turn != Turn::Command {

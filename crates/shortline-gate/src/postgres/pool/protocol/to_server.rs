@@ -185,13 +185,13 @@ impl Pooled {
     }
 
     fn ask(&mut self, exchange: &mut Exchange<'_, '_>, work: &Named<'_>) {
-        let name: &str = match work {
-            Named::Statement(text) => &self.shared.name_of(text, &self.names.client()),
-            Named::Prepared(name) => name,
-            Named::Preparation => PREPARATION,
-            Named::Unknown => UNKNOWN,
+        let class = match work {
+            Named::Statement(text) => self.shared.class_of(text, &self.names.client()),
+            Named::Prepared(class) => class.clone(),
+            Named::Preparation => PREPARATION.into(),
+            Named::Unknown => UNKNOWN.into(),
         };
-        match exchange.work.ask(exchange.context, name) {
+        match exchange.work.ask(exchange.context, &class) {
             Ok(()) if exchange.work.is_running() => self.acquire(exchange),
             Ok(()) => {}
             Err(refused) => self.refuse(exchange, &Complaint::from(&Denied::Refused(refused))),

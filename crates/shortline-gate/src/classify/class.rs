@@ -1,0 +1,147 @@
+//! What the gate has to know of a request to admit it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::{Client, Tags};
+
+/// What a request is: of what type, of what tenant, and whether it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its type.
+    pub name: Arc<str>,
+    /// Its tenant; that of its connection if this is `None`.
+    pub tenant: Option<Arc<str>>,
+    /// It is admitted at once, as far as that is allowed.
+    pub never_waits: bool,
+}
+
+impl<T: Into<Arc<str>>> From<T> for Class {
+    /// A type of that name, and nothing else.
+    fn from(name: T) -> Self {
+        Self {
+            name: name.into(),
+            tenant: None,
+            never_waits: false,
+        }
+    }
+}
+
+/// By what tenants are told apart, where no rule names one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TenantBy {
+    /// All are one.
+    #[default]
+    None,
+    /// The database user.
+    User,
+    /// The database.
+    Database,
+    /// PostgreSQL's `application_name`, MySQL's `program_name`, of clients whose tags count.
+    ApplicationName,
+    /// A SQLCommenter tag, of clients whose tags count.
+    Tag(Arc<str>),
+    /// HTTP's host, of those that the configuration names as tenants.
+    Host,
+}
+
+impl TenantBy {
+    /// The tenant of a connection, if that tells.
+    pub(super) fn of_connection(&self, client: &Client<'_>, is_trusted: bool) -> Option<Arc<str>> {
+        let name = match self {
+            Self::User => client.user,
+            Self::Database => client.database,
+            Self::ApplicationName => client.application_name.filter(|_| is_trusted),
+            Self::None | Self::Tag(_) | Self::Host => None,
+        };
+        name.filter(|name| !name.is_empty()).map(Arc::from)
+    }
+
+    /// The tenant of a statement with these tags, if they tell.
+    pub(super) fn of_tags(&self, tags: &Tags<'_>) -> Option<Arc<str>> {
+        let Self::Tag(key) = self else {
+            return None;
+        };
+        let value = tags.get(key)?;
+        (!value.is_empty()).then(|| value.replace(char::is_control, "_").into())
+    }
+
+    /// The tag that it asks for.
+    pub(super) fn tag_key(&self) -> Option<&str> {
+        match self {
+            Self::Tag(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether it asks for what is a client's own claim.
+    pub fn is_claim(&self) -> bool {
+        matches!(self, Self::Tag(_) | Self::ApplicationName)
+    }
+}
+
+/// A text that does not say by what tenants are told apart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` tells no tenants apart: choose none, user, database, application-name, tag:KEY, or host for http"
+)]
+pub struct UnknownTenantBy(String);
+
+impl FromStr for TenantBy {
+    type Err = UnknownTenantBy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTenantBy> {
+        Ok(match text {
+            "none" => Self::None,
+            "user" => Self::User,
+            "database" => Self::Database,
+            "application-name" => Self::ApplicationName,
+            "host" => Self::Host,
+            _ => match text.strip_prefix("tag:") {
+                Some(key) if !key.is_empty() => Self::Tag(key.into()),
+                _ => return Err(UnknownTenantBy(text.escape_debug().to_string())),
+            },
+        })
+    }
+}
+
+impl fmt::Display for TenantBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::User => f.write_str("user"),
+            Self::Database => f.write_str("database"),
+            Self::ApplicationName => f.write_str("application-name"),
+            Self::Tag(key) => write!(f, "tag:{key}"),
+            Self::Host => f.write_str("host"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_tells_tenants_apart_is_a_word_or_a_tag() {
+        for text in [
+            "none",
+            "user",
+            "database",
+            "application-name",
+            "tag:shop",
+            "host",
+        ] {
+            assert_eq!(text.parse::<TenantBy>().unwrap().to_string(), text);
+        }
+        for text in ["", "tag", "tag:", "users", "statement"] {
+            let refusal = text.parse::<TenantBy>().unwrap_err().to_string();
+            assert!(
+                refusal.contains("tag:KEY") && !refusal.contains('\n'),
+                "{refusal}"
+            );
+        }
+    }
+}

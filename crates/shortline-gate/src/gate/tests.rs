@@ -269,6 +269,13 @@ async fn a_pause_keeps_all_waiting_and_counts_for_nobodys_limit() {
     assert_eq!(gate.snapshot().totals.escaped, 1);
 }
 
+fn of(request_type: TypeId, client: &GateClient) -> Question<'_> {
+    Question {
+        client: Some(client),
+        ..request_type.into()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_database_that_is_paused_keeps_nobody_of_another() {
     let gate = narrow(10);
@@ -279,10 +286,10 @@ async fn a_database_that_is_paused_keeps_nobody_of_another() {
         client
     };
     let (shop, other) = (client("shop"), client("other"));
-    let Ok(Decision::Admitted(first)) = gate.ask(kind, Some(&shop)) else {
+    let Ok(Decision::Admitted(first)) = gate.ask(of(kind, &shop)) else {
         panic!("the first is admitted at once");
     };
-    let Ok(Decision::Waits(mut in_queue)) = gate.ask(kind, Some(&shop)) else {
+    let Ok(Decision::Waits(mut in_queue)) = gate.ask(of(kind, &shop)) else {
         panic!("the second waits");
     };
     assert!(poll_once(in_queue.as_mut()).is_none());
@@ -290,10 +297,10 @@ async fn a_database_that_is_paused_keeps_nobody_of_another() {
     assert!(poll_once(in_queue.as_mut()).is_none());
     assert_eq!(gate.snapshot().waiting, 0);
     first.finish(Outcome::Completed);
-    let Ok(Decision::Admitted(of_other)) = gate.ask(kind, Some(&other)) else {
+    let Ok(Decision::Admitted(of_other)) = gate.ask(of(kind, &other)) else {
         panic!("the other database is open");
     };
-    let Ok(Decision::Waits(mut before_queue)) = gate.ask(kind, Some(&shop)) else {
+    let Ok(Decision::Waits(mut before_queue)) = gate.ask(of(kind, &shop)) else {
         panic!("it is kept out");
     };
     tokio::time::sleep(WAIT_MAX * 10).await;

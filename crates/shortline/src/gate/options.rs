@@ -222,6 +222,9 @@ pub struct GateOptions {
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
     pub admin_database: Option<String>,
     /// Further users of this machine, by number, who may use the admin database
+    ///
+    /// The admin address obeys their commands too (POST /command). Root and the gate's own user
+    /// need not be named.
     #[arg(
         long,
         value_name = "UID",
@@ -231,6 +234,8 @@ pub struct GateOptions {
     pub admin_uids: Option<Vec<u32>>,
     /// Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres
     /// with --pool)
+    ///
+    /// They are users of --pool-users. As PgBouncer's admin_users.
     #[arg(
         long,
         value_name = "NAME",
@@ -238,7 +243,9 @@ pub struct GateOptions {
         help_heading = "Admin and log"
     )]
     pub admin_users: Option<Vec<String>>,
-    /// Users of the pool who may SHOW there (postgres with --pool)
+    /// Users of the pool who may only SHOW there (postgres with --pool)
+    ///
+    /// As PgBouncer's stats_users.
     #[arg(
         long,
         value_name = "NAME",
@@ -252,7 +259,7 @@ pub struct GateOptions {
     /// a second are written; the next one says how many were left out.
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
-    /// The format of the log: text or json [default: text]
+    /// The format of the log on standard error: text or json [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = "Admin and log")]
     pub log_format: Option<LogFormat>,
 

@@ -9,6 +9,7 @@
 //!
 //! | part | what it does |
 //! |---|---|
+//! | `common` | what the pools of all protocols have |
 //! | `backend` | what opens connections |
 //! | `connections`, `servers` | all of them: idle, lent, waited for; as an operator sees them |
 //! | `cancels` | requests to cancel that are under way |
@@ -17,6 +18,7 @@
 
 mod backend;
 pub mod cancels;
+mod common;
 pub mod connections;
 mod pins;
 mod servers;
@@ -28,6 +30,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use backend::Backend;
+pub use common::{Common, Pooling};
 pub use connections::Counts;
 pub use pins::{Keeping, Pins};
 pub use servers::{Names, ServerView};
@@ -83,9 +86,6 @@ pub trait Shown: Debug + Send + Sync {
     /// How often one was lent to a session.
     fn lent(&self) -> u64;
 
-    /// How many connections to a database, or to all, are open.
-    fn open(&self, database: Option<&str>) -> usize;
-
     /// Closes the connections to a database, or all: those that are lent, once they are given back.
     fn reconnect(&self, database: Option<&str>);
 
@@ -98,9 +98,4 @@ pub trait Shown: Debug + Send + Sync {
     /// # Errors
     /// The file cannot be read, or a line of it makes no sense: then nothing has changed.
     fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError>;
-}
-
-/// How often what has been idle for too long is looked for.
-pub fn sweep_every(idle_time_max: Duration) -> Duration {
-    (idle_time_max / 4).clamp(Duration::from_secs(1), Duration::from_secs(60))
 }

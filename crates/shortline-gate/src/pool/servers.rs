@@ -81,16 +81,12 @@ impl Servers {
         views
     }
 
-    /// How many of a database, or of all, are open; and whether some of them are to close yet.
-    pub fn count(&self, database: Option<&str>) -> (usize, bool) {
-        let (mut count, mut are_to_close) = (0, false);
-        self.roster.for_each(|server| {
-            if server.is_of(database) {
-                count += 1;
-                are_to_close |= server.is_to_close();
-            }
-        });
-        (count, are_to_close)
+    /// Whether some of a database, or of all, are to close yet.
+    pub fn any_to_close(&self, database: Option<&str>) -> bool {
+        let mut any = false;
+        self.roster
+            .for_each(|server| any |= server.is_of(database) && server.is_to_close());
+        any
     }
 
     /// Those of a database, or all, close once they are given back.

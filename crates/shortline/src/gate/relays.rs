@@ -143,14 +143,13 @@ impl Starting<'_> {
     /// [`CommandError`]: a backend's address or a certificate cannot be used.
     pub fn relay(&self, sockets: Vec<Bound>, relays: &mut Relays) -> Result<(), CommandError> {
         let gate = || self.gate.clone();
-        self.announce(&sockets)?;
-        let sockets = listening(sockets)?;
         match self.front {
             Front::Http(front) => {
                 let of_tcp = |socket| match socket {
                     Listener::Tcp(socket) => Some(socket),
                     Listener::Unix(_) => None,
                 };
+                let sockets = self.listen(sockets)?;
                 let sockets = sockets.into_iter().filter_map(of_tcp).collect();
                 self.spawn(relays, front.run(sockets, self.until_ending()));
                 Ok(())
@@ -174,7 +173,7 @@ impl Starting<'_> {
     /// A relay for each socket.
     fn spawn_each<R, E>(
         &self,
-        sockets: Vec<Listener>,
+        sockets: Vec<Bound>,
         relays: &mut Relays,
         mut relay: impl FnMut(Listener, Ending) -> R,
     ) -> Result<(), CommandError>
@@ -182,8 +181,8 @@ impl Starting<'_> {
         R: Future<Output = Result<(), E>> + Send + 'static,
         E: Display,
     {
-        for socket in sockets {
-            self.spawn(relays, relay(socket, self.until_ending()));
+        for listener in self.listen(sockets)? {
+            self.spawn(relays, relay(listener, self.until_ending()));
         }
         Ok(())
     }
@@ -197,6 +196,12 @@ impl Starting<'_> {
             let ended = relay.await;
             ended.map_err(|error| CommandError::failure(format!("relay: {error}")))
         });
+    }
+
+    /// Announces the addresses, now that nothing else can fail, and hands the sockets to the runtime.
+    fn listen(&self, sockets: Vec<Bound>) -> Result<Vec<Listener>, CommandError> {
+        self.announce(&sockets)?;
+        listening(sockets)
     }
 
     /// Announces the addresses. Their sockets already accept connections.

@@ -7,6 +7,7 @@ mod admission;
 mod limits;
 mod monitor;
 mod pool;
+mod strange;
 mod tenants;
 
 #[cfg(test)]
@@ -136,13 +137,14 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
     } else {
         refuse_unchecked_authorities(given)?;
     }
+    strange::refuse(kind, given)?;
     let protocol = match kind {
         Kind::Http => Protocol::Http,
         Kind::Postgres => Protocol::Sql(Dialect::Postgres),
         Kind::Mysql => Protocol::Sql(Dialect::MySql),
     };
     let merged = given.merged.clone();
-    let pool = pool::pool(kind, given)?;
+    let pool = pool::pool(given)?;
     let mut gate = admission::gate(given)?;
     pool::bound(&mut gate, pool.as_ref());
     Ok(Settings {
@@ -227,13 +229,8 @@ fn refuse_unchecked_authorities(given: &Given<'_, GateOptions>) -> Result<(), St
     Ok(())
 }
 
-/// Refuses options of the databases' protocols, and authorities for backends without TLS.
+/// Refuses what no HTTP server can be told, and authorities for backends without TLS.
 fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
-    macro_rules! given {
-        ($($field:ident $key:literal),* $(,)?) => {
-            [$(($key, given.flags.$field.is_some(), given.merged.$field.is_some())),*]
-        };
-    }
     let upstream = given.merged.upstream.as_deref().unwrap_or_default();
     if given.merged.upstream_ca.is_some() && !upstream.contains("https://") {
         return Err(format!(
@@ -248,38 +245,5 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
             given.at(given.flags.listen.is_some(), "listen")
         ));
     }
-    let strange = given![
-        proxy_from "proxy-from",
-        application_name_add_host "application-name-add-host",
-        monitor "monitor",
-        monitor_password_file "monitor-password-file",
-        tls_required "tls-required",
-        upstream_tls "upstream-tls",
-        types_from "types-from",
-        tags_from "tags-from",
-        admin_database "admin-database",
-        admin_users "admin-users",
-        stats_users "stats-users",
-        authentication_time_max "authentication-time-max",
-        message_size_max "message-size-max",
-        held_size_max "held-size-max",
-        pipelined_max "pipelined-max",
-        statements_max "statements-max",
-        threads "threads",
-        idle_transaction_max "idle-transaction-max",
-        pool "pool",
-        pool_size "pool-size",
-        pool_users "pool-users",
-        pool_auth_user "pool-auth-user",
-        pool_auth_query "pool-auth-query",
-        pool_idle_max "pool-idle-max",
-        pool_statements_max "pool-statements-max",
-    ];
-    match strange.iter().find(|(_, _, is_given)| *is_given) {
-        None => Ok(()),
-        Some(&(key, by_flag, _)) => Err(format!(
-            "{}: means nothing to gate http: leave it out",
-            given.at(by_flag, key)
-        )),
-    }
+    Ok(())
 }

@@ -24,8 +24,6 @@ const TRACK: &str = "SET SESSION session_track_schema=ON, session_track_system_v
 #[derive(Debug)]
 pub struct Backend(pub RelayConfig);
 
-/// All connections of a pool.
-pub type Connections = connections::Connections<Backend>;
 /// One that somebody has.
 pub type Held = connections::Held<Backend>;
 /// Why nobody gets one.

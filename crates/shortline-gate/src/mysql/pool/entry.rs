@@ -103,7 +103,7 @@ async fn begin_there(
     if pool.places.lock().contains(&place) {
         return Ok(());
     }
-    let connections = Arc::clone(&pool.connections);
+    let connections = Arc::clone(&pool.common.connections);
     let (held, stream) = connections.acquire(Arc::clone(kind), login.clone()).await?;
     let is_there = held.known.schema.as_deref() == login.database.as_deref().map(str::as_bytes);
     give_back(held, stream);

@@ -81,7 +81,7 @@ pub async fn greet(
     let (mut link, answer) = secured(link, config, answered?).await?;
     let names = answer.names();
     let user = names.user.clone().unwrap_or_default();
-    let users = pool.users();
+    let users = pool.common.users();
     let known = users.get(&user);
     let nobody = Stored::of_nobody(user.as_bytes(), &pool.secret);
     let shown = prove(&mut link, &answer, known.unwrap_or(&nobody), nonce).await?;

@@ -25,24 +25,20 @@ pub mod settings;
 pub mod track;
 
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::Gate;
 use crate::pool::cancels::Cancels;
-use crate::pool::{
-    Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError, sweep_every,
-};
+use crate::pool::{Common, PoolLimits, Pooling};
 use crate::relay::RelayConfig;
-use backend::{Backend, Connections, Kind};
+use backend::{Backend, Kind};
 use greeting::Server;
 
 pub(super) use entry::open;
-pub use secrets::Users;
+pub use secrets::{Stored, Users};
 
 /// The first number that a client gets: far from those that servers count up from 1.
 const FIRST_ID: u32 = 0x8000_0000;
@@ -61,10 +57,7 @@ pub struct PoolConfig {
 /// What all sessions of a pool share.
 #[derive(Debug)]
 pub struct Pool {
-    config: PoolConfig,
-    /// Exchanged at a reload.
-    users: RwLock<Arc<Users>>,
-    connections: Arc<Connections>,
+    common: Common<Backend, Stored>,
     /// What the server has said of itself.
     server: Mutex<Option<Server>>,
     /// Databases that somebody could begin in.
@@ -72,8 +65,6 @@ pub struct Pool {
     next_id: AtomicU32,
     /// Sessions by the numbers that they were given.
     targets: Mutex<HashMap<u32, Arc<Target>>>,
-    /// Sessions that keep their connection.
-    pins: Arc<Pins>,
     /// Makes the passwords of users that are not there.
     secret: [u8; 32],
 }
@@ -89,92 +80,38 @@ struct Target {
 impl Pool {
     /// A pool without connections.
     pub fn new(config: PoolConfig, relay: &RelayConfig, gate: &Gate) -> Arc<Self> {
-        let limits = config.limits;
+        let backend = Backend(relay.clone());
         Arc::new(Self {
-            connections: Connections::new(Backend(relay.clone()), &limits),
+            common: Common::new(backend, config.limits, config.users, gate),
             server: Mutex::default(),
             places: Mutex::default(),
             next_id: AtomicU32::new(FIRST_ID),
             targets: Mutex::default(),
-            pins: Pins::new(limits.mode, limits.size, gate),
             secret: crate::postgres::scram::random(),
-            users: RwLock::new(Arc::clone(&config.users)),
-            config,
         })
-    }
-
-    /// Who may use it.
-    fn users(&self) -> Arc<Users> {
-        Arc::clone(&self.users.read())
     }
 
     /// Closes what has been idle for too long, for ever.
     pub(super) async fn sweep(&self) {
-        let every = sweep_every(self.config.limits.idle_time_max);
-        loop {
-            tokio::time::sleep(every).await;
-            self.connections.sweep();
-        }
+        self.common.sweep().await;
     }
 
     /// A number that no session has.
     fn new_id(&self) -> u32 {
         self.next_id.fetch_add(1, Ordering::Relaxed) | FIRST_ID
     }
-
-    fn is_of_transactions(&self) -> bool {
-        self.config.limits.mode == PoolMode::Transaction
-    }
 }
 
-impl Shown for Pool {
-    fn mode(&self) -> PoolMode {
-        self.config.limits.mode
-    }
+impl Pooling for Pool {
+    type Backend = Backend;
+    type Secret = Stored;
 
-    fn size(&self) -> usize {
-        self.connections.size()
-    }
-
-    fn counts(&self) -> Counts {
-        self.connections.counts()
-    }
-
-    fn pinned(&self) -> usize {
-        self.pins.pinned()
+    fn common(&self) -> &Common<Backend, Stored> {
+        &self.common
     }
 
     /// A session with prepared statements keeps its connection: none are shared.
-    fn statements(&self) -> usize {
+    fn shared_statements(&self) -> usize {
         0
-    }
-
-    fn servers(&self) -> Vec<ServerView> {
-        self.connections.servers().views()
-    }
-
-    fn lent(&self) -> u64 {
-        self.connections.servers().lent()
-    }
-
-    fn open(&self, database: Option<&str>) -> usize {
-        self.connections.servers().count(database).0
-    }
-
-    fn reconnect(&self, database: Option<&str>) {
-        self.connections.close(database);
-    }
-
-    fn is_reconnecting(&self, database: Option<&str>) -> bool {
-        self.connections.servers().count(database).1
-    }
-
-    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError> {
-        let users = Arc::new(Users::read(users)?);
-        Ok(Box::new(move || {
-            *self.users.write() = users;
-            self.connections.resize(size.get());
-            self.pins.resize(size);
-        }))
     }
 }

@@ -14,8 +14,6 @@ use crate::relay::Stream;
 #[derive(Debug)]
 pub struct Backend(pub PostgresConfig);
 
-/// All connections of a pool.
-pub type Connections = connections::Connections<Backend>;
 /// One that somebody has.
 pub type Held = connections::Held<Backend>;
 /// Why nobody gets one.

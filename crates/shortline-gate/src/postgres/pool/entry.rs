@@ -136,10 +136,10 @@ pub(in super::super) async fn open(
     negotiate(client, startup).await?;
     let user = names.user.as_deref().unwrap_or_default().to_owned();
     let database = names.database.as_deref().unwrap_or(&user).to_owned();
-    let users = pool.users();
+    let users = pool.common.users();
     let mut known = users.get(&user);
     let found;
-    if let (None, Some(lookup)) = (known, &pool.config.lookup) {
+    if let (None, Some(lookup)) = (known, &pool.lookup) {
         found = lookup.find(pool, &database, &user).await?;
         known = found.as_ref();
     }
@@ -191,7 +191,7 @@ pub(in super::super) async fn identify(
         user,
         ahead: &mut ahead,
     };
-    let users = pool.users();
+    let users = pool.common.users();
     let asked = greeting.ask(users.get(user), &pool.secret).await;
     let left = || Complaint::new("08006", "the client left");
     asked.map_err(|error| error.complaint().unwrap_or_else(left))?;
@@ -268,7 +268,8 @@ async fn told(
     if let Some(known) = known {
         return Ok(known);
     }
-    let acquiring = Arc::clone(&pool.connections).acquire(Arc::clone(&wishes.kind), login.clone());
+    let acquiring =
+        Arc::clone(&pool.common.connections).acquire(Arc::clone(&wishes.kind), login.clone());
     let (mut held, mut stream) = acquiring.await?;
     let mut wanted = Settings::default();
     for (name, value) in &wishes.followed {

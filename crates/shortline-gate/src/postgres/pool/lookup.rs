@@ -49,7 +49,7 @@ impl Lookup {
         database: &str,
         name: &str,
     ) -> Result<Option<Stored>, LookupError> {
-        let users = pool.users();
+        let users = pool.common.users();
         let own = users.get(&self.user).and_then(Stored::login);
         let login = own.ok_or_else(|| LookupError::NoLogin(self.user.clone()))?;
         let kind = Arc::new(Kind {
@@ -57,7 +57,9 @@ impl Lookup {
             database: database.to_owned(),
             startup: Default::default(),
         });
-        let (held, mut stream) = Arc::clone(&pool.connections).acquire(kind, login).await?;
+        let (held, mut stream) = Arc::clone(&pool.common.connections)
+            .acquire(kind, login)
+            .await?;
         let query = message(b'Q', &[&self.for_name(name), b"\0"]);
         let answer = ask(&mut stream, &query).await;
         if !matches!(answer, Err(AskError::Left | AskError::Frame(_))) {

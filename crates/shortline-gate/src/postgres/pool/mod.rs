@@ -29,27 +29,23 @@ mod secrets;
 pub mod settings;
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use super::PostgresConfig;
 use super::scram;
 use crate::Gate;
 use crate::pool::cancels::{Cancelling, Cancels};
-use crate::pool::{
-    Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError, sweep_every,
-};
-use backend::{Backend, Connections};
+use crate::pool::{Common, PoolLimits, Pooling};
+use backend::Backend;
 use entry::Greetings;
 use prepared::Table;
 
 pub(super) use entry::{EntryError, identify, open};
 pub use lookup::Lookup;
 pub(super) use protocol::Pooled;
-pub use secrets::Users;
+pub use secrets::{Stored, Users};
 
 /// How a pool works.
 #[derive(Clone, Debug)]
@@ -65,16 +61,13 @@ pub struct PoolConfig {
 /// What all sessions of a pool share.
 #[derive(Debug)]
 pub struct Pool {
-    config: PoolConfig,
-    /// Exchanged at a reload.
-    users: RwLock<Arc<Users>>,
-    connections: Arc<Connections>,
+    common: Common<Backend, Stored>,
+    /// Where users are looked up that the file does not have.
+    lookup: Option<Lookup>,
     statements: Arc<Table>,
     greetings: Greetings,
     /// Whose connection a cancel request means, by the key that the gate gave out.
     targets: Mutex<HashMap<Box<[u8]>, Arc<Target>>>,
-    /// Sessions that keep their connection.
-    pins: Arc<Pins>,
     /// Makes the salts of users that are not there.
     secret: [u8; 32],
 }
@@ -89,31 +82,20 @@ type Meant = (Arc<[u8]>, Arc<Cancels>);
 impl Pool {
     /// A pool without connections.
     pub fn new(config: PoolConfig, relay: &PostgresConfig, gate: &Gate) -> Arc<Self> {
-        let limits = config.limits;
+        let backend = Backend(relay.clone());
         Arc::new(Self {
-            connections: Connections::new(Backend(relay.clone()), &limits),
+            common: Common::new(backend, config.limits, config.users, gate),
+            lookup: config.lookup,
             statements: Arc::default(),
             greetings: Greetings::default(),
             targets: Mutex::default(),
-            pins: Pins::new(limits.mode, limits.size, gate),
             secret: scram::random(),
-            users: RwLock::new(Arc::clone(&config.users)),
-            config,
         })
-    }
-
-    /// Who may use it, as far as the file says.
-    fn users(&self) -> Arc<Users> {
-        Arc::clone(&self.users.read())
     }
 
     /// Closes what has been idle for too long, for ever.
     pub(super) async fn sweep(&self) {
-        let every = sweep_every(self.config.limits.idle_time_max);
-        loop {
-            tokio::time::sleep(every).await;
-            self.connections.sweep();
-        }
+        self.common.sweep().await;
     }
 
     /// The key that the backend has for whatever session a cancel request names, and a mark that the request
@@ -126,53 +108,15 @@ impl Pool {
     }
 }
 
-impl Shown for Pool {
-    fn mode(&self) -> PoolMode {
-        self.config.limits.mode
+impl Pooling for Pool {
+    type Backend = Backend;
+    type Secret = Stored;
+
+    fn common(&self) -> &Common<Backend, Stored> {
+        &self.common
     }
 
-    fn size(&self) -> usize {
-        self.connections.size()
-    }
-
-    fn counts(&self) -> Counts {
-        self.connections.counts()
-    }
-
-    fn pinned(&self) -> usize {
-        self.pins.pinned()
-    }
-
-    fn statements(&self) -> usize {
+    fn shared_statements(&self) -> usize {
         self.statements.len()
-    }
-
-    fn servers(&self) -> Vec<ServerView> {
-        self.connections.servers().views()
-    }
-
-    fn lent(&self) -> u64 {
-        self.connections.servers().lent()
-    }
-
-    fn open(&self, database: Option<&str>) -> usize {
-        self.connections.servers().count(database).0
-    }
-
-    fn reconnect(&self, database: Option<&str>) {
-        self.connections.close(database);
-    }
-
-    fn is_reconnecting(&self, database: Option<&str>) -> bool {
-        self.connections.servers().count(database).1
-    }
-
-    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError> {
-        let users = Arc::new(Users::read(users)?);
-        Ok(Box::new(move || {
-            *self.users.write() = users;
-            self.connections.resize(size.get());
-            self.pins.resize(size);
-        }))
     }
 }

@@ -9,7 +9,6 @@ use shortline_gate::pool::PoolMode;
 use shortline_gate::postgres::pool::Lookup;
 use shortline_sched::units::Span;
 
-use super::super::Kind;
 use super::super::options::{GateOptions, PoolName};
 use shortline_daemon::given::Given;
 
@@ -38,26 +37,14 @@ pub struct PoolSettings {
 ///
 /// # Errors
 /// Names the place of what makes no sense.
-pub fn pool(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, String> {
+pub fn pool(given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, String> {
     let (flags, merged) = (given.flags, given.merged);
     let mode = match merged.pool {
-        None | Some(PoolName::Off) => {
-            refuse_without_pool(given)?;
-            return Ok(None);
-        }
+        None | Some(PoolName::Off) => return Ok(None),
         Some(PoolName::Session) => PoolMode::Session,
         Some(PoolName::Transaction) => PoolMode::Transaction,
     };
     let place = given.at(flags.pool.is_some(), "pool");
-    match kind {
-        Kind::Postgres => {}
-        Kind::Mysql => refuse_of_postgres(given)?,
-        Kind::Http => {
-            return Err(format!(
-                "{place}: is for gate postgres and gate mysql: leave it out"
-            ));
-        }
-    }
     let Some(users) = merged.pool_users.clone() else {
         return Err(format!(
             "{place}: a pool has to know its clients: add --pool-users FILE, with lines of \"user\" \"password\""
@@ -99,86 +86,4 @@ fn lookup(given: &Given<'_, GateOptions>) -> Result<Option<Lookup>, String> {
 pub fn bound(gate: &mut GateConfig, pool: Option<&PoolSettings>) {
     let transactions = pool.filter(|pool| pool.mode == PoolMode::Transaction);
     gate.admission.running_max = transactions.map(|pool| pool.size);
-}
-
-/// MySQL's pool looks nobody up, and shares no prepared statements.
-fn refuse_of_postgres(given: &Given<'_, GateOptions>) -> Result<(), String> {
-    let (flags, merged) = (given.flags, given.merged);
-    let useless = [
-        (
-            "pool-auth-user",
-            flags.pool_auth_user.is_some(),
-            merged.pool_auth_user.is_some(),
-        ),
-        (
-            "pool-auth-query",
-            flags.pool_auth_query.is_some(),
-            merged.pool_auth_query.is_some(),
-        ),
-        (
-            "pool-statements-max",
-            flags.pool_statements_max.is_some(),
-            merged.pool_statements_max.is_some(),
-        ),
-    ];
-    match useless.iter().find(|(_, _, is_given)| *is_given) {
-        None => Ok(()),
-        Some(&(key, by_flag, _)) => Err(format!(
-            "{}: is for gate postgres: leave it out",
-            given.at(by_flag, key)
-        )),
-    }
-}
-
-fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
-    let (flags, merged) = (given.flags, given.merged);
-    let useless = [
-        (
-            "admin-users",
-            flags.admin_users.is_some(),
-            merged.admin_users.is_some(),
-        ),
-        (
-            "stats-users",
-            flags.stats_users.is_some(),
-            merged.stats_users.is_some(),
-        ),
-        (
-            "pool-size",
-            flags.pool_size.is_some(),
-            merged.pool_size.is_some(),
-        ),
-        (
-            "pool-users",
-            flags.pool_users.is_some(),
-            merged.pool_users.is_some(),
-        ),
-        (
-            "pool-auth-user",
-            flags.pool_auth_user.is_some(),
-            merged.pool_auth_user.is_some(),
-        ),
-        (
-            "pool-auth-query",
-            flags.pool_auth_query.is_some(),
-            merged.pool_auth_query.is_some(),
-        ),
-        (
-            "pool-idle-max",
-            flags.pool_idle_max.is_some(),
-            merged.pool_idle_max.is_some(),
-        ),
-        (
-            "pool-statements-max",
-            flags.pool_statements_max.is_some(),
-            merged.pool_statements_max.is_some(),
-        ),
-    ];
-    match useless.iter().find(|(_, _, is_given)| *is_given) {
-        None => Ok(()),
-        Some(&(key, by_flag, _)) => Err(format!(
-            "{}: there is no pool: add --pool transaction, or leave it out",
-            given.at(by_flag, key)
-        )),
-    }
 }

@@ -170,6 +170,13 @@ fn contradictions_name_the_flag_or_the_line() {
         http.starts_with("--statements-max: means nothing"),
         "{http}"
     );
+    let mysql = refused("mysql --upstream db:3306 --admin-users ops", "");
+    assert!(mysql.starts_with("--admin-users: is for gate"), "{mysql}");
+    let size = refused(UPSTREAM, "[gate]\npool = \"off\"\npool-size = 3\n");
+    assert!(
+        size.starts_with("a.toml:3: gate.pool-size: there is"),
+        "{size}"
+    );
     let dry = refused(&format!("{UPSTREAM} --dry-run --capacity calibrate"), "");
     assert!(dry.starts_with("--dry-run: contradicts"), "{dry}");
     let trial = refused(&format!("{UPSTREAM} --trial-time 1s"), "");

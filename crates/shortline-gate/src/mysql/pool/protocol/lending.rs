@@ -29,7 +29,7 @@ impl Pooled {
             return;
         }
         let (kind, login) = self.place();
-        let connections = Arc::clone(&self.member.pool.connections);
+        let connections = Arc::clone(&self.member.pool.common.connections);
         match connections.try_take(&kind) {
             Some((held, stream)) => self.attach(exchange, held, stream),
             None => {
@@ -105,12 +105,15 @@ impl Pooled {
         *self.member.target.current.lock() =
             Some((held.known.thread_id, Arc::clone(&held.cancels)));
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
-        pool.connections.servers().lend(&held.server, handle.id());
+        pool.common
+            .connections
+            .servers()
+            .lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
         self.reply = Follower::new(held.known.capabilities, Status::default());
         let commands = self.commands_for(&held);
         self.held = Some(held);
-        if !self.member.pool.is_of_transactions() && self.pin.is_none() {
+        if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
             self.pin = Some(Pinned {
                 _keeping: None,
                 is_counted: false,
@@ -183,7 +186,8 @@ impl Pooled {
     /// The transaction is over. While the session keeps its connection nobody need know what it has set, and a
     /// question would change what it finds of its last statement.
     pub(super) fn finish_unit(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
-        let is_kept = self.reasons.first().is_some() || !self.member.pool.is_of_transactions();
+        let is_kept =
+            self.reasons.first().is_some() || !self.member.pool.common.is_of_transactions();
         if self.changed.is_empty() || is_kept {
             return self.release(exchange);
         }
@@ -232,7 +236,7 @@ impl Pooled {
     /// The unit is over; the connection goes back unless the session keeps it.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         self.phase = Phase::Resting;
-        if self.member.pool.is_of_transactions() {
+        if self.member.pool.common.is_of_transactions() {
             match self.reasons.first() {
                 None => self.unpin(),
                 Some(reason) if self.pin.is_none() => self.keep(reason)?,
@@ -263,7 +267,7 @@ impl Pooled {
             && self.held.is_some()
             && self.turn == Turn::Command
             && self.reasons.first().is_none()
-            && self.member.pool.is_of_transactions();
+            && self.member.pool.common.is_of_transactions();
         match is_free {
             true => self.finish_unit(exchange),
             false => Ok(()),
@@ -274,7 +278,7 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
-        let Some(keeping) = self.member.pool.pins.keep() else {
+        let Some(keeping) = self.member.pool.common.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
             );
@@ -320,7 +324,7 @@ impl Pooled {
             && pin.is_counted != counts
         {
             pin.is_counted = counts;
-            self.member.pool.pins.set_pinned(counts);
+            self.member.pool.common.pins.set_pinned(counts);
         }
     }
 

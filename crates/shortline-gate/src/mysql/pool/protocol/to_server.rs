@@ -186,7 +186,7 @@ impl Pooled {
 
     /// What a statement may leave behind.
     fn note(&mut self, text: &[u8], is_whole: bool) {
-        if !self.member.pool.is_of_transactions() {
+        if !self.member.pool.common.is_of_transactions() {
             return;
         }
         let reason = match is_whole {
@@ -250,7 +250,7 @@ impl Pooled {
         if !self.is_ready(exchange) {
             return Ok(self.ask(exchange, &class));
         }
-        if first == Some(SET_OPTION) && self.member.pool.is_of_transactions() {
+        if first == Some(SET_OPTION) && self.member.pool.common.is_of_transactions() {
             self.reasons.lasting = self
                 .reasons
                 .lasting

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::{Dropping, Phase, Pinned, Pooled};
-use crate::pool::PoolMode;
 use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::backend::Held;
@@ -25,10 +24,10 @@ impl Pooled {
             return;
         }
         let pool = &self.member.pool;
-        match pool.connections.try_take(&self.member.kind) {
+        match pool.common.connections.try_take(&self.member.kind) {
             Some((held, stream)) => self.attach(exchange, held, stream),
             None => {
-                let connections = Arc::clone(&pool.connections);
+                let connections = Arc::clone(&pool.common.connections);
                 let acquiring =
                     connections.acquire(self.member.kind.clone(), self.member.login.clone());
                 self.phase = Phase::Acquiring(Box::pin(acquiring));
@@ -83,7 +82,10 @@ impl Pooled {
         let meant = key.map(|key| (key, held.cancels.clone()));
         *self.member.target.0.lock() = meant;
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
-        pool.connections.servers().lend(&held.server, handle.id());
+        pool.common
+            .connections
+            .servers()
+            .lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
         self.held = Some(held);
         self.put_settings_on(exchange);
@@ -123,7 +125,7 @@ impl Pooled {
     fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Relaying;
         self.has_sent = false;
-        if self.member.pool.config.limits.mode == PoolMode::Session && self.pin.is_none() {
+        if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
             self.pin = Some(Pinned {
                 _keeping: None,
                 is_counted: false,
@@ -162,7 +164,7 @@ impl Pooled {
             return;
         }
         let looks = std::mem::take(&mut self.may_leave_state) || self.pin.is_some();
-        if looks && self.member.pool.config.limits.mode == PoolMode::Transaction {
+        if looks && self.member.pool.common.is_of_transactions() {
             let before = self.settings.own_names();
             let own = before.chain(self.own_names.iter().map(|name| &**name));
             let query = look(&self.member.kind.user, own);
@@ -214,7 +216,7 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
-        let Some(keeping) = self.member.pool.pins.keep() else {
+        let Some(keeping) = self.member.pool.common.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
             );
@@ -265,7 +267,7 @@ impl Pooled {
             && pin.is_counted != counts
         {
             pin.is_counted = counts;
-            self.member.pool.pins.set_pinned(counts);
+            self.member.pool.common.pins.set_pinned(counts);
         }
     }
 

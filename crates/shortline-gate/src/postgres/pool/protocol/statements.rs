@@ -139,7 +139,7 @@ impl Pooled {
         statement: &Arc<Statement>,
         prepares: Prepares,
     ) {
-        let statements_max = self.member.pool.config.limits.statements_max;
+        let statements_max = self.member.pool.common.limits.statements_max;
         let closed = self.held().known.prepared.give(statement, statements_max);
         if let Some(closed) = closed {
             self.send(exchange, &message(b'C', &[b"S", &closed.name(), b"\0"]));

@@ -1,0 +1,103 @@
+//! Options that mean nothing to a gate of this kind, or without a pool: refused, so that nobody counts on them.
+
+use super::super::Kind;
+use super::super::options::{GateOptions, PoolName};
+use shortline_daemon::given::Given;
+
+/// An option's field, whether a flag gives it, and whether anything does.
+type Said = (&'static str, bool, bool);
+
+macro_rules! said {
+    ($given:ident: $($field:ident),* $(,)?) => {
+        &[$((stringify!($field), $given.flags.$field.is_some(), $given.merged.$field.is_some())),*]
+    };
+}
+
+/// Refuses the first option that means nothing.
+///
+/// # Errors
+/// Names its place.
+pub fn refuse(kind: Kind, given: &Given<'_, GateOptions>) -> Result<(), String> {
+    match kind {
+        Kind::Http => refuse_for_http(given)?,
+        Kind::Mysql => refuse_for_mysql(given)?,
+        Kind::Postgres => {}
+    }
+    match given.merged.pool {
+        None | Some(PoolName::Off) => refuse_without_pool(given),
+        Some(PoolName::Session | PoolName::Transaction) => Ok(()),
+    }
+}
+
+fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let of_databases = said![given:
+        proxy_from,
+        application_name_add_host,
+        monitor,
+        monitor_password_file,
+        tls_required,
+        upstream_tls,
+        types_from,
+        tags_from,
+        admin_database,
+        admin_users,
+        stats_users,
+        authentication_time_max,
+        message_size_max,
+        held_size_max,
+        pipelined_max,
+        statements_max,
+        threads,
+        idle_transaction_max,
+        pool,
+        pool_size,
+        pool_users,
+        pool_auth_user,
+        pool_auth_query,
+        pool_idle_max,
+        pool_statements_max,
+    ];
+    refuse_each(
+        given,
+        of_databases,
+        "means nothing to gate http: leave it out",
+    )
+}
+
+fn refuse_for_mysql(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let of_postgres = said![given:
+        application_name_add_host,
+        admin_database,
+        admin_users,
+        stats_users,
+        pool_auth_user,
+        pool_auth_query,
+        pool_statements_max,
+    ];
+    refuse_each(given, of_postgres, "is for gate postgres: leave it out")
+}
+
+fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let of_pool = said![given:
+        admin_users,
+        stats_users,
+        pool_size,
+        pool_users,
+        pool_auth_user,
+        pool_auth_query,
+        pool_idle_max,
+        pool_statements_max,
+    ];
+    let why = "there is no pool: add --pool transaction, or leave it out";
+    refuse_each(given, of_pool, why)
+}
+
+fn refuse_each(given: &Given<'_, GateOptions>, options: &[Said], why: &str) -> Result<(), String> {
+    match options.iter().find(|(_, _, is_given)| *is_given) {
+        None => Ok(()),
+        Some(&(field, by_flag, _)) => {
+            let place = given.at(by_flag, &field.replace('_', "-"));
+            Err(format!("{place}: {why}"))
+        }
+    }
+}

@@ -23,7 +23,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
-    Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, TypeId,
+    Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, RunawayAction, TypeId,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -47,6 +47,8 @@ struct Shared {
     hashes: RandomState,
     /// Who is at work, if somebody watches waits for locks.
     locks: Option<Locks>,
+    /// Whether those who watch are to cancel runaways.
+    cancels_runaways: bool,
     state: Mutex<State>,
 }
 
@@ -97,6 +99,10 @@ impl Gate {
             origin: Instant::now(),
             hashes: RandomState::new(),
             locks: config.watches_locks.then(Locks::default),
+            cancels_runaways: config
+                .admission
+                .runaway
+                .is_some_and(|runaway| runaway.action == RunawayAction::Cancel),
             state: Mutex::new(State {
                 admission: Admission::new(config.admission()),
                 waiters: Waiters::default(),

@@ -10,6 +10,10 @@ const LOCKED: &str = "(select trx_mysql_thread_id from information_schema.innodb
     union (select id from information_schema.processlist \
     where state like 'Waiting for % lock' limit 10000)";
 
+/// Who has been at a statement for so many seconds.
+const RUNNING: &str = "select id from information_schema.processlist \
+    where command in ('Query', 'Execute') and time >= ? limit 10000";
+
 /// A connection of the monitor.
 pub struct Asker(Conn);
 
@@ -29,5 +33,17 @@ impl Asker {
             found.is_ok()
         };
         Ok(backends.iter().filter(is_locked).copied().collect())
+    }
+
+    /// Cancels the statement of a connection, if it has run for so many seconds; whether it did.
+    pub async fn cancel(&mut self, backend: u32, runs_s: u64) -> Result<bool, String> {
+        let running: Result<Vec<u64>, _> = self.0.exec(RUNNING, (runs_s,)).await;
+        let running = running.map_err(|error| error.to_string())?;
+        // The gate knows the lower 32 bits of the numbers.
+        let Some(id) = running.into_iter().find(|&id| id as u32 == backend) else {
+            return Ok(false);
+        };
+        let killed = self.0.query_drop(format!("KILL QUERY {id}")).await;
+        killed.map(|()| true).map_err(|error| error.to_string())
     }
 }

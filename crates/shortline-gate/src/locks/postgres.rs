@@ -17,6 +17,10 @@ const MAY_SEE: &str = "select pg_has_role('pg_read_all_stats', 'usage')";
 const LOCKED: &str = "select pid from pg_stat_activity \
     where pid = any($1) and wait_event_type = 'Lock'";
 
+/// Cancels the statement of a process that has run for so many seconds.
+const CANCEL: &str = "select pg_cancel_backend(pid) from pg_stat_activity \
+    where pid = $1 and state = 'active' and clock_timestamp() - query_start >= $2 * interval '1 second'";
+
 /// A connection of the monitor.
 pub struct Asker {
     client: Client,
@@ -64,6 +68,15 @@ impl Asker {
             .iter()
             .map(|row| row.get::<_, i32>(0).cast_unsigned())
             .collect())
+    }
+
+    /// Cancels the statement of a process, if it has run for so long; whether it did.
+    pub async fn cancel(&self, backend: u32, runs_s: u64) -> Result<bool, String> {
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
+            [&backend.cast_signed(), &(runs_s as f64)];
+        let cancelled = self.client.query(CANCEL, &parameters).await;
+        let rows = cancelled.map_err(|error| told(&error))?;
+        Ok(rows.first().is_some_and(|row| row.get(0)))
     }
 }
 

@@ -55,6 +55,7 @@ impl Admission {
         let now_ns = self.tell_time(now_ns);
         let kind = self.types.index(request_type);
         self.refresh(kind);
+        self.offer(kind);
         if !self.starts_at_once(kind) {
             self.may_wait(kind)?;
         }
@@ -71,8 +72,8 @@ impl Admission {
     /// Whether a new request of a type would surely start before all that wait.
     fn starts_at_once(&self, kind: usize) -> bool {
         let first = match self.order {
-            Order::Sjf => self.is_shorter_than_all(kind),
-            Order::Fifo | Order::SjfAging(_) => self.waiting() == 0,
+            Order::Sjf | Order::Gittins => self.is_shorter_than_all(kind),
+            Order::Fifo | Order::SjfAging(_) | Order::Boost => self.waiting() == 0,
         };
         self.has_place() && (self.dry_run || first && self.fits(self.types.load_ns(kind)))
     }

@@ -44,11 +44,11 @@
 
 mod aging;
 mod arrival;
+mod boosts;
 mod capacity;
 mod config;
 mod deadlines;
 mod debts;
-mod estimate;
 mod growth;
 mod kind;
 mod newcomers;
@@ -56,20 +56,22 @@ mod next;
 mod oldest;
 mod queue;
 mod requests;
+mod runaways;
 mod sight;
 mod slowdown;
 mod types;
 mod view;
 
+pub use crate::estimate::{Estimator, EstimatorError};
 pub use arrival::Refusal;
 pub use capacity::{
     AutoReason, AutoView, Calibration, CalibrationError, CalibrationStage, CalibrationView,
     CapacityState, Trial,
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
-pub use estimate::{Estimator, EstimatorError};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
+pub use runaways::{Runaway, RunawayAction, RunawayError};
 pub use types::{KeptEstimate, TypeId};
 pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
 
@@ -78,6 +80,7 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 
 use aging::{Moment, Rate};
+use boosts::Offered;
 use capacity::{Control, Ended};
 use debts::{Debts, Used};
 use newcomers::Newcomers;
@@ -85,6 +88,7 @@ use next::{Next, Turn};
 use oldest::Oldest;
 use queue::Queue;
 use requests::{Requests, Running, Stage};
+use runaways::Runaways;
 use types::{Learnt, Types};
 
 /// How a request ended.
@@ -124,7 +128,9 @@ pub struct Admission {
     debt_wait_ns_max: u64,
     oldest: Oldest,
     newcomers: Newcomers,
+    runaways: Runaways,
     rate: Rate,
+    offered: Offered,
     totals: Totals,
     /// The latest time told.
     now_ns: u64,
@@ -157,7 +163,9 @@ impl Admission {
             debt_wait_ns_max: config.debt_wait_ns_max,
             oldest: Oldest::new(config.oldest_share),
             newcomers: Newcomers::default(),
+            runaways: Runaways::new(config.runaway),
             rate: Rate::default(),
+            offered: Offered::default(),
             totals: Totals::default(),
             now_ns: 0,
             progress_ns: 0,
@@ -168,18 +176,13 @@ impl Admission {
         }
     }
 
-    /// The type of that name, entered into the table if it is new. A table that is full forgets
-    /// one that is not used; while all are, new names share one type.
-    pub fn type_of(&mut self, name: &str) -> TypeId {
-        self.types.enter(name)
-    }
-
     /// Lets the request start that is next, if one may; the driver calls again until `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
         if self.waiting() > 0 {
             self.release_held();
             self.grow();
+            self.boost();
         }
         if !self.has_place() {
             return None;
@@ -222,6 +225,10 @@ impl Admission {
         let Some(request) = self.requests.remove(id) else {
             return;
         };
+        let ran_away = self
+            .runaways
+            .end(now_ns, &self.types, request.kind, &running);
+        self.totals.runaways += u64::from(ran_away);
         self.progress_ns = now_ns;
         self.running -= 1;
         if running.paused_at_ns.is_none() {

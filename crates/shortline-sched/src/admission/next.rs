@@ -1,7 +1,7 @@
 //! Who is next, and by what right: in the order of the policy, as the one that has waited longest, or as a
 //! type of which nothing is known yet.
 
-use super::{Admission, Order, RequestId};
+use super::{Admission, RequestId};
 
 /// What goes out of the order counts as one over so much of the capacity at most, so that others run beside
 /// it: whoever has waited longest, and a trial.
@@ -36,13 +36,17 @@ impl Admission {
     pub(super) fn next(&mut self) -> Option<Next> {
         let first = self.first(self.moment())?;
         let oldest = self.queue.oldest();
-        let due = oldest.filter(|&(id, kind)| id != first && self.is_due(kind));
+        let due = oldest.filter(|&(id, kind)| {
+            self.order.has_oldest_share() && id != first && self.is_due(kind)
+        });
         let newcomer = self.queue.newcomer();
-        let trial = newcomer.filter(|&(id, _)| id != first && self.newcomers.may_try());
-        let (id, turn) = match (self.order, due, trial) {
-            (Order::Sjf, Some((id, _)), _) => (id, Turn::Oldest),
-            (Order::Sjf, None, Some((id, _))) => (id, Turn::Newcomer),
-            _ => (first, Turn::Policy),
+        let trial = newcomer.filter(|&(id, _)| {
+            self.order.tries_newcomers() && id != first && self.newcomers.may_try()
+        });
+        let (id, turn) = match (due, trial) {
+            (Some((id, _)), _) => (id, Turn::Oldest),
+            (None, Some((id, _))) => (id, Turn::Newcomer),
+            (None, None) => (first, Turn::Policy),
         };
         let kind = self.requests.get(id)?.kind;
         self.refresh(kind);

@@ -31,8 +31,9 @@ pub struct UplinkOptions {
     #[arg(long = "uplink-rate-min", value_name = "RATE")]
     pub rate_min: Option<Rate>,
     /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
-    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or shares (a fair
-    /// share per client, and the shortest first within it) [default: shares]
+    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp, boost,
+    /// gittins or shares (a fair share per client, and the shortest first within it) [default:
+    /// shares]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
     /// Give an eighth of the uplink to responses that have waited X times their expected service

@@ -105,15 +105,15 @@ async fn a_runaway_is_cancelled_and_the_next_like_it_is_of_its_class() {
     }
     server.query("UPDATE shop.rounds SET n = 4000000000");
     let begun = Instant::now();
-    let refused = client.query_drop(ROUNDS).await.unwrap_err().to_string();
-    assert!(refused.contains("1317"), "{refused}");
-    assert!(
-        begun.elapsed() > Duration::from_secs(2),
-        "{:?}",
-        begun.elapsed()
-    );
+    // MariaDB ends BENCHMARK without an error; by itself this would take a quarter of an hour.
+    let _ = client.query_drop(ROUNDS).await;
+    let took = begun.elapsed();
+    assert!((2..60).contains(&took.as_secs()), "{took:?}");
     gated.until_empty().await;
     watching.abort();
     assert_eq!(gated.snapshot().totals.runaways, 1);
-    assert_eq!(gated.gate.type_of(ROUNDS), gated.gate.type_of("runaway"));
+    let types = gated.snapshot().types;
+    let own = types.iter().find(|view| view.completed >= 20).unwrap();
+    let class = gated.gate.type_of("runaway");
+    assert_eq!(gated.gate.type_of(&own.name), class);
 }

@@ -40,6 +40,18 @@ _shortline() {
             shortline,uplink)
                 cmd="shortline__subcmd__uplink"
                 ;;
+            shortline__subcmd__gate,help)
+                cmd="shortline__subcmd__gate__subcmd__help"
+                ;;
+            shortline__subcmd__gate,import)
+                cmd="shortline__subcmd__gate__subcmd__import"
+                ;;
+            shortline__subcmd__gate__subcmd__help,help)
+                cmd="shortline__subcmd__gate__subcmd__help__subcmd__help"
+                ;;
+            shortline__subcmd__gate__subcmd__help,import)
+                cmd="shortline__subcmd__gate__subcmd__help__subcmd__import"
+                ;;
             shortline__subcmd__help,gate)
                 cmd="shortline__subcmd__help__subcmd__gate"
                 ;;
@@ -63,6 +75,9 @@ _shortline() {
                 ;;
             shortline__subcmd__help,uplink)
                 cmd="shortline__subcmd__help__subcmd__uplink"
+                ;;
+            shortline__subcmd__help__subcmd__gate,import)
+                cmd="shortline__subcmd__help__subcmd__gate__subcmd__import"
                 ;;
             shortline__subcmd__help__subcmd__uplink,install)
                 cmd="shortline__subcmd__help__subcmd__uplink__subcmd__install"
@@ -118,13 +133,21 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__gate)
-            opts="-h -V --listen --upstream --monitor --monitor-password-file --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimator --estimates --estimates-fixed --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --config --help --version http postgres mysql"
+            opts="-h -V --listen --reuse-port --proxy-from --upstream --monitor --monitor-password-file --application-name-add-host --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --runaway --capacity --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimates --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --admin-users --stats-users --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --drain --estimator --estimates-fixed --config --help --version http postgres mysql import help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --reuse-port)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --proxy-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -138,6 +161,10 @@ _shortline() {
                     ;;
                 --monitor-password-file)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --application-name-add-host)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --tls-cert)
@@ -161,7 +188,7 @@ _shortline() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "fifo sjf" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "fifo sjf boost gittins" -- "${cur}"))
                     return 0
                     ;;
                 --aging)
@@ -169,6 +196,10 @@ _shortline() {
                     return 0
                     ;;
                 --oldest-share)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --runaway)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -212,16 +243,8 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --estimator)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --estimates)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --estimates-fixed)
-                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --admin)
@@ -245,6 +268,14 @@ _shortline() {
                     return 0
                     ;;
                 --admin-uids)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --admin-users)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stats-users)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -320,10 +351,74 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --estimator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --estimates-fixed)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__help)
+            opts="import help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__help__subcmd__import)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gate__subcmd__import)
+            opts="-h -V --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -346,8 +441,22 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__help__subcmd__gate)
-            opts=""
+            opts="import"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__help__subcmd__gate__subcmd__import)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -662,7 +771,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__serve)
-            opts="-h -V --listen --tls-cert --tls-key --config --uplink --uplink-rate-min --policy --aging --growing --link-mode --slots --control-band --quantum --jobs-max --burst --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --access-log-lines-max --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --help --version"
+            opts="-h -V --listen --tls-cert --tls-key --config --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --access-log-lines-max --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --link-mode --growing --slots --control-band --quantum --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -696,35 +805,15 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --burst)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --aging)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --growing)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --link-mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --slots)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --control-band)
-                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
-                    return 0
-                    ;;
-                --quantum)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --jobs-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --burst)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -853,6 +942,26 @@ _shortline() {
                     return 0
                     ;;
                 --drain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --link-mode)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --growing)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slots)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control-band)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --quantum)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -40,17 +40,11 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-key -d
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l config -d 'Read options from this TOML file; flags override it, SIGHUP reads it again' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink -d 'The uplink\'s rate, such as 100mbit: responses leave exactly as fast as it drains them. `auto` finds it out while serving; `off` turns scheduling off [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-rate-min -d 'The lowest rate that auto may find [default: 100kbit]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l policy -d 'Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt, bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp or shares (a fair share per client, and the shortest first within it) [default: shares]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l aging -d 'Give an eighth of the uplink to responses that have waited X times their expected service time' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d 'Raise a response\'s priority with its age, up to the highest once it has waited X times its service time; replaces --aging' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l link-mode -d 'How to keep the kernel\'s queue short: auto, paced, slots or off; or bands, to let the kernel order it' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l control-band -d 'Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]' -r -f -a "true\t''
-false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l quantum -d 'Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on; bands 8192]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l jobs-max -d 'Responses that may wait at once; one more is refused [default: 100000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l policy -d 'Who is served first: shares (a fair share per client, and the shortest first within it), srpt (the fewest bytes left), fair (each in turn), las (the fewest bytes sent), fifo, or one for research [default: shares]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l burst -d 'What a client may get in a row before its other responses wait behind clients that ask for less (policy shares) [default: 128KiB]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-loopback -d 'Schedule clients on the loopback interface too' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l aging -d 'Give an eighth of the uplink to responses that have waited X times their expected service time' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l jobs-max -d 'Responses that may wait at once; one more is refused [default: 100000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-loopback -d 'Schedule clients on the loopback interface too [default: false]' -r -f -a "true\t''
 false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-device -d 'The uplink\'s interface [default: the one with the address that clients connect to; bands: the only one whose qdisc has bands]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-packet-header -d 'Bytes per packet that RATE counts in addition to its IP bytes [default: 14]' -r
@@ -74,11 +68,11 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l user-cooki
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin -d 'Serve /metrics, /status and /healthz at this address; never scheduled, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output: Combined Log Format and times' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output (-): Combined Log Format and times' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log-lines-max -d 'The most log lines that wait for the disk; further ones are dropped and counted [default: 8192]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-max -d 'The most open connections; further ones wait in the kernel [default: 20000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-per-address-max -d 'The most open connections of one address; further ones are closed [default: 4096]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-size-max -d 'The largest head of a request, at least 8KiB [default: 8KiB]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-size-max -d 'The largest head of a request, from 8KiB to 1MiB [default: 8KiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-fields-max -d 'The most header fields of a request [default: 100]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-time-max -d 'Time for a request\'s head, and for a TLS handshake [default: 20s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l idle-time-max -d 'Time a connection may stay open without a request [default: 60s]' -r
@@ -86,7 +80,13 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l stall-time
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l streams-max -d 'The most HTTP/2 streams of one connection at a time [default: 128]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l disk-reads-max -d 'The most files read from disk at the same time [default: 8]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l drain -d 'Time that responses under way get to finish after SIGTERM [default: 30s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -s h -l help -d 'Print help'
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l link-mode -d 'How to keep the kernel\'s queue short: auto, paced, slots or off; or bands, to let the kernel order it [default: what --uplink means; slots if only --slots is given]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d 'Raise a response\'s priority with its age, up to the highest once it has waited X times its service time; replaces --aging' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l control-band -d 'Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l quantum -d 'Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on; bands 8192]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l target -d 'The server: `http://HOST[:PORT]` or `https://HOST[:PORT]`' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l trace -d 'What to request and when: CSV lines `seconds,path,bytes` (header optional), a log in Common or Combined Log Format, or World Cup 98 binary records, each optionally packed with gzip. The content decides which it is; - is standard input. Unreadable lines are skipped and counted' -r -F
@@ -126,7 +126,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_s
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -l bands -d 'The number of bands; the first is for control packets [default: as many as the qdisc can have]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -l kind -d 'The qdisc: prio (2 to 16 bands), htb (2 to 8, needs a rate), pfifo_fast (3) or fq (3) [default: the first of these that the kernel has]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -l replace -d 'Replace a qdisc that someone configured; `remove` restores it'
-complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help'
+complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from install" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from remove" -l dev -d 'The interface' -r
 complete -c shortline -n "__fish_shortline_using_subcommand uplink; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help'
@@ -149,7 +149,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand sim" -l jobs -d 'Job
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l preload -d 'Jobs in the system at the start, before any arrives' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l arrivals-c2 -d 'C² (squared coefficient of variation) of the times between arrivals; 1 is Poisson' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l rate -d 'Rate of the link, such as 10mbit' -r
-complete -c shortline -n "__fish_shortline_using_subcommand sim" -l policy -d 'Policies to compare, separated by commas: srpt (the optimum), fair, fifo, sjf, psjf, bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp, shares; by round trip time, with --clients: swift, fcf, srrt, stert' -r
+complete -c shortline -n "__fish_shortline_using_subcommand sim" -l policy -d 'Policies to compare, separated by commas: srpt (the optimum), fair, fifo, sjf, psjf, bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp, boost, gittins, shares; by round trip time, with --clients: swift, fcf, srrt, stert' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l aging -d 'Serve overdue jobs first: a job is overdue X times its service time after its arrival' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l growing -d 'Raise priority with age: after X times its service time a job has the highest priority' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l servers -d 'The number of servers of that rate. A job uses at most one; fsp needs exactly one' -r
@@ -191,69 +191,85 @@ complete -c shortline -n "__fish_shortline_using_subcommand model" -l seed -d 'S
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l json -d 'Print JSON, times in mean service times'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -s h -l help -d 'Print help'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -s V -l version -d 'Print version'
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l listen -d 'Accept clients at this address; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream -d 'The backend\'s address; for http also https://HOST:PORT, unix:/PATH, and several separated by commas' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l monitor -d 'Ask the database as this user which statements wait for a lock, since that time is not service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l monitor-password-file -d 'The file whose first line is the monitor user\'s password' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tls-cert -d 'Speak TLS to clients that ask for it, with this certificate chain (PEM)' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tls-key -d 'The certificate\'s key (PEM)' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tls-required -d 'Reject clients without TLS [default: false]' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l listen -d 'Accept clients at this address, or at unix:/PATH (postgres, mysql); may be given again' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l reuse-port -d 'Let other processes listen on the same addresses, which say so too, for a restart without a gap [default: false]' -r -f -a "true\t''
 false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream-tls -d 'Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS for clients that have it; disable, prefer, require, or verify-full with --upstream-ca [default: follow]' -r -f -a "follow\t'With TLS for clients that use it, if the backend has it; without TLS for the others. The certificate is not checked'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l proxy-from -d 'Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream -d 'The backend\'s address, or unix:/PATH; for http also https://HOST:PORT, and several separated by commas' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l monitor -d 'Ask the database as this user which statements wait for a lock, since that time is not service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l monitor-password-file -d 'The file whose first line is the monitor user\'s password' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l application-name-add-host -d 'Add the client\'s address to its application_name (postgres) [default: false]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tls-cert -d 'Speak TLS to clients that ask for it, with this certificate chain (PEM)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tls-key -d 'The certificate\'s key (PEM)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tls-required -d 'Reject clients without TLS [default: false]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream-tls -d 'Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS for clients that have it; disable, prefer, require, or verify-full with --upstream-ca [default: follow]' -r -f -a "follow\t'With TLS for clients that use it, if the backend has it; without TLS for the others. The certificate is not checked'
 disable\t'Without TLS'
 prefer\t'With TLS if the backend has it. The certificate is not checked'
 require\t'Only with TLS. The certificate is not checked'
 verify-full\t'Only with TLS, and with a certificate for the backend\'s name signed by one of the authorities'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default for http: those of the system]' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l policy -d 'Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]' -r -f -a "fifo\t'In order of arrival'
-sjf\t'Shortest estimate first'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms; auto, for the value at which the backend does most; calibrate, to search for that value once under the current load and print it; or off, for no limit [default: auto]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l wait-max -d 'Time a request may wait before it is refused [default: 2min]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l shed -d 'Refuse a request at once if it is expected to wait longer than this [default: let it wait]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l stall-max -d 'Admit the next request if none has started or ended for this long, since those that run may depend on it; 0s for never [default: 10s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l dry-run -d 'Admit everything at once, and only count what would have waited [default: false]' -r -f -a "true\t''
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default: with http those of the system]' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l policy -d 'Which waiting request goes first: sjf, the shortest estimate; gittins, the least expected work to an end by the type\'s distribution; boost, the earliest, short types as if they had come earlier; fifo, the earliest [default: sjf]' -r -f -a "fifo\t'In order of arrival'
+sjf\t'Shortest estimate first'
+boost\t'In order of arrival, short types as if they had come earlier'
+gittins\t'The least expected work to an end first, by the type\'s distribution'"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf, gittins). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l runaway -d 'What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile of its type and 2 s: class or cancel [default: it pays what it takes]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l wait-max -d 'Time a request may wait before it is refused [default: 2min]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l shed -d 'Refuse a request at once if it is expected to wait longer than this [default: let it wait]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l stall-max -d 'Admit the next request if none has started or ended for this long, since those that run may depend on it; 0s for never [default: 10s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l dry-run -d 'Admit everything at once, and only count what would have waited [default: false]' -r -f -a "true\t''
 false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l types-from -d 'What gives a type to a statement that no rule matches; the first source that has a value counts: tag, application-name, statement [default: tag,statement]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l tags-from -d 'Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default: nobody\'s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l types-max -d 'The most types; rare ones share one [default: 1000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimator -d 'How to estimate a type\'s service time from its last requests: median-of-means, which ignores outliers, or moving-average [default: median-of-means]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
-false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l metrics-types-max -d 'The most types that have their own series in /metrics: those with the most work. The others share one [default: 50]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-database -d 'The database name whose connections go to the gate itself, for SHOW commands. Only this machine\'s root and the gate\'s own user may use it; empty for none (postgres) [default: shortline]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l admin-uids -d 'Further users of this machine, by number, who may use the admin database' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l slow-wait -d 'Log each request that has waited longer than this, and send its client a notice' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l log-format -d 'The format of the log: text or json [default: text]' -r -f -a "text\t'For people'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l types-from -d 'What gives a type to a statement that no rule matches; the first source that has a value counts: tag, application-name, statement [default: tag,statement]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tags-from -d 'Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default: nobody\'s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l types-max -d 'The most types; rare ones share one [default: 1000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l metrics-types-max -d 'The most types that have their own series in /metrics: those with the most work. The others share one [default: 50]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-database -d 'The database name whose connections go to the gate itself, for commands such as SHOW and PAUSE. Only this machine\'s root and the gate\'s own user may use it; empty for none (postgres) [default: shortline]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-uids -d 'Further users of this machine, by number, who may use the admin database' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-users -d 'Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres with --pool)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l stats-users -d 'Users of the pool who may SHOW there (postgres with --pool)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l slow-wait -d 'Log each request that has waited longer than this, and send its client a notice' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l log-format -d 'The format of the log: text or json [default: text]' -r -f -a "text\t'For people'
 json\t'One JSON object per line'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool -d 'Lend clients the backend\'s connections, for a transaction or a whole session, instead of giving each its own (postgres) [default: off]' -r -f -a "off\t'Each client has a connection of its own'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool -d 'Lend clients the backend\'s connections, for a transaction or a whole session, instead of giving each its own (postgres, mysql) [default: off]' -r -f -a "off\t'Each client has a connection of its own'
 session\t'For a client\'s session, from its first statement on'
 transaction\t'For a transaction'"
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-size -d 'Connections to the backend at most, of all users and databases together [default: 20]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-user -d 'A user of that file that looks others up in the database' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-auth-query -d 'What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer\'s auth_query]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-idle-max -d 'Close a connection to the backend that nobody has used for so long [default: 10min]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps [default: 200]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connections-max -d 'The most open connections of clients; one more gets an error and is closed [default: 10000]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l authentication-time-max -d 'Time from accepting a connection to the end of its authentication [default: 60s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l connect-time-max -d 'Time to connect to the backend [default: 10s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l message-size-max -d 'The largest message of the protocol [default: 1GiB less 2 bytes]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l held-size-max -d 'Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l pipelined-max -d 'Answers a client may have outstanding before the gate stops reading from it [default: 1024]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l statements-max -d 'Prepared statements per connection whose type is remembered [default: 512]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l threads -d 'Threads that relay [default: one per two processors]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l drain -d 'Time that transactions under way get to finish after SIGTERM [default: 30s]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -l config -d 'Read options from the table gate of this TOML file; flags override it' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c shortline -n "__fish_shortline_using_subcommand gate" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-size -d 'Connections to the backend at most, of all users and databases together [default: 20]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-users -d 'Who may use the pool: lines of "user" "password", as in PgBouncer\'s userlist.txt; a password may be an MD5 hash or a SCRAM secret of pg_authid, or MySQL\'s hash of mysql_native_password' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-auth-user -d 'A user of that file that looks others up in the database (postgres)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-auth-query -d 'What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer\'s auth_query]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-idle-max -d 'Close a connection to the backend that nobody has used for so long [default: 10min]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pool-statements-max -d 'Prepared statements that a connection to the backend keeps (postgres) [default: 200]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l connections-max -d 'The most open connections of clients; one more gets an error and is closed [default: 10000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l authentication-time-max -d 'Time from accepting a connection to the end of its authentication [default: 60s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l connect-time-max -d 'Time to connect to the backend [default: 10s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l message-size-max -d 'The largest message of the protocol [default: 1GiB less 2 bytes]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l held-size-max -d 'Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l pipelined-max -d 'Answers a client may have outstanding before the gate stops reading from it [default: 1024]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l statements-max -d 'Prepared statements per connection whose type is remembered [default: 512]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l threads -d 'Threads that relay [default: one per two processors]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l drain -d 'Time that transactions under way get to finish after SIGTERM [default: 30s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimator -d 'How to estimate a type\'s service time from its last requests: median-of-means, which ignores outliers, or moving-average [default: median-of-means]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimates-fixed -d 'Use the estimates in the --estimates file unchanged: requests do not update them, and the file is not written [default: false]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l config -d 'Read options from the table gate of this TOML file; flags override it' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from import" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from help" -f -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "serve" -d 'Serve the files below a folder'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "load" -d 'Send the requests of a trace or a generated workload to a server and report response times'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
@@ -265,3 +281,4 @@ complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "install" -d 'Put a qdisc with priority bands at the interface\'s root'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "remove" -d 'Remove what `install` made, and restore what was there before'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "show" -d 'Print the bands: the SO_PRIORITY of each, and the traffic through it'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from gate" -f -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -14,13 +14,39 @@ use crate::throttle::Throttle;
 /// How long to wait while the machine or a limit allows no further connection.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
+/// What accepts connections.
+pub trait Accepts {
+    /// A connection.
+    type Stream;
+    /// Where one comes from.
+    type Peer;
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// Those of accept(2).
+    fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(Self::Stream, Self::Peer)>>;
+}
+
+impl Accepts for TcpListener {
+    type Stream = TcpStream;
+    type Peer = SocketAddr;
+
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        TcpListener::poll_accept(self, context)
+    }
+}
+
 /// Hands each connection to `listener` to `take` while `has_room`; the others wait in the backlog.
 /// Ends only when it is dropped. Errors go to `warn`, at most ten a second, with the number of
 /// those left out.
-pub async fn accept(
-    listener: &TcpListener,
+pub async fn accept<L: Accepts>(
+    listener: &L,
     has_room: impl Fn() -> bool,
-    mut take: impl FnMut(TcpStream, SocketAddr),
+    mut take: impl FnMut(L::Stream, L::Peer),
     warn: impl Fn(io::Error, u64),
 ) {
     let mut failures = Throttle::default();

@@ -38,7 +38,7 @@ use crate::interaction::Interaction;
 use crate::interactions::{self, Visit};
 use crate::locks::{Locking, Mutexes};
 use crate::request::{Fields, PageError, Session};
-use crate::store::{Database, Pool, StoreError, Work, WorkOptions, pool};
+use crate::store::{Database, Pool, Statements, StoreError, Work, WorkOptions, pool};
 
 /// The longest form, in bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -58,6 +58,8 @@ pub struct Options {
     /// One transaction per interaction, or else one per statement. With locking in the database it
     /// is always one per interaction.
     pub transactions: bool,
+    /// How statements go to PostgreSQL.
+    pub statements: Statements,
     /// Whether statements carry SQLCommenter's `route`, as an ordinary framework may add it.
     pub tags: bool,
     /// The most connections to the database. 002's servlets had one each.
@@ -77,6 +79,7 @@ impl Default for Options {
         Self {
             locking: Locking::Application,
             transactions: true,
+            statements: Statements::Prepared,
             tags: false,
             database_connections_max: 400,
             database_wait_max: Duration::from_secs(300),
@@ -121,6 +124,7 @@ impl Application {
     pub fn new(database: Database, options: Options) -> Result<Self, StoreError> {
         let pool = pool(
             database,
+            options.statements,
             options.database_connections_max,
             options.database_wait_max,
         )?;

@@ -28,4 +28,4 @@ mod words;
 
 pub use interaction::Interaction;
 pub use locks::Locking;
-pub use store::{Database, Kind, StoreError};
+pub use store::{Database, Kind, Statements, StoreError};

@@ -1,6 +1,13 @@
-//! Listening sockets: bound here, or handed over by systemd (`LISTEN_FDS`, sd_listen_fds(3)).
+//! Listening sockets: bound here, by TCP or in the file system, or handed over by systemd (`LISTEN_FDS`,
+//! sd_listen_fds(3)).
 
+use std::fmt::{Display, Formatter};
+use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use listenfd::ListenFd;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -11,11 +18,87 @@ use shortline_command::CommandError;
 /// (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
 
+/// Where clients connect: `ADDRESS:PORT`, or `unix:/PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// By TCP.
+    Tcp(SocketAddr),
+    /// In the file system.
+    Unix(PathBuf),
+}
+
+/// A text that is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no address to listen on: give ADDRESS:PORT, such as 127.0.0.1:6432, or unix:/PATH"
+)]
+pub struct AddressError(String);
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let refused = || AddressError(text.escape_debug().to_string());
+        match text.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') && !path.contains('\0') => {
+                Ok(Self::Unix(path.into()))
+            }
+            Some(_) => Err(refused()),
+            None => text.parse().map(Self::Tcp).map_err(|_| refused()),
+        }
+    }
+}
+
+impl Display for Address {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(formatter),
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Makes a Unix socket and listens. Everybody on this machine may connect, as with PostgreSQL's own. One that nobody
+/// listens on any more is replaced.
+///
+/// # Errors
+/// [`CommandError::Failure`] with the path.
+pub fn bind_unix(path: &Path) -> Result<UnixListener, CommandError> {
+    let bound = || -> std::io::Result<UnixListener> {
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(std::io::ErrorKind::AddrInUse.into()),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+            }
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o777))?;
+        Ok(listener)
+    };
+    bound().map_err(|error| {
+        let path = path.display();
+        CommandError::failure(format!("cannot listen on unix:{path}: {}", told(&error)))
+    })
+}
+
 /// Binds one address and listens.
 ///
 /// # Errors
 /// [`CommandError::Failure`] with the address.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
+    bind_as(address, false)
+}
+
+/// The same for an address that other processes, which say so too, may listen on at the same time.
+///
+/// # Errors
+/// [`CommandError::Failure`] with the address.
+pub fn bind_shared(address: SocketAddr) -> Result<TcpListener, CommandError> {
+    bind_as(address, true)
+}
+
+fn bind_as(address: SocketAddr, is_shared: bool) -> Result<TcpListener, CommandError> {
     let bound = || -> std::io::Result<TcpListener> {
         let socket = Socket::new(
             Domain::for_address(address),
@@ -24,6 +107,7 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
         )?;
         // A restart must not wait for old connections' TIME_WAIT.
         socket.set_reuse_address(true)?;
+        socket.set_reuse_port(is_shared)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(socket.into())

@@ -1,10 +1,13 @@
 //! MySQL's protocol, from clients and from servers.
 
+use shortline_gate::mysql::ask::row;
 use shortline_gate::mysql::command::{Command, wanted_bytes};
 use shortline_gate::mysql::compress::{Decoder, Sequence};
 use shortline_gate::mysql::control;
 use shortline_gate::mysql::greeting::{Answer, Greeting, offered};
+use shortline_gate::mysql::login::error_of;
 use shortline_gate::mysql::packet::{Found, Renumbering, Scanner};
+use shortline_gate::mysql::pool;
 use shortline_gate::mysql::reply::{Follower, Shape, Status};
 
 const SHAPES: [Shape; 5] = [
@@ -27,6 +30,12 @@ pub fn mysql(bytes: &[u8]) {
     for has_attributes in [false, true] {
         Command::read(bytes, has_attributes);
     }
+    pooled(bytes);
+    let columns = u64::from(bytes.len().is_multiple_of(4));
+    if let Some(values) = row(bytes, columns) {
+        assert_eq!(values.len() as u64, columns);
+    }
+    assert!(!error_of(bytes).1.contains('\n'));
     assert_eq!(messages(bytes, bytes.len()), messages(bytes, 3));
     for shape in SHAPES {
         let capabilities = bytes
@@ -38,18 +47,51 @@ pub fn mysql(bytes: &[u8]) {
     assert_eq!(decoded(bytes, bytes.len()), decoded(bytes, 2));
 }
 
+/// What a pool reads: OK packets that tell of changes, statements that may leave something, and values of variables.
+fn pooled(bytes: &[u8]) {
+    for packet in [bytes, &[b"\0\0\0\x02\x40\0\0", bytes].concat()] {
+        if let Some(read) = pool::track::Ok::read(packet) {
+            assert!(read.plain.len() <= packet.len());
+            let again = pool::track::Ok::read(&read.plain).expect("it is an OK packet still");
+            assert_eq!(again.tracked, pool::track::Tracked::default());
+        }
+    }
+    // Nothing before it hides a variable, where no quote is open.
+    let before: Vec<u8> = bytes
+        .iter()
+        .copied()
+        .filter(|byte| !b"'\"`".contains(byte))
+        .collect();
+    assert!(pool::leaving::reason_to_keep(&[&before, b" ,@a:=1".as_slice()].concat()).is_some());
+    let name = pool::settings::followed(b"time_zone").expect("it is followed");
+    let (names, base) = (
+        [name].into_iter().collect(),
+        pool::settings::Settings::default(),
+    );
+    let mut settings = pool::settings::Settings::default();
+    if settings
+        .follow(&names, vec![Some(bytes.to_vec())], &base)
+        .is_some()
+    {
+        let set = settings.changes_from(&base, &base).expect("it differs");
+        assert_eq!(set.matches('\'').count(), 2);
+    }
+}
+
 fn opening(bytes: &[u8]) {
     match Greeting::parse(bytes.to_vec()) {
         Ok(mut greeting) => {
             let capabilities = offered(greeting.capabilities(), true);
             greeting.set_capabilities(capabilities);
             assert_eq!(greeting.payload().len(), bytes.len());
+            assert!(greeting.nonce().len() + greeting.method().len() < bytes.len());
         }
         Err(error) => crate::assert_one_line(&error),
     }
     match Answer::parse(bytes.to_vec()) {
         Ok(answer) => {
             answer.names();
+            answer.proof();
             assert!(answer.ssl_request().is_ssl_request());
         }
         Err(error) => crate::assert_one_line(&error),

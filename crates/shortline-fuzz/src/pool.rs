@@ -1,10 +1,12 @@
 //! What a pool reads: messages of SCRAM from either end, PgBouncer's list of users, statements that may leave
 //! something behind, and rows in which the server says what a session has.
 
+use shortline_gate::postgres::pgbouncer::{Line, lines, pairs};
 use shortline_gate::postgres::pool::Users;
 use shortline_gate::postgres::pool::leaving::{leaves_state, own_names};
 use shortline_gate::postgres::pool::settings::{Found, Settings};
 use shortline_gate::postgres::scram::{Client, Keys, Secret, Server};
+use shortline_gate::relay::proxy::Header;
 
 /// Nobody proves what nobody knows, whatever is said; and a server that cannot prove itself is found out.
 pub fn scram(bytes: &[u8]) {
@@ -28,6 +30,43 @@ pub fn users(bytes: &[u8]) {
     if let Err((line, problem)) = Users::parse(&text) {
         assert!((1..=text.lines().count()).contains(&line));
         super::assert_one_line(&problem);
+    }
+}
+
+/// A configuration is read, or the line or list that is wrong is named.
+pub fn pgbouncer(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match lines(&text) {
+        Err(error) => super::assert_one_line(&error.to_string()),
+        Ok(said) => {
+            for (number, line) in said {
+                assert!((1..=text.lines().count()).contains(&number));
+                if let Line::Pair(key, value) = line {
+                    assert!(!key.is_empty() && value == value.trim());
+                    for (name, _) in pairs(value).unwrap_or_default() {
+                        assert!(!name.is_empty() && !name.contains(char::is_whitespace));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of a header no byte more is asked for than it has, and it comes to an end.
+pub fn proxy(bytes: &[u8]) {
+    let mut length = 0;
+    loop {
+        match Header::of(&bytes[..length]) {
+            Ok(Header::Needs(more)) => {
+                assert!(more > length);
+                if more > bytes.len() {
+                    return;
+                }
+                length = more;
+            }
+            Ok(Header::Whole(_)) => return,
+            Err(error) => return super::assert_one_line(&error),
+        }
     }
 }
 

@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if is_mysql {
         let mut config = RelayConfig::new(upstream, classify);
         config.limits = limits;
-        mysql::run(listener, config, gate, end_of_input).await?;
+        mysql::run(listener, config, None, gate, end_of_input).await?;
     } else {
         let mut config = PostgresConfig::new(upstream, classify);
         config.relay.limits = limits;

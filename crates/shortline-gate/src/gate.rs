@@ -7,6 +7,7 @@
 
 mod client;
 mod config;
+mod doors;
 mod locks;
 mod waiting;
 
@@ -20,7 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
     Admission, AdmissionView, Kept, Outcome, Refusal, RequestId, RunawayAction, TypeId,
@@ -28,7 +29,10 @@ use shortline_sched::admission::{
 use tokio::time::{Instant, sleep_until};
 
 pub use client::GateClient;
+use client::Place;
 pub use config::{GateConfig, GateSnapshot};
+use doors::Doors;
+pub use doors::{Closed, DoorError};
 use locks::{Locks, Slot};
 use waiting::{Waiters, Waiting};
 
@@ -38,13 +42,14 @@ pub struct Gate(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    wait_max: Duration,
-    slow_wait: Option<Duration>,
+    /// Exchanged at a reload.
+    config: RwLock<GateConfig>,
     slow_waits: Mutex<Throttle>,
     /// The origin of the times that are told.
     origin: Instant,
     /// Names accounts.
     hashes: RandomState,
+    doors: Doors,
     /// Who is at work, if somebody watches waits for locks.
     locks: Option<Locks>,
     /// Whether those who watch are to cancel runaways.
@@ -93,11 +98,10 @@ impl Gate {
     /// A gate that nobody has passed yet.
     pub fn new(config: GateConfig) -> Self {
         Self(Arc::new(Shared {
-            wait_max: config.wait_max,
-            slow_wait: config.slow_wait,
             slow_waits: Mutex::default(),
             origin: Instant::now(),
             hashes: RandomState::new(),
+            doors: Doors::default(),
             locks: config.watches_locks.then(Locks::default),
             cancels_runaways: config
                 .admission
@@ -108,6 +112,7 @@ impl Gate {
                 waiters: Waiters::default(),
                 watched: false,
             }),
+            config: RwLock::new(config),
         }))
     }
 
@@ -140,20 +145,63 @@ impl Gate {
         client: Option<&GateClient>,
     ) -> Result<Decision, Refusal> {
         let arrival = Instant::now();
-        Ok(match self.arrive(arrival, request_type, client)? {
-            Arrival::Admitted(admitted) => Decision::Admitted(admitted),
-            Arrival::Waits(waiting) => {
-                let gate = self.clone();
-                Decision::Waits(Box::pin(async move {
-                    let answer = waiting.admitted_within(gate.0.wait_max).await;
-                    let waited = arrival.elapsed();
-                    if gate.0.slow_wait.is_some_and(|slow| waited >= slow) {
-                        gate.tell_slow_wait(request_type, waited, answer.is_ok());
-                    }
-                    answer
-                }))
+        let mut waiting = None;
+        if !self
+            .0
+            .doors
+            .keeps_out(client.and_then(|client| client.place().database()))
+        {
+            match self.arrive(arrival, request_type, client.map(GateClient::place))? {
+                Arrival::Admitted(admitted) => return Ok(Decision::Admitted(admitted)),
+                Arrival::Waits(waits) => waiting = Some(waits),
             }
-        })
+        }
+        let (gate, client) = (self.clone(), client.map(|client| client.place().clone()));
+        Ok(Decision::Waits(Box::pin(async move {
+            let answer = gate.wait(waiting, request_type, client.as_ref()).await;
+            let waited = arrival.elapsed();
+            let slow_wait = gate.0.config.read().slow_wait;
+            if slow_wait.is_some_and(|slow| waited >= slow) {
+                gate.tell_slow_wait(request_type, waited, answer.is_ok());
+            }
+            answer
+        })))
+    }
+
+    /// Waits for admission, and before that until the client's database is not kept out.
+    async fn wait(
+        &self,
+        mut waiting: Option<Waiting>,
+        request_type: TypeId,
+        client: Option<&Place>,
+    ) -> Result<Admitted, Refusal> {
+        let doors = &self.0.doors;
+        let database = client.and_then(Place::database);
+        let wait_max = self.0.config.read().wait_max;
+        loop {
+            let admitted = match waiting.take() {
+                Some(waiting) => tokio::select! {
+                    biased;
+                    answer = waiting.admitted_within(wait_max) => Some(answer?),
+                    () = doors.keeping_out(database, true) => None,
+                },
+                None => {
+                    doors.keeping_out(database, false).await;
+                    match self.arrive(Instant::now(), request_type, client)? {
+                        Arrival::Admitted(admitted) => Some(admitted),
+                        Arrival::Waits(waits) => {
+                            waiting = Some(waits);
+                            None
+                        }
+                    }
+                }
+            };
+            match admitted {
+                // What was admitted as the door closed has not begun.
+                Some(admitted) if !doors.keeps_out(database) => return Ok(admitted),
+                _ => {}
+            }
+        }
     }
 
     /// Logs a long wait, unless too many are logged already.
@@ -188,6 +236,7 @@ impl Gate {
             slowdown,
             oldest,
             totals,
+            times,
             types,
         } = self
             .0
@@ -205,6 +254,7 @@ impl Gate {
             slowdown,
             oldest,
             totals,
+            times,
             types,
         }
     }
@@ -212,6 +262,20 @@ impl Gate {
     /// At most so many requests run at once from now on, paused ones too.
     pub fn set_running_max(&self, running_max: NonZeroUsize) {
         self.after(|admission, _| admission.set_running_max(Some(running_max)));
+    }
+
+    /// Goes on with the capacity and the limits of `config`. The order stays, and what estimates come from.
+    pub fn reconfigure(&self, config: &GateConfig) {
+        let old = std::mem::replace(&mut *self.0.config.write(), config.clone());
+        self.after(|admission, now_ns| {
+            admission.reconfigure(now_ns, &old.admission(), &config.admission());
+        });
+        self.watch_if_any_waits();
+    }
+
+    /// Requests that were admitted and have not ended.
+    pub fn running(&self) -> usize {
+        self.0.state.lock().admission.running()
     }
 
     /// What was learnt, to be kept over a restart.
@@ -228,11 +292,11 @@ impl Gate {
         &self,
         arrival: Instant,
         request_type: TypeId,
-        client: Option<&GateClient>,
+        client: Option<&Place>,
     ) -> Result<Arrival, Refusal> {
         let now_ns = self.ns(arrival);
-        let slot = client.and_then(GateClient::slot);
-        let client = client.map(GateClient::id);
+        let slot = client.and_then(|client| client.slot.clone());
+        let client = client.map(|client| client.id);
         let mut state = self.0.state.lock();
         let id = state.admission.arrive_as(now_ns, request_type, client)?;
         let woken = state.admit_waiting(now_ns);
@@ -252,6 +316,17 @@ impl Gate {
             Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told, slot)),
             None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO, slot)),
         })
+    }
+
+    /// Begins to look after those that wait, if nobody does: nothing was to be seen for a while.
+    fn watch_if_any_waits(&self) {
+        let mut state = self.0.state.lock();
+        let begins = state.admission.next_change_ns().is_some()
+            && !std::mem::replace(&mut state.watched, true);
+        drop(state);
+        if begins {
+            tokio::spawn(self.clone().watch());
+        }
     }
 
     /// Looks after those that wait, as long as somebody does.
@@ -275,7 +350,11 @@ impl Gate {
 
     /// Lets `change` happen to the queue, then wakes whoever may run because of it.
     fn after<T>(&self, change: impl FnOnce(&mut Admission, u64) -> T) -> T {
-        let now_ns = self.ns(Instant::now());
+        self.after_at(Instant::now(), change)
+    }
+
+    fn after_at<T>(&self, now: Instant, change: impl FnOnce(&mut Admission, u64) -> T) -> T {
+        let now_ns = self.ns(now);
         let mut state = self.0.state.lock();
         let answer = change(&mut state.admission, now_ns);
         let woken = state.admit_waiting(now_ns);
@@ -313,7 +392,7 @@ impl Admitted {
     /// The client itself keeps the request from going on (it is idle in a transaction, or sends
     /// what a COPY waits for): no service, and others may run meanwhile.
     pub fn pause(&mut self) {
-        self.end_statement();
+        self.end_statement(Instant::now());
         self.gate
             .after(|admission, now_ns| admission.pause(now_ns, self.id));
     }
@@ -327,7 +406,7 @@ impl Admitted {
 
     /// One of its statements has ended, and another follows.
     pub fn next_statement(&mut self) {
-        self.end_statement();
+        self.end_statement(Instant::now());
         self.begin_statement();
     }
 
@@ -338,26 +417,36 @@ impl Admitted {
         }
     }
 
-    fn end_statement(&mut self) {
+    fn end_statement(&mut self, now: Instant) {
         if let Some(since) = self.statement_since.take() {
-            self.longest = self.longest.max(since.elapsed());
+            self.longest = self.longest.max(now.saturating_duration_since(since));
         }
         if let Some(slot) = &self.slot {
             slot.set(None);
         }
     }
 
-    /// The request has ended.
-    pub fn finish(mut self, outcome: Outcome) {
-        self.end(outcome);
+    /// Since when its statement runs; None while it is paused.
+    pub fn statement_since(&self) -> Option<Instant> {
+        self.statement_since
     }
 
-    fn end(&mut self, outcome: Outcome) {
+    /// The request has ended.
+    pub fn finish(self, outcome: Outcome) {
+        self.finish_at(Instant::now(), outcome);
+    }
+
+    /// The same, for whoever knows the time.
+    pub fn finish_at(mut self, now: Instant, outcome: Outcome) {
+        self.end(now, outcome);
+    }
+
+    fn end(&mut self, now: Instant, outcome: Outcome) {
         if !self.ended {
             self.ended = true;
-            self.end_statement();
+            self.end_statement(now);
             let longest_ns = u64::try_from(self.longest.as_nanos()).unwrap_or(u64::MAX);
-            self.gate.after(|admission, now_ns| {
+            self.gate.after_at(now, |admission, now_ns| {
                 admission.excuse(self.id, longest_ns);
                 admission.finish(now_ns, self.id, outcome);
             });
@@ -367,7 +456,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.end(Outcome::Failed);
+        self.end(Instant::now(), Outcome::Failed);
     }
 }
 

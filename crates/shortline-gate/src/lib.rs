@@ -10,8 +10,11 @@ mod gate;
 pub mod http;
 pub mod locks;
 pub mod mysql;
+pub mod pool;
 pub mod postgres;
 pub mod relay;
 
-pub use gate::{Admitted, Decision, Gate, GateClient, GateConfig, GateSnapshot, Wait};
+pub use gate::{
+    Admitted, Closed, Decision, DoorError, Gate, GateClient, GateConfig, GateSnapshot, Wait,
+};
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

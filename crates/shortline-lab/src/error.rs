@@ -1,5 +1,5 @@
-//! What can go wrong in the lab, in one line each: what, where, and what would be right. What goes wrong in
-//! a bed is the test bed's to say ([`TestbedError`]).
+//! Errors of the lab. Each is one line: what is wrong, where, and what would be right. The errors of a bed
+//! are [`TestbedError`]s.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::study::{KeptError, StudyError};
 /// Why an experiment could not be run or reported.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// A bed, or a process in it, is not what it should be.
+    /// An error of a bed, or of a process in it.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
     /// No experiment of that name.
@@ -24,16 +24,16 @@ pub enum LabError {
     /// No load or door of that name.
     #[error(transparent)]
     ShopName(#[from] ShopNameError),
-    /// What is kept is wrong, or cannot be kept.
+    /// Kept results are wrong, or cannot be written.
     #[error(transparent)]
     Kept(#[from] KeptError),
-    /// Nothing can be reported.
+    /// There can be no report.
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The file of a study is wrong.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// What the experiment is about cannot be had in that bed.
+    /// The bed lacks what the experiment is about.
     #[error("experiment `{experiment}` needs {needs}: want --bed virtual or --bed uml")]
     Needs {
         /// The experiment asked for.
@@ -46,9 +46,9 @@ pub enum LabError {
     ServerNotInExperiment {
         /// The experiment asked for.
         experiment: String,
-        /// The server it has no use for.
+        /// The server that it does not take.
         server: String,
-        /// The servers it takes.
+        /// The servers that it takes.
         allowed: String,
     },
     /// A number outside its limits.
@@ -63,34 +63,34 @@ pub enum LabError {
         /// The largest that is right.
         high: u64,
     },
-    /// A rate whose phases the generator could not fill.
+    /// A rate at which the generator cannot fill the phases.
     #[error("experiment `{0}` has no uplink of a rate to choose: --rate does not apply")]
     NoRate(String),
-    /// A bed for what needs none.
+    /// A bed was given for an experiment that needs none.
     #[error("experiment `{0}` has no uplink: --bed does not apply")]
     NoBed(String),
     /// Namespaces need root.
     #[error("experiment `{0}` makes network namespaces: run it as root (the demo needs none)")]
     NotRoot(String),
-    /// It ended after some runs.
+    /// The experiment ended after some runs.
     #[error(
         "{source}; {kept} of {all} runs are kept in {path}: the same command goes on with the others, `lab report` tells what there is",
         path = path.display()
     )]
     CutShort {
-        /// Why it did not go on.
+        /// Why it ended.
         source: Box<LabError>,
         /// How many runs are kept.
         kept: usize,
         /// How many there should be.
         all: usize,
-        /// Where.
+        /// Where they are kept.
         path: PathBuf,
     },
 }
 
 impl LabError {
-    /// Whether the command line was wrong (exit status 2) and not the run (1).
+    /// Whether the cause is the command line (exit status 2) or the run (1).
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Testbed(error) => error.is_usage(),
@@ -108,7 +108,7 @@ impl LabError {
         }
     }
 
-    /// A part of the lab that `failed`, and why.
+    /// The error that a part of the lab `failed`, and why.
     pub(crate) fn failed(what: impl Into<String>, problem: &dyn std::fmt::Display) -> Self {
         Self::Testbed(TestbedError::command(what, problem))
     }
@@ -118,7 +118,7 @@ impl LabError {
         move |source| Self::Kept(KeptError::file(path)(source))
     }
 
-    /// For `map_err` where a kept file does not hold what it should.
+    /// For `map_err` on a kept file with the wrong content.
     pub(crate) fn kept<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self + '_ {
         move |problem| Self::Kept(KeptError::content(path)(problem))
     }

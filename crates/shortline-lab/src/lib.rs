@@ -3,14 +3,14 @@
 //! | layer | what it is |
 //! |---|---|
 //! | `study` | a study as data and arithmetic: points, plans, kept results, figures, claims |
-//! | `papers` | the studies that there are, and the figures of the papers behind them |
-//! | `report` | text, pages and drawings of what is kept |
-//! | `run` | runs experiments in a test bed, and tells of a folder what it holds |
+//! | `papers` | the studies of the catalogue, and the figures of the papers that they reproduce |
+//! | `report` | text, pages and drawings of kept results |
+//! | `run` | runs experiments in a test bed, and reports on a folder of results |
 //!
 //! A layer uses only those above it in this table. A run starts servers as processes, one after another, each in a
 //! fresh bed (`shortline-testbed`), and loads all of them with the same files and arrivals. The load generator is a
-//! process too, so every server is treated alike. What was measured is kept as it came. Tables, plots and pages are
-//! computed from the kept files alone, so that a later report says the same.
+//! process too, so every server is treated alike. Measurements are kept unchanged. Tables, plots and pages are
+//! computed from the kept files alone, so a later report says the same.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! `shortline-lab`, as `shortline lab` starts it: runs experiments beside nginx and Apache, and reports on them.
+//! `shortline-lab`, which `shortline lab` starts: runs experiments beside nginx and Apache, and reports on them.
 #![forbid(unsafe_code)]
 
 mod simulation;
@@ -164,24 +164,24 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), CommandError> {
     match command {
         Command::List => print(&shortline_lab::list()),
-        Command::Show { experiment } => print(shortline_lab::show(&experiment).map_err(told)?),
-        Command::Run(asked) => run_and_tell(&asked.into()),
-        Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(told)?),
+        Command::Show { experiment } => print(shortline_lab::show(&experiment).map_err(failed)?),
+        Command::Run(asked) => run_and_report(&asked.into()),
+        Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(failed)?),
         Command::Simulate(asked) => simulate(&asked),
         Command::Results { check, root } => make_results(&root, check),
         Command::Kernel {
             command: KernelCommand::Build,
         } => {
-            let kernel = kernel::build().map_err(|error| told(error.into()))?;
+            let kernel = kernel::build().map_err(|error| failed(error.into()))?;
             print(&format!("{}\n", kernel.display()))
         }
         Command::Janitor => clean_up(),
         Command::Attacker { config } => {
-            let report = attacker::run(&config).map_err(|error| told(error.into()))?;
+            let report = attacker::run(&config).map_err(|error| failed(error.into()))?;
             print(&format!("{report}\n"))
         }
         Command::Wan { config } => {
-            let report = relay::run(&config).map_err(|error| told(error.into()))?;
+            let report = relay::run(&config).map_err(|error| failed(error.into()))?;
             print(&format!("{report}\n"))
         }
     }
@@ -194,9 +194,9 @@ fn simulate(asked: &Simulate) -> Result<(), CommandError> {
     }
 }
 
-/// Runs an experiment and prints its report, whose runs may be void.
-fn run_and_tell(options: &RunOptions) -> Result<(), CommandError> {
-    let report = shortline_lab::run(options).map_err(told)?;
+/// Runs an experiment and prints its report. Some of its runs may be void.
+fn run_and_report(options: &RunOptions) -> Result<(), CommandError> {
+    let report = shortline_lab::run(options).map_err(failed)?;
     print(&report.text)?;
     match report.void_runs {
         0 => Ok(()),
@@ -205,7 +205,7 @@ fn run_and_tell(options: &RunOptions) -> Result<(), CommandError> {
     }
 }
 
-/// Makes what people read of the results, or checks it.
+/// Makes or checks the pages and drawings of the results.
 fn make_results(root: &Path, check: bool) -> Result<(), CommandError> {
     if check {
         return results_page::check(root).map_err(CommandError::failure);
@@ -229,7 +229,7 @@ impl From<Run> for RunOptions {
     }
 }
 
-fn told(error: LabError) -> CommandError {
+fn failed(error: LabError) -> CommandError {
     CommandError::told(error.is_usage(), error)
 }
 

@@ -35,7 +35,7 @@ impl What {
     }
 }
 
-/// How long many seeds go on if nobody says.
+/// How long many seeds are run by default.
 const SECONDS: u64 = 60;
 
 /// Runs one seed and prints what happens in it.

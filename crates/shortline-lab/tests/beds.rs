@@ -1,13 +1,13 @@
 //! Experiments inside a user-mode kernel, as users run them: W1 in real and in virtual time.
-//! Slow, so only `make test-long` runs them. In virtual time the ratio to the optimum is a test
-//! and no timing: the guest's clock stands while anything computes.
+//! They are slow, so only `make test-long` runs them. In virtual time the ratio to the optimum can be
+//! tested, because the guest's clock stands still while anything computes.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs W1 with SRPT on that bed; none, with a line that says why, where no kernel is.
+/// Runs W1 with SRPT on that bed. `None`, with a line that says why, if there is no kernel for it.
 fn w1(bed: &str, seconds: u32, out: &Path) -> Option<f64> {
     let output = Command::new(env!("CARGO_BIN_EXE_shortline-lab"))
         .args(["run", "w1", "--servers", "srpt", "--seeds", "1"])
@@ -25,7 +25,7 @@ fn w1(bed: &str, seconds: u32, out: &Path) -> Option<f64> {
 
 /// The column after the mean in the row of `srpt`.
 fn ratio_to_optimum(output: &Output, errors: &str) -> f64 {
-    // A busy machine makes a run void, which is no failure.
+    // A busy machine makes a run void, which is not a failure.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}");
     let report = String::from_utf8_lossy(&output.stdout);
     let row = report
@@ -44,7 +44,7 @@ fn ratio_to_optimum(output: &Output, errors: &str) -> f64 {
 #[ignore = "takes a minute"]
 fn w1_runs_in_a_user_mode_kernel() {
     let folder = tempfile::tempdir().unwrap();
-    // How near the optimum is a measurement, as in any kernel whose clock runs.
+    // The distance to the optimum is a timing here, because this kernel's clock runs.
     if let Some(ratio) = w1("uml", 10, folder.path()) {
         assert!(ratio.is_finite() && ratio > 0.0, "{ratio}");
         for kept in ["console.log", "report.html", "w1/seed-1/srpt.csv"] {

@@ -1,11 +1,11 @@
-//! The project's Markdown: every link to a file or a heading leads somewhere, and the results stay small
-//! enough for the tree.
+//! The project's Markdown: every link to a file or a heading has a target, and the results stay small
+//! enough for the repository.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the results may take of the tree: anything larger is raw and belongs to `lab-results`.
+/// The most bytes of the results in the repository. Raw results belong in `lab-results`.
 const RESULT_FILES_MAX: usize = 60;
 const RESULT_BYTES_MAX: u64 = 1_000_000;
 
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The files in `folder` and below.
+/// The files in `folder` and below it.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -36,20 +36,20 @@ fn pages() -> Vec<PathBuf> {
     all
 }
 
-/// The text without blocks of code, in which a link is none.
+/// The text without blocks of code, in which nothing is a link.
 fn without_code(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("    "));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Where the links of a page lead that stay inside the project.
+/// The targets of a page's links inside the project.
 fn links(text: &str) -> Vec<&str> {
     let ends = text.split("](").skip(1);
     let targets = ends.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
     targets.filter(|target| !target.contains("://")).collect()
 }
 
-/// The anchors of a page: those it sets, and those that GitHub gives its headings.
+/// The anchors of a page: its own, and those that GitHub gives its headings.
 fn anchors(text: &str) -> Vec<String> {
     let set = text.split("<a id=\"").skip(1);
     let set = set.filter_map(|rest| rest.split_once('"').map(|(id, _)| id.to_owned()));
@@ -108,7 +108,7 @@ fn the_results_stay_small() {
     );
 }
 
-/// The page of claims counts each paper's figures by verdict; the results have the sums.
+/// The page of claims counts each paper's figures by verdict. The results have the sums.
 #[test]
 fn the_results_count_the_papers_claims_as_their_page_does() {
     let results = root().join("docs/results");

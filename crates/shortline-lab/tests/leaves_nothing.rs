@@ -1,5 +1,5 @@
-//! A lab that is killed, however hard, leaves nothing behind: no process, no namespace, no
-//! scratch directory. With namespaces where the tests run as root.
+//! A lab that is killed, even by SIGKILL, leaves nothing behind: no process, no namespace, no scratch
+//! directory. Namespaces are tested if the tests run as root.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Far longer than anything here takes, on a busy machine too.
+/// Far longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A lab under way, whose scratch directory is in a folder of its own.
+/// A running lab, with its scratch directory in a folder of its own.
 struct Lab {
     child: Child,
     folder: tempfile::TempDir,
@@ -56,7 +56,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // After a failed assertion it would go on for minutes.
+        // Otherwise it would go on for minutes after a failed assertion.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -73,8 +73,8 @@ fn wait_for<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// Processes of the run by the mark in their environment or the run's id in their command
-/// line (nginx overwrites its environment).
+/// Processes of the run, by the mark in their environment or the run's id in their command line
+/// (nginx overwrites its environment).
 fn processes(run_id: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let told = |folder: PathBuf| {

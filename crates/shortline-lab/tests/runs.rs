@@ -1,12 +1,12 @@
-//! Every kind of experiment runs on the native bed, for seconds, and reports; what is kept is not
-//! run again. With namespaces where the tests run as root.
+//! Every kind of experiment runs on the native bed for seconds, and reports. Kept runs are not repeated.
+//! Namespaces are tested if the tests run as root.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// An experiment with what it is run with, so that it takes seconds, and its own folder.
+/// Experiments, each with options that make it take seconds, and its own folder.
 const KINDS: [(&str, &[&str]); 22] = [
     // One point, alternating overload, everybody.
     (
@@ -69,16 +69,16 @@ fn shortline_lab_is_this_program() {
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), list());
 }
 
-/// Runs it, and returns what it told on standard error.
+/// Runs it, and returns its standard error.
 fn run(id: &str, arguments: &[&str], out: &Path) -> String {
     let output = lab(&[&["run", id, "--seconds", "1"], arguments].concat(), out);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    // A busy machine makes a run void, which is no failure.
+    // A busy machine makes a run void, which is not a failure.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{id}: {told}");
     told
 }
 
-/// The page is there, has a part for every figure that the list has, and fetches nothing.
+/// The page exists, has a part for every figure in the list, and fetches nothing.
 fn assert_reported(id: &str, out: &Path) {
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     let begin = format!("{id} ");
@@ -132,7 +132,7 @@ fn records(out: &Path, server: &str) -> PathBuf {
     files.into_iter().find(|file| file.exists()).unwrap()
 }
 
-/// Has every request of the records have started a second late.
+/// Changes the records so that every request started a second late.
 fn start_late(records: &Path) {
     let text = fs::read_to_string(records).unwrap();
     let header = text.lines().next().unwrap();
@@ -147,7 +147,7 @@ fn start_late(records: &Path) {
     fs::write(records, lines.join("\n")).unwrap();
 }
 
-/// A study of a person's own: a file, with an access log beside it.
+/// A user's own study: a file, with an access log beside it.
 fn own_study(folder: &Path) -> PathBuf {
     let line = |second: u32| {
         let request = ["/", "/?page=2", "/../large"][second as usize % 3];

@@ -1,6 +1,5 @@
-//! The bed with emulated networks, in namespaces of its own, where the tests run as root: packets
-//! arrive, as late as they should and whole, what is lost is counted, and nothing is left behind,
-//! however it ends.
+//! The bed with emulated networks, in namespaces of its own, if the tests run as root. Packets arrive
+//! whole and with the right delay, losses are counted, and nothing is left behind, however it ends.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs::{self, File};
@@ -23,9 +22,9 @@ use shortline_testbed::instruments::Instruments;
 use shortline_testbed::wan::loss::Loss;
 use socket2::{Domain, Socket, Type};
 
-/// Far longer than anything here takes, on a busy machine too.
+/// Far longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Tells this program that it is the lab that is to be killed.
+/// The variable that makes this program the lab that will be killed.
 const TO_BE_KILLED: &str = "SHORTLINE_TEST_LAB_TO_BE_KILLED";
 
 fn possible() -> bool {
@@ -58,7 +57,7 @@ fn bed(testbed: &Testbed, setup: Setup) -> NativeBed {
     NativeBed::make(testbed, &config).unwrap()
 }
 
-/// Runs `work` on a thread in the namespace of that place.
+/// Runs `work` on a thread in that place's namespace.
 fn at<T: Send>(place: &Place, work: impl FnOnce() -> T + Send) -> T {
     let Place::Namespace(name) = place else {
         unreachable!("a bed's places are namespaces");
@@ -78,9 +77,9 @@ fn server_port(port: u16) -> SocketAddr {
     format!("{SERVER_ADDRESS}:{port}").parse().unwrap()
 }
 
-/// The shortest of some round trips of a packet from the clients of `group`.
+/// The shortest of several round trips of a packet from the clients of `group`.
 fn round_trip(bed: &NativeBed, group: usize) -> Duration {
-    // A process that another test starts holds our sockets until it has become its program.
+    // A process that another test starts has our sockets until it executes its program.
     let port = server_port(1000 + group as u16);
     let server = at(&bed.server_place(), || UdpSocket::bind(port).unwrap());
     let (address, _) = bed.clients()[group];
@@ -109,7 +108,7 @@ fn namespaces(run_id: &str) -> Vec<String> {
     names.filter(|name| name.contains(run_id)).collect()
 }
 
-/// Processes that have the run's id in their environment or command line, this one aside.
+/// Processes with the run's id in their environment or command line, except this one.
 fn processes(run_id: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir("/proc")
         .unwrap()
@@ -206,7 +205,7 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     let testbed = testbed(folder.path());
     let mut setup = Setup::today();
     setup.groups = vec![ClientGroup::symmetric("all", ms(2), 0.0)];
-    // Nothing of a handshake is lost that the client would not send again.
+    // The client sends lost packets of a handshake again.
     setup.groups[0].down.loss = Loss::Uniform { probability: 0.1 };
     let mut bed = bed(&testbed, setup);
     let own = i32::try_from(std::process::id()).unwrap();
@@ -223,7 +222,7 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     for number in 0..SENT {
         server.send_to(&number.to_be_bytes(), (address, 9)).unwrap();
     }
-    // Some are lost, so that only a silence tells that these were all; each is under way for a millisecond.
+    // Some are lost, so only a silence shows that these were all. Each is under way for a millisecond.
     client
         .set_read_timeout(Some(Duration::from_secs(3)))
         .unwrap();
@@ -235,7 +234,7 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     let down = report.groups[0].down;
     let dropped = down.dropped + report.device_drops + report.strays;
     assert_eq!(dropped, 0, "{report:?}");
-    // Beside the handshake, in which packets may have been lost too.
+    // Besides the handshake, in which packets may have been lost too.
     assert!(
         down.offered > SENT && down.lost > 0 && down.lost < SENT / 2,
         "{down:?}"
@@ -252,7 +251,7 @@ fn what_is_lost_is_counted_and_the_instruments_see_who_is_connected() {
     assert_eq!(last.sockets.connections(), 0);
 }
 
-/// Not a test of its own: the lab that the next one kills.
+/// Not a test of its own: it is the lab that the next test kills.
 #[test]
 fn a_lab_that_waits_to_be_killed() {
     let Some(folder) = std::env::var_os(TO_BE_KILLED) else {
@@ -282,7 +281,7 @@ fn a_killed_lab_leaves_no_emulator_and_no_namespace_behind() {
     wait_for("the bed", || folder.path().join("run-id").exists());
     let run_id = fs::read_to_string(folder.path().join("run-id")).unwrap();
     assert_eq!(namespaces(&run_id).len(), 3);
-    // Where the kernel has netem, no process emulates.
+    // A kernel with netem needs no process for it.
     let emulates = !processes(&run_id).is_empty();
     eprintln!("networks are emulated by a process: {emulates}");
     child.kill().unwrap();

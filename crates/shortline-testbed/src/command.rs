@@ -1,4 +1,4 @@
-//! Running small tools (`ip`, `tc`) to their end, and finding programs.
+//! Runs small tools (`ip`, `tc`) to their end, and finds programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::TestbedError;
 /// Runs `program` with `arguments` to its end and returns what it printed.
 ///
 /// # Errors
-/// The command line and the last line of its complaint if it fails.
+/// If it fails: the command line, and the last line that it printed.
 pub fn run(program: &str, arguments: &[&str]) -> Result<String, TestbedError> {
     let failed = |problem: String| TestbedError::Command {
         command: format!("{program} {}", arguments.join(" ")),
@@ -26,8 +26,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, TestbedError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The full path of `program`, looked for on the PATH and where Debian keeps what only
-/// root runs.
+/// The full path of `program`, from the PATH or from Debian's folders for root's programs.
 ///
 /// # Errors
 /// Says which Debian `package` has it.
@@ -35,8 +34,8 @@ pub fn find(program: &'static str, package: &'static str) -> Result<PathBuf, Tes
     look_for(program).ok_or(TestbedError::ToolMissing { program, package })
 }
 
-/// A command that runs `program` from where [`find`] finds it: `su` leaves a user's PATH to root,
-/// without the folder of `tc`. One that is nowhere fails when it is started.
+/// A command that runs `program` from where [`find`] finds it, because `su` leaves root with a user's
+/// PATH, which lacks the folder of `tc`. If it is not found, starting it fails.
 pub fn installed(program: &str) -> Command {
     Command::new(look_for(program).unwrap_or_else(|| program.into()))
 }
@@ -49,7 +48,7 @@ fn look_for(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// The last line of a log that says something, for error messages.
+/// The last line of a log that is not empty, for error messages.
 pub fn last_line(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,11 +1,11 @@
-//! What can go wrong in a test bed, in one line each: what, where, and what would be right.
+//! Errors of a test bed. Each is one line: what is wrong, where, and what would be right.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a bed, or a process in it, is not what it should be.
+/// An error of a bed, or of a process in it.
 #[derive(Debug, Error)]
 pub enum TestbedError {
     /// No server of that name.
@@ -18,16 +18,16 @@ pub enum TestbedError {
     /// No queue of that name.
     #[error("unknown server `{0}`: behind nginx- want fq_codel, fq, cake or cake-hosts")]
     UnknownQueue(String),
-    /// No factor of aging.
+    /// Not a factor of aging.
     #[error("server aging `{0}`: {1}")]
     Aging(String, String),
     /// No bed of that name.
     #[error("unknown bed `{0}`: want native, uml or virtual")]
     UnknownBed(String),
-    /// The guest kernel of a bed is not there.
+    /// A bed's guest kernel is missing.
     #[error("{0}: `shortline lab kernel build` makes one")]
     NoKernel(&'static str),
-    /// The guest kernel of a bed, or the command in it, ended badly.
+    /// A bed's guest kernel, or the command in it, ended badly.
     #[error("the guest kernel {problem}; its last words: {last_words} (all in {console})", console = console.display())]
     Guest {
         /// What it did.
@@ -37,10 +37,10 @@ pub enum TestbedError {
         /// The last line of that.
         last_words: String,
     },
-    /// A queue that the kernel does not have.
+    /// The kernel lacks a queue.
     #[error("this kernel has no queue {0}: --bed uml has")]
     NoQueue(&'static str),
-    /// A program that the bed needs is not there.
+    /// A program that the bed needs is missing.
     #[error("`{program}` is not installed: apt-get install {package}")]
     ToolMissing {
         /// What was looked for on the PATH and in the sbin folders.
@@ -82,7 +82,7 @@ pub enum TestbedError {
         /// Why not.
         source: io::Error,
     },
-    /// A file does not hold what a part of the bed writes there.
+    /// A file's content is not what the bed writes there.
     #[error("{path}: {problem}: want a folder written by `shortline lab run --out`", path = path.display())]
     Content {
         /// Which file.
@@ -90,7 +90,7 @@ pub enum TestbedError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The environment, the records or a certificate cannot be so.
+    /// The environment, the records or a certificate is invalid.
     #[error("{0}")]
     Refused(String),
     /// The run is over: SIGINT or SIGTERM came.
@@ -99,7 +99,7 @@ pub enum TestbedError {
 }
 
 impl TestbedError {
-    /// Whether a name on the command line was wrong (exit status 2) and not the run (1).
+    /// Whether the cause is a wrong name on the command line (exit status 2) or the run (1).
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -107,7 +107,7 @@ impl TestbedError {
         )
     }
 
-    /// A command or a part of the lab that `failed`, and why.
+    /// The error that a command or a part of the lab `failed`, and why.
     pub fn command(failed: impl Into<String>, problem: &dyn std::fmt::Display) -> Self {
         Self::Command {
             command: failed.into(),
@@ -128,7 +128,7 @@ impl TestbedError {
         }
     }
 
-    /// For `map_err` where a file does not hold what it should.
+    /// For `map_err` on a file with the wrong content.
     pub fn content<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self + '_ {
         move |problem| Self::Content {
             path: path.into(),
@@ -136,7 +136,7 @@ impl TestbedError {
         }
     }
 
-    /// For `map_err` where something cannot be so.
+    /// For `map_err` on something invalid.
     pub(crate) fn refused<E: ToString>(error: E) -> Self {
         Self::Refused(error.to_string())
     }

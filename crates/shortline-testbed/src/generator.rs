@@ -1,8 +1,8 @@
-//! Starting the load generator, `shortline load`, as one process or as several that share the
-//! requests out (`--part`), whose records are then put together.
+//! Starts the load generator, `shortline load`, as one process, or as several that divide the
+//! requests among them (`--part`). The records of several are then merged.
 //!
-//! That the generator is not what limits a run shows in starts that are not late, and in the same
-//! result with another number of processes (000, 2.5: the experiment `generators`).
+//! Two things show that the generator does not limit a run: its starts are not late, and another
+//! number of processes gives the same result (000, 2.5: the experiment `generators`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,23 +19,23 @@ use crate::process::{Log, Process};
 use crate::server::{ServerSetup, certificate_file};
 use crate::testbed::Testbed;
 
-/// What the generator is to do.
+/// The generator's task.
 #[derive(Clone, Debug)]
 pub struct LoadSetup<'a> {
     /// What is asked for.
     pub work: Work<'a>,
     /// Where the records go.
     pub records: &'a Path,
-    /// How many requests a connection serves; without it the generator's own few HTTP/2
-    /// connections serve them all.
+    /// How many requests a connection serves. `None`: the generator's few HTTP/2 connections serve
+    /// all.
     pub requests_per_connection: Option<u32>,
-    /// How long after the last arrival it waits for what is still under way, in seconds.
+    /// How long after the last arrival it waits for requests under way, in seconds.
     pub drain_s: u64,
-    /// The addresses that requests come from, for `--source`; none says the system's choice.
+    /// The addresses that requests come from, for `--source`. `None`: the system chooses.
     pub sources: Option<String>,
-    /// Users who give up; none wait until the end.
+    /// When users give up. `None`: they wait until the end.
     pub abort: Option<Abort>,
-    /// How many processes share the requests out.
+    /// How many processes divide the requests among them.
     pub processes: u32,
 }
 
@@ -55,14 +55,14 @@ impl Generator {
             .collect()
     }
 
-    /// Waits until all have ended, and puts their records together.
+    /// Waits until all have ended, and merges their records.
     ///
     /// # Errors
     /// If one fails or takes longer than `limit`, or the records cannot be read and written.
     pub fn finish(self, limit: Duration) -> Result<(), TestbedError> {
         let mut files = Vec::new();
         for (process, records) in self.parts {
-            // A void run is kept: the report says of it that it is.
+            // A void run is kept, and the report says that it is void.
             process.finish_with(&[0, VOID_EXIT_CODE], "load", limit)?;
             files.push(records);
         }
@@ -80,8 +80,8 @@ impl Generator {
     }
 }
 
-/// The records of all parts in the order that one process would have left: by their intended
-/// starts, and the parts in turn where these are the same.
+/// The records of all parts in the order that one process would have left: by intended start, and
+/// by part where these are equal.
 fn together(parts: Vec<Vec<RequestRecord>>) -> Vec<RequestRecord> {
     let numbered = parts.into_iter().map(|part| part.into_iter().enumerate());
     let mut all: Vec<(usize, RequestRecord)> = numbered.flatten().collect();
@@ -96,7 +96,7 @@ fn together(parts: Vec<Vec<RequestRecord>>) -> Vec<RequestRecord> {
 pub enum Work<'a> {
     /// These arrivals, a trace CSV.
     Trace(&'a Path),
-    /// What users of a SURGE preset come to, in a closed loop.
+    /// The requests of users of a SURGE preset, in a closed loop.
     Users {
         /// The preset.
         surge: &'static str,
@@ -104,13 +104,13 @@ pub enum Work<'a> {
         users: u32,
         /// For how long, in seconds.
         seconds: u64,
-        /// Seed of what they do.
+        /// The seed of their behaviour.
         seed: u64,
     },
 }
 
-/// Starts the generator at `place` against the server that was set up so; its progress is
-/// shown on the lab's terminal, its summary kept beside the records.
+/// Starts the generator at `place` against the server of that setup. The lab's terminal shows its
+/// progress, and its summary is kept beside the records.
 ///
 /// # Errors
 /// If it cannot be started.

@@ -1,5 +1,5 @@
-//! A client that opens many connections, does one request on each, and then keeps them
-//! open and idle: HTTP/1.1 in the clear, or HTTP/2 over TLS.
+//! A client that opens many connections, makes one request on each, and then keeps them open and idle:
+//! HTTP/1.1 in the clear, or HTTP/2 over TLS.
 
 use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::{TestbedError, tls};
 
-/// Connections that are opened at the same time.
+/// The most connections being opened at a time.
 const OPENING: u32 = 64;
 /// Connections from one source address.
 const PER_ADDRESS: u32 = 50;
@@ -34,14 +34,14 @@ pub struct IdleClient {
     pub body_bytes: usize,
     /// How many connections.
     pub connections: u32,
-    /// Over TLS and HTTP/2, trusting this certificate; else HTTP/1.1 in the clear.
+    /// The certificate to trust over TLS and HTTP/2. `None`: HTTP/1.1 in the clear.
     pub certificate: Option<PathBuf>,
 }
 
-/// Opens all connections, calls `meanwhile` while they idle, and closes them.
+/// Opens all connections, calls `meanwhile` while they are idle, and closes them.
 ///
 /// # Errors
-/// The first connection or request that fails, in time.
+/// The first connection or request that fails.
 pub fn hold<T>(client: &IdleClient, meanwhile: impl FnOnce() -> T) -> Result<T, TestbedError> {
     let failed = |problem: &dyn Display| {
         let what = format!("{} connections to {}", client.connections, client.server);
@@ -56,7 +56,7 @@ pub fn hold<T>(client: &IdleClient, meanwhile: impl FnOnce() -> T) -> Result<T, 
         .block_on(open_all(client))
         .map_err(|error| failed(&error))?;
     let result = meanwhile();
-    // A connection that was closed meanwhile would not have been measured.
+    // A connection that closed in the meantime was not measured.
     let closed = connections
         .iter()
         .filter(|connection| connection.is_closed())
@@ -80,7 +80,7 @@ enum Connection {
 impl Connection {
     fn is_closed(&self) -> bool {
         match self {
-            // Idle means that there is nothing to read, and not its end either.
+            // Idle means that there is nothing to read, not even the end.
             Self::Http1(stream) => {
                 !matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
             }

@@ -1,25 +1,26 @@
-//! The one place where what an experiment made is undone, also when the lab is killed.
+//! Undoes everything that an experiment made, also when the lab is killed.
 //!
-//! A janitor is a process of its own: this same binary, started with the hidden `lab
-//! janitor`. The lab tells it through a pipe what there is to undo, before making it
-//! where that is possible. The end of the pipe is the signal to clean up: the lab closes
-//! it when it is done, the kernel closes it when the lab dies, however it dies. The
-//! janitor has a process group of its own, so a Ctrl-C for the lab does not reach it.
+//! A janitor is a process of its own: this same binary, started with the hidden `lab janitor`. The lab
+//! tells it through a pipe what there is to undo, before making it if possible. The end of the pipe is
+//! the signal to clean up. The lab closes the pipe when it is done, and the kernel closes it when the
+//! lab dies, however it dies. The janitor has its own process group, so a Ctrl-C for the lab does not
+//! reach it.
 //!
-//! Lines of the protocol, the oldest last to be undone:
+//! Lines of the protocol, undone from the newest to the oldest:
 //! ```text
-//! run ID                     every process with SHORTLINE_LAB_RUN=ID is to be killed
-//! process PID START_TICKS    so is that one and its process group, if it is still that one
-//! forget-process PID         it has been waited for
-//! namespace NAME             to be removed, with whatever runs in it
-//! setting PATH VALUE         to be written back
-//! directory PATH             to be removed, if its name holds the run's id
+//! run ID                     kill every process with SHORTLINE_LAB_RUN=ID
+//! process PID START_TICKS    kill this process and its group, if the start time is still the same
+//! forget-process PID         this process has been waited for
+//! namespace NAME             remove it, with whatever runs in it
+//! setting PATH VALUE         write the value back
+//! forget-setting PATH        it has been written back
+//! directory PATH             remove it, if its name contains the run's id
 //! ```
-//! Processes get SIGTERM, then SIGKILL after a second. A process is known by its id and
-//! its start time, so that nobody else's process of the same id is hit.
+//! Processes get SIGTERM, then SIGKILL after a second. A process is identified by its id and its start
+//! time, so that a stranger with a reused id is safe.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::proc_fs;
@@ -35,23 +37,23 @@ use crate::{TestbedError, command};
 /// The environment variable that marks every process of a run.
 pub const RUN_VARIABLE: &str = "SHORTLINE_LAB_RUN";
 
-/// How long processes have between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// A process that has just been started shows the environment that marks it a moment later.
+/// How long a new process may take to show the environment that marks it.
 const STARTING_MAX: Duration = Duration::from_millis(50);
-/// How long the lab waits for the janitor to end; it has by far less to do.
+/// How long the lab waits for the janitor to end, which takes far less.
 const CLEANING_MAX: Duration = Duration::from_secs(30);
 
 /// The lab's end of the pipe.
 #[derive(Debug)]
 pub struct Janitor {
-    /// None once it has been told to clean up.
+    /// `None` once it has been told to clean up.
     child: Mutex<Option<Child>>,
 }
 
 impl Janitor {
-    /// Starts `janitor` (a command that ends up in [`clean_up_at_end_of`] its standard
-    /// input) for the run of that id.
+    /// Starts `janitor` for the run of that id. The command must call [`clean_up_at_end_of`] on its
+    /// standard input.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -72,19 +74,19 @@ impl Janitor {
         Ok(janitor)
     }
 
-    /// The process of that id, just started, must not outlive the run.
+    /// Notes that this process, just started, must not outlive the run.
     ///
     /// # Errors
-    /// If the janitor does not listen any more: then nothing more may be started.
+    /// If the janitor no longer listens. Then nothing more may be started.
     pub fn watch_process(&self, pid: i32) -> Result<(), TestbedError> {
         match proc_fs::stat(pid) {
             Some(stat) => self.note(&format!("process {pid} {}", stat.start_ticks)),
-            // It ended already and its parent has waited for it.
+            // It has ended, and its parent has waited for it.
             None => Ok(()),
         }
     }
 
-    /// The process of that id has ended and has been waited for.
+    /// Notes that this process has ended and has been waited for.
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
@@ -92,7 +94,7 @@ impl Janitor {
         self.note(&format!("forget-process {pid}"))
     }
 
-    /// The network namespace `name` is about to be made.
+    /// Notes that the network namespace `name` is about to be made.
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
@@ -100,7 +102,7 @@ impl Janitor {
         self.note(&format!("namespace {name}"))
     }
 
-    /// The file `path` under `/proc/sys` is about to be changed and holds `value` now.
+    /// Notes that the file `path` under `/proc/sys`, which contains `value`, is about to be changed.
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
@@ -108,7 +110,15 @@ impl Janitor {
         self.note(&format!("setting {} {value}", path.display()))
     }
 
-    /// The scratch directory `path` is about to be made.
+    /// Notes that this file has been written back.
+    ///
+    /// # Errors
+    /// As [`Janitor::watch_process`].
+    pub fn forget_setting(&self, path: &Path) -> Result<(), TestbedError> {
+        self.note(&format!("forget-setting {}", path.display()))
+    }
+
+    /// Notes that the scratch directory `path` is about to be made.
     ///
     /// # Errors
     /// As [`Janitor::watch_process`].
@@ -116,7 +126,7 @@ impl Janitor {
         self.note(&format!("directory {}", path.display()))
     }
 
-    /// Has everything undone and waits for it. A second call does nothing.
+    /// Lets the janitor undo everything, and waits for it. A second call does nothing.
     pub fn clean_up(&self) {
         let Some(mut child) = self.lock().take() else {
             return;
@@ -133,7 +143,7 @@ impl Janitor {
     fn note(&self, line: &str) -> Result<(), TestbedError> {
         let mut child = self.lock();
         let pipe = child.as_mut().and_then(|child| child.stdin.as_mut());
-        // After clean_up began nothing may be made any more.
+        // Once the cleaning has begun, nothing may be made.
         let pipe = pipe.ok_or(TestbedError::Interrupted)?;
         writeln!(pipe, "{line}").map_err(|error| TestbedError::Command {
             command: "lab janitor".into(),
@@ -154,7 +164,7 @@ impl Drop for Janitor {
     }
 }
 
-/// Waits until `child` ends, at most `limit`; none if it still runs then.
+/// Waits at most `limit` for `child` to end. `None` if it still runs then.
 pub fn wait_at_most(
     child: &mut Child,
     limit: Duration,
@@ -169,11 +179,11 @@ pub fn wait_at_most(
     }
 }
 
-/// The janitor's whole life: reads what there is to undo until `input` ends, undoes it
-/// and returns what could not be undone, one line each.
+/// Runs the janitor: reads from `input` what there is to undo, undoes it when `input` ends, and
+/// returns what could not be undone, one line each.
 pub fn clean_up_at_end_of(input: impl BufRead) -> Vec<String> {
     let mut duties = Duties::default();
-    // A line that cannot be read ends the input too: cleaning too early beats never.
+    // A line that cannot be read ends the input too: cleaning too early is better than never.
     for line in input.lines().map_while(Result::ok) {
         duties.note(&line);
     }
@@ -210,10 +220,11 @@ impl Duties {
                 let setting = setting.map(|(path, value)| (path.into(), value.to_owned()));
                 self.settings.extend(setting);
             }
+            "forget-setting" => self.settings.retain(|(path, _)| path != Path::new(rest)),
             "directory" => {
                 self.directories.insert(rest.into());
             }
-            // Another version's word: nothing that this one could do about it.
+            // A word of another version, which this one cannot undo.
             _ => {}
         }
     }
@@ -227,9 +238,7 @@ impl Duties {
             failures.extend(remove_namespace(name).err().map(|error| error.to_string()));
         }
         for (path, value) in self.settings.iter().rev() {
-            if let Err(error) = fs::write(path, value) {
-                failures.push(format!("{}: {error}", path.display()));
-            }
+            failures.extend(write_back(path, value).err().map(|error| error.to_string()));
         }
         for path in self.directories.iter().filter(|path| self.is_ours(path)) {
             match fs::remove_dir_all(path) {
@@ -242,7 +251,7 @@ impl Duties {
         failures
     }
 
-    /// A directory is only removed if its own name shows whose it is.
+    /// Removes a directory only if its own name shows that it is the run's.
     fn is_ours(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         let run_id = self.run_id.as_deref().filter(|run_id| !run_id.is_empty());
@@ -250,13 +259,13 @@ impl Duties {
             .is_some_and(|(name, run_id)| name.contains(run_id))
     }
 
-    /// The processes to kill that still live.
+    /// The processes to kill that are still alive.
     fn living(&self) -> Vec<i32> {
         let all = proc_fs::all();
         let own = i32::try_from(std::process::id()).unwrap_or(-1);
         let listed = |pid: i32| match (self.processes.get(&pid), all.get(&pid)) {
             (Some(start_ticks), Some(stat)) => stat.start_ticks == *start_ticks,
-            // Its leader is gone, but while a group lives its id is not given again.
+            // The leader is gone, but the id is not reused while its group lives.
             (Some(_), None) => true,
             (None, _) => false,
         };
@@ -286,12 +295,29 @@ impl Duties {
     }
 }
 
+/// Waits until no other lab changes the machine's setting `path`, and keeps others from it until the file that it
+/// returns is dropped.
+///
+/// # Errors
+/// If there is no such setting.
+pub fn lock_setting(path: &Path) -> Result<File, TestbedError> {
+    let file = File::open(path).map_err(TestbedError::file(path))?;
+    flock(&file, FlockOperation::LockExclusive)
+        .map_err(|error| TestbedError::file(path)(error.into()))?;
+    Ok(file)
+}
+
+fn write_back(path: &Path, value: &str) -> Result<(), TestbedError> {
+    let _turn = lock_setting(path)?;
+    fs::write(path, value).map_err(TestbedError::file(path))
+}
+
 fn parse_process(text: &str) -> Option<(i32, u64)> {
     let (pid, start_ticks) = text.split_once(' ')?;
     Some((pid.parse().ok()?, start_ticks.parse().ok()?))
 }
 
-/// Ends all processes that `living` names, until it names none: SIGTERM, after `GRACE`
+/// Ends all processes that `living` returns, until it returns none: by SIGTERM, after `GRACE` by
 /// SIGKILL.
 pub fn end_all(living: impl Fn() -> Vec<i32>) {
     let begin = Instant::now();
@@ -313,15 +339,15 @@ pub fn end_all(living: impl Fn() -> Vec<i32>) {
     }
 }
 
-/// Sends a signal to one process; that it has ended meanwhile is no error.
+/// Sends a signal to a process. It is no error if the process has ended.
 pub fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 1) {
         kill_process(pid, signal).ok();
     }
 }
 
-/// Removes the network namespace `name` and with it its devices; no error if it was never
-/// made or somebody else removes it at the same time (lab and janitor after a signal).
+/// Removes the network namespace `name` and its devices. It is no error if it was never made, or if
+/// another process removes it at the same time (lab and janitor after a signal).
 ///
 /// # Errors
 /// If `ip` fails.
@@ -386,6 +412,17 @@ mod tests {
         assert!(!reaper.join().unwrap().success());
         assert!(!scratch.exists());
         assert_eq!(fs::read_to_string(setting).unwrap(), "as it was");
+    }
+
+    #[test]
+    fn a_setting_that_was_written_back_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let setting = folder.path().join("setting");
+        fs::write(&setting, "of somebody else").unwrap();
+        let path = setting.display();
+        let input = format!("run id12\nsetting {path} as it was\nforget-setting {path}\n");
+        assert_eq!(clean_up_at_end_of(input.as_bytes()), Vec::<String>::new());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "of somebody else");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Test beds: where servers and clients run as processes, what is between them, and what is seen of
-//! them meanwhile. A bed knows no paper, no experiment and no report.
+//! Test beds: where servers and clients run as processes, the networks between them, and what is
+//! measured meanwhile. A bed knows no paper, no experiment and no report.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -11,11 +11,11 @@
 //! | [`process`], [`command`], [`proc_fs`] | processes, small tools, and what `/proc` says of them |
 //! | [`server`] | the servers: ours, nginx, Apache |
 //! | [`generator`] | the load generator, as one process or several |
-//! | [`attacker`], [`idle_client`] | clients of another sort: one that attacks, one that idles |
+//! | [`attacker`], [`idle_client`] | other clients: one that attacks, one that idles |
 //! | [`instruments`] | what happens inside the server's machine over time |
 //!
-//! Whatever a run makes (processes, namespaces, a sysctl, scratch files) is undone by the janitor, a
-//! process of its own that outlives even a killed run.
+//! The janitor undoes whatever a run makes (processes, namespaces, a sysctl, scratch files). It is a
+//! process of its own and outlives even a killed run.
 #![forbid(unsafe_code)]
 
 pub mod attacker;

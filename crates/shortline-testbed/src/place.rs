@@ -19,7 +19,7 @@ impl Place {
     pub fn command(&self, program: &Path) -> Command {
         match self {
             Self::Here => Command::new(program),
-            // It changes namespace and then becomes the program: the process id stays.
+            // It changes the namespace and then becomes the program, so the process id stays.
             Self::Namespace(name) => {
                 let mut command = command::installed("ip");
                 command.args(["netns", "exec", name]).arg(program);

@@ -1,5 +1,5 @@
-//! What `/proc` says about processes: who belongs to whom, their processor time, their
-//! resident memory, their network namespace's counters (proc(5)).
+//! Processes as `/proc` shows them (proc(5)): their descendants, their processor time, their resident
+//! memory, the counters of their network namespace.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -15,24 +15,24 @@ pub struct ProcessStat {
     pub parent: i32,
     /// The process group's id.
     pub group: i32,
-    /// Processor time of all its threads, user and system, in ticks; children that were
-    /// waited for included.
+    /// Processor time of all its threads, user and system, in ticks. Includes children that were
+    /// waited for.
     pub cpu_ticks: u64,
-    /// What of it was spent in the kernel.
+    /// The part of it that was spent in the kernel.
     pub system_ticks: u64,
-    /// When it started, in ticks after boot: with the id it names a process for good.
+    /// When it started, in ticks after boot. Id and start together are unique.
     pub start_ticks: u64,
-    /// Whether it has ended and waits for its parent to notice.
+    /// Whether it has ended and its parent has not waited for it yet.
     pub zombie: bool,
 }
 
-/// The state of process `pid`; none if there is no such process.
+/// The state of process `pid`. `None` if there is no such process.
 pub fn stat(pid: i32) -> Option<ProcessStat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn parse_stat(text: &str) -> Option<ProcessStat> {
-    // The name is in parentheses and may hold anything, parentheses and spaces too.
+    // The name is in parentheses and may itself contain parentheses and spaces.
     let (_, after_name) = text.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     // `fields[0]` is field 3 of proc(5).
@@ -57,11 +57,11 @@ pub fn all() -> BTreeMap<i32, ProcessStat> {
         .collect()
 }
 
-/// `root` and all that descend from it, as far as they live.
+/// `root` and all its living descendants.
 pub fn tree(root: i32) -> Vec<i32> {
     let all = all();
     let mut found = HashSet::from([root]);
-    // A child may have a smaller id than its parent: repeat until nothing is added.
+    // A child may have a smaller id than its parent, so this repeats until nothing is added.
     loop {
         let before = found.len();
         let children = all.iter().filter(|(_, stat)| found.contains(&stat.parent));
@@ -79,7 +79,7 @@ pub fn tree(root: i32) -> Vec<i32> {
     tree
 }
 
-/// Processor time of `root` and its descendants, user and system, in seconds; to 10 ms.
+/// Processor time of `root` and its descendants, user and system, in seconds, to 10 ms.
 pub fn cpu_s(root: i32) -> f64 {
     let ticks = tree(root)
         .into_iter()
@@ -88,7 +88,7 @@ pub fn cpu_s(root: i32) -> f64 {
     ticks.sum::<u64>() as f64 / TICKS_PER_S
 }
 
-/// The same apart: in their own code, and in the kernel.
+/// The same in two parts: in their own code, and in the kernel.
 pub fn cpu_parts_s(root: i32) -> (f64, f64) {
     let stats: Vec<ProcessStat> = tree(root).into_iter().filter_map(stat).collect();
     let sum_s =
@@ -100,14 +100,13 @@ pub fn cpu_parts_s(root: i32) -> (f64, f64) {
     (all_s - system_s, system_s)
 }
 
-/// Resident memory of `root` and its descendants, in bytes: `VmRSS`, pages shared between
-/// two of them counted twice.
+/// Resident memory of `root` and its descendants, in bytes (`VmRSS`). Pages that two of them share
+/// count twice.
 pub fn resident_bytes(root: i32) -> u64 {
     tree(root).into_iter().filter_map(resident_of).sum()
 }
 
-/// Both of `root` and its descendants, as [`cpu_s`] and [`resident_bytes`] have them, for one look
-/// at all processes.
+/// [`cpu_s`] and [`resident_bytes`] of `root` and its descendants, from one reading of all processes.
 pub fn usage(root: i32) -> (f64, u64) {
     let tree = tree(root);
     let stats = tree.iter().filter_map(|pid| stat(*pid));
@@ -139,7 +138,7 @@ pub fn parse_device_sent(text: &str, device: &str) -> Option<(u64, u64)> {
     let counters = text
         .lines()
         .find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;
-    // Eight columns of what was received come first.
+    // Eight columns of received traffic come first.
     let mut sent = counters.split_whitespace().skip(8);
     Some((sent.next()?.parse().ok()?, sent.next()?.parse().ok()?))
 }

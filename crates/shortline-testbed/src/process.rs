@@ -1,9 +1,9 @@
-//! Starting and ending processes: servers and the load generator.
+//! Starts and ends processes: servers and the load generator.
 //!
-//! Every process gets a process group of its own and the run's mark in its environment,
-//! and the janitor knows it. Whoever drops it ends it and its descendants.
+//! Every process gets a process group of its own and the run's mark in its environment, and the
+//! janitor knows it. Dropping a [`Process`] ends it and its descendants.
 //!
-//! And what this process itself needs of the system: open files.
+//! [`raise_open_files`] raises this process's own limit of open files.
 
 use std::fs::File;
 use std::io;
@@ -20,10 +20,10 @@ use crate::place::Place;
 use crate::testbed::Testbed;
 use crate::{TestbedError, command, proc_fs};
 
-/// How long a process may take to end after SIGTERM, and again after a second one.
+/// How long a process may take to end after SIGTERM, and after a second SIGTERM.
 const TERM_MAX: Duration = Duration::from_secs(2);
 
-/// Where a process writes.
+/// Where a process's output goes.
 #[derive(Clone, Debug)]
 pub enum Log {
     /// Output and errors to a file.
@@ -41,7 +41,7 @@ impl Log {
     }
 }
 
-/// A process that does not outlive its value.
+/// A process that ends when it is dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -53,7 +53,7 @@ impl Process {
     /// Starts `program` with `arguments` at `place`.
     ///
     /// # Errors
-    /// If the log cannot be made, the program not started, or the run is over.
+    /// If the log cannot be made, the program cannot be started, or the run is over.
     pub fn start(
         testbed: &Testbed,
         place: &Place,
@@ -81,7 +81,7 @@ impl Process {
                 problem: error.to_string(),
             })?;
         if let Err(error) = testbed.janitor().watch_process(pid_of(&child)) {
-            // Nobody would clean up after it.
+            // The janitor would not clean up after it.
             child.kill().ok();
             child.wait().ok();
             return Err(error);
@@ -98,17 +98,17 @@ impl Process {
         pid_of(&self.child)
     }
 
-    /// What it wrote last.
+    /// The last line that it wrote.
     pub fn last_words(&self) -> String {
         command::last_line(&self.log)
     }
 
-    /// How it ended, none while it runs.
+    /// How it ended. `None` while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Waits for its end, at most `limit`.
+    /// Waits at most `limit` for its end.
     ///
     /// # Errors
     /// If it takes longer or ends with an error.
@@ -116,7 +116,7 @@ impl Process {
         self.finish_with(&[0], what, limit)
     }
 
-    /// Waits for its end, at most `limit`, with one of these exit codes.
+    /// Waits at most `limit` for its end with one of these exit codes.
     ///
     /// # Errors
     /// If it takes longer or ends otherwise.
@@ -145,15 +145,28 @@ impl Process {
         }
     }
 
-    /// Asks it to end (SIGTERM), waits for that, and returns the last line it wrote.
+    /// Sends SIGTERM, waits for its end, and returns the last line that it wrote.
     ///
     /// # Errors
     /// As [`Process::finish`].
     pub fn stop(self, what: &str, limit: Duration) -> Result<String, TestbedError> {
-        janitor::signal(self.pid(), Signal::TERM);
         let log = self.log.clone();
-        self.finish(what, limit)?;
+        self.stop_with(&[0], what, limit)?;
         Ok(command::last_line(&log))
+    }
+
+    /// Asks it to end (SIGTERM), and waits for that; it answers with one of these exit codes.
+    ///
+    /// # Errors
+    /// As [`Process::finish_with`].
+    pub fn stop_with(
+        self,
+        exit_codes: &[u8],
+        what: &str,
+        limit: Duration,
+    ) -> Result<(), TestbedError> {
+        janitor::signal(self.pid(), Signal::TERM);
+        self.finish_with(exit_codes, what, limit)
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> TestbedError {
@@ -170,7 +183,7 @@ impl Process {
             .filter(|descendant| *descendant != pid)
             .filter_map(|descendant| Some((descendant, proc_fs::stat(descendant)?.start_ticks)))
             .collect();
-        // Ours drains at the first SIGTERM and stops at the second.
+        // Shortline drains at the first SIGTERM and stops at the second.
         for _ in 0..2 {
             if let Ok(None) = self.child.try_wait() {
                 janitor::signal(pid, Signal::TERM);
@@ -181,7 +194,7 @@ impl Process {
             self.child.kill().ok();
             self.child.wait().ok();
         }
-        // Workers whose master went without them.
+        // Workers that outlived their master.
         janitor::end_all(|| still_there(&descendants));
         self.janitor.forget_process(pid).ok();
     }
@@ -193,10 +206,10 @@ impl Drop for Process {
     }
 }
 
-/// Lets this process have as many files open as its hard limit allows.
+/// Raises this process's limit of open files to the hard limit.
 ///
 /// # Errors
-/// If that is fewer than `needed`.
+/// If the hard limit is below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<(), TestbedError> {
     let limit = getrlimit(Resource::Nofile);
     let too_few = |problem: String| TestbedError::Command {

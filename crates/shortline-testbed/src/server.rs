@@ -1,5 +1,5 @@
-//! The servers that are compared, each started as a process: ours in its modes, nginx,
-//! Apache. Their configuration is in `peers/`, tuned as their own documentation says.
+//! The servers that are compared, each started as a process: ours in its modes, nginx, Apache. The
+//! configurations of the others are in `peers/`, tuned as their documentation recommends.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,15 +20,15 @@ mod name;
 
 pub use name::{OursMode, Server};
 
-/// How long a server may take until it listens.
+/// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(10);
-/// Connections a server is set up for; an overload of W1 has a few thousand.
+/// Connections that a server is set up for. An overload of W1 has a few thousand.
 const CONNECTIONS: u64 = 16_000;
 
-/// Processes of Apache that share a given number of workers; 350 are 50 each.
+/// Apache's processes, which share a given number of workers. 350 workers are 50 each.
 const CHILDREN: u32 = 7;
 
-/// What the server is to speak.
+/// The protocol that the server must speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
     /// Over TLS.
@@ -38,8 +38,8 @@ pub struct Speech {
 }
 
 impl Speech {
-    /// What the link carries for a request beside its body and the heads of its packets, a
-    /// connection each, as measured before, in bytes.
+    /// The bytes that the link carries for a request besides its body and the heads of its packets,
+    /// with a connection for each request. It was measured before.
     pub fn per_request_bytes(self) -> u64 {
         match (self.tls, self.http2) {
             (false, false) => 460,
@@ -50,7 +50,7 @@ impl Speech {
     }
 }
 
-/// Everything a server needs to know.
+/// How to start a server.
 #[derive(Clone, Debug)]
 pub struct ServerSetup {
     /// Where it runs.
@@ -61,24 +61,23 @@ pub struct ServerSetup {
     pub port: u16,
     /// The files to serve.
     pub root: PathBuf,
-    /// The uplink, if it is known.
+    /// The uplink's rate, if it is known.
     pub rate: Option<Rate>,
     /// TLS and HTTP/2.
     pub speech: Speech,
     /// Schedule loopback clients too (ours only).
     pub uplink_loopback: bool,
-    /// Listen for the admin on this port of 127.0.0.1 (ours only).
+    /// The port of 127.0.0.1 for the admin address (ours only).
     pub admin_port: Option<u16>,
-    /// Requests served at once, where a server has such a limit (Apache only); without it as
-    /// many as it does well.
+    /// Requests served at once (Apache only). `None`: as many as suit it.
     pub workers: Option<u32>,
-    /// How many writers there are, where a server has such (paper 001's).
+    /// The number of writers (paper 001's server only).
     pub writers: Option<u32>,
-    /// The server that all requests are passed on to, instead of files (ours only).
+    /// The backend that gets all requests, instead of files (ours only).
     pub backend: Option<SocketAddr>,
 }
 
-/// A server that listens.
+/// A running server that listens.
 #[derive(Debug)]
 pub struct Running {
     /// Which one.
@@ -113,7 +112,7 @@ impl Running {
     /// Fails if it has ended.
     ///
     /// # Errors
-    /// With its exit status and its last words.
+    /// Its exit status and the last line of its log.
     pub fn still_runs(&mut self) -> Result<(), TestbedError> {
         match self.process.ended() {
             Some(status) => Err(self.failed(format!("ended: {status}"))),
@@ -143,7 +142,7 @@ impl Running {
     }
 }
 
-/// The version a server gives of itself, for the results.
+/// The version that a server reports of itself, for the results.
 pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError> {
     let (program, argument) = match server {
         Server::Ours(_) => (testbed.program().to_owned(), "--version"),
@@ -203,7 +202,7 @@ fn command_line(
     }
 }
 
-/// Every request goes to the backend.
+/// A configuration that sends every request to the backend.
 fn routes(backend: SocketAddr) -> String {
     format!("[[route]]\npath = \"/\"\nupstream = [\"{backend}\"]\n")
 }
@@ -311,7 +310,7 @@ fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
     if http2 {
         load("http2");
     }
-    // A child has as many threads as every other.
+    // All children have the same number of threads.
     let (children, per_child, async_factor) = match setup.workers {
         Some(workers) => (CHILDREN, workers.div_ceil(CHILDREN), "0.1"),
         None => (32, 64, "16"),
@@ -342,7 +341,7 @@ fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
     )
 }
 
-/// Fills in first what may itself hold places to fill in.
+/// Fills a template. The special values go first, because they may contain placeholders themselves.
 fn fill_in(template: &str, scratch: &str, setup: &ServerSetup, special: &[(&str, &str)]) -> String {
     let root = setup.root.display().to_string();
     let port = setup.port.to_string();
@@ -358,7 +357,7 @@ fn fill_in(template: &str, scratch: &str, setup: &ServerSetup, special: &[(&str,
     })
 }
 
-/// The hard limit of open files, to which servers raise their own.
+/// The hard limit of open files, to which servers raise their limits.
 fn open_files_max() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20)
 }

@@ -1,5 +1,5 @@
-//! What every experiment works with: the run's id, its janitor, a scratch directory, the
-//! folder for results, and the shortline binary to start servers and generators from.
+//! What every experiment needs: the run's id, its janitor, a scratch directory, the folder for results,
+//! and the shortline binary for servers and generators.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Starts a run that keeps its results in `out`, with the shortline beside this program.
+    /// Starts a run that keeps its results in `out`, with the shortline binary beside this program.
     ///
     /// # Errors
-    /// If there is none, the janitor cannot be started or a folder cannot be made.
+    /// If there is no such binary, the janitor cannot be started, or a folder cannot be made.
     pub fn open(out: &Path) -> Result<Self, TestbedError> {
         let this =
             std::env::current_exe().map_err(TestbedError::file(Path::new("/proc/self/exe")))?;
@@ -37,7 +37,7 @@ impl Testbed {
         Self::of_program(program, out)
     }
 
-    /// The same with another shortline.
+    /// The same with another shortline binary.
     ///
     /// # Errors
     /// As [`Testbed::open`].
@@ -48,12 +48,12 @@ impl Testbed {
         let janitor = Arc::new(Janitor::start(janitor, &run_id)?);
         let scratch = std::env::temp_dir().join(format!("shortline-lab-{run_id}"));
         janitor.watch_directory(&scratch)?;
-        // nginx and Apache serve as nobody, who must be able to read the site.
+        // nginx and Apache run as `nobody`, which must be able to read the site.
         umask(Mode::from_raw_mode(0o022));
         for folder in [&scratch, out] {
             fs::create_dir_all(folder).map_err(TestbedError::file(folder))?;
         }
-        // nginx and Apache start with paths of their own: theirs must not be relative.
+        // nginx and Apache change their working directory, so paths must be absolute.
         let out = fs::canonicalize(out).map_err(TestbedError::file(out))?;
         Ok(Self {
             run_id,
@@ -64,12 +64,12 @@ impl Testbed {
         })
     }
 
-    /// A word that is in the name of everything this run makes; 8 characters.
+    /// Eight characters that are in the name of everything this run makes.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// Who undoes what this run makes.
+    /// The janitor, which undoes what this run makes.
     pub fn janitor(&self) -> &Arc<Janitor> {
         &self.janitor
     }
@@ -79,7 +79,7 @@ impl Testbed {
         &self.program
     }
 
-    /// A folder that is gone after the run.
+    /// A folder that is removed after the run.
     pub fn scratch(&self) -> &Path {
         &self.scratch
     }
@@ -89,7 +89,7 @@ impl Testbed {
         &self.out
     }
 
-    /// A file for what the process called `name` writes, gone after the run.
+    /// A file for the output of the process called `name`, removed after the run.
     pub fn log(&self, name: &str) -> Log {
         Log::File(self.scratch.join(format!("{name}.log")))
     }
@@ -98,7 +98,7 @@ impl Testbed {
 fn run_id() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanoseconds = now.unwrap_or(Duration::ZERO).as_nanos() as u64;
-    // Two labs started in the same nanosecond differ in their process ids.
+    // Two labs that start in the same nanosecond differ in their process ids.
     let mixed = (nanoseconds ^ u64::from(std::process::id()).rotate_left(40))
         .wrapping_mul(0x9E37_79B9_7F4A_7C15);
     format!("{:08x}", mixed >> 32)

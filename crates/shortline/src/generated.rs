@@ -1,7 +1,9 @@
-//! Generates the man pages, the shell completions and the page of all flags from the definition of
-//! the flags. A test compares them with the files in `packaging` and `docs`. `SHORTLINE_WRITE=1
-//! cargo test -p shortline generated` writes the files anew.
-#![allow(clippy::unwrap_used)]
+//! Generates the man pages, the shell completions, the page of all flags, and the tables of flags in other pages,
+//! from the definition of the flags. A test compares them with the files in `packaging` and `docs`.
+//! `SHORTLINE_WRITE=1 cargo test -p shortline generated` writes the files anew.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod tables;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +20,11 @@ const PACKAGING: &str = "../../packaging";
 /// The page of all flags, relative to that folder.
 const FLAGS_PAGE: &str = "../docs/flags.md";
 
-/// Everything that is generated, by its path below `packaging`.
+/// The pages of which only the tables are generated, relative to that folder.
+const CONFIGURATION_PAGE: &str = "../docs/configuration.md";
+const GATE_PAGE: &str = "../docs/gate.md";
+
+/// The files that are generated as a whole, by their path below `packaging`.
 fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut command = Cli::command();
@@ -35,6 +41,26 @@ fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
     man_pages(&command, "shortline", &mut files);
     files.insert(FLAGS_PAGE.into(), flags_page(&command).into_bytes());
     files
+}
+
+/// The pages that people write, with their tables made anew.
+fn filled_pages() -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut command = Cli::command();
+    command.build();
+    [
+        (CONFIGURATION_PAGE, tables::of_configuration(&command)),
+        (GATE_PAGE, tables::of_gate(&command)),
+    ]
+    .into_iter()
+    .map(|(path, tables)| {
+        let page = fs::read_to_string(packaging().join(path)).unwrap();
+        (path.into(), tables::filled(&page, &tables).into_bytes())
+    })
+    .collect()
+}
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(PACKAGING)
 }
 
 /// Every flag of every command, as Markdown.
@@ -137,10 +163,10 @@ fn man_pages(command: &clap::Command, name: &str, files: &mut BTreeMap<PathBuf, 
 }
 
 #[test]
-fn man_pages_and_completions_are_those_of_the_flags() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(PACKAGING);
+fn pages_and_completions_are_those_of_the_flags() {
+    let root = packaging();
     let writes = std::env::var_os("SHORTLINE_WRITE").is_some();
-    for (path, bytes) in generated() {
+    for (path, bytes) in generated().into_iter().chain(filled_pages()) {
         let path = root.join(path);
         if writes {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -157,7 +183,7 @@ fn man_pages_and_completions_are_those_of_the_flags() {
 
 #[test]
 fn every_file_of_them_is_still_generated() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(PACKAGING);
+    let root = packaging();
     let generated = generated();
     for folder in ["man", "completions"] {
         for entry in fs::read_dir(root.join(folder)).unwrap() {

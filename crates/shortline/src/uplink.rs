@@ -47,6 +47,9 @@ struct Install {
     #[command(flatten)]
     device: Device,
     /// The uplink's rate, such as 100mbit; not needed if the interface itself is the bottleneck
+    ///
+    /// It counts IP bytes and 14 a packet. `htb` needs it; the other kinds are put inside a `tbf` of
+    /// this rate.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// The number of bands; the first is for control packets [default: as many as the qdisc can
@@ -55,6 +58,9 @@ struct Install {
     bands: Option<usize>,
     /// The qdisc: prio (2 to 16 bands), htb (2 to 8, needs a rate), pfifo_fast (3) or fq (3)
     /// [default: the first of these that the kernel has]
+    ///
+    /// The bands are strict, except that each of `htb` keeps 8 kbit/s and those of `fq` are weighted
+    /// (Linux 6.7).
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
     /// Replace a qdisc that someone configured; `remove` restores it
@@ -69,15 +75,15 @@ struct Install {
 pub fn run(args: Args) -> Result<(), CommandError> {
     match args.command {
         Command::Install(asked) => {
-            let installed = install(&asked.into()).map_err(told)?;
+            let installed = install(&asked.into()).map_err(failed)?;
             let bands = table(&installed.bands);
             print(&format!("{bands}before: {}\n", installed.before))
         }
         Command::Remove(of) => {
-            let before = remove(&of.device).map_err(told)?;
+            let before = remove(&of.device).map_err(failed)?;
             print(&format!("{}: {before} is back\n", of.device))
         }
-        Command::Show(of) => print(&table(&DeviceBands::read(&of.device).map_err(told)?)),
+        Command::Show(of) => print(&table(&DeviceBands::read(&of.device).map_err(failed)?)),
     }
 }
 
@@ -93,7 +99,7 @@ impl From<Install> for Installation {
     }
 }
 
-fn told(error: QdiscError) -> CommandError {
+fn failed(error: QdiscError) -> CommandError {
     CommandError::told(error.is_usage(), error)
 }
 

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use shortline_base::port::free_port;
 use thiserror::Error;
 
-use crate::store::{Connection, Database, Kind, StoreError};
+use crate::store::{Connection, Database, Kind, Statements, StoreError};
 use commands::Commands;
 pub use speed::Speed;
 
@@ -118,7 +118,7 @@ impl Bed {
             pid,
             directory,
         };
-        bed.wait_until_it_listens().await?;
+        bed.wait_until_listening().await?;
         Ok(bed)
     }
 
@@ -145,10 +145,10 @@ impl Bed {
         &self.directory
     }
 
-    async fn wait_until_it_listens(&self) -> Result<(), BedError> {
+    async fn wait_until_listening(&self) -> Result<(), BedError> {
         let begin = Instant::now();
         loop {
-            let problem = match Connection::open(&self.database).await {
+            let problem = match Connection::open(&self.database, Statements::Prepared).await {
                 Ok(_) => return Ok(()),
                 Err(problem) => problem,
             };

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::rows::{Fields, each_row};
 use super::{Field, Populated, Population};
 use crate::schema::{TABLES, Table};
-use crate::store::{Connection, Database, StoreError, quoted};
+use crate::store::{Connection, Database, Statements, StoreError, quoted};
 
 /// The size of a text sent at once, in bytes: below MariaDB's default `max_allowed_packet` of 16
 /// MiB.
@@ -29,7 +29,7 @@ pub async fn populate(
     population: Population,
 ) -> Result<Populated, StoreError> {
     let begin = Instant::now();
-    let mut connection = Connection::open(database).await?;
+    let mut connection = Connection::open(database, Statements::Prepared).await?;
     let mut rows = 0;
     for table in TABLES.iter().rev() {
         connection.run(&table.drop()).await?;

@@ -1,12 +1,12 @@
-//! One connection to either database, with its prepared statements.
+//! One connection to either database, with its prepared statements, if it has any.
 
 use std::collections::HashMap;
 
 use mysql_async::prelude::Queryable;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Statement};
 
-use super::{Database, Kind, Row, StoreError, Value};
+use super::{Database, Kind, Row, Statements, StoreError, Value};
 
 /// The most prepared statements. The application has fewer, even with one more for every route that
 /// uses each.
@@ -16,17 +16,17 @@ const PREPARED_MAX: usize = 256;
 pub(crate) enum Connection {
     Postgres {
         client: tokio_postgres::Client,
-        /// By their text.
-        prepared: HashMap<String, Statement>,
+        /// By their text. `None` if none is prepared.
+        prepared: Option<HashMap<String, Statement>>,
     },
     MariaDb(Box<mysql_async::Conn>),
 }
 
 impl Connection {
     /// Connects.
-    pub async fn open(database: &Database) -> Result<Self, StoreError> {
+    pub async fn open(database: &Database, statements: Statements) -> Result<Self, StoreError> {
         match database.kind {
-            Kind::Postgres => open_postgres(database).await,
+            Kind::Postgres => open_postgres(database, statements).await,
             Kind::MariaDb => open_mariadb(database).await,
         }
     }
@@ -61,8 +61,13 @@ impl Connection {
     pub async fn rows(&mut self, text: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Postgres { client, prepared } => {
-                let statement = prepare(client, prepared, text).await?;
-                let rows = client.query(&statement, &references(values)).await?;
+                let rows = match prepared {
+                    Some(prepared) => {
+                        let statement = prepare(client, prepared, text).await?;
+                        client.query(&statement, &references(values)).await?
+                    }
+                    None => client.query_typed(text, &typed(values)).await?,
+                };
                 rows.iter().map(postgres_row).collect()
             }
             Self::MariaDb(conn) => {
@@ -76,6 +81,9 @@ impl Connection {
     pub async fn change(&mut self, text: &str, values: &[Value]) -> Result<u64, StoreError> {
         match self {
             Self::Postgres { client, prepared } => {
+                let Some(prepared) = prepared else {
+                    return Ok(client.execute_typed(text, &typed(values)).await?);
+                };
                 let statement = prepare(client, prepared, text).await?;
                 Ok(client.execute(&statement, &references(values)).await?)
             }
@@ -95,7 +103,10 @@ impl Connection {
     }
 }
 
-async fn open_postgres(database: &Database) -> Result<Connection, StoreError> {
+async fn open_postgres(
+    database: &Database,
+    statements: Statements,
+) -> Result<Connection, StoreError> {
     let mut config = tokio_postgres::Config::new();
     config
         .host(database.address.ip().to_string())
@@ -113,7 +124,7 @@ async fn open_postgres(database: &Database) -> Result<Connection, StoreError> {
     });
     Ok(Connection::Postgres {
         client,
-        prepared: HashMap::new(),
+        prepared: (statements == Statements::Prepared).then(HashMap::new),
     })
 }
 
@@ -152,6 +163,14 @@ async fn prepare(
 
 fn references(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|value| value as _).collect()
+}
+
+/// Values with the types that a statement declares which is not prepared before.
+fn typed(values: &[Value]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    let typed = values
+        .iter()
+        .map(|value| (value as _, value.postgres_type()));
+    typed.collect()
 }
 
 fn owned(values: &[Value]) -> mysql_async::Params {

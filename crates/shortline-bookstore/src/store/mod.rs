@@ -73,6 +73,18 @@ pub struct Database {
     pub name: String,
 }
 
+/// How statements go to PostgreSQL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statements {
+    /// Each is prepared once on a connection, under a name.
+    #[default]
+    Prepared,
+    /// Each is planned anew and has no name, as poolers want it that share connections and know no names, such
+    /// as PgBouncer before 1.21.
+    Unnamed,
+}
+
 /// Connections, made on demand up to a maximum.
 pub(crate) type Pool = managed::Pool<Connector>;
 
@@ -80,24 +92,29 @@ pub(crate) type Pool = managed::Pool<Connector>;
 /// `wait_max`.
 pub(crate) fn pool(
     database: Database,
+    statements: Statements,
     connections_max: usize,
     wait_max: Duration,
 ) -> Result<Pool, StoreError> {
-    Pool::builder(Connector { database })
-        .max_size(connections_max)
-        // Connections used last have their statements prepared and their memory cached.
-        .queue_mode(managed::QueueMode::Lifo)
-        .wait_timeout(Some(wait_max))
-        .create_timeout(Some(wait_max))
-        .runtime(deadpool::Runtime::Tokio1)
-        .build()
-        .map_err(|_| StoreError::Pool)
+    Pool::builder(Connector {
+        database,
+        statements,
+    })
+    .max_size(connections_max)
+    // Connections used last have their statements prepared and their memory cached.
+    .queue_mode(managed::QueueMode::Lifo)
+    .wait_timeout(Some(wait_max))
+    .create_timeout(Some(wait_max))
+    .runtime(deadpool::Runtime::Tokio1)
+    .build()
+    .map_err(|_| StoreError::Pool)
 }
 
 /// Makes connections for the pool.
 #[derive(Debug)]
 pub(crate) struct Connector {
     database: Database,
+    statements: Statements,
 }
 
 impl managed::Manager for Connector {
@@ -105,7 +122,7 @@ impl managed::Manager for Connector {
     type Error = StoreError;
 
     async fn create(&self) -> Result<Connection, StoreError> {
-        Connection::open(&self.database).await
+        Connection::open(&self.database, self.statements).await
     }
 
     async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<StoreError> {

@@ -17,6 +17,18 @@ pub(crate) enum Value {
     Date(Date),
 }
 
+impl Value {
+    /// What PostgreSQL is to read it as, where nothing else says so.
+    pub fn postgres_type(&self) -> Type {
+        match self {
+            Self::Null => Type::UNKNOWN,
+            Self::Integer(_) => Type::INT8,
+            Self::Text(_) => Type::VARCHAR,
+            Self::Date(_) => Type::DATE,
+        }
+    }
+}
+
 impl From<i64> for Value {
     fn from(value: i64) -> Self {
         Self::Integer(value)

@@ -47,7 +47,10 @@ impl Work {
         interaction: Interaction,
         options: WorkOptions,
     ) -> Result<Self, StoreError> {
-        let connection = pool.get().await.map_err(|error| without(pool, error))?;
+        let connection = pool
+            .get()
+            .await
+            .map_err(|error| no_connection(pool, error))?;
         let mut work = Self {
             connection: Some(connection),
             interaction,
@@ -186,7 +189,7 @@ impl Drop for Work {
     }
 }
 
-fn without(pool: &Pool, error: PoolError<StoreError>) -> StoreError {
+fn no_connection(pool: &Pool, error: PoolError<StoreError>) -> StoreError {
     match error {
         PoolError::Backend(error) => error,
         PoolError::Timeout(TimeoutType::Wait | TimeoutType::Create) => StoreError::Busy {

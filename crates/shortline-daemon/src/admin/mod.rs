@@ -1,28 +1,33 @@
 //! The admin endpoint of the commands that run until they are told to end.
 //!
 //! It has a listener of its own and is never scheduled, so that it answers when the uplink or the
-//! backend is busiest. It has no TLS and no password, and tells how the server does to whoever can reach it: keep
-//! it on a private address. It
-//! changes nothing, whatever it is asked (GET and HEAD only), and answers to no foreign name
-//! ([`Hosts`]).
+//! backend is busiest. It has no TLS and no password. It tells how the server does to whoever can reach it: keep
+//! it on a private address. It answers to no foreign name ([`Hosts`]).
+//!
+//! GET and HEAD change nothing. A command may take POST ([`Pages::post`]); it then looks at who asks, and what
+//! a browser sends for a page of another site is refused before (`Origin`, `Sec-Fetch-Site`).
 
 mod hosts;
 pub mod prometheus;
 
 use std::convert::Infallible;
-use std::net::{IpAddr, TcpListener};
+use std::fmt::Display;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use shortline_base::accept;
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 pub use hosts::{HostName, Hosts};
@@ -32,6 +37,9 @@ const CONNECTIONS_MAX_DEFAULT: usize = 64;
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(300);
 
+/// The longest body of a POST, in bytes.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
 /// What an endpoint has beside `/healthz`.
 pub trait Pages: Send + Sync + 'static {
     /// The paths there are, for whoever asks for another.
@@ -39,19 +47,52 @@ pub trait Pages: Send + Sync + 'static {
 
     /// The page at a path.
     fn page(&self, path: &str) -> Option<Page>;
+
+    /// The page at a path that takes a while.
+    fn slow_page(&self, _path: &str) -> Option<Later> {
+        None
+    }
+
+    /// Does what is posted to a path. None where nothing is taken.
+    fn post(&self, _path: &str, _body: String, _asker: Asker) -> Option<Later> {
+        None
+    }
+}
+
+/// A page that takes a while.
+pub type Later = Pin<Box<dyn Future<Output = Page> + Send>>;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// From where.
+    pub peer: SocketAddr,
+    /// At which address of ours.
+    pub local: SocketAddr,
 }
 
 /// A page as it is now.
 #[derive(Debug)]
 pub struct Page {
+    status: StatusCode,
     content_type: &'static str,
     body: String,
 }
 
 impl Page {
+    /// A line of text with a status.
+    pub fn line(status: StatusCode, line: impl Display) -> Self {
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: format!("{line}\n"),
+        }
+    }
+
     /// Prometheus text, exposition format 0.0.4.
     pub fn metrics(body: String) -> Self {
         Self {
+            status: StatusCode::OK,
             content_type: "text/plain; version=0.0.4; charset=utf-8",
             body,
         }
@@ -60,6 +101,7 @@ impl Page {
     /// A page of HTML.
     pub fn html(body: String) -> Self {
         Self {
+            status: StatusCode::OK,
             content_type: "text/html; charset=utf-8",
             body,
         }
@@ -69,6 +111,7 @@ impl Page {
     pub fn json(value: &impl Serialize) -> Self {
         let body = serde_json::to_string_pretty(value);
         Self {
+            status: StatusCode::OK,
             content_type: "application/json",
             // Our own values have no map with keys that are no text.
             body: body.unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n",
@@ -118,15 +161,22 @@ async fn run(
 ) {
     let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
     let has_room = || permits.available_permits() > 0;
-    let take = |stream, _| {
+    let take = |stream: TcpStream, peer| {
         let permit = Arc::clone(&permits).try_acquire_owned();
         let permit = permit.expect("invariant: nobody else takes permits");
         let served = Arc::clone(&served);
+        // A connection that was reset already.
+        let Ok(local) = stream.local_addr() else {
+            return;
+        };
+        let asker = Asker { peer, local };
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let (hosts, pages) = &*served;
-                let response = answer(&request, hosts, pages);
-                async move { Ok::<_, Infallible>(response) }
+                let served = Arc::clone(&served);
+                async move {
+                    let (hosts, pages) = &*served;
+                    Ok::<_, Infallible>(answer(request, hosts, pages, asker).await)
+                }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -142,35 +192,61 @@ async fn run(
     accept::accept(&listener, has_room, take, warn).await;
 }
 
-fn answer<P: Pages>(
-    request: &Request<Incoming>,
+async fn answer<P: Pages>(
+    request: Request<Incoming>,
     hosts: &Hosts,
     pages: &P,
+    asker: Asker,
 ) -> Response<Full<Bytes>> {
-    if let Some(reason) = hosts.refusal(request) {
-        return text(StatusCode::MISDIRECTED_REQUEST, reason);
+    if let Some(reason) = hosts.refusal(&request) {
+        return response(Page {
+            body: reason,
+            ..Page::line(StatusCode::MISDIRECTED_REQUEST, "")
+        });
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n".to_owned());
-        let allowed = HeaderValue::from_static("GET, HEAD");
-        response.headers_mut().insert(header::ALLOW, allowed);
-        return response;
-    }
-    match request.uri().path() {
-        "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
-        path => match pages.page(path) {
-            Some(page) => response(StatusCode::OK, page),
-            None => text(StatusCode::NOT_FOUND, format!("try {}\n", P::PATHS)),
-        },
+    let path = request.uri().path().to_owned();
+    let missing = || Page::line(StatusCode::NOT_FOUND, format!("try {}", P::PATHS));
+    match *request.method() {
+        Method::GET | Method::HEAD if path == "/healthz" => {
+            response(Page::line(StatusCode::OK, "ok"))
+        }
+        Method::GET | Method::HEAD => response(match pages.slow_page(&path) {
+            Some(later) => later.await,
+            None => pages.page(&path).unwrap_or_else(missing),
+        }),
+        Method::POST => response(posted(request, &path, pages, asker).await),
+        _ => not_allowed(),
     }
 }
 
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    let content_type = "text/plain; charset=utf-8";
-    response(status, Page { content_type, body })
+/// What comes of a POST.
+async fn posted<P: Pages>(request: Request<Incoming>, path: &str, pages: &P, asker: Asker) -> Page {
+    let is_of_a_page = |name: &str| request.headers().contains_key(name);
+    if is_of_a_page("origin") || is_of_a_page("sec-fetch-site") {
+        return Page::line(StatusCode::FORBIDDEN, "no page of a browser may post here");
+    }
+    let body = Limited::new(request.into_body(), BODY_BYTES_MAX);
+    let body = match tokio::time::timeout(HEADER_TIME_MAX, body.collect()).await {
+        Ok(Ok(body)) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        Ok(Err(_)) | Err(_) => {
+            let told = format!("the body must come whole, with {BODY_BYTES_MAX} bytes at most");
+            return Page::line(StatusCode::BAD_REQUEST, told);
+        }
+    };
+    match pages.post(path, body, asker) {
+        Some(later) => later.await,
+        None => Page::line(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD"),
+    }
 }
 
-fn response(status: StatusCode, page: Page) -> Response<Full<Bytes>> {
+fn not_allowed() -> Response<Full<Bytes>> {
+    response(Page::line(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "GET, HEAD or POST",
+    ))
+}
+
+fn response(page: Page) -> Response<Full<Bytes>> {
     /// Nothing is fetched from elsewhere, and no other page may frame or script this one.
     const HEADERS: [(HeaderName, &str); 4] = [
         (header::CACHE_CONTROL, "no-store"),
@@ -183,8 +259,11 @@ fn response(status: StatusCode, page: Page) -> Response<Full<Bytes>> {
         ),
     ];
     let mut response = Response::new(Full::from(page.body));
-    *response.status_mut() = status;
+    *response.status_mut() = page.status;
     let headers = response.headers_mut();
+    if page.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static(page.content_type),

@@ -14,11 +14,24 @@ use super::locks::Slot;
 #[derive(Debug)]
 pub struct GateClient {
     gate: Gate,
-    id: ClientId,
-    /// Where its work is watched, if anybody looks.
-    slot: Option<Arc<Slot>>,
+    place: Place,
     /// The number of its connection to the backend, while it has one.
     backend: Option<u32>,
+}
+
+/// What a request of a client says of it.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) id: ClientId,
+    /// Where its work is watched, if anybody looks.
+    pub(super) slot: Option<Arc<Slot>>,
+    database: Option<Arc<str>>,
+}
+
+impl Place {
+    pub(super) fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
 }
 
 impl Gate {
@@ -28,9 +41,12 @@ impl Gate {
         let account = self.0.hashes.hash_one(account);
         let mut client = GateClient {
             gate: self.clone(),
-            slot: self.0.locks.as_ref().map(|_| Arc::default()),
             backend: None,
-            id: self.0.state.lock().admission.enter(account),
+            place: Place {
+                id: self.0.state.lock().admission.enter(account),
+                slot: self.0.locks.as_ref().map(|_| Arc::default()),
+                database: None,
+            },
         };
         client.set_backend(backend);
         client
@@ -38,18 +54,19 @@ impl Gate {
 }
 
 impl GateClient {
-    pub(super) fn id(&self) -> ClientId {
-        self.id
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
-    pub(super) fn slot(&self) -> Option<Arc<Slot>> {
-        self.slot.clone()
+    /// Its work is in this database: an operator may keep it out by this name.
+    pub fn set_database(&mut self, name: &str) {
+        self.place.database = Some(name.into());
     }
 
     /// Its connection to the backend has this number from now on, or it has none.
     pub fn set_backend(&mut self, backend: Option<u32>) {
         let left = std::mem::replace(&mut self.backend, backend);
-        if let (Some(locks), Some(slot)) = (&self.gate.0.locks, &self.slot) {
+        if let (Some(locks), Some(slot)) = (&self.gate.0.locks, &self.place.slot) {
             if let Some(left) = left {
                 locks.leave(left, slot);
             }
@@ -63,6 +80,6 @@ impl GateClient {
 impl Drop for GateClient {
     fn drop(&mut self) {
         self.set_backend(None);
-        self.gate.0.state.lock().admission.leave(self.id);
+        self.gate.0.state.lock().admission.leave(self.place.id);
     }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use shortline_sched::admission::{AdmissionConfig, CapacityState, OldestWaiter, Totals, TypeView};
+use shortline_sched::admission::{
+    AdmissionConfig, CapacityState, OldestWaiter, Times, Totals, TypeView,
+};
 
 /// How a gate admits.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +66,8 @@ pub struct GateSnapshot {
     pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
+    /// How long requests took.
+    pub times: Times,
     /// Each type; the first is the one that the rare share.
     pub types: Vec<TypeView>,
 }

@@ -33,7 +33,7 @@ fn narrow_with_escape(queue_max: usize, stall_ms: Option<u64>) -> Gate {
 }
 
 /// Polls once: `None` if it is not ready.
-fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+fn poll_once<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
@@ -241,4 +241,72 @@ async fn visit(gate: Gate, number: u32) -> bool {
         _ => admitted.finish(Outcome::Completed),
     }
     true
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_keeps_all_waiting_and_counts_for_nobodys_limit() {
+    let gate = narrow_with_escape(10, Some(100));
+    let kind = gate.type_of("a");
+    let first = gate.admit(kind).await.unwrap();
+    let waiting = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.admit(kind).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    gate.hold(None).unwrap();
+    assert!(gate.hold(None).is_err());
+    first.finish(Outcome::Completed);
+    tokio::time::sleep(WAIT_MAX * 10).await;
+    let snapshot = gate.snapshot();
+    assert_eq!((snapshot.running, snapshot.waiting), (0, 1));
+    gate.resume(None).unwrap();
+    assert!(gate.resume(None).is_err());
+    let second = waiting.await.unwrap().unwrap();
+    assert!(second.waited() >= WAIT_MAX * 10);
+    // Behind the pause everybody's limit holds as before, and so does the escape from a standstill.
+    let third = gate.admit(kind).await.unwrap();
+    assert!(third.waited() >= Duration::from_millis(100));
+    assert_eq!(gate.snapshot().totals.escaped, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_that_is_paused_keeps_nobody_of_another() {
+    let gate = narrow(10);
+    let kind = gate.type_of("a");
+    let client = |database: &str| {
+        let mut client = gate.client("user", None);
+        client.set_database(database);
+        client
+    };
+    let (shop, other) = (client("shop"), client("other"));
+    let Ok(Decision::Admitted(first)) = gate.ask(kind, Some(&shop)) else {
+        panic!("the first is admitted at once");
+    };
+    let Ok(Decision::Waits(mut in_queue)) = gate.ask(kind, Some(&shop)) else {
+        panic!("the second waits");
+    };
+    assert!(poll_once(in_queue.as_mut()).is_none());
+    gate.hold(Some("shop")).unwrap();
+    assert!(poll_once(in_queue.as_mut()).is_none());
+    assert_eq!(gate.snapshot().waiting, 0);
+    first.finish(Outcome::Completed);
+    let Ok(Decision::Admitted(of_other)) = gate.ask(kind, Some(&other)) else {
+        panic!("the other database is open");
+    };
+    let Ok(Decision::Waits(mut before_queue)) = gate.ask(kind, Some(&shop)) else {
+        panic!("it is kept out");
+    };
+    tokio::time::sleep(WAIT_MAX * 10).await;
+    assert!(poll_once(before_queue.as_mut()).is_none());
+    of_other.finish(Outcome::Completed);
+    assert!(poll_once(in_queue.as_mut()).is_none());
+    gate.resume(Some("shop")).unwrap();
+    assert_eq!(
+        gate.resume(Some("shop")),
+        Err(DoorError::IsNotPaused("database shop".to_owned()))
+    );
+    let admitted = in_queue.await.unwrap();
+    assert!(poll_once(before_queue.as_mut()).is_none());
+    drop(admitted);
+    assert!(before_queue.await.is_ok());
 }

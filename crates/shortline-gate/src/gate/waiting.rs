@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shortline_sched::admission::{Outcome, Refusal, RequestId};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::locks::Slot;
 use super::{Admitted, Gate};
@@ -84,9 +84,22 @@ impl Waiting {
         }
     }
 
-    /// Waits until the request may run.
+    /// Waits until the request may run. Time while the gate is paused is not counted.
     pub(super) async fn admitted_within(mut self, wait_max: Duration) -> Result<Admitted, Refusal> {
-        let in_time = timeout(wait_max, &mut self.told).await.is_ok();
+        let gate = self.gate.clone();
+        let doors = &gate.0.doors;
+        let paused_before = doors.paused_time();
+        let in_time = loop {
+            let paused = doors.paused_time().saturating_sub(paused_before);
+            let until = self.arrival + wait_max + paused;
+            if timeout_at(until, &mut self.told).await.is_ok() {
+                break true;
+            }
+            gate.opened(None).await;
+            if doors.paused_time().saturating_sub(paused_before) == paused {
+                break false;
+            }
+        };
         let waited = self.arrival.elapsed();
         if !in_time && self.withdraw() {
             self.over = true;

@@ -53,14 +53,14 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub struct MonitorConfig {
     /// Its address, and the user to ask as.
     pub url: MonitorUrl,
-    /// TLS to it (PostgreSQL).
+    /// TLS to it.
     pub tls: UpstreamTls,
 }
 
 /// A connection to the database.
 enum Asker {
     Postgres(postgres::Asker),
-    Mysql(Box<mysql::Asker>),
+    Mysql(mysql::Asker),
 }
 
 /// Asks for as long as the gate lives.
@@ -105,12 +105,13 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
     }
 }
 
-/// Cancels what runs on these connections. A failure is logged: it is tried again at the next look.
+/// Cancels what runs on these connections. A failure is logged: it is tried again at the next look, on another
+/// connection, for this one may be of no more use.
 async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) {
     for &(backend, runs_s) in runaways {
-        let Some(asker) = asker else { return };
+        let Some(connected) = asker else { return };
         let cancelling = async {
-            match asker {
+            match connected {
                 Asker::Postgres(asker) => asker.cancel(backend, runs_s).await,
                 Asker::Mysql(asker) => asker.cancel(backend, runs_s).await,
             }
@@ -119,11 +120,14 @@ async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) {
         match cancelled.unwrap_or_else(|_| Err("no answer".to_owned())) {
             Ok(true) => tracing::info!(backend, runs_s, "cancelled a runaway"),
             Ok(false) => {}
-            Err(problem) => tracing::warn!(
-                backend,
-                runs_s,
-                "monitor: cannot cancel a runaway: {problem}"
-            ),
+            Err(problem) => {
+                *asker = None;
+                tracing::warn!(
+                    backend,
+                    runs_s,
+                    "monitor: cannot cancel a runaway: {problem}"
+                );
+            }
         }
     }
 }
@@ -147,13 +151,13 @@ async fn ask(
 impl Asker {
     async fn connect(config: &MonitorConfig) -> Result<Self, String> {
         match &config.url {
-            MonitorUrl::Postgres(url) => {
-                let asker = postgres::Asker::connect(url, &config.tls).await?;
+            MonitorUrl::Postgres(place) => {
+                let asker = postgres::Asker::connect(place, &config.tls).await?;
                 Ok(Self::Postgres(asker))
             }
-            MonitorUrl::Mysql(options) => {
-                let asker = mysql::Asker::connect(options).await?;
-                Ok(Self::Mysql(Box::new(asker)))
+            MonitorUrl::Mysql(place) => {
+                let asker = mysql::Asker::connect(place, &config.tls).await?;
+                Ok(Self::Mysql(asker))
             }
         }
     }

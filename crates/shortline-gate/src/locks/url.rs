@@ -1,21 +1,37 @@
 //! Where the monitor asks, and as which user: `postgres://user:password@host:port/database` or
-//! `mysql://user:password@host:port`. The password is never shown.
+//! `mysql://user:password@host:port`. What is special in a name is percent-encoded, as in any URL (RFC 3986).
+//! The password is never shown.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
-use mysql_async::{Opts, OptsBuilder};
-use tokio_postgres::Config;
-use tokio_postgres::config::Host;
+use percent_encoding::percent_decode_str;
+
+use crate::relay::Upstream;
+
+const POSTGRES_PORT: u16 = 5432;
+const MYSQL_PORT: u16 = 3306;
 
 /// A database and the monitor's user there.
 #[derive(Clone, PartialEq, Eq)]
 pub enum MonitorUrl {
     /// PostgreSQL.
-    Postgres(Box<Config>),
+    Postgres(Place),
     /// MySQL or MariaDB.
-    Mysql(Opts),
+    Mysql(Place),
+}
+
+/// One database, and who asks there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Where it listens.
+    pub upstream: Upstream,
+    /// The user.
+    pub user: String,
+    /// Empty where there is none.
+    pub password: String,
+    /// Where to ask; none is the server's default.
+    pub database: Option<String>,
 }
 
 /// A text that is not such a URL. The error does not show the text, which may contain a password.
@@ -28,40 +44,15 @@ pub struct MonitorUrlError(&'static str);
 impl MonitorUrl {
     /// The same URL with this password.
     #[must_use]
-    pub fn with_password(self, password: &str) -> Self {
-        match self {
-            Self::Postgres(mut config) => {
-                config.password(password);
-                Self::Postgres(config)
-            }
-            Self::Mysql(options) => {
-                Self::Mysql(OptsBuilder::from_opts(options).pass(Some(password)).into())
-            }
-        }
+    pub fn with_password(mut self, password: &str) -> Self {
+        let (Self::Postgres(place) | Self::Mysql(place)) = &mut self;
+        password.clone_into(&mut place.password);
+        self
     }
 
-    /// Whether the database is on this machine.
-    pub fn is_local(&self) -> bool {
-        let host = self.host();
-        let ip = host.trim_start_matches('[').trim_end_matches(']').parse();
-        host == "localhost" || ip.is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback())
-    }
-
-    fn host(&self) -> &str {
-        match self {
-            Self::Postgres(config) => match config.get_hosts().first() {
-                Some(Host::Tcp(host)) => host,
-                _ => "",
-            },
-            Self::Mysql(options) => options.ip_or_hostname(),
-        }
-    }
-
-    fn user(&self) -> &str {
-        match self {
-            Self::Postgres(config) => config.get_user().unwrap_or_default(),
-            Self::Mysql(options) => options.user().unwrap_or_default(),
-        }
+    fn place(&self) -> &Place {
+        let (Self::Postgres(place) | Self::Mysql(place)) = self;
+        place
     }
 }
 
@@ -69,29 +60,54 @@ impl FromStr for MonitorUrl {
     type Err = MonitorUrlError;
 
     fn from_str(text: &str) -> Result<Self, MonitorUrlError> {
-        let url = match text.split_once("://") {
-            Some(("postgres" | "postgresql", _)) => {
-                let config: Config = text
-                    .parse()
-                    .map_err(|_| MonitorUrlError("is not a URL of PostgreSQL"))?;
-                if !matches!(config.get_hosts(), [Host::Tcp(_)]) {
-                    return Err(MonitorUrlError("names no single host"));
-                }
-                Self::Postgres(Box::new(config))
+        match text.split_once("://") {
+            Some(("postgres" | "postgresql", rest)) => {
+                Place::parse(rest, POSTGRES_PORT).map(Self::Postgres)
             }
-            Some(("mysql", _)) => {
-                let options =
-                    Opts::from_url(text).map_err(|_| MonitorUrlError("is not a URL of MySQL"))?;
-                // Connect once, to the address that is named, not to a socket found there.
-                let options = OptsBuilder::from_opts(options).prefer_socket(Some(false));
-                Self::Mysql(options.into())
-            }
-            _ => return Err(MonitorUrlError("is not a URL of a database")),
-        };
-        if url.user().is_empty() {
-            return Err(MonitorUrlError("names no user"));
+            Some(("mysql", rest)) => Place::parse(rest, MYSQL_PORT).map(Self::Mysql),
+            _ => Err("is not a URL of a database"),
         }
-        Ok(url)
+        .map_err(MonitorUrlError)
+    }
+}
+
+impl Place {
+    /// Reads what stands behind `://`.
+    fn parse(text: &str, port: u16) -> Result<Self, &'static str> {
+        if text.contains(['?', '#']) {
+            return Err("has parameters, and takes none");
+        }
+        let (before, path) = text.split_once('/').unwrap_or((text, ""));
+        let (account, address) = before.rsplit_once('@').ok_or("names no user")?;
+        let (user, password) = account.split_once(':').unwrap_or((account, ""));
+        let user = decoded(user)?;
+        if user.is_empty() {
+            return Err("names no user");
+        }
+        let has_port = address
+            .rsplit(']')
+            .next()
+            .is_some_and(|end| end.contains(':'));
+        let address = match has_port {
+            true => address.to_owned(),
+            false => format!("{address}:{port}"),
+        };
+        Ok(Self {
+            upstream: address.parse().map_err(|_| "names no single host")?,
+            user,
+            password: decoded(password)?,
+            database: Some(decoded(path)?).filter(|name| !name.is_empty()),
+        })
+    }
+}
+
+/// A name as it is meant. No protocol here has a zero byte in one.
+fn decoded(text: &str) -> Result<String, &'static str> {
+    let text = percent_decode_str(text).decode_utf8();
+    let text = text.map_err(|_| "has a name that is not UTF-8")?;
+    match text.contains('\0') {
+        true => Err("has a name with a zero in it"),
+        false => Ok(text.into_owned()),
     }
 }
 
@@ -101,7 +117,8 @@ impl fmt::Display for MonitorUrl {
             Self::Postgres(_) => "postgres",
             Self::Mysql(_) => "mysql",
         };
-        write!(f, "{scheme}://{}@{}", self.user(), self.host())
+        let Place { user, upstream, .. } = self.place();
+        write!(f, "{scheme}://{user}@{upstream}")
     }
 }
 
@@ -152,6 +169,10 @@ mod tests {
             "postgres://",
             "postgres://db.example",
             "mysql://db.example",
+            "mysql://m@a,b:1,2",
+            "mysql://m@db.example?require_ssl=true",
+            "mysql://m%00@db.example",
+            "postgres://m@a:1,b:2/x",
         ] {
             let error = text.parse::<MonitorUrl>().unwrap_err().to_string();
             assert!(error.contains("postgres://monitor@"), "{text}: {error}");
@@ -159,20 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_told_from_others() {
-        for (text, is_local) in [
-            ("postgres://m@127.0.0.1/x", true),
-            ("postgres://m@localhost/x", true),
-            ("mysql://m@[::1]:3306", true),
-            ("mysql://m@192.0.2.1:3306", false),
-            ("postgres://m@localhost.example/x", false),
-        ] {
-            assert_eq!(
-                text.parse::<MonitorUrl>().unwrap().is_local(),
-                is_local,
-                "{text}"
-            );
-        }
+    fn a_url_is_read_in_all_its_parts() {
+        let url: MonitorUrl = "postgresql://m%40a:p%3A%2F@[::1]/d%20b".parse().unwrap();
+        let place = url.place();
+        assert_eq!((&*place.user, &*place.password), ("m@a", "p:/"));
+        assert_eq!(place.upstream.to_string(), "[::1]:5432");
+        assert_eq!(place.database.as_deref(), Some("d b"));
+        let url: MonitorUrl = "mysql://m:p@db.example".parse().unwrap();
+        assert_eq!(url.place().upstream.to_string(), "db.example:3306");
+        assert_eq!(url.place().database, None);
     }
 
     proptest! {

@@ -22,16 +22,22 @@ pub const CONNECT_WITH_DB: Capabilities = 1 << 3;
 pub const COMPRESS: Capabilities = 1 << 5;
 /// The protocol since MySQL 4.1.
 pub const PROTOCOL_41: Capabilities = 1 << 9;
+/// Statuses tell of transactions.
+pub const TRANSACTIONS: Capabilities = 1 << 13;
 /// TLS begins before the client's answer.
 pub const SSL: Capabilities = 1 << 11;
 /// The authentication data has a one-byte length before it.
 pub const SECURE_CONNECTION: Capabilities = 1 << 15;
+/// A procedure may answer with several results.
+pub const MULTI_RESULTS: Capabilities = 1 << 17;
 /// The name of an authentication plugin follows.
 pub const PLUGIN_AUTH: Capabilities = 1 << 19;
 /// Attributes of the connection follow.
 pub const CONNECT_ATTRS: Capabilities = 1 << 20;
 /// The length of the authentication data is length-encoded.
 pub const PLUGIN_AUTH_LENENC: Capabilities = 1 << 21;
+/// OK packets say what has changed in the session.
+pub const SESSION_TRACK: Capabilities = 1 << 23;
 /// A result set ends with an OK packet, and no EOF packet follows the columns.
 pub const DEPRECATE_EOF: Capabilities = 1 << 24;
 /// Attributes stand before the text of a statement.
@@ -51,3 +57,18 @@ const MARIADB_KNOWN: Capabilities = MARIADB_PROGRESS | 1 << 34 | 1 << 35 | 1 << 
 /// What the gate passes: all 32 bits are taken, except for those it removes.
 pub const KNOWN: Capabilities = ((REMEMBER_OPTIONS << 1) - 1 - STRUCK) | MARIADB_KNOWN;
 const STRUCK: Capabilities = OPTIONAL_RESULTSET_METADATA | ZSTD | EXTENSION;
+
+/// What changes the answers of a server, or what it takes, and so is the same on a pooled connection as its
+/// client has it: found instead of changed rows, long flags, local files, spaces before parentheses, the
+/// timeout of whoever is interactive, several statements and results, and no EOF packets.
+pub const OF_POOLED: Capabilities =
+    1 << 1 | 1 << 2 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 16 | MULTI_RESULTS | 1 << 18 | DEPRECATE_EOF;
+/// What a pool offers a client beside these.
+pub const OF_OPENING: Capabilities = MYSQL
+    | CONNECT_WITH_DB
+    | PROTOCOL_41
+    | TRANSACTIONS
+    | SECURE_CONNECTION
+    | PLUGIN_AUTH
+    | CONNECT_ATTRS
+    | PLUGIN_AUTH_LENENC;

@@ -10,6 +10,7 @@ use super::capability::{
     self, CONNECT_ATTRS, CONNECT_WITH_DB, Capabilities, MYSQL, PLUGIN_AUTH, PLUGIN_AUTH_LENENC,
     PROTOCOL_41, SECURE_CONNECTION, SSL,
 };
+use super::scramble::NONCE_BYTES;
 use super::value;
 use crate::classify::ClientNames;
 
@@ -17,9 +18,15 @@ use crate::classify::ClientNames;
 pub const SSL_REQUEST_BYTES: usize = 32;
 /// The position of MariaDB's capabilities in a client's answer.
 const CLIENT_MARIADB_AT: usize = 28;
+/// The position of the collation in a client's answer.
+const COLLATION_AT: usize = 8;
 /// The offset from the lower capabilities of a greeting to MariaDB's: 2 of these, charset, 2 of
 /// status, 2 of upper capabilities, a length, 6 reserved.
 const SERVER_MARIADB_OFFSET: usize = 14;
+/// The offset from the lower capabilities to the length of the nonce.
+const NONCE_LENGTH_OFFSET: usize = 7;
+/// As much of the nonce stands before the capabilities.
+const NONCE_FIRST_BYTES: usize = 8;
 /// The offset from the lower capabilities to the upper ones.
 const SERVER_UPPER_OFFSET: usize = 5;
 
@@ -80,6 +87,41 @@ impl Greeting {
     /// The lower 32 bits of the number by which KILL names the connection.
     pub fn thread_id(&self) -> u32 {
         self.thread_id
+    }
+
+    /// The server's version, as it writes it.
+    pub fn version(&self) -> &[u8] {
+        let mut rest = &self.payload[1..];
+        value::text(&mut rest).expect("parse has found its end")
+    }
+
+    /// The number of the collation that sessions begin with.
+    pub fn collation(&self) -> u8 {
+        self.payload[self.capabilities_at + 2]
+    }
+
+    /// What a proof of a password is to be made with. Zeros where the server has sent none.
+    pub fn nonce(&self) -> [u8; NONCE_BYTES] {
+        let mut nonce = [0; NONCE_BYTES];
+        let first = &self.payload[self.capabilities_at - 9..][..NONCE_FIRST_BYTES];
+        let rest = self
+            .payload
+            .get(self.capabilities_at + SERVER_MARIADB_OFFSET + 4..)
+            .unwrap_or_default();
+        for (at, byte) in nonce.iter_mut().zip(first.iter().chain(rest)) {
+            *at = *byte;
+        }
+        nonce
+    }
+
+    /// The name of the server's authentication plugin.
+    pub fn method(&self) -> &[u8] {
+        // At least 13 bytes: the rest of the nonce with a zero behind it.
+        let length = usize::from(self.payload[self.capabilities_at + NONCE_LENGTH_OFFSET]);
+        let nonce_bytes = length.saturating_sub(NONCE_FIRST_BYTES).max(13);
+        let at = self.capabilities_at + SERVER_MARIADB_OFFSET + 4 + nonce_bytes;
+        let mut rest = self.payload.get(at..).unwrap_or_default();
+        value::text(&mut rest).unwrap_or(rest)
     }
 
     /// What the server offers.
@@ -170,6 +212,42 @@ impl Answer {
         }
     }
 
+    /// The number of the collation that the client begins with.
+    pub fn collation(&self) -> u8 {
+        self.0[COLLATION_AT]
+    }
+
+    /// The plugin's name and the proof that the client has brought. Empty where they cannot be read.
+    pub fn proof(&self) -> (Vec<u8>, Vec<u8>) {
+        self.read_proof().unwrap_or_default()
+    }
+
+    fn read_proof(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let rest = &mut &self.0[SSL_REQUEST_BYTES..];
+        value::text(rest)?;
+        let proof = self.read_secret(rest)?;
+        if self.capabilities() & CONNECT_WITH_DB != 0 {
+            value::text(rest)?;
+        }
+        let name = match self.capabilities() & PLUGIN_AUTH {
+            0 => &[],
+            _ => value::text(rest)?,
+        };
+        Some((name.to_vec(), proof.to_vec()))
+    }
+
+    fn read_secret<'a>(&self, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let has = |capability| self.capabilities() & capability != 0;
+        if has(PLUGIN_AUTH_LENENC) {
+            value::length_encoded_bytes(rest)
+        } else if has(SECURE_CONNECTION) {
+            let length = value::byte(rest)?;
+            value::take(rest, length.into())
+        } else {
+            value::text(rest)
+        }
+    }
+
     /// The names that may decide types, as far as they can be read.
     pub fn names(&self) -> ClientNames {
         let mut names = ClientNames::default();
@@ -183,14 +261,7 @@ impl Answer {
         let has = |capability| capabilities & capability != 0;
         let rest = &mut &self.0[SSL_REQUEST_BYTES..];
         names.user = readable(value::text(rest)?);
-        if has(PLUGIN_AUTH_LENENC) {
-            value::length_encoded_bytes(rest)?;
-        } else if has(SECURE_CONNECTION) {
-            let length = value::byte(rest)?;
-            value::take(rest, length.into())?;
-        } else {
-            value::text(rest)?;
-        }
+        self.read_secret(rest)?;
         if has(CONNECT_WITH_DB) {
             names.database = readable(value::text(rest)?);
         }
@@ -238,6 +309,8 @@ mod tests {
     fn a_greeting_keeps_all_but_its_capabilities() {
         let mut greeting = Greeting::parse(MARIADB.to_vec()).unwrap();
         assert_eq!(greeting.thread_id(), 31);
+        assert_eq!(&greeting.nonce(), b"abcdefghijklmnopqrst");
+        assert_eq!(greeting.method(), b"mysql_native_password");
         assert_eq!(greeting.capabilities(), 0x1d_81ff_f7fe);
         greeting.set_capabilities(greeting.capabilities());
         assert_eq!(greeting.payload(), MARIADB);
@@ -302,9 +375,12 @@ mod tests {
                 if let Ok(mut greeting) = Greeting::parse(payload.clone()) {
                     greeting.set_capabilities(offered(greeting.capabilities(), false));
                     prop_assert_eq!(greeting.payload().len(), payload.len());
+                    prop_assert!(greeting.method().len() < payload.len());
+                    prop_assert_eq!(greeting.nonce().len(), 20);
                 }
                 if let Ok(mut answer) = Answer::parse(payload.clone()) {
                     answer.names();
+                    answer.proof();
                     let capabilities = answer.capabilities();
                     answer.set_capabilities(capabilities);
                     prop_assert_eq!(answer.payload(), payload);

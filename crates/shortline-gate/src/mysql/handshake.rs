@@ -13,20 +13,18 @@
 
 use std::io;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
 use super::capability::{COMPRESS, Capabilities, SSL};
 use super::complaint::Complaint;
 use super::greeting::{self, Answer, Greeting};
-use super::packet::{HEADER_BYTES, Header, packet};
+use super::link::{Link, NoPacket};
+use super::packet::HEADER_BYTES;
 use super::reply::{Status, status_of_ok};
 use crate::classify::ClientNames;
 use crate::relay::tls::UpstreamTls;
-use crate::relay::{Handle, LINGER_TIME_MAX, Order, RelayConfig, Socket, Stream, lingering_close};
+use crate::relay::{Handle, Order, RelayConfig, Socket, Stream};
 
-/// The longest packet before the end of authentication, in bytes. Connection attributes take up to
-/// 64 KiB, and so do Kerberos tickets.
-pub const PACKET_BYTES_MAX: u32 = 256 * 1024;
 const OK: u8 = 0x00;
 const ERR: u8 = 0xff;
 
@@ -63,15 +61,6 @@ pub enum HandshakeError {
     Io(#[from] io::Error),
 }
 
-/// One side, with its sequence numbers.
-#[derive(Debug)]
-struct Link {
-    stream: Stream,
-    sequence: u8,
-    /// A client's wrong numbers are refused, as a server refuses them. A server's are not checked.
-    is_client: bool,
-}
-
 /// Connects to the backend and relays until it accepts the client. A client that is refused has
 /// been told.
 ///
@@ -100,19 +89,6 @@ pub async fn refuse_connection(client: Socket, complaint: Complaint) {
     refuse(&mut Link::of_client(client), complaint, true).await;
 }
 
-/// Bytes that are not a packet of this part of the protocol.
-#[derive(Debug, thiserror::Error)]
-enum NoPacket {
-    #[error("a packet whose number is not its turn's")]
-    OutOfOrder,
-    #[error("a packet of {0} bytes, more than {PACKET_BYTES_MAX}")]
-    TooLong(u32),
-}
-
-fn invalid(no_packet: NoPacket) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, no_packet)
-}
-
 enum Greeted {
     Yes(Greeting, Link),
     /// The server's error packet.
@@ -135,7 +111,9 @@ async fn greeted_in_time(config: &RelayConfig) -> Result<Greeted, HandshakeError
 
 async fn greeted(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let connecting = config.upstream.connect(config.limits.connect_time_max);
-    let mut server = match connecting.await {
+    let connected = connecting.await;
+    config.registry.note_backend(connected.is_ok());
+    let mut server = match connected {
         Ok(server) => Link::of_server(server),
         Err(error) => return Ok(Greeted::Not(Complaint::unreachable(error))),
     };
@@ -267,7 +245,12 @@ async fn exchange(
     }
 }
 
-async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> HandshakeError {
+/// Tells a client why it is refused.
+pub(super) async fn refuse(
+    client: &mut Link,
+    complaint: Complaint,
+    is_first: bool,
+) -> HandshakeError {
     let packet = match is_first {
         true => complaint.first_packet(),
         false => complaint.packet(client.sequence),
@@ -279,59 +262,8 @@ async fn refuse(client: &mut Link, complaint: Complaint, is_first: bool) -> Hand
 }
 
 impl Link {
-    fn of_client(socket: Socket) -> Self {
-        Self {
-            stream: Stream::Plain(socket),
-            sequence: 0,
-            is_client: true,
-        }
-    }
-
-    fn of_server(socket: Socket) -> Self {
-        Self {
-            is_client: false,
-            ..Self::of_client(socket)
-        }
-    }
-
-    /// The payload of the next packet.
-    async fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.read_into(&mut bytes).await?;
-        Ok(bytes.split_off(HEADER_BYTES))
-    }
-
-    /// Reads on until `bytes` is a packet, and not a byte further, since TLS may begin after it.
-    /// May be dropped and called again.
-    async fn read_into(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
-        loop {
-            let wanted = match Header::first_of(bytes) {
-                None => HEADER_BYTES,
-                Some(header) if self.is_client && header.sequence != self.sequence => {
-                    return Err(invalid(NoPacket::OutOfOrder));
-                }
-                Some(header) if header.payload_bytes > PACKET_BYTES_MAX => {
-                    return Err(invalid(NoPacket::TooLong(header.payload_bytes)));
-                }
-                Some(header) => {
-                    let wanted = HEADER_BYTES + header.payload_bytes as usize;
-                    if bytes.len() == wanted {
-                        self.sequence = header.sequence.wrapping_add(1);
-                        return Ok(());
-                    }
-                    wanted
-                }
-            };
-            let missing = (wanted - bytes.len()) as u64;
-            let read = (&mut self.stream).take(missing).read_buf(bytes).await?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-    }
-
     /// The client's next packet, which must be an answer.
-    async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
+    pub(super) async fn read_answer(&mut self) -> Result<Answer, HandshakeError> {
         let payload = match self.read().await {
             Ok(payload) => payload,
             Err(error) => return Err(self.left_or_refused(error).await),
@@ -354,18 +286,5 @@ impl Link {
             Some(no_packet) => Complaint::bad_handshake(&no_packet.to_string()),
         };
         refuse(self, complaint, false).await
-    }
-
-    async fn write(&mut self, payload: &[u8]) -> io::Result<()> {
-        let bytes = packet(self.sequence, payload);
-        self.sequence = self.sequence.wrapping_add(1);
-        self.stream.write_all(&bytes).await?;
-        self.stream.flush().await
-    }
-
-    /// Ends the connection in a way that lets the last message arrive.
-    async fn linger(&mut self) {
-        // It ends either way.
-        let _ = tokio::time::timeout(LINGER_TIME_MAX, lingering_close(&mut self.stream)).await;
     }
 }

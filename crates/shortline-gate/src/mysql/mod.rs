@@ -12,7 +12,9 @@
 //! | `compress`, `frames` | the compressed protocol, which ends here |
 //! | `statements` | what prepared statements are |
 //! | `complaint` | the gate's own errors |
-//! | `packet`, `value`, `capability`, `greeting` | the protocol's parts |
+//! | `pool` | many clients on few connections |
+//! | `login`, `scramble`, `ask` | a connection of the gate's own: opened, and asked something |
+//! | `packet`, `link`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
 //! The protocol is that of MySQL's source documentation ("Client/Server Protocol") and of MariaDB's
 //! knowledge base ("MariaDB Client/Server Protocol"). Departures from a bare relay:
@@ -27,6 +29,7 @@
 //!   `follow` does: TLS on both sides or on neither.
 //! - Compression is only with zlib, and ends at the gate (`capability`).
 
+pub mod ask;
 mod capability;
 pub mod command;
 mod complaint;
@@ -35,9 +38,13 @@ pub mod control;
 mod frames;
 pub mod greeting;
 mod handshake;
+mod link;
+pub mod login;
 pub mod packet;
+pub mod pool;
 mod protocol;
 pub mod reply;
+pub mod scramble;
 mod statements;
 mod value;
 
@@ -46,20 +53,26 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
 use crate::Gate;
 use crate::classify::Client;
-use crate::relay::{self, Handle, Registration, RelayConfig, Session, Side, Socket, Waits, Work};
+use crate::relay::proxy;
+use crate::relay::{
+    self, AbortOnDrop, About, Handle, Listener, Registration, RelayConfig, Session, Side, Socket,
+    Waits, Work,
+};
 
 use complaint::Complaint;
 use handshake::Authenticated;
 use protocol::Mysql;
 
+pub use pool::{Pool, PoolConfig};
+
 /// What all sessions share.
 #[derive(Debug)]
 struct Shared {
     config: RelayConfig,
+    /// Many clients on few connections; without it each has one of its own.
+    pool: Option<Arc<Pool>>,
     gate: Gate,
     /// The type of unknown prepared statements.
     unknown: Arc<str>,
@@ -73,16 +86,22 @@ struct Shared {
 /// # Errors
 /// A thread cannot be started, or the listener cannot be registered with its poller.
 pub async fn run(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     config: RelayConfig,
+    pool: Option<Arc<Pool>>,
     gate: Gate,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (limits, registry) = (config.limits.clone(), Arc::clone(&config.registry));
-    let relay = MysqlRelay::new(config, gate);
+    let sweeping = pool
+        .clone()
+        .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
+    let relay = MysqlRelay::new(config, pool, gate);
     let serve =
         move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&relay.0));
-    relay::serve(listener, &limits, &registry, shutdown, serve).await
+    let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
+    drop(sweeping);
+    served
 }
 
 /// The relay without its listener, for connections that were accepted elsewhere, such as in a
@@ -92,10 +111,11 @@ pub struct MysqlRelay(Arc<Shared>);
 
 impl MysqlRelay {
     /// A relay with these settings.
-    pub fn new(config: RelayConfig, gate: Gate) -> Self {
+    pub fn new(config: RelayConfig, pool: Option<Arc<Pool>>, gate: Gate) -> Self {
         Self(Arc::new(Shared {
             unknown: "unknown".into(),
             config,
+            pool,
             gate,
             waits: Arc::default(),
         }))
@@ -105,31 +125,93 @@ impl MysqlRelay {
     pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
         let config = &self.0.config;
         let registration = config.registry.register(config.limits.connections_max);
-        serve(socket, peer, registration, Arc::clone(&self.0)).await;
+        serve(socket, Some(peer), registration, Arc::clone(&self.0)).await;
     }
 }
 
 /// Serves a connection from accept to close.
-async fn serve(socket: Socket, peer: SocketAddr, registration: Registration, shared: Arc<Shared>) {
+async fn serve(
+    mut socket: Socket,
+    from: Option<SocketAddr>,
+    registration: Registration,
+    shared: Arc<Shared>,
+) {
     let registry = &shared.config.registry;
     if registration.is_too_many {
         let limit = shared.config.limits.connections_max;
         handshake::refuse_connection(socket, Complaint::too_many_connections(limit)).await;
         return;
     }
-    let handle = &registration.handle;
-    let opening = handshake::authenticate(socket, &shared.config, handle);
+    if let Some(pool) = &shared.pool {
+        Box::pin(serve_pooled(&shared, pool, socket, from, &registration)).await;
+        return;
+    }
+    let (handle, local) = (&registration.handle, socket.local_addr().ok());
+    let opening = async {
+        let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
+        // The server speaks first: who comes is kept out before anybody knows who it is.
+        handle.wait_to_enter(&shared.gate, None).await;
+        let mut authenticated = handshake::authenticate(socket, &shared.config, handle).await?;
+        authenticated.names.address = peer.address.map(|address| address.ip());
+        Ok::<_, handshake::HandshakeError>((authenticated, peer.address))
+    };
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;
-    let Some(mut authenticated) = opened else {
+    let Some((authenticated, peer)) = opened else {
         return;
     };
-    authenticated.names.address = Some(peer.ip());
+    handle.introduce(About {
+        peer,
+        local,
+        is_secure: authenticated.client.is_secure(),
+        names: Arc::new(authenticated.names.clone()),
+    });
     let thread_id = authenticated.thread_id;
     let entry = shared.waits.register(thread_id, handle.member());
     let mut session = session(&shared, handle.member(), authenticated);
     let end = session.relay(Vec::new()).await;
     drop(entry);
     session.close(end, registry).await;
+}
+
+/// Serves a client of the pool.
+async fn serve_pooled(
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+    mut socket: Socket,
+    from: Option<SocketAddr>,
+    registration: &Registration,
+) {
+    let (handle, local) = (registration.handle.member(), socket.local_addr().ok());
+    let opening = async {
+        let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
+        handle.wait_to_enter(&shared.gate, None).await;
+        let entered = pool::open(shared, pool, socket, handle).await?;
+        Ok::<_, handshake::HandshakeError>((entered, peer.address))
+    };
+    let opened = relay::open_in_time(opening, registration, &shared.config).await;
+    let Some((entered, peer)) = opened else {
+        return;
+    };
+    let mut protocol = entered.protocol;
+    let names = protocol.names_mut();
+    names.address = peer.map(|address| address.ip());
+    handle.introduce(About {
+        peer,
+        local,
+        is_secure: entered.client.is_secure(),
+        names: Arc::new(names.clone()),
+    });
+    let user = names.user.as_deref().unwrap_or_default();
+    let mut account = shared.gate.client(user, None);
+    if let Some(database) = &names.database {
+        account.set_database(database);
+    }
+    let work = Work::new(&shared.gate, handle, Some(account));
+    let server = Side::detached();
+    let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new());
+    let end = session.relay(Vec::new()).await;
+    drop(entered.entry);
+    session.close(end, &shared.config.registry).await;
 }
 
 /// The session of a client that the backend has accepted.
@@ -148,7 +230,10 @@ fn session(
         ahead,
     } = authenticated;
     let user = names.user.as_deref().unwrap_or_default();
-    let account = shared.gate.client(user, Some(thread_id));
+    let mut account = shared.gate.client(user, Some(thread_id));
+    if let Some(database) = &names.database {
+        account.set_database(database);
+    }
     let work = Work::new(&shared.gate, handle, Some(account));
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);

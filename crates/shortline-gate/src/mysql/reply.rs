@@ -174,6 +174,21 @@ impl Follower {
         self.has_failed
     }
 
+    /// Whether a message of this length and first byte, if it comes next, is an OK packet, or one in EOF's place.
+    pub fn is_ok(&self, payload_bytes: u32, first: Option<u8>) -> bool {
+        match self.next {
+            Next::Only => match first {
+                Some(EOF) => self.has(DEPRECATE_EOF) && payload_bytes > 5,
+                _ => first == Some(OK),
+            },
+            Next::Result => first == Some(OK),
+            Next::Rows | Next::UntilEnd => {
+                self.has(DEPRECATE_EOF) && payload_bytes > 5 && self.is_end(payload_bytes, first)
+            }
+            _ => false,
+        }
+    }
+
     /// The number of the statement that was prepared.
     pub fn prepared(&self) -> Option<u32> {
         self.prepared

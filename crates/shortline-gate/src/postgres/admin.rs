@@ -1,13 +1,16 @@
-//! The admin database: a connection to it gets no backend, but answers of the gate itself to SHOW
-//! commands, as PgBouncer's users expect them (`psql -p 6432 shortline -c 'SHOW TYPES'`).
+//! The admin database: a connection to it gets no backend. The gate itself answers its commands, as
+//! PgBouncer's users expect them (`psql -p 6432 shortline -c 'SHOW TYPES'`, `PAUSE`).
 //!
-//! There is no password, so that only clients of this machine are heard, and of its users root, the
-//! gate's own and those that are named ([`super::asker`]). Like PgBouncer's console it speaks the simple
-//! protocol, one command a message; every column is text.
+//! Two kinds of clients are heard. On this machine they are root, the gate's own user and those that are
+//! named by number; they need no password ([`super::asker`]). From anywhere, they are the users of the pool
+//! that are named, once they have shown their password. Like PgBouncer's console it speaks the simple
+//! protocol, one command a message. Every column is text.
 
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,7 +19,8 @@ use super::asker::{self, NotHeard};
 use super::connection::say_last;
 use super::conversation::Status;
 use super::messages::query_text;
-use super::reply::{Complaint, message, ready_for_query};
+use super::reply::{Complaint, command_complete, message, ready_for_query};
+use crate::relay::proxy::Peer;
 use crate::relay::{Handle, Order, Stream};
 
 /// The longest command, in bytes.
@@ -24,19 +28,44 @@ const COMMAND_BYTES_MAX: u32 = 16 << 10;
 /// PostgreSQL's number of the type `text`.
 const TEXT: u32 = 25;
 
-/// What answers, under which name.
+/// What answers, under which name, and whom.
 #[derive(Clone)]
 pub struct AdminDatabase {
     /// The database's name.
     pub name: String,
     /// The users of this machine who are answered, beside root and our own.
     pub uids: Vec<u32>,
+    /// The users of the pool who may say everything.
+    pub users: Vec<String>,
+    /// The users of the pool who may look.
+    pub stats_users: Vec<String>,
     /// Answers a command.
     pub answer: Answers,
 }
 
-/// Answers a command with a table, or says in a line what is wrong with it.
-pub type Answers = Arc<dyn Fn(&str) -> Result<Table, String> + Send + Sync>;
+/// What somebody may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// What changes nothing.
+    Look,
+    /// Everything.
+    Act,
+}
+
+/// Answers a command, or says in a line what is wrong with it.
+pub type Answers = Arc<dyn Fn(String, Rights) -> Answering + Send + Sync>;
+
+/// An answer that comes when the command is done.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Answer, String>> + Send>>;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The command's name.
+    pub tag: &'static str,
+    /// What is shown.
+    pub table: Option<Table>,
+}
 
 /// Rows of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,15 +85,41 @@ impl fmt::Debug for AdminDatabase {
     }
 }
 
-/// Why the client at `peer`, connected to our `local` address, is not heard, if it is not.
-pub async fn refusal(
-    peer: SocketAddr,
-    local: io::Result<SocketAddr>,
-    uids: &[u32],
-) -> Option<Complaint> {
+impl AdminDatabase {
+    /// What a user of the pool may say once it has shown its password.
+    pub fn rights_of(&self, user: &str) -> Option<Rights> {
+        let is_in = |users: &[String]| users.iter().any(|name| name == user);
+        if is_in(&self.users) {
+            Some(Rights::Act)
+        } else {
+            is_in(&self.stats_users).then_some(Rights::Look)
+        }
+    }
+}
+
+/// Who asks, as far as the kernel knows.
+#[derive(Debug)]
+pub struct Asker {
+    /// From where.
+    pub peer: Peer,
+    /// At which address of ours.
+    pub local: io::Result<SocketAddr>,
+    /// The user at the other end of a Unix socket.
+    pub uid: Option<u32>,
+}
+
+/// Why the client is not heard, if it is not.
+pub async fn refusal(asker: Asker, uids: &[u32]) -> Option<Complaint> {
     let uids = uids.to_vec();
     let looked = tokio::task::spawn_blocking(move || {
-        let local = local.map_err(|error| NotHeard::Unknown(error.to_string()))?;
+        if let Some(uid) = asker.uid {
+            return asker::check_uid(uid, &uids);
+        }
+        let unknown = |why: String| NotHeard::Unknown(why);
+        // Whatever a proxy says, it is the proxy that is connected.
+        let peer = asker.peer.address.filter(|_| !asker.peer.is_told);
+        let peer = peer.ok_or_else(|| unknown("it comes through a proxy".to_owned()))?;
+        let local = asker.local.map_err(|error| unknown(error.to_string()))?;
         asker::check(peer, local, &uids)
     });
     let checked = match looked.await {
@@ -75,13 +130,14 @@ pub async fn refusal(
     Some(Complaint::new("28000", not_heard.to_string()))
 }
 
-/// Serves a client until it leaves or the gate ends.
+/// Serves a client that is let in, until it leaves or the gate ends.
 ///
 /// # Errors
 /// Those of its socket.
 pub async fn serve(
     mut client: Stream,
     database: &AdminDatabase,
+    rights: Rights,
     handle: &Handle,
 ) -> io::Result<()> {
     client.write_all(&greeting()).await?;
@@ -107,7 +163,16 @@ pub async fn serve(
         };
         let reply = match tag {
             b'X' => return Ok(()),
-            b'Q' => answered(database, &String::from_utf8_lossy(query_text(&body))),
+            b'Q' => {
+                let command = String::from_utf8_lossy(query_text(&body));
+                tokio::select! {
+                    reply = answered(database, rights, &command) => reply,
+                    () = handle.ordered(Order::Drain) => {
+                        say_last(client, &Complaint::shutting_down()).await;
+                        return Ok(());
+                    }
+                }
+            }
             b'S' => {
                 is_skipping = false;
                 ready_for_query(Status::Idle).to_vec()
@@ -124,9 +189,14 @@ pub async fn serve(
     }
 }
 
-/// AuthenticationOk, what clients want to know of a server, ReadyForQuery.
+/// AuthenticationOk.
+pub fn authentication_ok() -> Vec<u8> {
+    message(b'R', &[&0_u32.to_be_bytes()])
+}
+
+/// What clients want to know of a server, ReadyForQuery.
 fn greeting() -> Vec<u8> {
-    let mut greeting = message(b'R', &[&0_u32.to_be_bytes()]);
+    let mut greeting = Vec::new();
     for (name, value) in [
         (
             "server_version",
@@ -167,13 +237,13 @@ async fn read(client: &mut Stream) -> io::Result<Option<(u8, Vec<u8>)>> {
     Ok(Some((tag, bytes)))
 }
 
-fn answered(database: &AdminDatabase, command: &str) -> Vec<u8> {
+async fn answered(database: &AdminDatabase, rights: Rights, command: &str) -> Vec<u8> {
     let command = command.trim().trim_end_matches(';').trim_end();
     let mut reply = if command.is_empty() {
         message(b'I', &[])
     } else {
-        match (database.answer)(command) {
-            Ok(table) => table.messages(),
+        match (database.answer)(command.to_owned(), rights).await {
+            Ok(answer) => answer.messages(),
             Err(problem) => Complaint::new("42601", problem).error(),
         }
     };
@@ -181,8 +251,16 @@ fn answered(database: &AdminDatabase, command: &str) -> Vec<u8> {
     reply
 }
 
+impl Answer {
+    fn messages(&self) -> Vec<u8> {
+        let mut messages = self.table.as_ref().map(Table::messages).unwrap_or_default();
+        messages.extend(command_complete(self.tag));
+        messages
+    }
+}
+
 impl Table {
-    /// RowDescription, DataRows, CommandComplete.
+    /// RowDescription, DataRows.
     fn messages(&self) -> Vec<u8> {
         let mut description = Vec::new();
         description.extend(count(self.columns.len()));
@@ -206,7 +284,6 @@ impl Table {
             }
             messages.extend(message(b'D', &[&values]));
         }
-        messages.extend(message(b'C', &[b"SHOW\0"]));
         messages
     }
 }
@@ -223,29 +300,55 @@ mod tests {
         AdminDatabase {
             name: "shortline".to_owned(),
             uids: Vec::new(),
-            answer: Arc::new(|command| match command {
-                "SHOW A" => Ok(Table {
-                    columns: vec!["a"],
-                    rows: vec![vec!["x".to_owned()]],
-                }),
-                other => Err(format!("no {other}")),
+            users: vec!["boss".to_owned()],
+            stats_users: vec!["watch".to_owned()],
+            answer: Arc::new(|command, rights| {
+                Box::pin(async move {
+                    match (command.as_str(), rights) {
+                        ("SHOW A", _) => Ok(Answer {
+                            tag: "SHOW",
+                            table: Some(Table {
+                                columns: vec!["a"],
+                                rows: vec![vec!["x".to_owned()]],
+                            }),
+                        }),
+                        ("PAUSE", Rights::Act) => Ok(Answer {
+                            tag: "PAUSE",
+                            table: None,
+                        }),
+                        (other, _) => Err(format!("no {other}")),
+                    }
+                })
             }),
         }
     }
 
-    #[test]
-    fn a_table_is_a_description_and_rows() {
-        let reply = answered(&database(), " SHOW A ; ");
+    #[tokio::test]
+    async fn a_table_is_a_description_and_rows() {
+        let reply = answered(&database(), Rights::Look, " SHOW A ; ").await;
         let description = b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0";
         let rest = b"D\0\0\0\x0b\0\x01\0\0\0\x01xC\0\0\0\x09SHOW\0Z\0\0\0\x05I";
         assert_eq!(reply, [description.as_slice(), rest].concat());
     }
 
-    #[test]
-    fn what_is_no_command_is_told() {
-        assert_eq!(answered(&database(), ";"), b"I\0\0\0\x04Z\0\0\0\x05I");
-        let reply = answered(&database(), "select 1");
+    #[tokio::test]
+    async fn what_is_no_command_is_told() {
+        let database = database();
+        let empty = answered(&database, Rights::Act, ";").await;
+        assert_eq!(empty, b"I\0\0\0\x04Z\0\0\0\x05I");
+        let reply = answered(&database, Rights::Act, "select 1").await;
         assert_eq!(reply[0], b'E');
         assert!(String::from_utf8_lossy(&reply).contains("no select 1"));
+    }
+
+    #[tokio::test]
+    async fn who_may_look_may_not_act() {
+        let database = database();
+        let done = answered(&database, Rights::Act, "PAUSE").await;
+        assert_eq!(done, b"C\0\0\0\x0aPAUSE\0Z\0\0\0\x05I");
+        assert_eq!(answered(&database, Rights::Look, "PAUSE").await[0], b'E');
+        assert_eq!(database.rights_of("boss"), Some(Rights::Act));
+        assert_eq!(database.rights_of("watch"), Some(Rights::Look));
+        assert_eq!(database.rights_of("other"), None);
     }
 }

@@ -42,6 +42,14 @@ pub fn check(peer: SocketAddr, local: SocketAddr, uids: &[u32]) -> Result<(), No
         return Err(NotHeard::Stranger(ip));
     }
     let uid = uid_of(peer, local).map_err(|error| NotHeard::Unknown(error.to_string()))?;
+    check_uid(uid, uids)
+}
+
+/// Whether this user of this machine is root, our own, or one of `uids`.
+///
+/// # Errors
+/// [`NotHeard::User`]
+pub fn check_uid(uid: u32, uids: &[u32]) -> Result<(), NotHeard> {
     let own = rustix::process::geteuid().as_raw();
     if uid == 0 || uid == own || uids.contains(&uid) {
         Ok(())

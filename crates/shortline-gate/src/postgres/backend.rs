@@ -37,7 +37,9 @@ pub async fn connect(
     let limit = config.relay.limits.connect_time_max;
     let connector = config.relay.upstream_tls.connector(client_is_secure);
     let is_optional = config.relay.upstream_tls.is_optional();
-    connect_with(&config.relay.upstream, connector, is_optional, limit).await
+    let connected = connect_with(&config.relay.upstream, connector, is_optional, limit).await;
+    config.relay.registry.note_backend(connected.is_ok());
+    connected
 }
 
 /// A connection of the gate's own, to whatever backend: with TLS wherever `tls` allows it.
@@ -59,7 +61,8 @@ async fn connect_with(
     limit: Duration,
 ) -> Result<Stream, BackendError> {
     let mut socket = upstream.connect(limit).await?;
-    let Some(connector) = connector else {
+    // A Unix socket has no name to check, and needs no secrecy.
+    let Some(connector) = connector.filter(|_| !upstream.is_path()) else {
         return Ok(Stream::Plain(socket));
     };
     let tls = async {

@@ -15,6 +15,7 @@
 //! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
 //! | `pool`, `scram` | many clients on few connections, and who they are |
+//! | `pgbouncer` | reads its configuration |
 //! | `cancel` | cancel requests: ends what still waits here, passes the others on |
 //! | `reply` | the gate's own words |
 //! | `admin`, `asker` | SHOW commands, and who may ask |
@@ -41,6 +42,7 @@ pub mod conversation;
 pub mod frame;
 pub mod messages;
 pub mod opening;
+pub mod pgbouncer;
 pub mod pool;
 mod protocol;
 pub mod reply;
@@ -54,15 +56,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-
 use crate::Gate;
 use crate::classify::{Classify, Client};
-use crate::relay::{self, RelayConfig, Socket, Upstream, Waits};
-pub use admin::{AdminDatabase, Answers, Table};
+use crate::relay::{self, AbortOnDrop, Listener, RelayConfig, Socket, Upstream, Waits};
+pub use admin::{AdminDatabase, Answer, Answering, Answers, Rights, Table};
+pub use asker::{NotHeard, check as check_asker};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
-pub use pool::{Pool, PoolConfig, PoolMode};
+pub use pool::{Pool, PoolConfig};
 use statements::Prepared;
 
 /// The protocol's name in TLS (ALPN), for [`ClientTls::new`](crate::relay::tls::ClientTls::new).
@@ -80,6 +81,9 @@ pub struct PostgresConfig {
     pub relay: RelayConfig,
     /// A client whose transaction waited for so long gets a notice.
     pub notice_after: Option<Duration>,
+    /// The backend sees the client's address behind `application_name`, as with PgBouncer's
+    /// `application_name_add_host`.
+    pub tells_address: bool,
     /// A database that has no backend, but answers of the gate itself.
     pub admin: Option<AdminDatabase>,
     /// Many clients on few connections; without it each has one of its own.
@@ -92,6 +96,7 @@ impl PostgresConfig {
         Self {
             relay: RelayConfig::new(upstream, classify),
             notice_after: None,
+            tells_address: false,
             admin: None,
             pool: None,
         }
@@ -104,7 +109,7 @@ impl PostgresConfig {
 /// # Errors
 /// When a thread cannot be started or the listener not be put on its poller.
 pub async fn run(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     config: PostgresConfig,
     gate: Gate,
     shutdown: impl Future<Output = ()>,
@@ -120,7 +125,7 @@ pub async fn run(
     let serve = move |socket, peer, registration| {
         connection::serve(Arc::clone(&relay.0), socket, peer, registration)
     };
-    let served = relay::serve(listener, &limits, &registry, shutdown, serve).await;
+    let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
     drop(sweeping);
     served
 }
@@ -144,7 +149,7 @@ impl PostgresRelay {
     pub async fn serve(&self, socket: Socket, peer: SocketAddr) {
         let config = &self.0.config.relay;
         let registration = config.registry.register(config.limits.connections_max);
-        connection::serve(Arc::clone(&self.0), socket, peer, registration).await;
+        connection::serve(Arc::clone(&self.0), socket, Some(peer), registration).await;
     }
 }
 
@@ -168,14 +173,5 @@ impl Shared {
         } else {
             Prepared::Work(self.name_of(statement, client))
         }
-    }
-}
-
-/// A task that ends with whoever wanted it.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

@@ -49,7 +49,7 @@ enum Dropping {
 #[derive(Debug)]
 pub struct Postgres {
     shared: Arc<Shared>,
-    names: ClientNames,
+    names: Arc<ClientNames>,
     /// Replication connections are not.
     is_gated: bool,
     /// Where in the messages of each of them what comes is.
@@ -73,7 +73,7 @@ pub struct Postgres {
 
 impl Postgres {
     /// At the first ReadyForQuery. Without a gate everything goes through.
-    pub fn new(shared: &Arc<Shared>, names: ClientNames, is_gated: bool) -> Self {
+    pub fn new(shared: &Arc<Shared>, names: Arc<ClientNames>, is_gated: bool) -> Self {
         let limits = &shared.config.relay.limits;
         Self {
             shared: Arc::clone(shared),

@@ -26,7 +26,10 @@ impl Complaint {
 
     /// The gate ends.
     pub fn shutting_down() -> Self {
-        Self::new("57P01", "terminating connection: the gate shuts down")
+        Self::new(
+            "57P01",
+            "terminating connection due to administrator command",
+        )
     }
 
     /// What the client is told at the end of its session, unless it knows or has left.

@@ -105,6 +105,19 @@ impl Startup {
         })
     }
 
+    /// Adds this to `application_name`, if the client gives one.
+    pub fn add_to_application_name(&mut self, suffix: &str) {
+        let Some(name) = self.parameter("application_name") else {
+            return;
+        };
+        // It ends where its value does, in the packet that it is a part of.
+        let end = name.as_ptr() as usize - self.packet.as_ptr() as usize + name.len();
+        self.packet.splice(end..end, suffix.bytes());
+        if let Ok(length) = u32::try_from(self.packet.len()) {
+            self.packet[..4].copy_from_slice(&length.to_be_bytes());
+        }
+    }
+
     /// The minor version of the protocol that the client asks for.
     pub fn minor(&self) -> u16 {
         u16::from_be_bytes([self.packet[6], self.packet[7]])

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use shortline_sched::Network;
+
 use super::tls::{ClientTls, UpstreamTls};
 use super::{Limits, Registry, Upstream};
 use crate::classify::Classify;
@@ -20,6 +22,8 @@ pub struct RelayConfig {
     pub limits: Limits,
     /// The types of statements.
     pub classify: Classify,
+    /// Proxies of these networks say who the client is ([`super::proxy`]).
+    pub proxies: Arc<[Network]>,
     /// The open connections; a clone sees them from outside.
     pub registry: Arc<Registry>,
 }
@@ -33,6 +37,7 @@ impl RelayConfig {
             client_tls: None,
             limits: Limits::default(),
             classify,
+            proxies: Arc::from([]),
             registry: Arc::default(),
         }
     }

@@ -1,20 +1,73 @@
 //! Accepts connections on several threads, and ends them when the relay is to end.
+//!
+//! They come by TCP, or by a Unix socket, whose clients have no address.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use shortline_base::accept;
-use tokio::net::{TcpListener, TcpStream};
+use shortline_base::accept::{self, Accepts};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
-use super::stream::prepare;
 use super::{Limits, Order, Registration, Registry, Socket};
 
 /// Connections above the limit that are heard out, so that they can be told of it (and so that a
 /// cancel request still gets through). Beyond these nobody is accepted.
 const REFUSED_AT_ONCE_MAX: usize = 100;
+
+/// Where clients connect.
+#[derive(Debug)]
+pub enum Listener {
+    /// By TCP.
+    Tcp(TcpListener),
+    /// In the file system.
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl Listener {
+    /// The same socket for another thread's poller.
+    fn detached(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
+            Self::Unix(listener) => listener.as_fd().try_clone_to_owned(),
+        }
+    }
+
+    /// On this thread's poller.
+    fn attach(&self, socket: OwnedFd) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(_) => Self::Tcp(TcpListener::from_std(socket.into())?),
+            Self::Unix(_) => Self::Unix(UnixListener::from_std(socket.into())?),
+        })
+    }
+}
+
+impl Accepts for Listener {
+    type Stream = Socket;
+    type Peer = Option<SocketAddr>;
+
+    fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(Socket, Option<SocketAddr>)>> {
+        Poll::Ready(match self {
+            Self::Tcp(listener) => ready!(listener.poll_accept(context))
+                .map(|(socket, peer)| (Socket::from(socket), Some(peer))),
+            Self::Unix(listener) => ready!(listener.poll_accept(context))
+                .map(|(socket, _)| (Socket::from(socket), None)),
+        })
+    }
+}
 
 /// Serves each connection to `listener` with `relay` until `shutdown` is ready; then lets
 /// transactions end within [`Limits::drain_time_max`] and closes what is left.
@@ -26,22 +79,23 @@ const REFUSED_AT_ONCE_MAX: usize = 100;
 /// # Errors
 /// When a thread cannot be started or the listener not be put on its poller.
 pub async fn serve<R, F>(
-    listener: TcpListener,
+    listener: Listener,
     limits: &Limits,
     registry: &Arc<Registry>,
     shutdown: impl Future<Output = ()>,
     relay: R,
 ) -> io::Result<()>
 where
-    R: Fn(Socket, SocketAddr, Registration) -> F + Clone + Send + 'static,
+    R: Fn(Socket, Option<SocketAddr>, Registration) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let listener = listener.into_std()?;
+    let listener = Arc::new(listener);
     let stopping = watch::Sender::new(false);
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..limits.workers.max(1) {
         let worker = Worker {
-            listener: listener.try_clone()?,
+            socket: listener.detached()?,
+            like: Arc::clone(&listener),
             registry: Arc::clone(registry),
             connections_max: limits.connections_max,
             stopping: stopping.subscribe(),
@@ -49,7 +103,6 @@ where
         let relay = relay.clone();
         workers.spawn_blocking(move || worker.work(relay));
     }
-    drop(listener);
     let ended = async {
         let mut result = Ok(());
         while let Some(ended) = workers.join_next().await {
@@ -57,6 +110,7 @@ where
         }
         result
     };
+    drop(listener);
     tokio::pin!(ended);
     tokio::select! {
         result = &mut ended => return result,
@@ -76,53 +130,64 @@ where
 
 /// One thread's part.
 struct Worker {
-    listener: std::net::TcpListener,
+    socket: OwnedFd,
+    /// What the socket is.
+    like: Arc<Listener>,
     registry: Arc<Registry>,
     connections_max: usize,
     stopping: watch::Receiver<bool>,
 }
 
 impl Worker {
-    fn work<R, F>(mut self, relay: R) -> io::Result<()>
+    fn work<R, F>(self, relay: R) -> io::Result<()>
     where
-        R: Fn(Socket, SocketAddr, Registration) -> F,
+        R: Fn(Socket, Option<SocketAddr>, Registration) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
             .build()?;
+        let Self {
+            socket,
+            like,
+            registry,
+            connections_max,
+            mut stopping,
+        } = self;
         runtime.block_on(async {
-            let listener = TcpListener::from_std(self.listener.try_clone()?)?;
-            let mut stopping = self.stopping.clone();
-            let is_dropped = tokio::select! {
-                () = self.accept(listener, relay) => false,
-                stopped = stopping.wait_for(|stopping| *stopping) => stopped.is_err(),
-            };
-            if is_dropped {
-                self.registry.give_all(Order::Close);
+            let listener = like.attach(socket)?;
+            drop(like);
+            // Whatever ends this closes the listener: a kernel that listened on would keep clients waiting
+            // for nobody.
+            tokio::select! {
+                () = accept(listener, &registry, connections_max, relay) => {}
+                () = registry.shutting() => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+            }
+            if stopping.wait_for(|stopping| *stopping).await.is_err() {
+                registry.give_all(Order::Close);
             }
             // The runtime must outlive its connections.
-            self.registry.empty().await;
+            registry.empty().await;
             Ok(())
         })
     }
+}
 
-    async fn accept<R, F>(&mut self, listener: TcpListener, relay: R)
-    where
-        R: Fn(Socket, SocketAddr, Registration) -> F,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let open_max = self.connections_max + REFUSED_AT_ONCE_MAX;
-        let registry = Arc::clone(&self.registry);
-        let take = |socket: TcpStream, peer| {
-            // A socket that cannot be prepared has been reset already.
-            if prepare(&socket).is_ok() {
-                let registration = self.registry.register(self.connections_max);
-                tokio::spawn(relay(socket.into(), peer, registration));
-            }
-        };
-        let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
-        accept::accept(&listener, || registry.open() < open_max, take, warn).await;
-    }
+async fn accept<R, F>(listener: Listener, registry: &Registry, connections_max: usize, relay: R)
+where
+    R: Fn(Socket, Option<SocketAddr>, Registration) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let open_max = connections_max + REFUSED_AT_ONCE_MAX;
+    let take = |socket: Socket, peer| {
+        // A socket that cannot be prepared has been reset already.
+        if socket.prepare().is_ok() {
+            let registration = registry.register(connections_max);
+            tokio::spawn(relay(socket, peer, registration));
+        }
+    };
+    let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
+    accept::accept(&listener, || registry.open() < open_max, take, warn).await;
 }

@@ -9,6 +9,7 @@
 //! | [`RelayConfig`], [`Limits`] | what a relay is told |
 //! | [`Stream`], [`Socket`] | a socket with TLS or without; the kernel's, or a simulated one |
 //! | [`Side`] | one of the two of a session, with what it has not taken yet |
+//! | [`proxy`] | who the client is, as a proxy before us says |
 //! | [`tls`] | certificates towards clients, checks of the backend's |
 //! | [`Upstream`] | connects to the backend within a limit of time |
 //! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
@@ -20,28 +21,33 @@
 //! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
 
 mod config;
+mod handle;
 mod limits;
 mod listener;
 mod outbox;
+pub mod proxy;
 mod registry;
 mod session;
 mod side;
 mod socket;
 mod stream;
+mod task;
 pub mod tls;
 mod upstream;
 mod waits;
 mod work;
 
 pub use config::RelayConfig;
+pub use handle::{About, ClientState, ClientView, Handle, Order};
 pub use limits::Limits;
-pub use listener::serve;
+pub use listener::{Listener, serve};
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
-pub use registry::{ConnectionCounts, Handle, Order, Registration, Registry};
+pub use registry::{ConnectionCounts, Registration, Registry};
 pub use session::{End, Exchange, Protocol, Session, open_in_time};
 pub use side::{LINGER_TIME_MAX, Side, lingering_close};
 pub use socket::Socket;
 pub use stream::Stream;
+pub use task::AbortOnDrop;
 pub use upstream::{ConnectError, Upstream};
 pub use waits::{Entry, Waits};
 pub use work::{Denied, Work};

@@ -1,91 +1,12 @@
 //! The open connections, and what they are told from outside.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::task::{Poll, Waker};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use futures_util::task::AtomicWaker;
 use shortline_base::roster::{Place, Roster};
+use tokio::sync::watch;
 
-/// What a connection is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Order {
-    /// Nothing.
-    None = 0,
-    /// Close as soon as no transaction is under way.
-    Drain = 1,
-    /// Close at once.
-    Close = 2,
-}
-
-/// One connection, as others see it.
-#[derive(Debug, Default)]
-pub struct Handle {
-    order: AtomicU8,
-    /// A transaction waits for admission, and whoever takes this away decides what becomes of it.
-    waiting: AtomicBool,
-    waker: AtomicWaker,
-}
-
-impl Handle {
-    /// The task to wake when something changes here.
-    pub fn register(&self, waker: &Waker) {
-        self.waker.register(waker);
-    }
-
-    /// What the connection is told to do.
-    pub fn order(&self) -> Order {
-        match self.order.load(Ordering::Acquire) {
-            0 => Order::None,
-            1 => Order::Drain,
-            _ => Order::Close,
-        }
-    }
-
-    /// Waits until the connection is told to do this, or more. Of a connection one task may.
-    pub async fn ordered(&self, order: Order) {
-        poll_fn(|context| {
-            self.register(context.waker());
-            if self.order() >= order {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-    }
-
-    /// A transaction waits for admission from now on; it can be cancelled.
-    pub fn begin_waiting(&self) {
-        self.waiting.store(true, Ordering::Release);
-    }
-
-    /// The wait is over. False if the transaction was cancelled before.
-    pub fn end_waiting(&self) -> bool {
-        self.waiting.swap(false, Ordering::AcqRel)
-    }
-
-    /// Whether the transaction still waits: neither admitted nor cancelled.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Acquire)
-    }
-
-    /// Cancels the transaction that waits for admission. False if none does.
-    pub fn cancel_waiting(&self) -> bool {
-        let cancelled = self.end_waiting();
-        if cancelled {
-            self.waker.wake();
-        }
-        cancelled
-    }
-
-    fn give(&self, order: Order) {
-        self.order.fetch_max(order as u8, Ordering::AcqRel);
-        self.waker.wake();
-    }
-}
+use super::{ClientView, Handle, Order};
 
 /// Connections of a relay, now and since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,6 +28,10 @@ pub struct Registry {
     total: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
+    /// The last connection to the backend that was tried came about.
+    is_backend_reached: AtomicBool,
+    /// No connection is accepted any more.
+    is_shut: watch::Sender<bool>,
 }
 
 /// A connection's place in the registry, given back when dropped.
@@ -121,8 +46,8 @@ pub struct Registration {
 impl Registry {
     /// Takes a connection in.
     pub fn register(&self, connections_max: usize) -> Registration {
-        let (handle, open) = self.roster.enter(Handle::default());
-        self.total.fetch_add(1, Ordering::Relaxed);
+        let id = self.total.fetch_add(1, Ordering::Relaxed) + 1;
+        let (handle, open) = self.roster.enter(Handle::new(id));
         let is_too_many = open > connections_max;
         self.refused
             .fetch_add(u64::from(is_too_many), Ordering::Relaxed);
@@ -136,6 +61,16 @@ impl Registry {
     pub fn count_failure(&self, error: &(dyn std::error::Error + 'static)) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("connection ended: {error}");
+    }
+
+    /// Whether a connection to the backend came about that was just tried.
+    pub fn note_backend(&self, is_reached: bool) {
+        self.is_backend_reached.store(is_reached, Ordering::Relaxed);
+    }
+
+    /// Whether the last that was tried did.
+    pub fn is_backend_reached(&self) -> bool {
+        self.is_backend_reached.load(Ordering::Relaxed)
     }
 
     /// Connections open now.
@@ -158,6 +93,54 @@ impl Registry {
         self.roster.for_each(|handle| handle.give(order));
     }
 
+    /// All connections whose client is known, as they are now.
+    pub fn clients(&self) -> Vec<ClientView> {
+        let mut handles = Vec::new();
+        self.roster
+            .for_each(|handle| handles.push(Arc::clone(handle)));
+        handles.iter().filter_map(|handle| handle.view()).collect()
+    }
+
+    /// Tells the connection with this number to do as ordered. False if there is none.
+    pub fn give(&self, id: u64, order: Order) -> bool {
+        self.give_where(order, |handle| handle.id() == id) > 0
+    }
+
+    /// Tells those of a database, or all whose client is known, to do as ordered. Returns how many there are.
+    pub fn give_to_clients(&self, database: Option<&str>, order: Order) -> usize {
+        self.give_where(order, |handle| handle.is_of(database))
+    }
+
+    /// Whether a unit of a client of this database, or of any, runs.
+    pub fn any_active(&self, database: Option<&str>) -> bool {
+        let mut is_any = false;
+        self.roster
+            .for_each(|handle| is_any |= handle.is_active() && handle.is_of(database));
+        is_any
+    }
+
+    fn give_where(&self, order: Order, is_meant: impl Fn(&Handle) -> bool) -> usize {
+        let mut given = 0;
+        self.roster.for_each(|handle| {
+            if is_meant(handle) {
+                handle.give(order);
+                given += 1;
+            }
+        });
+        given
+    }
+
+    /// Accepts no connection any more; those that are open stay.
+    pub fn shut(&self) {
+        self.is_shut.send_replace(true);
+    }
+
+    /// Waits until no connection is accepted any more.
+    pub async fn shutting(&self) {
+        // The sender is here: this never fails.
+        let _ = self.is_shut.subscribe().wait_for(|is_shut| *is_shut).await;
+    }
+
     /// Waits until no connection is left.
     pub async fn empty(&self) {
         self.roster.empty().await;
@@ -167,18 +150,6 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_wait_is_ended_by_one_only() {
-        let handle = Handle::default();
-        assert!(!handle.cancel_waiting());
-        handle.begin_waiting();
-        assert!(handle.cancel_waiting());
-        assert!(!handle.end_waiting());
-        handle.begin_waiting();
-        assert!(handle.end_waiting());
-        assert!(!handle.cancel_waiting());
-    }
 
     #[test]
     fn an_order_is_not_taken_back() {

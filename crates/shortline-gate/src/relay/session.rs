@@ -143,6 +143,11 @@ pub enum End<Complaint> {
 #[error("the backend closed the connection")]
 struct ServerLeft;
 
+/// A client was not let in within its time.
+#[derive(Debug, thiserror::Error)]
+#[error("the client's authentication took too long")]
+struct TooSlow;
+
 /// In which directions something may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Directions {
@@ -168,17 +173,21 @@ pub async fn open_in_time<T, E: Error + 'static>(
     registration: &Registration,
     config: &RelayConfig,
 ) -> Option<T> {
-    let limit = config.limits.authentication_time_max;
     // Boxed, so that what it needs is given back before the session, which may be long.
-    let opening = tokio::time::timeout(limit, Box::pin(opening));
-    let opened = tokio::select! {
-        opened = opening => opened,
-        () = registration.handle.ordered(Order::Close) => return None,
+    let mut opening = Box::pin(opening);
+    let opened = loop {
+        let limit = tokio::time::sleep(config.limits.authentication_time_max);
+        tokio::select! {
+            opened = &mut opening => break Some(opened),
+            // Whoever is kept out is not slow.
+            () = limit => if !registration.handle.is_kept_out() { break None },
+            () = registration.handle.ordered(Order::Close) => return None,
+        }
     };
     match opened {
-        Ok(Ok(opened)) => return Some(opened),
-        Ok(Err(error)) => config.registry.count_failure(&error),
-        Err(elapsed) => config.registry.count_failure(&elapsed),
+        Some(Ok(opened)) => return Some(opened),
+        Some(Err(error)) => config.registry.count_failure(&error),
+        None => config.registry.count_failure(&TooSlow),
     }
     None
 }

@@ -1,4 +1,4 @@
-//! A socket without TLS: the kernel's, or one of a simulated world.
+//! A socket without TLS: the kernel's, by TCP or in the file system, or one of a simulated world.
 
 use std::fmt;
 use std::io;
@@ -8,12 +8,16 @@ use std::task::{Context, Poll};
 
 use shortline_base::world;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
+
+use super::stream::prepare;
 
 /// A socket.
 pub enum Socket {
     /// The kernel's.
     Kernel(TcpStream),
+    /// A Unix socket, and its first byte if somebody has looked at it.
+    Unix(UnixStream, Option<u8>),
     /// One of a simulated world, and its first byte if somebody has looked at it.
     Simulated(Box<dyn world::Stream>, Option<u8>),
 }
@@ -30,11 +34,27 @@ impl Socket {
                 let length = stream.peek(&mut first).await?;
                 Ok((length > 0).then_some(first[0]))
             }
+            Self::Unix(stream, looked_at) => {
+                let length = stream.read(&mut first).await?;
+                *looked_at = (length > 0).then_some(first[0]);
+                Ok(*looked_at)
+            }
             Self::Simulated(stream, looked_at) => {
                 let length = stream.read(&mut first).await?;
                 *looked_at = (length > 0).then_some(first[0]);
                 Ok(*looked_at)
             }
+        }
+    }
+
+    /// Sets what every socket of a relay has.
+    ///
+    /// # Errors
+    /// It has been reset already.
+    pub fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Kernel(stream) => prepare(stream),
+            Self::Unix(..) | Self::Simulated(..) => Ok(()),
         }
     }
 
@@ -45,7 +65,15 @@ impl Socket {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Kernel(stream) => stream.local_addr(),
-            Self::Simulated(..) => Err(io::ErrorKind::AddrNotAvailable.into()),
+            Self::Unix(..) | Self::Simulated(..) => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    /// The user whose process is at the other end of a Unix socket.
+    pub fn peer_uid(&self) -> Option<u32> {
+        match self {
+            Self::Unix(stream, _) => stream.peer_cred().ok().map(|peer| peer.uid()),
+            Self::Kernel(_) | Self::Simulated(..) => None,
         }
     }
 }
@@ -53,6 +81,12 @@ impl Socket {
 impl From<TcpStream> for Socket {
     fn from(stream: TcpStream) -> Self {
         Self::Kernel(stream)
+    }
+}
+
+impl From<UnixStream> for Socket {
+    fn from(stream: UnixStream) -> Self {
+        Self::Unix(stream, None)
     }
 }
 
@@ -76,6 +110,13 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Kernel(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream, looked_at) => {
+                if let Some(first) = looked_at.take() {
+                    buffer.put_slice(&[first]);
+                    return Poll::Ready(Ok(()));
+                }
+                Pin::new(stream).poll_read(context, buffer)
+            }
             Self::Simulated(stream, looked_at) => {
                 if let Some(first) = looked_at.take() {
                     buffer.put_slice(&[first]);
@@ -95,6 +136,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Kernel(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream, _) => Pin::new(stream).poll_write(context, bytes),
             Self::Simulated(stream, _) => Pin::new(stream).poll_write(context, bytes),
         }
     }
@@ -102,6 +144,7 @@ impl AsyncWrite for Socket {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Kernel(stream) => Pin::new(stream).poll_flush(context),
+            Self::Unix(stream, _) => Pin::new(stream).poll_flush(context),
             Self::Simulated(stream, _) => Pin::new(stream).poll_flush(context),
         }
     }
@@ -109,6 +152,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Kernel(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream, _) => Pin::new(stream).poll_shutdown(context),
             Self::Simulated(stream, _) => Pin::new(stream).poll_shutdown(context),
         }
     }

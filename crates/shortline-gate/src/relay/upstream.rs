@@ -7,17 +7,17 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use shortline_base::world;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use super::Socket;
 use super::stream::prepare;
 
-/// Where the backend listens: a name or an address, and a port.
+/// Where the backend listens: a name or an address, and a port; or the path of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// A host name or an IP address, without brackets.
+    /// A host name or an IP address, without brackets; or a path, which begins with a slash.
     pub host: String,
-    /// Its port.
+    /// Its port; 0 for a path.
     pub port: u16,
 }
 
@@ -44,16 +44,21 @@ pub enum ConnectError {
 
 /// A text that names no backend.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no HOST:PORT; an IPv6 address goes in brackets")]
+#[error("`{0}` is no HOST:PORT; an IPv6 address goes in brackets; a Unix socket is unix:/PATH")]
 pub struct UpstreamError(String);
 
 impl Upstream {
     /// Whether it is on this machine, as far as its name tells.
     pub fn is_here(&self) -> bool {
         let address: Result<IpAddr, _> = self.host.parse();
-        address.map_or(self.host == "localhost", |address| {
+        address.map_or(self.host == "localhost" || self.is_path(), |address| {
             address.to_canonical().is_loopback()
         })
+    }
+
+    /// Whether it is a Unix socket.
+    pub fn is_path(&self) -> bool {
+        self.host.starts_with('/')
     }
 
     /// A connection to the first of the backend's addresses that takes one.
@@ -64,6 +69,9 @@ impl Upstream {
         let connecting = async {
             if let Some(connecting) = world::connect(&self.host, self.port) {
                 return Ok(Socket::from(connecting.await?));
+            }
+            if self.is_path() {
+                return Ok(Socket::from(UnixStream::connect(&self.host).await?));
             }
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
             prepare(&stream)?;
@@ -85,7 +93,9 @@ impl Upstream {
 
 impl fmt::Display for Upstream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        if self.is_path() {
+            write!(formatter, "unix:{}", self.host)
+        } else if self.host.contains(':') {
             write!(formatter, "[{}]:{}", self.host, self.port)
         } else {
             write!(formatter, "{}:{}", self.host, self.port)
@@ -98,6 +108,15 @@ impl FromStr for Upstream {
 
     fn from_str(text: &str) -> Result<Self, UpstreamError> {
         let refused = || UpstreamError(text.to_owned());
+        if let Some(path) = text.strip_prefix("unix:") {
+            let is_path = path.starts_with('/') && !path.contains('\0');
+            return is_path
+                .then(|| Self {
+                    host: path.to_owned(),
+                    port: 0,
+                })
+                .ok_or_else(refused);
+        }
         let (host, port) = text.rsplit_once(':').ok_or_else(refused)?;
         let bare = host
             .strip_prefix('[')
@@ -125,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_address_reads_back() {
-        for text in ["db:5432", "127.0.0.1:1", "[::1]:5432"] {
+        for text in ["db:5432", "127.0.0.1:1", "[::1]:5432", "unix:/run/s"] {
             assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
         }
     }
@@ -133,13 +152,20 @@ mod tests {
     #[test]
     fn what_is_on_this_machine_is_known_by_its_name() {
         let is_here = |text: &str| text.parse::<Upstream>().unwrap().is_here();
-        assert!(is_here("localhost:1") && is_here("127.0.0.2:1") && is_here("[::1]:1"));
+        assert!(
+            is_here("localhost:1")
+                && is_here("127.0.0.2:1")
+                && is_here("[::1]:1")
+                && is_here("unix:/s")
+        );
         assert!(!is_here("db:1") && !is_here("192.0.2.1:1") && !is_here("[2001:db8::1]:1"));
     }
 
     #[test]
     fn what_is_none_is_named() {
-        for text in ["db", ":5432", "db:", "db:0", "::1:5432", "db:65536"] {
+        for text in [
+            "db", ":5432", "db:", "db:0", "::1:5432", "db:65536", "unix:s",
+        ] {
             let error = text.parse::<Upstream>().unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }

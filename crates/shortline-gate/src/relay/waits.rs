@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Handle;
+use super::{Handle, Order};
 
 /// All sessions.
 #[derive(Debug)]
@@ -50,6 +50,18 @@ impl<Key: Clone + Eq + Hash> Waits<Key> {
     {
         let handle = self.0.lock().get(key).cloned();
         handle.is_some_and(|handle| handle.cancel_waiting())
+    }
+
+    /// Ends the session.
+    pub fn close<Q>(&self, key: &Q)
+    where
+        Key: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let handle = self.0.lock().get(key).cloned();
+        if let Some(handle) = handle {
+            handle.give(Order::Close);
+        }
     }
 }
 

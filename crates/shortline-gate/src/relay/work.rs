@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use shortline_sched::admission::Refusal;
+use tokio::time::Instant;
 
-use super::Handle;
+use super::{ClientState, Handle};
 use crate::{Admitted, Decision, Gate, GateClient, Outcome, Wait};
 
 /// Why a unit does not start.
@@ -59,6 +60,11 @@ impl Work {
         }
     }
 
+    /// The session's connection.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Whether there is no unit.
     pub fn is_none(&self) -> bool {
         matches!(self.unit, Unit::None)
@@ -82,14 +88,15 @@ impl Work {
     pub fn ask(&mut self, context: &mut Context<'_>, type_name: &str) -> Result<(), Refusal> {
         let request_type = self.gate.type_of(type_name);
         self.unit = match self.gate.ask(request_type, self.account.as_ref())? {
-            Decision::Admitted(admitted) => Unit::Running(Running::new(admitted)),
+            Decision::Admitted(admitted) => Unit::Running(Running::new(admitted, &self.handle)),
             Decision::Waits(wait) => {
                 let mut waiting = Waiting(wait);
                 // Between the question and now it may have been its turn.
                 match waiting.0.as_mut().poll(context) {
-                    Poll::Ready(admitted) => Unit::Running(Running::new(admitted?)),
+                    Poll::Ready(admitted) => Unit::Running(Running::new(admitted?, &self.handle)),
                     Poll::Pending => {
                         self.handle.begin_waiting();
+                        self.handle.note(ClientState::Waiting, Instant::now());
                         Unit::Waiting(waiting)
                     }
                 }
@@ -114,9 +121,12 @@ impl Work {
             Err(Denied::Cancelled)
         };
         self.unit = Unit::None;
+        if decided.is_err() {
+            self.handle.note(ClientState::Idle, Instant::now());
+        }
         Some(decided.map(|admitted| {
             let waited = admitted.waited();
-            self.unit = Unit::Running(Running::new(admitted));
+            self.unit = Unit::Running(Running::new(admitted, &self.handle));
             waited
         }))
     }
@@ -168,17 +178,22 @@ impl Work {
     /// The unit that runs has ended.
     pub fn finish(&mut self) {
         if let Unit::Running(running) = std::mem::take(&mut self.unit) {
-            running.admitted.finish(if running.has_failed {
-                Outcome::Failed
-            } else {
-                Outcome::Completed
-            });
+            let now = Instant::now();
+            let outcome = match running.has_failed {
+                true => Outcome::Failed,
+                false => Outcome::Completed,
+            };
+            running.admitted.finish_at(now, outcome);
+            self.handle.note(ClientState::Idle, now);
         }
     }
 }
 
 impl Running {
-    fn new(admitted: Admitted) -> Self {
+    fn new(admitted: Admitted, handle: &Handle) -> Self {
+        if let Some(since) = admitted.statement_since() {
+            handle.note(ClientState::Active, since);
+        }
         Self {
             admitted,
             is_paused: false,

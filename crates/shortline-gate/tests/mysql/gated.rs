@@ -1,12 +1,14 @@
 //! A gate in front of a server, with what tests want to know of it.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
 use shortline_gate::classify::Client;
-use shortline_gate::mysql;
+use shortline_gate::mysql::{self, Pool, PoolConfig};
+use shortline_gate::pool::{PoolLimits, PoolMode};
 use shortline_gate::relay::{Limits, Registry, RelayConfig, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::{AdmissionConfig, Order};
@@ -17,11 +19,16 @@ use tokio::task::JoinHandle;
 /// How long tests wait for what must come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Who may use a pool: `native` by the hash that MariaDB keeps of `secret`.
+const USERS: &str = "\"root\" \"\"\n\"native\" \"*14E65567ABDB5135D0CFD9A70B3032C179A49EE7\"\n\
+    \"ed\" \"secret\"\n\"ghost\" \"secret\"\n";
+
 /// A gate.
 pub struct Gated {
     pub address: SocketAddr,
     pub gate: Gate,
     pub registry: Arc<Registry>,
+    pub pool: Option<Arc<Pool>>,
     end: Option<oneshot::Sender<()>>,
     relay: JoinHandle<std::io::Result<()>>,
 }
@@ -56,20 +63,64 @@ impl Gated {
         gate: GateConfig,
         configure: impl FnOnce(&mut RelayConfig),
     ) -> Self {
+        Self::start(upstream, gate, |config, _| {
+            configure(config);
+            None
+        })
+        .await
+    }
+
+    /// A gate before `upstream` with a pool of so many connections.
+    pub async fn pooled(upstream: SocketAddr, mode: PoolMode, size: usize) -> Self {
+        let size = NonZeroUsize::new(size).unwrap();
+        let mut gate = GateConfig {
+            wait_max: PATIENCE,
+            ..GateConfig::default()
+        };
+        if mode == PoolMode::Transaction {
+            gate.admission.running_max = Some(size);
+        }
+        let limits = PoolLimits {
+            mode,
+            size,
+            idle_time_max: Duration::from_secs(600),
+            wait_max: PATIENCE,
+            statements_max: 20,
+        };
+        let users = Arc::new(mysql::pool::Users::parse(USERS).unwrap());
+        let pool = PoolConfig { limits, users };
+        Self::start(upstream, gate, |config, gate| {
+            Some(Pool::new(pool, config, gate))
+        })
+        .await
+    }
+
+    async fn start(
+        upstream: SocketAddr,
+        gate: GateConfig,
+        configure: impl FnOnce(&mut RelayConfig, &Gate) -> Option<Arc<Pool>>,
+    ) -> Self {
         let gate = Gate::new(gate);
         let mut config = config(upstream);
-        configure(&mut config);
+        let pool = configure(&mut config, &gate);
         let registry = Arc::clone(&config.registry);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ended) = oneshot::channel();
-        let relay = tokio::spawn(mysql::run(listener, config, gate.clone(), async {
-            let _ = ended.await;
-        }));
+        let relay = tokio::spawn(mysql::run(
+            listener,
+            config,
+            pool.clone(),
+            gate.clone(),
+            async {
+                let _ = ended.await;
+            },
+        ));
         Self {
             address,
             gate,
             registry,
+            pool,
             end: Some(end),
             relay,
         }

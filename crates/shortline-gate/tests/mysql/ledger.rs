@@ -53,7 +53,7 @@ async fn relay_process() {
     let config = crate::gated::config(format!("127.0.0.1:{backend}").parse().unwrap());
     // The tests' end is this input's end.
     let end_of_input = async { drop(tokio::io::stdin().read_u8().await) };
-    shortline_gate::mysql::run(listener, config, gate, end_of_input)
+    shortline_gate::mysql::run(listener, config, None, gate, end_of_input)
         .await
         .unwrap();
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_gate::GateConfig;
-use shortline_gate::postgres::{AdminDatabase, Table};
+use shortline_gate::postgres::AdminDatabase;
 
 use super::cluster::{Cluster, free_port};
 use super::raw;
@@ -129,7 +129,9 @@ fn what_is_no_message_to_the_admin_database_is_told() {
         config.admin = Some(AdminDatabase {
             name: "postgres".to_owned(),
             uids: Vec::new(),
-            answer: Arc::new(|_| Ok(Table::default())),
+            users: Vec::new(),
+            stats_users: Vec::new(),
+            answer: Arc::new(|_, _| Box::pin(async { Err("nothing".to_owned()) })),
         });
     });
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"Q\0\0\0\x01"] {

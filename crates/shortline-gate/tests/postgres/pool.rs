@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shortline_gate::postgres::PoolMode;
+use shortline_gate::pool::PoolMode;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::cluster::Cluster;

@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
-use shortline_gate::postgres::PoolMode;
+use shortline_gate::pool::PoolMode;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::cluster::Cluster;

@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shortline_gate::classify;
+use shortline_gate::pool::{PoolLimits, PoolMode};
 use shortline_gate::postgres::pool::{Lookup, Users};
-use shortline_gate::postgres::{Pool, PoolConfig, PoolMode, PostgresConfig, run};
+use shortline_gate::postgres::{Pool, PoolConfig, PostgresConfig, run};
 use shortline_gate::relay::{Registry, Upstream};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use tokio::sync::oneshot;
@@ -77,11 +78,13 @@ impl Relay {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(users.as_bytes()).unwrap();
         let pool = PoolConfig {
-            mode,
-            size,
-            idle_time_max: Duration::from_secs(600),
-            wait_max: PATIENCE,
-            statements_max: 20,
+            limits: PoolLimits {
+                mode,
+                size,
+                idle_time_max: Duration::from_secs(600),
+                wait_max: PATIENCE,
+                statements_max: 20,
+            },
             users: Arc::new(Users::read(file.path()).unwrap()),
             // The superuser of these tests' file.
             lookup: users.contains("\"postgres\"").then(|| Lookup {

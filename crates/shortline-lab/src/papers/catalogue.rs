@@ -1,8 +1,7 @@
-//! Every experiment: our own and those of the four papers, each a file of `studies`.
+//! Every experiment: our own and those of the four papers, each a file in `studies`.
 //!
-//! One experiment may be behind several figures of a paper: its runs are the same, and what is
-//! drawn and claimed differs. `w1` is also what most of paper 000 is about: its Fig. 8, and row A of
-//! its Table II.
+//! One experiment may reproduce several figures of a paper, which draw and claim different things from
+//! the same runs. `w1` also stands for most of paper 000: its Fig. 8, and row A of its Table II.
 
 #[cfg(test)]
 mod tests;
@@ -28,13 +27,13 @@ pub struct UnknownExperiment(pub String);
 pub struct File {
     /// The study's name.
     pub id: &'static str,
-    /// Where it is, from this crate's folder.
+    /// Its path from this crate's folder.
     pub path: &'static str,
-    /// All of it.
+    /// The whole text.
     pub text: &'static str,
 }
 
-/// The files of some folders of `studies`, as parts of this program.
+/// Includes files of `studies` in this program.
 macro_rules! files {
     ($($folder:literal: $($id:literal)+;)+) => {
         &[$($(File {
@@ -51,7 +50,7 @@ pub const FILES: &[File] = files! {
     "own":
         "demo" "w1" "w1-k5" "w1-tls" "w1-h2" "w1-h2-shared" "w1-h2-tls" "w1-100mbit" "w1-slots"
         "aging" "generators" "adversary" "adversary-tls" "adversary-route" "throughput"
-        "memory";
+        "memory" "gate-pool";
     "auto":
         "auto-steps" "auto-cross" "auto-cross10" "auto-two" "auto-w1" "auto-w1-100mbit"
         "auto-hop" "auto-hop-100mbit" "auto-w1-bbr" "auto-hop-bbr" "auto-wan";
@@ -81,17 +80,17 @@ pub fn all() -> &'static [Experiment] {
     &ALL
 }
 
-/// The file of a study, as a person copies it; nothing if no study has that name.
+/// The file of a study, for a person to copy. `None` if no study has that name.
 pub fn text_of(id: &str) -> Option<&'static str> {
     let file = FILES.iter().find(|file| file.id == id);
     file.map(|file| file.text)
 }
 
 impl Experiment {
-    /// The experiment of the catalogue that is called so.
+    /// The experiment of that name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such experiment.
     pub fn by_id(id: &str) -> Result<Self, UnknownExperiment> {
         let found = all().iter().find(|experiment| experiment.id == id);
         let found = found.ok_or_else(|| UnknownExperiment(id.into()));

@@ -1,4 +1,4 @@
-//! The papers, and the figures and tables of each that experiments are behind.
+//! The papers, and the figures and tables of each that experiments reproduce.
 
 pub mod catalogue;
 mod order;
@@ -7,7 +7,7 @@ use crate::study::claim::Figure;
 use crate::study::design::Experiment;
 use catalogue::all;
 
-/// The papers, as the names of figures begin, and what they are.
+/// The papers: the number with which names of figures begin, and the title.
 pub const PAPERS: [(&str, &str); 5] = [
     (
         "000",
@@ -32,7 +32,7 @@ pub const PAPERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// A paper's figures and tables in its order, each with the experiment behind it.
+/// A paper's figures and tables in its order, each with the experiment that reproduces it.
 pub fn claims_of(paper: &str) -> Vec<(&'static Experiment, &'static Figure)> {
     let mut claims = Vec::new();
     for experiment in all() {

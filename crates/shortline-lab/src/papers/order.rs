@@ -1,7 +1,7 @@
 //! The order of a paper's figures: figures, tables, sections, each by number.
 
-/// What to sort the name of a figure by, like `000 Fig. 9, Table II B` or `004 sec. 5.3.3`: its
-/// kind, its number, the rest.
+/// The sort key of a figure's name, such as `000 Fig. 9, Table II B` or `004 sec. 5.3.3`: its kind,
+/// its number, the rest.
 pub fn key(name: &str) -> (usize, Vec<u32>, String) {
     const KINDS: [&str; 3] = ["Fig. ", "Table ", "sec. "];
     let (_, place) = name.split_once(' ').unwrap_or(("", name));
@@ -16,7 +16,7 @@ pub fn key(name: &str) -> (usize, Vec<u32>, String) {
     (kind, number.split('.').map(value).collect(), rest.into())
 }
 
-/// Of Arabic figures or of Roman ones, which in the papers end with III.
+/// Reads a number in Arabic or Roman numerals. The papers use Roman ones up to III.
 fn value(number: &str) -> u32 {
     number.parse().unwrap_or(number.len() as u32)
 }

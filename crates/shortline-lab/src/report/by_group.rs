@@ -1,8 +1,8 @@
 //! Plots by group of clients: 004's Figs. 13 and 14, a plot of the means for each of its six WANs, and
 //! its Figs. 15 and 16, the improvement on FAIR by WAN.
 //!
-//! A group's mean at a point is the median over the seeds. The improvement is the mean over the
-//! points of how many times shorter the mean is; 004 has per cent: 1.16 times is 13.8 %.
+//! A group's mean at a point is the median over the seeds. The improvement says how many times shorter
+//! the mean is than FAIR's, in the mean over the points. 004 gives per cent: 1.16 times is 13.8 %.
 
 use shortline_plot::Line;
 
@@ -14,7 +14,7 @@ use crate::study::figures::{PointFigures, SeedFigures};
 use crate::study::standing::fair_of;
 use crate::study::stats::Spread;
 
-/// Those that the experiment's figures show; none where no records say whose they are.
+/// The plots that the experiment's figures show. None if the records do not name the clients.
 pub fn drawings(results: &Results<'_>) -> Vec<Drawing> {
     let groups = groups(results);
     let mut drawings = Vec::new();
@@ -58,7 +58,7 @@ fn mean_s(seed: &SeedFigures, server: &str, group: &str) -> Option<f64> {
     run.group_mean_finished_s(group)
 }
 
-/// Nothing without FAIR.
+/// `None` without FAIR.
 fn gains(results: &Results<'_>, groups: &[String]) -> Option<Drawing> {
     let servers = &results.plan.servers;
     let fair = fair_of(servers.iter().map(String::as_str))?;

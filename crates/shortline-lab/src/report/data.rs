@@ -1,6 +1,6 @@
-//! What a report draws and tells, as CSV for other programs.
+//! The data of a report as CSV, for other programs.
 //!
-//! Names are those of servers and points, which hold no comma or quote.
+//! The names are those of servers and points, which contain no comma or quote.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What all pages are made in: the document around their content, its style, a claim beside what came
-//! out, the key of a line.
+//! The common parts of all pages: the document around the content, its style, a claim beside our
+//! results, the key of a line.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::ShapeStyle;
@@ -37,7 +37,7 @@ pub fn document(title: &str, warning: Option<&str>, main: &Markup) -> Markup {
     }
 }
 
-/// The colours of plots on a dark ground, for readers who want one.
+/// The colours of plots on a dark background, for readers who prefer one.
 fn dark_drawings() -> String {
     format!(
         "@media (prefers-color-scheme: dark) {{\n{}}}\n",
@@ -45,7 +45,7 @@ fn dark_drawings() -> String {
     )
 }
 
-/// What a figure claims, and its comparisons: each with what the paper has.
+/// A figure's claim and its comparisons, each with the paper's value.
 pub fn claim(figure: &Figure, checks: &[(String, Compared)]) -> Markup {
     html! {
         article.claim {
@@ -74,7 +74,7 @@ pub fn claim(figure: &Figure, checks: &[(String, Compared)]) -> Markup {
     }
 }
 
-/// A verdict that can be told without its colour.
+/// A verdict that can be recognised without its colour.
 pub fn badge(verdict: Verdict) -> Markup {
     let (class, mark) = match verdict {
         Verdict::Holds => ("holds", "✓"),
@@ -85,7 +85,7 @@ pub fn badge(verdict: Verdict) -> Markup {
     html! { span class={ "badge " (class) } { (mark) " " (verdict.word()) } }
 }
 
-/// A piece of a line as it looks in the plots.
+/// A sample of a line as it looks in the plots.
 pub fn swatch(style: ShapeStyle) -> String {
     let plotters::style::RGBAColor(red, green, blue, _) = style.color;
     format!(

@@ -1,4 +1,4 @@
-//! Which plots a report has, and what each of them draws.
+//! The plots of a report, and the lines of each.
 
 use shortline_load::record::RequestRecord;
 use shortline_plot::{self as drawing, Axis, Frame, Line, Points};
@@ -16,7 +16,7 @@ use crate::study::standing::fair_of;
 use crate::study::stats::Spread;
 use shortline_table::{bytes, time_on_axis};
 
-/// Pixels of a plot, few enough that its text can be read on a phone.
+/// The size of a plot in pixels, small enough to read its text on a phone.
 const SIZE: (u32, u32) = (480, 330);
 /// Plots that are drawn for each point, in this order.
 const OF_POINT: [Plot; 11] = [
@@ -37,22 +37,22 @@ const ACROSS: [Plot; 4] = [Plot::Mean, Plot::Slowdown, Plot::Requests, Plot::Byt
 
 /// A plot of a report.
 pub struct Drawing {
-    /// Which.
+    /// What it draws.
     pub plot: Plot,
-    /// Of which point or group of clients; nothing if of all.
+    /// The point or group of clients that it is for. `None`: all.
     pub part: Option<String>,
-    /// What stands above it.
+    /// The caption above it.
     pub caption: String,
     /// Its lines.
     pub lines: Vec<Line>,
-    /// What its axes are called.
+    /// The labels of its axes.
     pub axes: (String, String),
     x_range: Option<(f64, f64)>,
     shaded: Vec<(f64, f64)>,
 }
 
 impl Drawing {
-    /// With axes as wide as the lines, and nothing shaded.
+    /// A plot whose axes fit its lines, without shading.
     pub(super) fn plain(
         plot: Plot,
         part: Option<String>,
@@ -80,10 +80,10 @@ impl Drawing {
         }
     }
 
-    /// It as SVG.
+    /// The plot as SVG.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Errors of the drawing library.
     pub fn svg(&self) -> Result<String, Box<dyn std::error::Error>> {
         let (log, format) = scales(self.plot);
         let frame = Frame {
@@ -131,7 +131,7 @@ pub fn name(plot: Plot) -> &'static str {
 
 type Format = fn(f64) -> String;
 
-/// Whether the axes are logarithmic, and how their numbers are written.
+/// The scales of the axes, and the format of their numbers.
 fn scales(plot: Plot) -> ((bool, bool), (Format, Format)) {
     let plain: Format = drawing::number;
     match plot {
@@ -160,7 +160,7 @@ fn bytes_of_size(size: f64) -> String {
     }
 }
 
-/// The plots over all points that the experiment's figures show; none if it has one point.
+/// The plots over all points that the experiment's figures show. None if it has one point.
 pub fn across(results: &Results<'_>) -> Vec<Drawing> {
     let points = &results.figures.points;
     if points.len() < 2 {
@@ -230,8 +230,8 @@ fn value_across(run: &RunFigures, plot: Plot, seconds: u64) -> Option<f64> {
     }
 }
 
-/// A line with a point for each point of the experiment of which there is a figure; `value` is told
-/// how many seconds requests arrived.
+/// A line with a value for each point of the experiment that has one. `value` gets the seconds in which
+/// requests arrived.
 pub(super) fn line_across(
     results: &Results<'_>,
     name: &str,
@@ -250,8 +250,8 @@ pub(super) fn line_across(
     }
 }
 
-/// The plots of a point: those that the experiment's figures show, or all of them if it is the
-/// only one. Nothing is drawn of a point of which nothing is kept.
+/// The plots of a point: those that the experiment's figures show, or all if it is the only point.
+/// A point without kept results has none.
 pub fn of_point(results: &Results<'_>, point: &Point, series: &[Series]) -> Vec<Drawing> {
     if series.is_empty() {
         return Vec::new();
@@ -314,7 +314,7 @@ fn drawing_of(plot: Plot, point: &Point, series: &[Series]) -> Drawing {
     }
 }
 
-/// Caption, and what the axes count.
+/// The caption and the labels of the axes.
 fn words(plot: Plot) -> (&'static str, &'static str, &'static str) {
     match plot {
         Plot::FirstByte => ("mean time to the first byte over time", "arrival (s)", ""),
@@ -355,10 +355,10 @@ fn words(plot: Plot) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// How long the link needs for what waits before it.
+/// The time that the link needs for the bytes that wait before it.
 fn waits_ms(series: &Series, usual: Rate) -> Points {
     let (queue_bytes, rate_bps) = (series.seen("queue_bytes"), series.seen("link_rate_bps"));
-    // Samples of earlier versions do not say it: it never changed.
+    // Samples of earlier versions lack the rate, which never changed.
     let rate_bps = rate_bps.iter().map(|(_, bps)| *bps);
     let rate_bps = rate_bps.chain(std::iter::repeat(usual.bps() as f64));
     let both = queue_bytes.iter().zip(rate_bps);
@@ -366,7 +366,7 @@ fn waits_ms(series: &Series, usual: Rate) -> Points {
         .collect()
 }
 
-/// What each server found, as long as it had found something; and the link's rate beside it.
+/// The rate that each server found, while it had found one, and the link's rate beside it.
 fn rates(series: &[Series]) -> Vec<Line> {
     let in_mbit = |points: Points| -> Points {
         let told = points.into_iter().filter(|(_, bps)| *bps > 0.0);
@@ -386,7 +386,7 @@ fn rates(series: &[Series]) -> Vec<Line> {
     found
 }
 
-/// As the server's machine saw them; of a fluid bound and on loopback, requests under way.
+/// The connections on the server's machine. For a fluid bound and on loopback, the requests under way.
 fn connections(series: &Series) -> Points {
     let seen = series.seen("connections");
     if seen.is_empty() {
@@ -415,7 +415,7 @@ fn fair(series: &[Series]) -> Option<&Series> {
     series.iter().find(|series| series.name == name)
 }
 
-/// Each server's requests joined with those of FAIR, seed by seed.
+/// Each server's requests paired with those of FAIR, seed by seed.
 fn stretch_lines(all: &[Series]) -> Vec<Line> {
     let Some(fair) = fair(all) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What can go wrong with a report, in one line each.
+//! Errors of a report, in one line each.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use thiserror::Error;
 
 use crate::study::KeptError;
 
-/// Why nothing can be reported.
+/// Why there can be no report.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// What is kept is wrong, or the report cannot be kept beside it.
+    /// Kept results are wrong, or the report cannot be written beside them.
     #[error(transparent)]
     Kept(#[from] KeptError),
-    /// What people say of the papers' claims names none of them.
+    /// `why.md` does not name a paper's claim correctly.
     #[error("{path}:{line}: {problem}: want lines `## FIGURE`, each once and named as `shortline lab \
         list` does, with the reasons below", path = path.display())]
     Why {

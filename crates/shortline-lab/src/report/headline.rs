@@ -1,12 +1,12 @@
-//! What came out, in one sentence: the first line of a report and of its page. Of an experiment with
-//! several points there is none; their lines and claims say it.
+//! The result in one sentence: the first line of a report and of its page. An experiment with several
+//! points has none, because its lines and claims say it.
 
 use crate::study::figures::{Figures, RunFigures, SeedFigures};
 use crate::study::stats::Spread;
 use shortline_table::{three_digits, time};
 
-/// The sentence: the means of whoever stands for SRPT and for FAIR, the medians of the seeds that have
-/// both.
+/// The sentence: the mean response times of the servers that stand for SRPT and for FAIR, as medians over
+/// the seeds that have both.
 pub fn headline(figures: &Figures) -> Option<String> {
     let [point] = &figures.points[..] else {
         return None;
@@ -22,7 +22,7 @@ pub fn headline(figures: &Figures) -> Option<String> {
     });
     let mut text = format!(
         "Shortline{} answered in {} on the mean{over}; {} in {}",
-        told_apart(&ours.first()?.server),
+        policy_suffix(&ours.first()?.server),
         mean(&ours)?,
         name(&fair.first()?.server),
         mean(&fair)?
@@ -37,8 +37,8 @@ pub fn headline(figures: &Figures) -> Option<String> {
     Some(text)
 }
 
-/// Its policy where that is not the usual one.
-fn told_apart(ours: &str) -> String {
+/// The policy in parentheses, unless it is `srpt`.
+fn policy_suffix(ours: &str) -> String {
     match ours {
         "srpt" => String::new(),
         policy => format!(" ({policy})"),

@@ -1,10 +1,10 @@
-//! An experiment's results as one HTML page without outside links, `report.html`, and what
-//! its plots draw as CSV beside it, in the folder `report`; and of several experiments what
-//! became of the papers' claims ([`claims`]).
+//! An experiment's results as one HTML page without outside links, `report.html`, with the data of its
+//! plots as CSV in the folder `report` beside it. For several experiments there are also the verdicts
+//! on the papers' claims ([`claims`]).
 //!
-//! The page is written once from what is kept ([`crate::study`]): the papers' claims
-//! beside our figures, tables with the optimum, plots as inline SVG. It follows the reader's
-//! choice of light or dark, and is narrow enough for a phone.
+//! The page is made from kept results ([`crate::study`]): the papers' claims beside our figures, tables
+//! with the optimum, plots as inline SVG. It follows the reader's choice of light or dark, and is narrow
+//! enough for a phone.
 
 pub mod adversary;
 mod by_group;
@@ -60,7 +60,7 @@ pub fn write(results: &Results<'_>) -> Result<PathBuf, ReportError> {
     Ok(path)
 }
 
-/// What ran where: each server's version, the kernel, congestion control; as the runs kept it.
+/// The conditions as the runs kept them: each server's version, the kernel, congestion control.
 fn machine(results: &Results<'_>) -> Result<Vec<String>, ReportError> {
     let mut about: Vec<String> = Vec::new();
     let mut tell = |text: String| {

@@ -1,5 +1,5 @@
-//! The page: claims, tables, plots. Everything that is text goes through maud, which escapes
-//! it; the plots' SVG is plotters' own, which escapes its text too.
+//! The page: claims, tables, plots. All text goes through maud, which escapes it. The plots' SVG comes
+//! from plotters, which escapes its text too.
 
 use maud::{Markup, PreEscaped, html};
 use shortline_plot as drawing;
@@ -16,10 +16,10 @@ use crate::study::point::Point;
 use crate::study::stats::Spread;
 use shortline_table::{bytes, three_digits, time};
 
-/// More points than this are folded, so that a page can be looked over.
+/// With more points than this the points are folded, so that the page stays clear.
 const POINTS_OPEN: usize = 3;
 
-/// The whole page; `points` are the plots of each point, in the plan's order.
+/// The whole page. `points` has the plots of each point, in the plan's order.
 ///
 /// # Errors
 /// If a plot cannot be drawn.
@@ -102,7 +102,7 @@ fn drawings(drawings: &[Drawing]) -> Result<Markup, Box<dyn std::error::Error>> 
     })
 }
 
-/// What a plot is found by in the page.
+/// The anchor of a plot in the page.
 fn figure_id(drawing: &Drawing) -> String {
     let name = name(drawing.plot);
     drawing
@@ -247,7 +247,7 @@ fn run_row(run: &RunFigures) -> Markup {
     }
 }
 
-/// What a reader must know beside the table.
+/// Notes for the reader beside the table.
 fn notes(run: &RunFigures) -> Markup {
     let summary = &run.summary;
     let kinds = summary

@@ -1,6 +1,5 @@
-//! One SVG with four panels, after Fig. 8 of paper 000: response time over time with the
-//! overloads shaded, by size, its complementary distribution, and the means beside the
-//! optimum.
+//! One SVG with four panels, after Fig. 8 of paper 000: response time over time with the overloads
+//! shaded, response time by size, its complementary distribution, and the means beside the optimum.
 
 use std::path::Path;
 
@@ -113,7 +112,7 @@ fn draw_means(panel: &Panel<'_>, all: &[Series]) -> Drawn {
     let optimum_s = all.iter().find(|series| series.name == OPTIMUM).map(mean);
     let longest_s = all.iter().map(mean).fold(TIME_MIN_S, f64::max);
     let rows = all.len() as f64;
-    // Half as wide again for the text behind the longest bar.
+    // Leaves half the width again for the text behind the longest bar.
     let mut chart = ChartBuilder::on(panel)
         .caption(
             "mean response time, and as a multiple of the optimum",

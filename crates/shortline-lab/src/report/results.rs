@@ -1,4 +1,4 @@
-//! What a page reports on.
+//! The results that a page reports on.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use crate::study::design::Experiment;
 use crate::study::figures::Figures;
 use crate::study::plan::Plan;
 
-/// What is reported on.
+/// The results of an experiment.
 pub struct Results<'a> {
-    /// Where it is kept.
+    /// The folder that keeps them.
     pub folder: &'a Path,
-    /// Of which experiment.
+    /// The experiment.
     pub experiment: &'a Experiment,
-    /// What the points differ in, with the unit; nothing if that is no number.
+    /// The quantity in which the points differ, with its unit. `None` if it is not a number.
     pub axis: &'a str,
     /// What was asked for.
     pub plan: &'a Plan,

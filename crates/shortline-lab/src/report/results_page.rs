@@ -1,7 +1,7 @@
 //! The results for people: one page, the README's figures and a drawing for each headline, all made
 //! from `docs/results/results.toml`, so that a number is typed in one place.
 //!
-//! [`write()`] makes them. [`check`] says which of them are not what the entries make.
+//! [`write()`] makes them. [`check`] says which of them are stale.
 
 mod drawing;
 mod entries;
@@ -60,7 +60,7 @@ pub fn check(root: &Path) -> Result<(), ResultsError> {
     Err(ResultsError::Stale(stale))
 }
 
-/// The files that do not have the text they should.
+/// The files whose text is stale.
 fn stale(root: &Path) -> Result<Vec<Made>, ResultsError> {
     let folder = root.join(FOLDER);
     let entries = Entries::read(&folder.join(ENTRIES_FILE))?;

@@ -1,5 +1,4 @@
-//! What the lines of a point are drawn from: the fluid bounds and each server, with a style of
-//! its own that is the same in every plot.
+//! The data of a point's lines: the fluid bounds and each server, each with one style in all plots.
 
 use std::path::Path;
 
@@ -24,11 +23,11 @@ pub const FLUID_PS: &str = "fluid PS";
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// How its lines look.
+    /// The style of its lines.
     pub style: ShapeStyle,
-    /// Its records, seed by seed; those of a seed that was not run are missing.
+    /// Its records, seed by seed, without those of seeds that were not run.
     pub seeds: Vec<(u64, Vec<RequestRecord>)>,
-    /// What the instruments saw in the first seed.
+    /// The samples of the instruments in the first seed.
     seen: Option<Samples>,
 }
 
@@ -39,7 +38,7 @@ impl Series {
         records.cloned().collect()
     }
 
-    /// A column of what the instruments saw, over time; empty if they did not look.
+    /// A column of the samples, over time. Empty without samples.
     pub fn seen(&self, column: &str) -> Points {
         let column = |samples: &Samples| -> Option<Points> {
             let (times, values) = (samples.column("at_s")?, samples.column(column)?);
@@ -66,7 +65,7 @@ pub fn style(plan: &Plan, name: &str) -> ShapeStyle {
     }
 }
 
-/// The series of a point of which something is kept: fluid PS, the optimum, the servers.
+/// The series of a point that have kept results: fluid PS, the optimum, the servers.
 ///
 /// # Errors
 /// If a kept file is missing or wrong.

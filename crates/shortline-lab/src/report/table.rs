@@ -1,5 +1,5 @@
-//! The report on an uplink experiment as text: for each point a table of each seed, void runs
-//! and failures, medians over the seeds; then what the papers claim beside what was measured.
+//! The report on an uplink experiment as text. Each point has a table for each seed, its void runs and
+//! failures, and the medians over the seeds. The papers' claims beside our figures follow.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::study::stats::Spread;
 use crate::study::verdict::Compared;
 use shortline_table::{Table, bytes, three_digits, time};
 
-/// The report; `whole` is how many runs of the plan are kept.
+/// The report. `whole` is the number of runs of the plan that are kept.
 pub fn table(experiment: &Experiment, plan: &Plan, figures: &Figures, whole: usize) -> String {
     let mut text = String::new();
     if let Some(cut_short) = plan.cut_short(whole) {
@@ -54,7 +54,7 @@ fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
     text + "\n"
 }
 
-/// What is run at a point, in words; what was found there, not asked for, as its runs kept it.
+/// A point in words. Conditions that were not set are as the runs found them.
 pub fn describe(point: &Point, figures: &PointFigures) -> String {
     let setup = &point.setup;
     let protocol = match (setup.speech.tls, setup.speech.http2) {
@@ -153,7 +153,7 @@ fn seed_table(seed: &SeedFigures) -> Table {
     table
 }
 
-/// What a reader must know beside the table: void runs and failures.
+/// Notes for the reader beside the table: void runs and failures.
 fn notes(point: &Point, seed: &SeedFigures) -> String {
     let mut notes = String::new();
     for run in &seed.runs {
@@ -196,7 +196,7 @@ fn notes(point: &Point, seed: &SeedFigures) -> String {
     notes
 }
 
-/// How a server came to terms with what changed at the link, in lines.
+/// How a server adapted to changes of the link, in lines.
 fn of_course(server: &str, course: &CourseFigures) -> String {
     let said = [
         course
@@ -295,7 +295,7 @@ fn claims(experiment: &Experiment, figures: &Figures) -> String {
     text
 }
 
-/// Our figures in words: one, or each with its point.
+/// Our figures in words: a single one, or each with its point.
 pub fn ours(compared: &Compared) -> String {
     match &compared.ours[..] {
         [] => "-".into(),
@@ -307,7 +307,7 @@ pub fn ours(compared: &Compared) -> String {
     }
 }
 
-/// Three places below 1, where a few thousandths may decide.
+/// Three decimal places below 1, where a few thousandths may decide.
 fn ratio(value: f64) -> String {
     if value < 1.0 {
         format!("{value:.3}")

@@ -1,5 +1,4 @@
-//! A folder of results: which experiment wrote it and in which bed, and what it says, told
-//! again.
+//! A folder of results: the experiment that wrote it, its bed, and its report.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +11,13 @@ use crate::study::KeptError;
 use crate::study::design::Experiment;
 use crate::study::file::{self, Traces};
 
-/// The file that tells which experiment wrote a folder.
+/// The file with the name of the experiment that wrote a folder.
 const NAME_FILE: &str = "experiment.txt";
-/// The study itself, where it is none of the catalogue's.
+/// The study itself, if it is not in the catalogue.
 const STUDY_FILE: &str = "study.toml";
-/// The file that tells in which guest kernels it ran, a line each; in this one if it is not
-/// there.
+/// The file with the guest kernels of the runs, one line each. Without it they ran in this kernel.
 const BED_FILE: &str = "bed.txt";
-/// What a guest printed: earlier versions kept nothing else of the bed.
+/// A guest's output, the only trace of the bed that earlier versions kept.
 const CONSOLE_FILE: &str = "console.log";
 
 /// Whether an experiment wrote the folder.
@@ -27,20 +25,19 @@ pub fn is_of_experiment(folder: &Path) -> bool {
     folder.join(NAME_FILE).is_file()
 }
 
-/// Whether the folder of an experiment has anything to report on yet.
+/// Whether the folder of an experiment has anything to report on.
 ///
 /// # Errors
-/// If it cannot be known: the experiment or its plan is none.
+/// If the experiment or its plan is wrong.
 pub fn has_results(folder: &Path) -> Result<bool, LabError> {
     let experiment = experiment_of(folder)?;
     experiment.kind.study().has_results(folder)
 }
 
-/// Says again what the results in the folder of an experiment say: as text, and as a page with its data
-/// beside it.
+/// Reports again on an experiment's folder: as text, and as a page with its data beside it.
 ///
 /// # Errors
-/// If the folder does not hold what `lab run` keeps.
+/// If the folder's content is not that of `lab run`.
 pub fn report(folder: &Path) -> Result<(Experiment, Findings), LabError> {
     let experiment = experiment_of(folder)?;
     let told = experiment.kind.study().report(&experiment, folder)?;
@@ -49,10 +46,10 @@ pub fn report(folder: &Path) -> Result<(Experiment, Findings), LabError> {
     Ok((experiment, told))
 }
 
-/// Which experiment wrote the folder.
+/// The experiment that wrote the folder.
 ///
 /// # Errors
-/// If that is not told, or it is none.
+/// If the folder does not name an experiment, or an unknown one.
 pub fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
     let name_file = folder.join(NAME_FILE);
     let id = fs::read_to_string(&name_file).map_err(LabError::file(&name_file))?;
@@ -69,11 +66,11 @@ pub fn experiment_of(folder: &Path) -> Result<Experiment, LabError> {
     Experiment::by_id(id.trim()).map_err(LabError::kept(&name_file))
 }
 
-/// Marks a folder as this experiment's, whose own file may be no part of the catalogue; one with
-/// results of another stays as it is.
+/// Marks a folder as this experiment's, with the study's text if it is not in the catalogue. A folder
+/// with another's results stays unchanged.
 ///
 /// # Errors
-/// If it is another's, or cannot be written.
+/// If the folder is another's, or cannot be written.
 pub fn write_name(folder: &Path, id: &str, own: Option<&str>) -> Result<(), LabError> {
     let path = folder.join(NAME_FILE);
     match fs::read_to_string(&path) {
@@ -90,10 +87,10 @@ pub fn write_name(folder: &Path, id: &str, own: Option<&str>) -> Result<(), LabE
     }
 }
 
-/// Keeps that runs of this folder are made in a guest's kernel.
+/// Notes that runs of this folder are made in a guest's kernel.
 ///
 /// # Errors
-/// If what is kept is wrong, or cannot be written.
+/// If the note is wrong, or cannot be written.
 pub fn write_bed(folder: &Path, bed: BedKind) -> Result<(), LabError> {
     let path = folder.join(BED_FILE);
     let mut beds = read_beds(&path)?;
@@ -107,7 +104,7 @@ pub fn write_bed(folder: &Path, bed: BedKind) -> Result<(), LabError> {
 /// The beds of a folder's runs, in words.
 ///
 /// # Errors
-/// If what is kept is wrong.
+/// If the note is wrong.
 pub fn beds(folder: &Path) -> Result<String, LabError> {
     let beds = read_beds(&folder.join(BED_FILE))?;
     let names: Vec<String> = beds.iter().map(ToString::to_string).collect();

@@ -1,8 +1,8 @@
-//! Resident memory of a server with 10,000 idle connections, each of which did one request:
-//! HTTP/1.1 in the clear, and HTTP/2 over TLS.
+//! Resident memory of a server with 10,000 idle connections after one request on each: HTTP/1.1 in the
+//! clear, and HTTP/2 over TLS.
 //!
-//! The connections come from many loopback addresses (127.0.1.1 and so on), since a server
-//! may limit those of one address.
+//! The connections come from many loopback addresses (127.0.1.1 and so on), because a server may limit
+//! those of one address.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,11 +28,11 @@ use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Sp
 
 /// How many connections.
 const CONNECTIONS: u32 = 10_000;
-/// File descriptors that this process needs beside them.
+/// File descriptors that this process needs besides.
 const FILES_SPARE: u64 = 200;
-/// How long the connections idle before the memory is read: the server has parked them.
+/// How long the connections are idle before the memory is read. By then the server has parked them.
 const IDLE: Duration = Duration::from_secs(5);
-/// The answer to each request, in bytes.
+/// The response to each request, in bytes.
 const BODY_BYTES: usize = 1_000;
 
 /// The file with all measurements.

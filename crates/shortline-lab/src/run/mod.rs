@@ -1,10 +1,10 @@
-//! Running an experiment to its end or to a signal, and telling of a folder what it holds.
+//! Runs an experiment to its end or to a signal, and reports on a folder of results.
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `study` | what the lab asks of an experiment, whatever kind it is |
-//! | `uplink`, `bookstore`, `adversary`, `throughput`, `memory` | a kind each |
-//! | `folder`, `pass` | a folder of results, and several of them in one, reported on again |
+//! | `study` | the interface that each kind of experiment implements |
+//! | `uplink`, `bookstore`, `adversary`, `throughput`, `memory` | one kind each |
+//! | `folder`, `pass` | a report on a folder of results, and on several of them in one |
 
 mod adversary;
 mod bookstore;
@@ -31,12 +31,12 @@ use crate::study::design::Experiment;
 use crate::study::plan::Plan;
 use crate::study::{file, kept};
 
-/// What to run, as the command line says it.
+/// What to run, from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Which experiment: its id, or a file.
     pub id: String,
-    /// Where the results go; `lab-results/ID` if not said.
+    /// Where the results go. By default `lab-results/ID`.
     pub out: Option<PathBuf>,
     /// How long arrivals (or a measurement) last, in seconds.
     pub seconds: Option<u64>,
@@ -46,11 +46,11 @@ pub struct RunOptions {
     pub seeds: Option<u64>,
     /// The uplink's rate.
     pub rate: Option<Rate>,
-    /// Which kernel the bed is made in.
+    /// The kernel that the bed is made in.
     pub bed: BedKind,
 }
 
-/// What an experiment says once it was run.
+/// The report on an experiment that was run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The report, text.
@@ -59,8 +59,8 @@ pub struct Report {
     pub void_runs: usize,
 }
 
-/// All experiments, a line for each figure and table they are behind: the experiment's id,
-/// which figure, what it claims, how long it takes.
+/// All experiments, with a line for each figure and table that they reproduce: the experiment's id, the
+/// figure, its claim, and how long it takes.
 pub fn list() -> String {
     let experiments = all();
     let lines: Vec<(&str, &str, String)> = experiments
@@ -85,12 +85,11 @@ pub fn list() -> String {
         .collect()
 }
 
-/// Runs an experiment and returns its report. What is kept whole in the results' folder is
-/// not run again. SIGINT and SIGTERM end it; whatever it made but results is gone in any case
-/// when this returns.
+/// Runs an experiment and returns its report. Runs that the results' folder keeps whole are not repeated.
+/// SIGINT and SIGTERM end it. When this returns, only the results remain of what it made.
 ///
 /// # Errors
-/// A wrong option, a missing tool or privilege, a server or generator that fails.
+/// If an option is wrong, a tool or privilege is missing, or a server or generator fails.
 pub fn run(options: &RunOptions) -> Result<Report, LabError> {
     let (experiment, own) = named(&options.id)?;
     let prepared = prepare(&experiment, options)?;
@@ -115,7 +114,7 @@ pub fn run(options: &RunOptions) -> Result<Report, LabError> {
     })
 }
 
-/// The text of a study's file in the catalogue, which a person copies to make one's own of it.
+/// The text of a study's file in the catalogue, for a user to copy and change.
 ///
 /// # Errors
 /// If no study has that name.
@@ -123,7 +122,7 @@ pub fn show(id: &str) -> Result<&'static str, LabError> {
     catalogue::text_of(id).ok_or_else(|| UnknownExperiment(id.into()).into())
 }
 
-/// An experiment of the catalogue, or that of a file with the file's text.
+/// An experiment of the catalogue, or one from a file with the file's text.
 fn named(name: &str) -> Result<(Experiment, Option<String>), LabError> {
     if !file::is_file(name) {
         return Ok((Experiment::by_id(name)?, None));
@@ -132,7 +131,7 @@ fn named(name: &str) -> Result<(Experiment, Option<String>), LabError> {
     Ok((experiment, Some(text)))
 }
 
-/// The error, and what is kept in spite of it.
+/// The error, with a note of the runs that are kept.
 fn with_what_is_kept(error: LabError, out: &Path) -> LabError {
     let Ok(plan) = Plan::read(out) else {
         return error;
@@ -151,7 +150,7 @@ fn with_what_is_kept(error: LabError, out: &Path) -> LabError {
     }
 }
 
-/// An experiment that can be run.
+/// An experiment whose options have been checked.
 struct Prepared {
     needs_root: bool,
     job: Job,
@@ -211,7 +210,7 @@ fn guest_words(testbed: &Testbed, options: &RunOptions) -> Result<Vec<String>, L
     ];
     let program = testbed.program().display().to_string();
     let id = match file::is_file(&options.id) {
-        // The guest has this machine's files, but not its folder.
+        // The guest has this machine's files, but another working directory.
         true => std::path::absolute(&options.id).map_err(LabError::file(Path::new(&options.id)))?,
         false => PathBuf::from(&options.id),
     };
@@ -227,8 +226,8 @@ fn guest_words(testbed: &Testbed, options: &RunOptions) -> Result<Vec<String>, L
     Ok(command.into_iter().chain(given.flatten()).collect())
 }
 
-/// Runs `job` on a thread of its own until it ends or SIGINT or SIGTERM comes. After a
-/// signal the janitor takes away the job's processes under it.
+/// Runs `job` on its own thread until it ends, or until SIGINT or SIGTERM arrives. After a signal the
+/// janitor ends the job's processes.
 fn until_signal(
     job: impl FnOnce() -> Result<(), LabError> + Send + 'static,
 ) -> Result<(), LabError> {

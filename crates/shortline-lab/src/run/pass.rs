@@ -1,5 +1,5 @@
-//! A pass: several experiments' results, a folder each in one folder, as `scripts/bench` and
-//! `lab run ID --out PASS/ID` leave them.
+//! A pass: one folder with a folder of results for each of several experiments, as `scripts/bench` and
+//! `lab run ID --out PASS/ID` make it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::study::design::Experiment;
 use crate::study::kept_claims::{self, KeptClaims};
 use crate::study::ran::Ran;
 
-/// Says again what the results in `folder` say: as text, which is returned, and as a page
-/// with its data beside it. Of a folder without results of its own the same for each folder in
-/// it that has some, and then, beside these, what became of the papers' claims.
+/// Reports again on the results in `folder`: as text, which is returned, and as a page with its data
+/// beside it. If the folder has no results of its own, it reports on each folder in it that has some,
+/// and adds the verdicts on the papers' claims.
 ///
 /// # Errors
-/// If neither holds what `lab run` keeps.
+/// If the content is not that of `lab run`.
 pub fn report(folder: &Path) -> Result<String, LabError> {
     if is_of_experiment(folder) {
         return Ok(folder::report(folder)?.1.text);
@@ -26,12 +26,12 @@ pub fn report(folder: &Path) -> Result<String, LabError> {
     Ok(claims::write(folder, &read(folder)?)?)
 }
 
-/// The pass in `folder`, sorted by the folders' names; the report of each is written again. Of an
-/// experiment whose runs are elsewhere what the pass keeps of its claims is told; one that nothing has
-/// been measured in yet is left out.
+/// The pass in `folder`, sorted by the folders' names. Writes the report of each experiment again. An
+/// experiment whose runs are elsewhere is represented by its kept claims. One without any results is left
+/// out.
 ///
 /// # Errors
-/// If no folder in it holds results, or one holds something wrong.
+/// If no folder in it has results, or the results of one are wrong.
 pub fn read(folder: &Path) -> Result<Vec<Ran>, LabError> {
     let mut all = Vec::new();
     for folder in folders(folder)? {
@@ -41,7 +41,7 @@ pub fn read(folder: &Path) -> Result<Vec<Ran>, LabError> {
     }
     for (name, kept) in kept_claims::read(folder)? {
         if !all.iter().any(|ran: &Ran| ran.folder == name) {
-            all.push(Ran::told_before(name, kept)?);
+            all.push(Ran::from_kept(name, kept)?);
         }
     }
     all.sort_by(|one, other| one.folder.cmp(&other.folder));
@@ -63,7 +63,7 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
 }
 
 impl Ran {
-    fn told_before(folder: String, kept: KeptClaims) -> Result<Self, LabError> {
+    fn from_kept(folder: String, kept: KeptClaims) -> Result<Self, LabError> {
         Ok(Self {
             folder,
             experiment: Experiment::by_id(&kept.experiment)?,

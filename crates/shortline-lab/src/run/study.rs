@@ -1,4 +1,4 @@
-//! What the lab asks of an experiment, whatever kind it is. Each kind is a module that answers it.
+//! The interface of the kinds of experiments. Each kind is a module that implements it.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::study::shop::Outcome;
 /// The most seeds or rounds.
 const SEEDS_MAX: u64 = 100;
 
-/// What is to be done once everything was checked.
+/// The work that remains once everything has been checked.
 pub type Job = Box<dyn FnOnce(&Testbed) -> Result<(), LabError> + Send>;
 
 /// A kind of experiment.
@@ -24,7 +24,7 @@ pub trait Study {
     /// How long it takes, in words.
     fn length(&self) -> String;
 
-    /// Whether it has namespaces with an uplink between them.
+    /// Whether it needs a bed: namespaces with an uplink between them.
     fn has_bed(&self) -> bool {
         false
     }
@@ -34,22 +34,22 @@ pub trait Study {
         false
     }
 
-    /// The job that runs what is not kept yet.
+    /// The job that makes the runs that are not kept yet.
     ///
     /// # Errors
-    /// If something was asked for that it cannot do.
+    /// If the options ask for something that it cannot do.
     fn job(&self, id: &str, asked: &Choices) -> Result<Job, LabError>;
 
-    /// Whether a folder of it has anything to report on yet.
+    /// Whether one of its folders has anything to report on.
     ///
     /// # Errors
-    /// If that cannot be known.
+    /// If the folder's content is wrong.
     fn has_results(&self, folder: &Path) -> Result<bool, LabError>;
 
-    /// Says what the results in the folder say, and writes its page if it has one.
+    /// Reports on the results in the folder, and writes its page if it has one.
     ///
     /// # Errors
-    /// If the folder does not hold what the job keeps.
+    /// If the folder's content is not that of the job.
     fn report(&self, experiment: &Experiment, folder: &Path) -> Result<Findings, LabError>;
 }
 
@@ -66,23 +66,23 @@ impl Kind {
     }
 }
 
-/// What the results of an experiment say.
+/// The report on the results of an experiment.
 pub struct Findings {
     /// The report as text.
     pub text: String,
     /// How many of its runs are void.
     pub void_runs: usize,
-    /// The same as data, where others draw or judge it.
+    /// The same as data, if others draw or judge it.
     pub data: Data,
 }
 
-/// What came out, as data.
+/// Results as data.
 pub enum Data {
-    /// Of runs over an uplink: what was asked for, and the figures.
+    /// Of runs over an uplink: the plan and the figures.
     Uplink(Plan, Figures),
     /// Of runs with the bookstore.
     Shop(Vec<Outcome>),
-    /// Nothing but the text.
+    /// Only text.
     Text,
 }
 
@@ -102,7 +102,7 @@ impl Choices {
     /// Checks the numbers.
     ///
     /// # Errors
-    /// The first that is outside its limits.
+    /// The first number that is outside its limits.
     pub fn new(
         seconds: Option<u64>,
         seeds: Option<u64>,
@@ -126,10 +126,10 @@ impl Choices {
         })
     }
 
-    /// The servers that are named.
+    /// The servers of these names.
     ///
     /// # Errors
-    /// The first name that is no server's.
+    /// The first unknown name.
     pub fn servers(&self) -> Result<Vec<Server>, LabError> {
         let servers = self.names.iter().map(|name| name.parse());
         Ok(servers.collect::<Result<_, _>>()?)

@@ -1,4 +1,4 @@
-//! What an experiment is asked for, and what is refused.
+//! The options of experiments, and those that are refused.
 
 #![allow(clippy::unwrap_used)]
 use super::*;

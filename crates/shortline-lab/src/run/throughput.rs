@@ -1,10 +1,9 @@
-//! Work per second of the server's processor time where nothing else is scarce: loopback,
-//! keep-alive, wrk as the client.
+//! Work per second of the server's processor time when nothing else is scarce: loopback, keep-alive, wrk as
+//! the client.
 //!
-//! Two servers are compared at a time, in rounds A B A B, so that what disturbs the
-//! machine disturbs both; the figure is the median over the rounds of the ratio within a
-//! round. Processor time is user and system time of the server's processes: what the
-//! client takes from the machine does not count, so wrk may share the processors.
+//! Two servers are compared at a time, in rounds A B A B, so that a disturbance of the machine affects both.
+//! The figure is the ratio within a round, in the median over the rounds. Processor time is user and system
+//! time of the server's processes. The client's does not count, so wrk may share the processors.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,7 +27,7 @@ use shortline_testbed::proc_fs;
 use shortline_testbed::process::Process;
 use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 
-/// Seconds of one measurement, and rounds, unless said otherwise.
+/// The default seconds of one measurement, and number of rounds.
 const SECONDS: u64 = 5;
 const ROUNDS: u64 = 7;
 /// How long each server is warmed up before a measurement.
@@ -36,7 +35,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Connections that wrk keeps busy.
 const CONNECTIONS: u32 = 64;
 
-/// As it is by default.
+/// Shortline with its defaults.
 const OURS: Server = Server::Ours(OursMode::Auto(Policy::Srpt));
 const OURS_SLOTS: Server = Server::Ours(OursMode::Slots(Policy::Srpt));
 const OURS_OFF: Server = Server::Ours(OursMode::Off);
@@ -46,11 +45,11 @@ const OURS_OFF: Server = Server::Ours(OursMode::Off);
 struct Case {
     name: &'static str,
     body_bytes: usize,
-    /// The first over the second is the figure.
+    /// The servers. The figure is the first over the second.
     servers: [Server; 2],
-    /// Whether bytes are counted and not requests.
+    /// Whether to count bytes instead of requests.
     in_bytes: bool,
-    /// Whether loopback clients are scheduled, so that scheduling is really done.
+    /// Whether loopback clients are scheduled, so that scheduling is measured.
     uplink_loopback: bool,
 }
 
@@ -86,7 +85,7 @@ const fn scheduled(name: &'static str, body_bytes: usize, how: Server) -> Case {
     }
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     seconds: u64,
@@ -97,7 +96,7 @@ impl Setup {
     /// Checks the options.
     ///
     /// # Errors
-    /// If servers are named: each comparison has its own.
+    /// If servers are named, because each comparison has its own.
     fn new(
         seconds: Option<u64>,
         rounds: Option<u64>,
@@ -177,7 +176,7 @@ impl Measured {
 /// Runs all comparisons and keeps `rounds.json`.
 ///
 /// # Errors
-/// A missing tool, a server or wrk that fails.
+/// If a tool is missing, or a server or wrk fails.
 fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
     let wrk = command::find("wrk", "wrk")?;
     for server in [OURS, Server::Nginx] {
@@ -258,7 +257,7 @@ fn measure(
     })
 }
 
-/// Runs wrk for `length` and returns what it said.
+/// Runs wrk for `length` and returns its output.
 fn drive(testbed: &Testbed, wrk: &Path, url: &str, length: Duration) -> Result<String, LabError> {
     let log = testbed.log("wrk");
     let seconds = length.as_secs();
@@ -273,7 +272,7 @@ fn drive(testbed: &Testbed, wrk: &Path, url: &str, length: Duration) -> Result<S
     fs::read_to_string(log.path()).map_err(LabError::file(log.path()))
 }
 
-/// Requests and seconds of a line like `  83420 requests in 5.00s, 93.2MB read`.
+/// The requests and seconds of a line such as `  83420 requests in 5.00s, 93.2MB read`.
 fn parse_wrk(said: &str) -> Option<(u64, f64)> {
     let line = said.lines().find(|line| line.contains(" requests in "))?;
     let (requests, rest) = line.trim().split_once(" requests in ")?;

@@ -1,7 +1,7 @@
-//! What a paper claims in a figure or table, as something that can be compared with figures
-//! of our own: a ratio of two servers at a point, and what it should at least or at most be.
+//! The claims of a paper's figure or table, in a form that can be compared with our own figures: a ratio
+//! of two servers at a point, and its least or greatest value.
 //!
-//! Who stands for SRPT and for FAIR where a claim names nobody, `standing` says.
+//! If a claim names no servers, `standing` says which ones stand for SRPT and for FAIR.
 #![deny(clippy::disallowed_methods)]
 
 mod measure;
@@ -19,20 +19,20 @@ pub use measure::Measure;
 /// A figure or table of a paper.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Which: paper and number.
+    /// The paper and the number.
     pub name: String,
-    /// What it claims, with its figures.
+    /// What it claims, in words.
     pub claim: String,
     /// The claim in numbers.
     pub checks: Vec<Check>,
-    /// The same of experiments with the bookstore.
+    /// The claims in numbers about experiments with the bookstore.
     pub shop_checks: Vec<ShopCheck>,
     /// What it draws.
     pub shows: Vec<Plot>,
 }
 
-/// What a figure draws. The first five have a point of the experiment for each point of their
-/// lines, the sixth a group of clients; the others are drawn for each point.
+/// What a figure draws. The lines of the first five have a value for each point of the experiment, and
+/// the sixth one for each group of clients. The others are drawn for each point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
@@ -46,7 +46,7 @@ pub enum Plot {
     Bytes,
     /// Mean response time of finished requests, a plot for each group of clients.
     MeanByGroup,
-    /// How many times shorter that is than FAIR's, all points together, by group of clients.
+    /// How many times shorter that is than FAIR's, over all points, by group of clients.
     GainByGroup,
     /// Response time by the second of arrival.
     OverTime,
@@ -68,7 +68,7 @@ pub enum Plot {
     Queue,
     /// The rate that our server found, beside the link's, over time.
     Rate,
-    /// SYNs dropped, in all, over time.
+    /// The total of SYNs dropped, over time.
     Drops,
 }
 
@@ -77,17 +77,17 @@ pub enum Plot {
 pub struct Check {
     /// What is compared.
     pub measure: Measure,
-    /// Of whom; nothing is whoever stands for SRPT.
+    /// The first server. `None`: the one that stands for SRPT.
     pub of: Option<String>,
-    /// With whom; nothing is whoever stands for FAIR.
+    /// The second server. `None`: the one that stands for FAIR.
     pub over: Option<String>,
-    /// At which points: those whose label begins so.
+    /// The points, by the beginning of their labels.
     pub at: String,
-    /// Of whose requests.
+    /// Whose requests count.
     pub clients: Clients,
-    /// How the points are put together.
+    /// How the points are combined.
     pub across: Across,
-    /// What it should be.
+    /// The expected value.
     pub want: Want,
     /// What the paper found, in its words.
     pub paper: String,
@@ -100,11 +100,11 @@ pub enum Clients {
     All,
     /// Those of a group of clients.
     Group(String),
-    /// Those of a group, over the same of another group.
+    /// The figure of one group over that of another.
     GroupOver(String, String),
 }
 
-/// How the figures of several points are held against a claim.
+/// How the figures of several points are compared with a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Across {
@@ -119,12 +119,12 @@ pub enum Across {
 }
 
 impl Check {
-    /// Whether a paper says it.
+    /// Whether it is a paper's claim.
     pub fn is_papers(&self) -> bool {
         self.paper != OWN_AIM
     }
 
-    /// The claim beside what was measured.
+    /// The claim beside our results.
     pub fn compare(&self, figures: &Figures) -> Compared {
         let points = figures.points.iter();
         let points = points.filter(|point| point.label.starts_with(&self.at));

@@ -1,4 +1,4 @@
-//! How an experiment was run, as a page of several tells it.
+//! The conditions of an experiment's runs, for the page of a pass.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,18 +9,18 @@ use super::KeptError;
 use super::plan::Plan;
 use super::{kept, shop};
 
-/// How an experiment was run, in words; nothing where that does not apply.
+/// The conditions in words. What does not apply is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Which kernel had the bed: native, uml, virtual.
+    /// The kernel of the bed: native, uml, virtual.
     pub bed: String,
-    /// That kernel's version, and congestion control at both ends.
+    /// That kernel's version, and the congestion control at both ends.
     pub kernel: String,
     /// How long requests arrived at each point, in seconds.
     pub seconds: String,
     /// The seeds of the arrivals.
     pub seeds: String,
-    /// What is missing, if anything is.
+    /// What is missing, if anything.
     pub cut_short: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Conditions {
     /// Of runs over an uplink, in these beds.
     ///
     /// # Errors
-    /// If what is kept of a run is wrong.
+    /// If the kept result of a run is wrong.
     pub fn of(folder: &Path, plan: &Plan, bed: String) -> Result<Self, KeptError> {
         let carried = kept::carried(folder, plan)?;
         let kernel =

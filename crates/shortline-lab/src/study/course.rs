@@ -1,28 +1,28 @@
-//! The course of a run: what changes at the narrow link while requests arrive. Its rate steps, as a
-//! cell's or a cable's does, or another server sends through the same queue.
+//! The course of a run: the changes at the narrow link while requests arrive. Its rate steps, as that of
+//! a cell or a cable does, or another server sends through the same queue.
 //!
-//! Times are shares of the time in which requests arrive, and rates factors of the point's, so that a
+//! Times are shares of the time in which requests arrive, and rates are factors of the point's rate. So a
 //! shorter or faster run has the same course.
 
 use serde::{Deserialize, Serialize};
 
-/// What changes.
+/// The changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Course {
     /// Changes of the narrow link's rate, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// Who sends beside the server.
+    /// Another server that sends through the link, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
 }
 
-/// The link has another rate from now on.
+/// A change of the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// When, as a share of the run.
     pub at: f64,
-    /// How many times the point's rate.
+    /// The new rate, as a factor of the point's.
     pub factor: f64,
 }
 
@@ -30,16 +30,16 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbour {
-    /// nginx, from whom so many clients fetch a file that does not end.
+    /// nginx, from which a number of clients fetch an endless file.
     Downloads {
-        /// How many.
+        /// The number of clients.
         number: u32,
         /// When they begin, as a share of the run.
         from: f64,
         /// When they give up.
         to: f64,
     },
-    /// A server of the same kind, of whom as much is asked by arrivals of its own.
+    /// A server of the same kind, with as many requests, at arrivals of its own.
     Twin,
 }
 
@@ -51,7 +51,7 @@ impl Course {
 }
 
 impl std::fmt::Display for Course {
-    /// In words, a comma before each part.
+    /// The course in words, with a comma before each part.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for Step { at, factor } in &self.steps {
             write!(f, ", {factor} times the rate from {:.0} % on", at * 100.0)?;

@@ -1,10 +1,11 @@
-//! How soon a run came to terms with what changed in its course, from what the instruments saw.
+//! How soon a run adapted to the changes of its course, from the instruments' samples.
 //!
-//! After the link got slower, or the neighbour's downloads ended: until the queue before it was short
-//! again, so that for a second nine looks in ten found less than 10 ms there, or less than six packets
-//! where these take longer (as in the simulator's tests of the controller). After it got faster: until
-//! for a second it carried 95 % of its rate. What did not happen before the next change (or the
-//! last arrival) counts as long as that took.
+//! - After the link got slower, or the neighbour's downloads ended: until the queue was short again. It is
+//!   short when for a second nine samples in ten have less than 10 ms, or less than six packets if these
+//!   take longer (as in the simulator's tests of the controller).
+//! - After the link got faster: until it carried 95 % of its rate for a second.
+//!
+//! If that did not happen before the next change (or the last arrival), the time until then counts.
 #![deny(clippy::disallowed_methods)]
 
 use serde::Serialize;
@@ -15,21 +16,21 @@ use super::point::Point;
 use crate::study::stats::mean;
 use shortline_testbed::instruments::sample::Samples;
 
-/// A wait before the link that is longer than this, in seconds, is a queue; but for one of few bytes.
+/// A longer wait before the link, in seconds, is a queue, unless it has few bytes.
 const SHORT_S: f64 = 0.010;
-/// So few bytes before the link are no queue, however long they wait.
+/// This few bytes before the link are no queue, however long they wait.
 const SHORT_BYTES: f64 = 6.0 * 1514.0;
-/// This share of the looks is to find it short.
+/// The share of samples that must find the queue short.
 const SHORT_SHARE: f64 = 0.9;
-/// A link that carries this share of its rate is used.
+/// The share of its rate that a used link carries.
 const USED_SHARE: f64 = 0.95;
-/// For so long, in seconds.
+/// How long either must last, in seconds.
 const HOLDS_S: f64 = 1.0;
 
-/// What became of the changes; the slowest where there were several.
+/// The times to adapt, the longest of several changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CourseFigures {
-    /// Until the queue was short again, in seconds; nothing where nothing called for it.
+    /// Until the queue was short again, in seconds. `None` without such a change.
     pub queue_back_s: Option<f64>,
     /// Until the link was used again, in seconds.
     pub used_again_s: Option<f64>,
@@ -39,7 +40,7 @@ pub struct CourseFigures {
     pub neighbour_mean_s: Option<f64>,
 }
 
-/// The figures of a run; nothing where the point has no course.
+/// The figures of a run. `None` if the point has no course.
 pub fn of(
     point: &Point,
     seen: Option<&Samples>,
@@ -75,9 +76,9 @@ fn mean_finished_s(records: &[RequestRecord]) -> Option<f64> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
-    /// Less for us to send than before: the queue is to be short again.
+    /// Less of the link is ours than before: the queue should get short again.
     Slower,
-    /// More.
+    /// More of the link is ours: it should get used.
     Faster,
     /// The last arrival.
     End,
@@ -124,7 +125,7 @@ impl Course {
         })
     }
 
-    /// What changed and when, in order, and the last arrival.
+    /// The changes with their times, in order, and the last arrival.
     fn changes(&self, point: &Point) -> Vec<(f64, Change)> {
         let end_s = point.seconds as f64;
         let mut changes = vec![(end_s, Change::End)];
@@ -146,7 +147,7 @@ impl Course {
         changes
     }
 
-    /// How long after `from_s` the looks of a second have this share of what is `good`; up to `to_s`.
+    /// How long after `from_s` this share of the samples of one second is `good`, `to_s` at the latest.
     fn until(&self, from_s: f64, to_s: f64, share: f64, good: &dyn Fn(usize) -> f64) -> f64 {
         let first = self.looks.partition_point(|look| look.at_s < from_s);
         let end = self.looks.partition_point(|look| look.at_s < to_s);
@@ -155,7 +156,7 @@ impl Course {
             let after = self
                 .looks
                 .partition_point(|look| look.at_s <= begin_s + HOLDS_S);
-            // The look at the very beginning tells of the time before it.
+            // The sample at the very beginning is about the time before it.
             let held = begin + 1..after.min(end);
             let count = held.len() as f64;
             if count > 0.0 && held.map(good).sum::<f64>() >= share * count {
@@ -165,7 +166,7 @@ impl Course {
         to_s - from_s
     }
 
-    /// What the link carried since the look before, as a share of its rate.
+    /// What the link carried since the previous sample, as a share of its rate.
     fn used_since(&self, at: usize) -> f64 {
         let Some(before) = at.checked_sub(1).map(|before| self.looks[before]) else {
             return 0.0;
@@ -183,8 +184,8 @@ mod tests {
     use crate::study::course::{Course, Step};
     use crate::study::point::Arrivals;
 
-    /// 30 s in steps of 0.1 s: 8 Mbit/s, 4 from 10 s on, 16 from 20 s on; the queue is long for 1.5 s
-    /// after the first change, half of the link is unused for 3 s after the second.
+    /// 30 s in steps of 0.1 s: 8 Mbit/s, 4 from 10 s on, 16 from 20 s on. The queue is long for 1.5 s
+    /// after the first change, and half of the link is unused for 3 s after the second.
     fn samples() -> Samples {
         let mut text = "at_s,link_rate_bps,queue_bytes,queue_sent_bytes\n".to_owned();
         let mut sent = 0.0;

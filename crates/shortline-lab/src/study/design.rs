@@ -1,11 +1,11 @@
-//! An experiment as data: what it runs, and which figures of a paper its runs are behind.
+//! An experiment as data: what it runs, and the figures of papers that its runs reproduce.
 
 use super::adversary;
 use super::claim::Figure;
 use super::point::Point;
 use super::shop::design::Design as ShopDesign;
 
-/// What points that differ in the initial timeout need.
+/// What a bed needs if points differ in TCP's first timeout.
 const SETTABLE_RTO: &str =
     "a kernel whose initial timeout can be set (that of `shortline lab kernel build`)";
 
@@ -14,7 +14,7 @@ const SETTABLE_RTO: &str =
 pub struct Experiment {
     /// Its name on the command line.
     pub id: String,
-    /// What it shows: the figures and tables that its runs are behind.
+    /// The figures and tables that its runs reproduce.
     pub figures: Vec<Figure>,
     /// What it runs.
     pub kind: Kind,
@@ -35,18 +35,18 @@ pub enum Kind {
     Bookstore(ShopDesign),
 }
 
-/// Work per second of processor time. There is nothing to choose.
+/// Work per second of processor time. It has no options.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput;
 
-/// Memory of idle connections. There is nothing to choose.
+/// Memory of idle connections. It has no options.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory;
 
 /// What an experiment over an uplink runs.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// What its points differ in, with the unit; nothing if that is no number.
+    /// The quantity in which its points differ, with its unit. `None` if it is not a number.
     pub axis: String,
     /// Its points.
     pub points: Vec<Point>,
@@ -55,7 +55,7 @@ pub struct Design {
 }
 
 impl Experiment {
-    /// What it needs that not every bed has.
+    /// What it needs and not every bed has.
     pub fn needs(&self) -> Option<&'static str> {
         match &self.kind {
             Kind::Uplink(design) => design.needs(),
@@ -65,7 +65,7 @@ impl Experiment {
 }
 
 impl Design {
-    /// What a bed only notes of other experiments must be had where it is all that points differ in.
+    /// What a bed lacks is usually only noted. It is required if it is all in which the points differ.
     pub fn needs(&self) -> Option<&'static str> {
         let only_in_rto = |pair: &[Point]| {
             let (one, mut other) = (

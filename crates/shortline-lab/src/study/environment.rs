@@ -1,17 +1,17 @@
-//! The environments that the papers had, by name: networks, habits and systems.
+//! The environments of the papers, by name: networks, habits and systems.
 //!
 //! | name | what it is |
 //! |---|---|
 //! | `today` | a local network and today's system |
-//! | `a` to `j` | 000, Table II: the baseline and one factor each, `j` all that is realistic |
-//! | `delays` | 000, 5.1 (B): five groups of clients from 0 to 150 ms, at once |
-//! | `wans` | 004, Table 2: six groups of clients, at once, on what they receive |
+//! | `a` to `j` | 000, Table II: the baseline, then one factor each; `j` combines the realistic ones |
+//! | `delays` | 000, 5.1 (B): five groups of clients from 0 to 150 ms at the same time |
+//! | `wans` | 004, Table 2: six groups of clients at the same time, emulated only towards the clients |
 //!
-//! Loss and delay of 000 apply to both ways (its module changed `ip_rcv` and `ip_output` of the
-//! client machines): an RTT is halved, a loss rate is each way's. It names only the ends of its
-//! five delays; those between are taken evenly.
+//! Loss and delay of 000 apply to both directions, because its module changed `ip_rcv` and `ip_output`
+//! of the client machines. So an RTT is halved, and a loss rate applies to each direction. 000 names only
+//! the shortest and the longest of its five delays; those between are evenly spaced.
 //!
-//! `a` to `j` and `delays` have the system of 000. With `-today` behind it a name means the same with
+//! `a` to `j` and `delays` have the system of 000. With the suffix `-today` a name means the same with
 //! today's system.
 
 use std::str::FromStr;
@@ -28,10 +28,10 @@ use thiserror::Error;
 const NAMES: [&str; 13] = [
     "today", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "delays", "wans",
 ];
-/// What follows a name where the system is today's.
+/// The suffix of a name with today's system.
 const TODAY: &str = "-today";
 
-/// An environment that was read by its name.
+/// An environment, parsed from its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment(pub Setup);
 
@@ -54,7 +54,7 @@ impl FromStr for Environment {
     }
 }
 
-/// The same environment with today's system, `-today` added to its name.
+/// The same environment with today's system, and with `-today` in its name.
 fn as_today(mut setup: Setup) -> Setup {
     setup.system = System::today();
     if setup.name != "today" {
@@ -63,7 +63,7 @@ fn as_today(mut setup: Setup) -> Setup {
     setup
 }
 
-/// The environment of that name, with the system that its paper had.
+/// The environment of that name, with its paper's system.
 fn of_paper(name: &str) -> Option<Setup> {
     let base = baseline(name);
     let abort = |after_s: u64, retries: u32| {
@@ -90,7 +90,7 @@ fn of_paper(name: &str) -> Option<Setup> {
             },
             ..base
         },
-        // The value that differs from the baseline; the table's own column has them off.
+        // The value that differs from the baseline. The table's own column has cookies off.
         "g" => Setup {
             system: System {
                 syn_cookies: true,
@@ -165,7 +165,7 @@ fn six_wans() -> Vec<ClientGroup> {
         .collect()
 }
 
-/// One of 004's networks: all of it is on what the clients receive.
+/// One of 004's networks, which affects only what the clients receive.
 fn received(number: usize, delay_ms: u64, jitter_ms: u64, loss: f64) -> ClientGroup {
     ClientGroup {
         name: format!("wan{number}"),

@@ -1,4 +1,4 @@
-//! What can be wrong with kept results, in one line each.
+//! Errors of kept results, in one line each.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use shortline_testbed::TestbedError;
 use thiserror::Error;
 
-/// Why results cannot be kept or read again.
+/// Why results cannot be written or read.
 #[derive(Debug, Error)]
 pub enum KeptError {
-    /// What an instrument kept is wrong.
+    /// The file of an instrument is wrong.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
     /// A file could not be read or written.
@@ -20,7 +20,7 @@ pub enum KeptError {
         /// Why not.
         source: io::Error,
     },
-    /// A kept result that is not what this version writes.
+    /// A kept result is not what this version writes.
     #[error("{path}: {problem}: want a folder written by `shortline lab run --out`", path = path.display())]
     Content {
         /// Which file.
@@ -28,20 +28,20 @@ pub enum KeptError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The folder holds results that these would not go with.
+    /// The folder has results of another plan.
     #[error(
         "{path} holds results of another plan (of `{1}`: points, lengths, rates or traces differ): want \
             another --out, or the same flags to go on",
         path = .0.display()
     )]
     OtherPlan(PathBuf, String),
-    /// The records, the trace or the simulator refused.
+    /// An error of the records, the trace or the simulator.
     #[error("{0}")]
     Refused(String),
 }
 
 impl KeptError {
-    /// Whether the command line was wrong (exit status 2) and not what is kept (1).
+    /// Whether the cause is the command line (exit status 2) or the kept results (1).
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::OtherPlan(..))
     }
@@ -54,7 +54,7 @@ impl KeptError {
         }
     }
 
-    /// For `map_err` where a kept file does not hold what it should.
+    /// For `map_err` on a kept file with the wrong content.
     pub fn content<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self + '_ {
         move |problem| Self::Content {
             path: path.into(),

@@ -1,7 +1,7 @@
-//! From kept records and counters to the figures of tables, plots and claims.
+//! Computes the figures of tables, plots and claims from kept records and counters.
 //!
-//! A request that failed counts with the time until it did. The largest 1 % are chosen
-//! by size, for the bound as for the servers.
+//! A failed request counts with the time until it failed. The largest 1 % are chosen by size, for the
+//! bound as for the servers.
 #![deny(clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -24,18 +24,18 @@ use crate::study::stats::mean;
 use shortline_table::time;
 use shortline_testbed::instruments::sample::Samples;
 
-/// How many failed requests the report lists for a server; the records hold all.
+/// How many failed requests the report lists for a server. The records have all.
 const FAILURES_LISTED: usize = 5;
 
 /// All figures of an experiment, kept as `summary.json`.
 #[derive(Debug, Serialize)]
 pub struct Figures {
-    /// One for each point.
+    /// The figures of each point.
     pub points: Vec<PointFigures>,
 }
 
 impl Figures {
-    /// How many runs are void.
+    /// The number of void runs.
     pub fn void_runs(&self) -> usize {
         let seeds = self.points.iter().flat_map(|point| &point.seeds);
         let runs = seeds.flat_map(|seed| &seed.runs);
@@ -48,9 +48,9 @@ impl Figures {
 pub struct PointFigures {
     /// Its name.
     pub label: String,
-    /// Where it is on the axis.
+    /// Its place on the axis.
     pub x: Option<f64>,
-    /// One for each seed of which a run is kept.
+    /// The figures of each seed that has a kept run.
     pub seeds: Vec<SeedFigures>,
 }
 
@@ -59,13 +59,13 @@ pub struct PointFigures {
 pub struct SeedFigures {
     /// The seed.
     pub seed: u64,
-    /// What a fluid link would have done; nothing in a closed loop.
+    /// The figures of a fluid link. `None` in a closed loop.
     pub bounds: Option<Bounds>,
-    /// The servers whose runs are kept, in the order they ran.
+    /// The servers with kept runs, in the order they ran.
     pub runs: Vec<RunFigures>,
 }
 
-/// What a fluid link would have done.
+/// The figures of a fluid link.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Bounds {
     /// Wire bytes of a request beside its body and the heads of its packets.
@@ -76,7 +76,7 @@ pub struct Bounds {
     pub fair: BoundFigures,
 }
 
-/// What a fluid link would have done under a policy.
+/// The figures of a fluid link under one policy.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BoundFigures {
     /// Mean response time, in seconds.
@@ -89,12 +89,12 @@ pub struct BoundFigures {
     pub largest_mean_s: f64,
 }
 
-/// What one server did.
+/// The figures of one server.
 #[derive(Debug, Serialize)]
 pub struct RunFigures {
     /// Its name.
     pub server: String,
-    /// How TCP found its rate.
+    /// The congestion control.
     pub congestion_control: String,
     /// The generator's whole summary.
     pub summary: Summary,
@@ -104,14 +104,13 @@ pub struct RunFigures {
     pub largest_over_optimum: Option<f64>,
     /// Mean response time of the requests for the very largest file, in seconds.
     pub biggest_mean_s: f64,
-    /// Mean response time of what finished before the last request arrived (000, 4), in
-    /// seconds.
+    /// Mean response time of the requests that finished before the last one arrived (000, 4), in seconds.
     pub mean_in_time_s: Option<f64>,
-    /// Most requests at once that were made and not over.
+    /// The most requests under way at once.
     pub connections_max: usize,
-    /// What happened inside the server's machine; nothing on loopback.
+    /// What happened inside the server's machine. `None` on loopback.
     pub seen: Option<InstrumentFigures>,
-    /// Against FAIR, request by request; nothing for FAIR itself.
+    /// The comparison with FAIR, request by request. `None` for FAIR itself.
     pub stretch: Option<Stretch>,
     /// Wire bytes of a request beside its body and the heads of its packets.
     pub per_request_bytes: Option<u64>,
@@ -119,32 +118,32 @@ pub struct RunFigures {
     pub wire_bytes: u64,
     /// What it carried in the overloads.
     pub overload_wire_bytes: u64,
-    /// That over what `off` made it carry; nothing without `off`.
+    /// That over what the link carried with `off`. `None` without `off`.
     pub overload_over_off: Option<f64>,
     /// Packets dropped at the uplink.
     pub drops: u64,
-    /// What the emulated networks did, in a line; nothing where there were none.
+    /// The report of the emulated networks, in one line. `None` without any.
     pub network: Option<String>,
-    /// How soon it came to terms with what changed at the link; nothing where nothing did.
+    /// How soon it adapted to changes of the link. `None` without changes.
     pub course: Option<CourseFigures>,
-    /// What each group of clients saw; none where there is one group.
+    /// The figures of each group of clients. Empty if there is one group.
     pub groups: Vec<GroupFigures>,
     /// Some of the failed requests, with the time until they failed.
     pub failed: Vec<String>,
 }
 
-/// What the instruments saw inside the server's machine (000, 2.5).
+/// What happened inside the server's machine, from the instruments (000, 2.5).
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct InstrumentFigures {
-    /// Most connections at once.
+    /// The most connections at once.
     pub connections_max: f64,
     /// The longest SYN queue.
     pub syn_queue_max: f64,
     /// The longest accept queue.
     pub accept_queue_max: f64,
-    /// SYNs (and last packets of handshakes) dropped for want of room.
+    /// SYNs, and last packets of handshakes, dropped for want of room.
     pub syn_drops: f64,
-    /// When the first was, in seconds after the first look.
+    /// When the first was dropped, in seconds after the first sample.
     pub first_syn_drop_s: Option<f64>,
     /// Processor time of the server, in seconds.
     pub server_cpu_s: f64,
@@ -172,7 +171,7 @@ impl InstrumentFigures {
 /// The starvation stretch of a server's requests (004, 5.3.3).
 #[derive(Clone, Debug, Serialize)]
 pub struct Stretch {
-    /// Against which server.
+    /// The server that it is compared with.
     pub over: String,
     /// The share of requests that took longer than under that server.
     pub share_above_1: f64,
@@ -181,10 +180,10 @@ pub struct Stretch {
 }
 
 impl Figures {
-    /// The figures of the results in `folder`, as far as they are kept.
+    /// The figures of the results in `folder`, as far as runs are kept.
     ///
     /// # Errors
-    /// If a kept file is missing or wrong, or nothing is kept at all.
+    /// If a kept file is missing or wrong, or no run is kept.
     pub fn of(folder: &Path, plan: &Plan) -> Result<Self, KeptError> {
         let points = plan.points.iter().map(|point| {
             Ok(PointFigures {
@@ -213,7 +212,7 @@ fn seeds(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<SeedFigures>, 
 }
 
 impl PointFigures {
-    /// How TCP found its rate in its runs; nothing if none is kept.
+    /// The congestion control of its runs. `None` if no run is kept.
     pub fn congestion_control(&self) -> Option<String> {
         let mut names: Vec<&str> = Vec::new();
         for run in self.seeds.iter().flat_map(|seed| &seed.runs) {
@@ -292,7 +291,7 @@ fn summary(
     Summary::of(records, Some(link), false).ok_or_else(none)
 }
 
-/// The model of what a response costs on the wire, with so many bytes beside its packets.
+/// The model of the cost of a response on the wire, with that many bytes besides its packets.
 pub fn with_per_request(per_request_bytes: u64) -> WireModel {
     WireModel {
         per_request_bytes,
@@ -300,7 +299,7 @@ pub fn with_per_request(per_request_bytes: u64) -> WireModel {
     }
 }
 
-/// What a run is compared with.
+/// The runs that a run is compared with.
 struct Beside<'a> {
     point: &'a Point,
     model: WireModel,

@@ -9,9 +9,9 @@
 //! rate = "50mbit"
 //! ```
 //!
-//! The file's name without `.toml` is the study's. `[[point]]`s differ from `[setup]` in the keys
-//! they have; `[[figure]]`s say what is drawn and claimed. All keys are in [`keys`]; `docs/lab/measure.md`
-//! tells them. What is wrong is refused with file, line, key and what would be right.
+//! The file's name without `.toml` is the study's. A `[[point]]` has the keys in which it differs from
+//! `[setup]`. A `[[figure]]` says what is drawn and claimed. [`keys`] has all keys, and
+//! `docs/lab/measure.md` explains them. An error names file, line and key, and says what would be right.
 #![deny(clippy::disallowed_methods)]
 
 mod error;
@@ -39,15 +39,15 @@ use crate::study::design::{Design, Experiment, Kind};
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Whether what the command line names is a file, and no study of the catalogue.
+/// Whether the command line names a file and not a study of the catalogue.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
 }
 
-/// Reads a study that is to be run, and its text. Its name may not be one that is taken.
+/// Reads a study that is to be run, and returns its text too. Its name must not be that of another study.
 ///
 /// # Errors
-/// If there is no such file, or it is no study.
+/// If there is no such file, or it is not a study.
 pub fn read(
     path: &Path,
     is_taken: impl Fn(&str) -> bool,
@@ -80,10 +80,10 @@ pub fn read(
     Ok((experiment, text))
 }
 
-/// Understands the text of a study; the path is for errors.
+/// Parses the text of a study. The path is for errors.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first error in the text.
 pub fn parse(
     path: &Path,
     id: &str,
@@ -158,7 +158,7 @@ fn servers(source: Source<'_>, keys: &StudyKeys) -> Result<Vec<String>, StudyErr
 }
 
 impl StudyKeys {
-    /// Keys that say nothing to a study of this kind.
+    /// Keys that have no meaning for a study of this kind.
     fn refuse_of_other_kinds(&self, source: Source<'_>) -> Result<(), StudyError> {
         fn place<T>(key: Option<&Spanned<T>>) -> Option<Range<usize>> {
             key.map(Spanned::span)
@@ -177,7 +177,7 @@ impl StudyKeys {
             if let Some(place) = place.filter(|_| kind != self.kind) {
                 let (of, this) = (kind.word(), self.kind.word());
                 let problem = format!("is of a study of kind {of}: want none in one of {this}");
-                return Err(source.told(place, problem));
+                return Err(source.error_at(place, problem));
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! What each group of clients saw of a server: the networks of 004 one by one (its Figs. 13 to 16,
+//! The figures of each group of clients, which are the networks of 004 one by one (its Figs. 13 to 16,
 //! Tables 4 to 7).
 //!
-//! A record says which address its request came from, and a group has an address of its own. Means
-//! are of finished requests, as everywhere in 004.
+//! A record has the address that its request came from, and each group has its own address. Means are
+//! over finished requests, as everywhere in 004.
 #![deny(clippy::disallowed_methods)]
 
 use std::net::IpAddr;
@@ -13,21 +13,21 @@ use shortline_load::record::RequestRecord;
 use super::point::Point;
 use shortline_testbed::bed::client_address;
 
-/// What a group of clients saw.
+/// The figures of a group of clients.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupFigures {
     /// The group's name in the setup.
     pub name: String,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: usize,
-    /// Those that finished.
+    /// The number of those that finished.
     pub finished: usize,
-    /// The mean response time of these, in seconds; nothing if none did.
+    /// The mean response time of these, in seconds. `None` if none finished.
     pub mean_finished_s: Option<f64>,
 }
 
-/// The figures of each group of the point's setup; none where there is one group, or where the
-/// records do not say whose they are.
+/// The figures of each group of the point's setup. Empty if there is one group, or if the records have
+/// no addresses.
 pub fn of(records: &[RequestRecord], point: &Point) -> Vec<GroupFigures> {
     let groups = &point.setup.environment.groups;
     if groups.len() < 2 || records.iter().all(|record| record.source.is_none()) {

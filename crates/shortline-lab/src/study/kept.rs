@@ -1,11 +1,11 @@
-//! What was kept of a point under a seed, and the bound for its arrivals.
+//! The kept results of a point with one seed, and the bound for its arrivals.
 //!
-//! A run's device counters say what the link carried: bodies, packet heads, and the rest,
-//! which is each request's share of handshakes, acknowledgements and heads. The lowest
-//! such share among the servers compared (among those without failures, if there are any)
-//! makes the size of every job; with these sizes the very same arrivals are put through
-//! the fluid SRPT (the optimum) and the fluid PS at the uplink's rate. In a closed loop no
-//! two servers see the same arrivals, and there is no such bound.
+//! A run's device counters say what the link carried: bodies, heads of packets, and the rest. The rest,
+//! divided by the requests, is each request's share of handshakes, acknowledgements and heads. The size
+//! of every job includes the lowest such share among the servers compared (among those without failures,
+//! if there are any). With these sizes the very same arrivals go through fluid SRPT (the optimum) and
+//! fluid PS at the uplink's rate. In a closed loop no two servers get the same arrivals, and there is no
+//! such bound.
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,10 @@ use shortline_testbed::instruments::Cost;
 use shortline_testbed::instruments::sample::Samples;
 use shortline_testbed::wan::report::WanReport;
 
-/// What is kept of a run as `SERVER.json`, and written last: where it is, the run is whole.
+/// The content of `SERVER.json`. It is written last, so a run that has it is whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Carried {
-    /// What the server says it is.
+    /// The server's version, as it reports it.
     pub version: String,
     /// The kernel of the machine.
     pub kernel: String,
@@ -35,26 +35,26 @@ pub struct Carried {
     pub congestion_control: String,
     /// What the uplink carried in all.
     pub total: Counters,
-    /// Seconds after the generator was started, and bytes carried until then.
+    /// Samples: seconds after the generator was started, and bytes carried until then.
     pub samples: Vec<(f64, u64)>,
-    /// What the emulated networks did, if there were any.
+    /// The report of the emulated networks, if there were any.
     pub wan: Option<WanReport>,
     /// What the setup asked for and the bed could not do.
     pub notes: Vec<String>,
-    /// What the instruments took; what they saw is in `SERVER.samples.csv`. Nothing on loopback.
+    /// The cost of the instruments, whose samples are in `SERVER.samples.csv`. `None` on loopback.
     pub sampling: Option<Cost>,
 }
 
-/// What was kept of a point under a seed.
+/// The kept results of a point with one seed.
 pub struct Kept<'a> {
     point: &'a Point,
-    /// The arrivals; none in a closed loop.
+    /// The arrivals. `None` in a closed loop.
     pub requests: Vec<Request>,
-    /// The servers whose runs are whole, in the order they ran.
+    /// The servers with whole runs, in the order they ran.
     pub runs: Vec<KeptRun>,
 }
 
-/// What was kept of a server.
+/// The kept results of a server.
 pub struct KeptRun {
     /// Its name.
     pub server: String,
@@ -62,47 +62,47 @@ pub struct KeptRun {
     pub records: Vec<RequestRecord>,
     /// What the link carried.
     pub carried: Carried,
-    /// What the instruments saw; nothing on loopback.
+    /// The instruments' samples. `None` on loopback.
     pub seen: Option<Samples>,
-    /// What became of the requests to the neighbour, where there was one.
+    /// The records of the requests to the neighbour, if there was one.
     pub neighbour: Option<Vec<RequestRecord>>,
 }
 
-/// Where the results of a point under a seed are.
+/// The folder with the results of a point with one seed.
 pub fn seed_folder(out: &Path, point: &Point, seed: u64) -> PathBuf {
     out.join(&point.label).join(format!("seed-{seed}"))
 }
 
-/// The file that tells that a server's run is whole.
+/// The file whose presence means that a server's run is whole.
 pub fn whole_file(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("{server}.json"))
 }
 
-/// The file with what the instruments saw of a server.
+/// The file with the samples of a server's run.
 pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("{server}.samples.csv"))
 }
 
-/// What a neighbour was asked for, and what became of it.
+/// The file with the records of the requests to the neighbour.
 pub fn neighbour_file(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("{server}.neighbour.csv"))
 }
 
-/// How many runs of the plan are whole in `out`.
+/// The number of the plan's runs that are whole in `out`.
 pub fn whole_runs(out: &Path, plan: &Plan) -> usize {
     whole_files(out, plan).len()
 }
 
-/// What the link carried in each run of the plan that is whole, without the records.
+/// `SERVER.json` of each whole run of the plan, without the records.
 ///
 /// # Errors
-/// If a file of a run that is whole is wrong.
+/// If a file of a whole run is wrong.
 pub fn carried(out: &Path, plan: &Plan) -> Result<Vec<Carried>, KeptError> {
     let files = whole_files(out, plan);
     files.iter().map(|file| read_json(file)).collect()
 }
 
-/// The files of the plan's runs that are whole in `out`.
+/// The files of the plan's whole runs in `out`.
 fn whole_files(out: &Path, plan: &Plan) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for point in &plan.points {
@@ -117,10 +117,10 @@ fn whole_files(out: &Path, plan: &Plan) -> Vec<PathBuf> {
 }
 
 impl<'a> Kept<'a> {
-    /// What was kept of `point` under `seed` in the results' folder `out`.
+    /// The results of `point` with `seed` in the results' folder `out`.
     ///
     /// # Errors
-    /// If a file of a run that is whole is missing or wrong.
+    /// If a file of a whole run is missing or wrong.
     pub fn read(out: &Path, plan: &Plan, point: &'a Point, seed: u64) -> Result<Self, KeptError> {
         let folder = seed_folder(out, point, seed);
         let whole = plan
@@ -174,12 +174,12 @@ impl<'a> Kept<'a> {
                 .filter_map(KeptRun::per_request_bytes)
                 .min()
         });
-        // Without any counters: what is usual.
+        // The usual cost, without any counters.
         lowest.unwrap_or(WireModel::default().per_request_bytes)
     }
 
-    /// The records that a fluid link under `policy` would have left; nothing where no run is
-    /// kept, the loop is closed, or the link changes.
+    /// The records that a fluid link under `policy` would have left. `None` if no run is kept, the loop is
+    /// closed, or the link changes.
     ///
     /// # Errors
     /// If the simulator refuses the arrivals.
@@ -188,7 +188,7 @@ impl<'a> Kept<'a> {
         model: WireModel,
         policy: Policy,
     ) -> Result<Option<Vec<RequestRecord>>, KeptError> {
-        // The bound knows one link, of one rate, that is the server's own.
+        // The bound is for a link of one rate that the server has to itself.
         if self.requests.is_empty() || !self.point.setup.course.is_empty() {
             return Ok(None);
         }
@@ -212,8 +212,8 @@ impl<'a> Kept<'a> {
 }
 
 impl KeptRun {
-    /// Wire bytes of a request beside its body and packets; none if bodies were sent again
-    /// and again in vain, so that less was received than the link must have carried.
+    /// Wire bytes of a request besides its body and packets. `None` if bodies were sent again and again in
+    /// vain, so that less was received than the link must have carried.
     pub fn per_request_bytes(&self) -> Option<u64> {
         let bodies: Vec<u64> = self.records.iter().map(|record| record.received).collect();
         let model = WireModel::default().calibrate(&bodies, self.carried.total.bytes);
@@ -231,8 +231,8 @@ impl KeptRun {
             .sum()
     }
 
-    /// When the schedule began, on the samples' clock: the first bytes were sent a moment
-    /// after the first arrival.
+    /// When the schedule began, on the samples' clock. The first bytes were sent a moment after the first
+    /// arrival.
     fn generator_begin_s(&self) -> f64 {
         let first_at_s = self
             .records
@@ -244,7 +244,7 @@ impl KeptRun {
     }
 }
 
-/// Bytes carried until `at_s`, between two samples on a straight line.
+/// Bytes carried until `at_s`, interpolated between two samples.
 fn bytes_until(samples: &[(f64, u64)], at_s: f64) -> f64 {
     let next = samples.partition_point(|(sample_s, _)| *sample_s < at_s);
     match (

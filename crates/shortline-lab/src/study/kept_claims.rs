@@ -1,6 +1,6 @@
-//! What became of the claims behind the experiments of a pass, kept in its folder as `claims.json`: small
-//! enough for a repository, where the requests themselves are not. An experiment whose runs are
-//! elsewhere tells this on the page.
+//! The verdicts on the claims of a pass's experiments, kept in its folder as `claims.json`. The file is
+//! small enough for a repository, unlike the runs. The page uses it for experiments whose runs are
+//! elsewhere.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,36 +16,36 @@ use super::verdict::Compared;
 /// The file in a pass's folder.
 const FILE: &str = "claims.json";
 
-/// What is kept of a pass, by the names of its experiments' folders.
+/// The content of the file, by the names of the experiments' folders.
 pub type KeptPass = BTreeMap<String, KeptClaims>;
 
-/// What is kept of an experiment.
+/// The kept verdicts of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptClaims {
     /// Which experiment.
     pub experiment: String,
     /// How it was run.
     pub conditions: Conditions,
-    /// What was compared, by the figure's name.
+    /// The comparisons, by the figure's name.
     pub figures: BTreeMap<String, Vec<KeptCheck>>,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptCheck {
-    /// What the paper found, in its words.
+    /// The paper's finding, in its words.
     pub paper: String,
     /// Whether the claim is the paper's.
     pub is_papers: bool,
-    /// Ours beside it.
+    /// Our results beside it.
     #[serde(flatten)]
     pub compared: Compared,
 }
 
-/// Reads what a pass's folder keeps; nothing if there is no such file.
+/// Reads the file of a pass's folder. Empty if there is no such file.
 ///
 /// # Errors
-/// If it is wrong or cannot be read.
+/// If the file is wrong or cannot be read.
 pub fn read(folder: &Path) -> Result<KeptPass, KeptError> {
     let path = folder.join(FILE);
     if !path.exists() {
@@ -54,10 +54,10 @@ pub fn read(folder: &Path) -> Result<KeptPass, KeptError> {
     read_json(&path)
 }
 
-/// Keeps it, a figure a line, so that a repository shows what changed.
+/// Writes the file with one figure per line, so that a repository shows what changed.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn write(folder: &Path, pass: &KeptPass) -> Result<(), KeptError> {
     let path = folder.join(FILE);
     let text = text_of(pass).map_err(KeptError::content(&path))?;

@@ -1,5 +1,5 @@
-//! From the records of a run to the points of a line: what the figures of papers 000, 001, 003
-//! and 004 draw. Times are in seconds.
+//! Turns the records of a run into the points of a line, as the figures of papers 000, 001, 003 and 004
+//! draw them. Times are in seconds.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use shortline_load::record::RequestRecord;
 
 use shortline_plot::Points;
 
-/// Arrivals of so many seconds make a point over time (000, Fig. 8: 1 s).
+/// The seconds of arrivals in one point over time (000, Fig. 8: 1 s).
 const BIN_S: f64 = 1.0;
-/// Points per factor 10 of size; 003's Fig. 5 has bins of a factor 1.2, some 13.
+/// Points per factor of 10 in size. 003's Fig. 5 has some 13, with bins of a factor 1.2.
 const BINS_PER_DECADE: f64 = 6.0;
-/// Groups of equal numbers of requests by size (003, Fig. 5: 200).
+/// The number of groups by size, with equally many requests each (003, Fig. 5: 200).
 const PERCENTILE_GROUPS: usize = 200;
-/// Points of a line over time that is not averaged.
+/// The points of a line over time that is not averaged.
 const STEPS_MAX: usize = 400;
 
 /// Mean response time by the second of the arrival.
@@ -21,7 +21,7 @@ pub fn over_time(records: &[RequestRecord]) -> Points {
     mean_over_time(records, |record| Some(record.response_time_s))
 }
 
-/// Mean time to the response's head by the second of the arrival, of those that got one.
+/// Mean time to the response's head by the second of the arrival, of the requests that got one.
 pub fn first_byte_over_time(records: &[RequestRecord]) -> Points {
     mean_over_time(records, |record| record.first_byte_s)
 }
@@ -64,7 +64,7 @@ pub fn complementary_of(mut values: Vec<f64>) -> Points {
     if count == 0 {
         return Points::new();
     }
-    // Dense in the tail, where the points are few and matter.
+    // Dense in the tail, where points are few and matter.
     let mut ranks: Vec<usize> = (0..=200)
         .map(|step| count - (count as f64).powf(f64::from(step) / 200.0) as usize)
         .collect();
@@ -77,8 +77,8 @@ pub fn complementary_of(mut values: Vec<f64>) -> Points {
     ranks.into_iter().filter_map(point).collect()
 }
 
-/// Requests that have been made and are not over, at some hundred moments: with a connection
-/// for each request, the client's view of the connections (000, Fig. 6).
+/// Requests under way, at some hundred moments. With a connection for each request these are the
+/// connections as the clients see them (000, Fig. 6).
 pub fn under_way(records: &[RequestRecord]) -> Points {
     let sorted = |mut times: Vec<f64>| {
         times.sort_unstable_by(f64::total_cmp);
@@ -98,8 +98,8 @@ pub fn under_way(records: &[RequestRecord]) -> Points {
     (0..=STEPS_MAX).map(point).collect()
 }
 
-/// The starvation stretch (004, 5.3.3) of each request: its response time over that of the
-/// same request under FAIR. Nothing if the two runs did not make the same requests.
+/// The starvation stretch (004, 5.3.3) of each request: its response time over that of the same request
+/// under FAIR. `None` if the two runs did not make the same requests.
 pub fn stretch<'a>(
     records: &'a [RequestRecord],
     fair: &[RequestRecord],
@@ -111,7 +111,7 @@ pub fn stretch<'a>(
         return None;
     }
     let ratio = |(record, fair): (&'a RequestRecord, &RequestRecord)| {
-        // Records have microseconds: nothing is faster than half of one.
+        // Records have whole microseconds, so the least time is taken as half of one.
         (
             record,
             record.response_time_s / fair.response_time_s.max(5e-7),
@@ -132,7 +132,7 @@ fn mean_over_time(
     )
 }
 
-/// Means of the records that have the same `bin`, drawn `at` some place.
+/// The means of records with the same `bin`, each drawn at the place `at`.
 fn means_by(
     records: &[RequestRecord],
     bin: impl Fn(&RequestRecord) -> f64,
@@ -152,7 +152,7 @@ fn means_by(
     bins.into_iter().map(mean).collect()
 }
 
-/// Groups of equally many requests from the smallest to the largest, each one point.
+/// Groups of equally many requests, from the smallest to the largest. Each group is one point.
 fn percentile_groups(records: &[RequestRecord], value: impl Fn(&[f64]) -> f64) -> Points {
     let mut sorted: Vec<&RequestRecord> = records.iter().collect();
     sorted.sort_by_key(|record| record.size);

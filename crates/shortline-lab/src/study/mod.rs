@@ -1,15 +1,15 @@
-//! A study as data and arithmetic: what is to be run and claimed, what was kept of it, and what that comes
-//! to. Nothing here starts a process or draws.
+//! A study as data and arithmetic: what to run and to claim, the kept results, and their figures. Nothing
+//! here starts a process or draws.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | [`file`] | the TOML file of a study: keys, errors with their line |
 //! | [`design`] | an experiment: its figures, and what it runs |
-//! | [`point`], [`course`], [`environment`], [`plan`] | what runs over an uplink are, and what was asked for |
-//! | [`kept`], [`figures`], [`course_figures`], [`groups`] | what is kept of runs, and its figures |
-//! | [`lines`], [`stats`], [`standing`] | records as lines; medians; who stands for whom |
-//! | [`claim`], [`verdict`], [`kept_claims`] | a claim in numbers, and what became of it |
-//! | [`ran`], [`conditions`] | an experiment of a pass, and how it was run |
+//! | [`point`], [`course`], [`environment`], [`plan`] | the runs over an uplink, and the plan of a folder |
+//! | [`kept`], [`figures`], [`course_figures`], [`groups`] | the kept results of runs, and their figures |
+//! | [`lines`], [`stats`], [`standing`] | records as lines; medians; which servers stand for SRPT and FAIR |
+//! | [`claim`], [`verdict`], [`kept_claims`] | a claim in numbers, and its verdict |
+//! | [`ran`], [`conditions`] | an experiment of a pass, and the conditions of its runs |
 //! | [`shop`], [`adversary`] | the same for the bookstore and for one client that attacks |
 
 pub mod adversary;

@@ -1,5 +1,5 @@
-//! What a folder of results is about: the points, servers and seeds that were asked for, kept
-//! as `plan.json`, and reading and writing what is kept.
+//! The plan of a folder of results: its points, servers and seeds, kept as `plan.json`. Also reads and writes
+//! kept JSON files.
 #![deny(clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::KeptError;
 use super::point::Point;
 
-/// What was asked for in all runs that went to a folder.
+/// The plan of all runs that went to a folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The experiment.
@@ -18,17 +18,17 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// The servers' names, in the order they run.
     pub servers: Vec<String>,
-    /// A run of each server each.
+    /// The seeds. Each server has one run for each.
     pub seeds: Vec<u64>,
 }
 
 impl Plan {
-    /// How many runs there are in all.
+    /// The number of runs.
     pub fn runs(&self) -> usize {
         self.points.len() * self.servers.len() * self.seeds.len()
     }
 
-    /// What a reader must know of results that are not all there; nothing if they are.
+    /// A note for the reader on incomplete results. `None` if they are complete.
     pub fn cut_short(&self, whole: usize) -> Option<String> {
         let all = self.runs();
         (whole < all).then(|| {
@@ -46,11 +46,11 @@ impl Plan {
         read_json(&folder.join("plan.json"))
     }
 
-    /// Keeps the plan in `folder`, together with what an earlier one of the same points asked
-    /// for there: its servers and seeds.
+    /// Keeps the plan in `folder`, together with the servers and seeds of an earlier plan there, which must
+    /// have the same points.
     ///
     /// # Errors
-    /// If the folder holds results of other points, or cannot be written.
+    /// If the folder has results of other points, or cannot be written.
     pub fn add_to(&self, folder: &Path) -> Result<(), KeptError> {
         let path = folder.join("plan.json");
         let mut whole = self.clone();
@@ -85,7 +85,7 @@ pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, KeptE
     serde_json::from_str(&text).map_err(KeptError::content(path))
 }
 
-/// Writes a JSON file to keep: all of it or nothing, so that what is there is whole.
+/// Writes a JSON file atomically, so that a file that exists is whole.
 ///
 /// # Errors
 /// With the file's name.

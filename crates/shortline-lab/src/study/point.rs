@@ -1,7 +1,7 @@
-//! A point of an experiment: everything that a run depends on but the server and the seed.
+//! A point of an experiment: everything that a run depends on, except the server and the seed.
 //!
-//! Points are data, kept in `plan.json` with the results, so that a later run knows whether
-//! it would repeat what is kept.
+//! Points are data, kept in `plan.json` with the results, so that a later run knows whether it would
+//! repeat a kept one.
 #![deny(clippy::disallowed_methods)]
 
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use super::course::Course;
 use shortline_testbed::bed::Setup as Environment;
 use shortline_testbed::server::Speech;
 
-/// The longest arrivals last, in seconds.
+/// The longest time of arrivals, in seconds.
 pub const SECONDS_MAX: u64 = 3600;
 
 /// One point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Its name, and that of its folder among the results: `a-z0-9.-` only.
+    /// Its name, and that of its folder among the results. Only `a-z0-9.-`.
     pub label: String,
-    /// Where it lies on the experiment's axis; nothing where there is none.
+    /// Its place on the experiment's axis, if there is one.
     pub x: Option<f64>,
     /// The files that are served.
     pub files: Files,
-    /// When they are asked for.
+    /// When they are requested.
     pub arrivals: Arrivals,
     /// How long arrivals last, in seconds.
     pub seconds: u64,
@@ -66,14 +66,14 @@ pub enum Arrivals {
         low_s: f64,
         /// How long the overload lasts, in seconds.
         high_s: f64,
-        /// Load in the low phase, 1 being the whole uplink.
+        /// Load in the low phase. 1 is the whole uplink.
         low_load: f64,
         /// Load in the overload.
         high_load: f64,
     },
-    /// Closed loop: so many user equivalents.
+    /// Closed loop: the number of user equivalents.
     Users(u32),
-    /// Open loop: the requests of a trace, at its times; what it asks for is served.
+    /// Open loop: the requests of a trace, at its times. The servers have the files that it asks for.
     Trace(PathBuf),
 }
 
@@ -82,29 +82,28 @@ pub enum Arrivals {
 pub struct Setup {
     /// The clients' networks and habits, packets, the server's system.
     pub environment: Environment,
-    /// What the link carries for a request beside its body and the heads of its packets, as
-    /// measured before, in bytes: so that a load of 1.2 is one whatever the protocol costs.
+    /// The bytes that the link carries for a request besides its body and the heads of its packets, as
+    /// measured before. So a load of 1.2 is 1.2 whatever the protocol costs.
     pub per_request_bytes: u64,
     /// TLS and HTTP/2.
     pub speech: Speech,
-    /// On loopback, without an uplink that the kernel limits: ours alone.
+    /// On loopback, without an uplink that the kernel limits. Only for Shortline.
     pub loopback: bool,
-    /// How many writers the server of paper 001 has; none is as many
-    /// as usual.
+    /// The number of writers of paper 001's server. `None`: the default.
     pub writers: Option<u32>,
-    /// How many processes the generator is.
+    /// The number of processes of the generator.
     #[serde(default = "one_process", skip_serializing_if = "is_one")]
     pub generators: u32,
     /// What changes at the link while requests arrive.
     #[serde(default, skip_serializing_if = "Course::is_empty")]
     pub course: Course,
-    /// How long after the last arrival the generator waits for what is still under way, in
-    /// seconds; what is not over then has failed.
+    /// How long after the last arrival the generator waits for requests under way, in seconds. Those
+    /// that are not over then have failed.
     pub drain_s: u64,
 }
 
 impl Files {
-    /// What `shortline load` calls them.
+    /// Their name in `shortline load`.
     pub fn name(self) -> &'static str {
         match self {
             Self::WorldCup => "world-cup",
@@ -115,7 +114,7 @@ impl Files {
         }
     }
 
-    /// Whether they are SURGE's, which has a model of users.
+    /// Whether they are SURGE's, which include a model of users.
     pub fn is_surge(self) -> bool {
         !matches!(self, Self::WorldCup | Self::Nasa)
     }
@@ -128,7 +127,7 @@ impl Files {
 }
 
 impl Setup {
-    /// A connection per request over HTTP/1.1 in the clear, through no WAN, today's system.
+    /// A connection per request over HTTP/1.1 in the clear, without a WAN, with today's system.
     pub fn plain() -> Self {
         Self {
             environment: Environment::today(),
@@ -143,7 +142,7 @@ impl Setup {
     }
 }
 
-/// What a plan says that says nothing of it: those of earlier versions.
+/// The default for plans of earlier versions, which lack the key.
 fn one_process() -> u32 {
     1
 }
@@ -174,7 +173,7 @@ impl Arrivals {
         }
     }
 
-    /// One or two phases of load; nothing if there are more.
+    /// One or two phases of load. `None` if there are more.
     pub fn of_phases(phases: &[LoadPhase]) -> Option<Self> {
         match phases {
             [always] => Some(Self::steady(always.load)),
@@ -188,12 +187,12 @@ impl Arrivals {
         }
     }
 
-    /// Whether requests depend on how the server does.
+    /// Whether the times of requests depend on the server.
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Users(_))
     }
 
-    /// The phases for the generator of arrivals; nothing without any.
+    /// The phases for the generator of arrivals. `None` without phases.
     pub fn schedule(&self) -> Option<Schedule> {
         match *self {
             Self::Phases {
@@ -227,21 +226,20 @@ impl Point {
         }
     }
 
-    /// The same over an uplink of another rate; links that the clients are behind stay the same
-    /// share of it.
+    /// The same over an uplink of another rate. The clients' own links keep their ratio to it.
     #[must_use]
     pub fn at_rate(mut self, rate: Rate) -> Self {
         let factor = rate.bps() as f64 / self.rate.bps() as f64;
         let groups = self.setup.environment.groups.iter_mut();
         for way in groups.flat_map(|group| [&mut group.down, &mut group.up]) {
-            // At least a bit a second: the path's own check refuses a link that lets nothing through.
+            // At least a bit a second, because a path refuses a link that lets nothing through.
             let scaled = |own: Rate| Rate::from_bps(((own.bps() as f64 * factor) as u64).max(1));
             way.rate = way.rate.map(scaled);
         }
         Self { rate, ..self }
     }
 
-    /// The same with something else in its setup.
+    /// The same with a changed setup.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
         change(&mut self.setup);

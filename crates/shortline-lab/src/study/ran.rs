@@ -1,4 +1,4 @@
-//! What came of an experiment in a pass, as data.
+//! The results of an experiment in a pass, as data.
 
 use super::conditions::Conditions;
 use super::design::Experiment;
@@ -10,14 +10,14 @@ use super::shop;
 pub struct Ran {
     /// Its folder's name in the pass.
     pub folder: String,
-    /// Which experiment.
+    /// The experiment.
     pub experiment: Experiment,
-    /// What came out; nothing without an uplink.
+    /// The figures of runs over an uplink. `None` for other experiments.
     pub figures: Option<Figures>,
-    /// What came out of runs with the bookstore.
+    /// The runs with the bookstore, if it is such an experiment.
     pub shop: Option<Vec<shop::Outcome>>,
-    /// What the pass keeps of an experiment whose runs are elsewhere.
+    /// The kept claims of an experiment whose runs are elsewhere.
     pub kept: Option<KeptClaims>,
-    /// How it was run.
+    /// The conditions of its runs.
     pub conditions: Conditions,
 }

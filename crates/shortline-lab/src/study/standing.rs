@@ -1,17 +1,17 @@
-//! Who stands for the papers' servers: FAIR is nginx, as long as it was run; else what comes nearest to
-//! it.
+//! The servers that stand for the papers' SRPT and FAIR. FAIR is nginx if it was run, else the server
+//! nearest to it.
 
-/// Who stands for FAIR, the first of these that was run.
+/// The servers that may stand for FAIR. The first one that was run does.
 pub const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
-/// Who stands for SRPT.
+/// The same for SRPT.
 pub const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
 
-/// Who stands for FAIR among the servers that were run.
+/// The one that stands for FAIR among the servers that were run.
 pub fn fair_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     first_of(&FAIR, servers)
 }
 
-/// Who stands for SRPT among them.
+/// The one that stands for SRPT among them.
 pub fn ours_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     first_of(&OURS, servers)
 }

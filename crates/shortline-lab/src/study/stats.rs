@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Median and extremes of a few repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The middle one, or the mean of the two in the middle.
     pub median: f64,
     /// The smallest.
     pub low: f64,
@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of a sample in any order; nothing if it is empty.
+    /// The spread of a sample in any order. `None` if it is empty.
     pub fn of(sample: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sample: Vec<f64> = sample.into_iter().collect();
         sample.sort_unstable_by(f64::total_cmp);
@@ -29,7 +29,7 @@ impl Spread {
     }
 }
 
-/// The mean; none of nothing.
+/// The mean. `None` of an empty sample.
 pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum) = values.fold((0u64, 0.0), |(count, sum), value| (count + 1, sum + value));
     (count > 0).then(|| sum / count as f64)

@@ -1,31 +1,31 @@
-//! What a figure should be, and what became of a claim that says so.
+//! The expected value of a figure, and the verdict on a claim.
 #![deny(clippy::disallowed_methods)]
 
 use serde::{Deserialize, Serialize};
 
-/// What stands for the paper's words where no paper says it.
+/// Replaces the paper's words for our own aims.
 pub(crate) const OWN_AIM: &str = "our own aim";
 
-/// What a figure should be.
+/// The expected value of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Want {
-    /// No smaller.
+    /// At least this.
     AtLeast(f64),
-    /// No larger.
+    /// At most this.
     AtMost(f64),
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// At every point.
+    /// It holds at every point.
     Holds,
-    /// At some points.
+    /// It holds at some points.
     Partly,
-    /// At none.
+    /// It holds at no point.
     DoesNot,
-    /// It could not be compared: what it takes was not run or not measured.
+    /// It could not be compared, because something was not run or not measured.
     Open,
 }
 
@@ -36,12 +36,12 @@ pub struct Compared {
     pub what: String,
     /// Ours at each point: its label, the median over the seeds.
     pub ours: Vec<(String, f64)>,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Want {
-    /// Whether a figure is what it should be.
+    /// Whether a figure is as expected.
     pub fn is_met(self, value: f64) -> bool {
         match self {
             Self::AtLeast(least) => value >= least,
@@ -54,7 +54,7 @@ impl Verdict {
     /// Every verdict, best first.
     pub const ALL: [Self; 4] = [Self::Holds, Self::Partly, Self::DoesNot, Self::Open];
 
-    /// Of a claim that is met at so many of all points.
+    /// The verdict on a claim that is met at this many of all points.
     pub fn of(good: usize, all: usize) -> Self {
         match (good, all) {
             (_, 0) => Self::Open,
@@ -64,8 +64,8 @@ impl Verdict {
         }
     }
 
-    /// What became of several claims together: all must hold for them to hold, so that what
-    /// could not be compared keeps them from it; if none was compared, nothing is known.
+    /// The verdict on several claims together. They hold if all of them hold, so one that could not be
+    /// compared prevents it. If none was compared, the verdict is that nothing was measured.
     pub fn together(verdicts: &[Self]) -> Self {
         let all = |of: Self| verdicts.iter().all(|verdict| *verdict == of);
         let fails = |verdict: &Self| matches!(verdict, Self::DoesNot | Self::Open);

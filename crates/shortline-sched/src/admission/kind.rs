@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::boosts::Tail;
+use super::histogram::Times;
 use super::newcomers::KNOWN;
 use super::requests::RequestId;
 use crate::JobId;
@@ -52,6 +53,7 @@ pub(super) struct Counts {
     pub(super) would_wait: u64,
     pub(super) waited_ns_sum: u64,
     pub(super) waited_ns_max: u64,
+    pub(super) times: Times,
 }
 
 impl Kind {

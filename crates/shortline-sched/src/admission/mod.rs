@@ -50,11 +50,13 @@ mod config;
 mod deadlines;
 mod debts;
 mod growth;
+mod histogram;
 mod kind;
 mod newcomers;
 mod next;
 mod oldest;
 mod queue;
+mod reload;
 mod requests;
 mod runaways;
 mod sight;
@@ -69,6 +71,7 @@ pub use capacity::{
     CapacityState, Trial,
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
+pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
 pub use runaways::{Runaway, RunawayAction, RunawayError};
@@ -120,6 +123,7 @@ pub struct Admission {
     shed_wait_ns: Option<u64>,
     stall_ns: Option<u64>,
     dry_run: bool,
+    is_paused: bool,
     control: Control,
     types: Types,
     requests: Requests,
@@ -132,6 +136,7 @@ pub struct Admission {
     rate: Rate,
     offered: Offered,
     totals: Totals,
+    times: Times,
     /// The latest time told.
     now_ns: u64,
     /// When something last started or ended, or began to wait in an empty queue.
@@ -155,6 +160,7 @@ impl Admission {
             shed_wait_ns: config.shed_wait_ns.map(u64::from),
             stall_ns: config.stall_ns.map(u64::from),
             dry_run: config.dry_run,
+            is_paused: false,
             control: Control::new(&config),
             types: Types::new(&config),
             requests: Requests::default(),
@@ -167,6 +173,7 @@ impl Admission {
             rate: Rate::default(),
             offered: Offered::default(),
             totals: Totals::default(),
+            times: Times::default(),
             now_ns: 0,
             progress_ns: 0,
             grown_ns: 0,
@@ -202,15 +209,10 @@ impl Admission {
         Some(next.id)
     }
 
-    /// At most so many requests run at once from now on. Those that run already go on.
-    pub fn set_running_max(&mut self, running_max: Option<NonZeroUsize>) {
-        self.running_max = running_max;
-    }
-
     /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
     /// alone changes nothing.
     pub fn next_change_ns(&self) -> Option<u64> {
-        if self.waiting() == 0 {
+        if self.waiting() == 0 || self.is_paused {
             return None;
         }
         Some(self.progress_ns.saturating_add(self.stall_ns?))
@@ -240,6 +242,7 @@ impl Admission {
             excused_ns: running.excused_ns,
             expected_ns: running.expected_ns,
         };
+        self.count_end(kind, service_ns, now_ns.saturating_sub(request.arrival_ns));
         self.debts.charge(request.client, used);
         let (turn, estimate_ns) = (running.turn, running.estimate_ns);
         match outcome {
@@ -339,6 +342,11 @@ impl Admission {
         self.queue.len() + self.debts.held()
     }
 
+    /// How many were admitted and have not ended.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
     /// The sum of what the requests add that run, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.load_ns
@@ -362,6 +370,7 @@ impl Admission {
             slowdown: self.types.slowdown(),
             oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,
+            times: self.times,
             types: self.types.views(&oldest.waits_ns).collect(),
         }
     }
@@ -391,7 +400,7 @@ impl Admission {
         if span_ns > 0 {
             self.now_ns = now_ns;
             let waiting = self.waiting();
-            let waits = waiting > 0;
+            let waits = waiting > 0 && !self.is_paused;
             if waits {
                 self.rate.pass(self.active, span_ns);
             }
@@ -410,7 +419,7 @@ impl Admission {
 
     /// Whether one more may run, whatever it adds.
     fn has_place(&self) -> bool {
-        self.running_max.is_none_or(|max| self.running < max.get())
+        !self.is_paused && self.running_max.is_none_or(|max| self.running < max.get())
     }
 
     fn stalled_since(&self, now_ns: u64) -> bool {
@@ -429,6 +438,7 @@ impl Admission {
         };
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
         request.stage = Stage::Running(Running::start(now_ns, next, expected_ns));
+        self.count_wait(kind, waited_ns);
         self.types.get_mut(kind).start(now_ns, waited_ns);
         self.queue.rank_anew(&mut self.types, kind);
         self.totals.admitted += 1;

@@ -363,6 +363,7 @@ impl Types {
                 would_wait: counts.would_wait,
                 waited_ns_sum: counts.waited_ns_sum,
                 waited_ns_max: counts.waited_ns_max,
+                times: counts.times,
                 oldest_wait_ns: oldest_wait_ns.get(index).copied().unwrap_or(0),
             }
         })

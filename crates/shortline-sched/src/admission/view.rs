@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::capacity::CapacityState;
+use super::histogram::Times;
 
 /// The queue, the load and the types at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +27,8 @@ pub struct AdmissionView {
     pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
+    /// How long requests took.
+    pub times: Times,
     /// Each type; the first is the one that all share for which the table has no room.
     pub types: Vec<TypeView>,
 }
@@ -97,6 +100,8 @@ pub struct TypeView {
     pub waited_ns_sum: u64,
     /// The longest wait that is over, in nanoseconds, also of those that went away.
     pub waited_ns_max: u64,
+    /// How long they took.
+    pub times: Times,
     /// How long the one that waits for longest has waited so far, in nanoseconds; 0 while none of
     /// it waits.
     pub oldest_wait_ns: u64,

@@ -1,25 +1,25 @@
-//! Reading the responses of a connection that pipelines, as far as the attacker must: where each
-//! begins and ends (RFC 9112, 6.3), its status, and how many bytes its body has.
+//! Reads the responses of a pipelined connection as far as the attacker needs: where each begins and
+//! ends (RFC 9112, 6.3), its status, and the length of its body.
 //!
-//! Only bodies of a told length are understood: servers send files and ranges of them so.
+//! It understands only bodies with a `Content-Length`, which is how servers send files and ranges.
 
 use thiserror::Error;
 
-/// A longer head is none.
+/// A longer head is an error.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// What a stretch of bytes held.
+/// What a piece of the stream contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Bytes of bodies with status 200 or 206.
     pub body_bytes: u64,
-    /// Responses that ended in it.
+    /// Responses that ended in this piece.
     pub answered: u64,
-    /// Responses that began in it with another status.
+    /// Responses with another status that began in this piece.
     pub refused: u64,
 }
 
-/// What is no response.
+/// Why bytes are not a response.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AnswerError {
     /// A head that does not end.
@@ -30,7 +30,7 @@ pub enum AnswerError {
     Head(String),
 }
 
-/// Where in the responses of a connection its bytes have come to.
+/// The position within the responses of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// The head so far, while one is read.
@@ -45,10 +45,10 @@ struct Body {
 }
 
 impl Answers {
-    /// Takes the next bytes of the connection and says what was in them.
+    /// Takes the next bytes of the connection and returns what they contained.
     ///
     /// # Errors
-    /// Where they are no responses.
+    /// If they are not responses.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<Counted, AnswerError> {
         let mut counted = Counted::default();
         while !bytes.is_empty() {
@@ -69,7 +69,7 @@ impl Answers {
         Ok(counted)
     }
 
-    /// Takes bytes of a head and leaves those behind it.
+    /// Consumes the bytes of a head and leaves those after it.
     fn take_head<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -78,7 +78,7 @@ impl Answers {
         const END: &[u8] = b"\r\n\r\n";
         let before = self.head.len();
         self.head.extend_from_slice(bytes);
-        // The end may have begun in what came before.
+        // The empty line may have begun in earlier bytes.
         let from = before.saturating_sub(END.len() - 1);
         let end = self.head[from..]
             .windows(END.len())
@@ -101,7 +101,7 @@ impl Answers {
     }
 }
 
-/// Status and length of the body.
+/// The status, and the length of the body.
 fn parse(head: &[u8]) -> Result<(u16, u64), AnswerError> {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines();

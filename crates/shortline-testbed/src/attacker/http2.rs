@@ -1,5 +1,5 @@
-//! Over one HTTP/2 connection: pieces, so many streams at a time, the next where one has ended; and streams
-//! that let a byte through at a time.
+//! Attacks over one HTTP/2 connection: a fixed number of streams that fetch piece after piece, or streams that
+//! let one byte through at a time.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::answers::Counted;
 use super::{Attack, Pieces, Problem, Wire};
 
-/// Asks over `stream` until the connection or one of its streams fails.
+/// Fetches pieces over `stream`, `at_a_time` at once, until the connection or one of its streams fails.
 pub(super) async fn ask(
     attack: Arc<Attack>,
     stream: Wire,
@@ -36,7 +36,7 @@ pub(super) async fn ask(
     until_one_ends(connection, streams).await
 }
 
-/// Asks over `stream` for the whole file, so many times at once, with windows of one byte.
+/// Fetches the whole file over `stream`, `at_a_time` times at once, with windows of one byte.
 pub(super) async fn trickle(
     attack: Arc<Attack>,
     stream: Wire,
@@ -67,7 +67,7 @@ async fn until_one_ends(
     }
 }
 
-/// One response, read as it comes.
+/// Sends one request and reads its response as it arrives.
 async fn one(
     attack: &Attack,
     requests: SendRequest<Bytes>,

@@ -2,19 +2,19 @@
 //! the experiment `adversary`.
 //!
 //! The lab starts it in the clients' namespace (`shortline lab attacker CONFIG`, hidden). It connects
-//! from an address of its own, in the clear or over TLS (each connection a session of its own), and goes
-//! on until SIGTERM, at most for a given time: it asks for one large file, whole or in pieces, over as many
-//! connections as it is told. A connection that ends is replaced after a moment. At its end it writes an
+//! from an address of its own, in the clear or over TLS, where each connection is a new session. It asks
+//! for one large file, whole or in pieces, over a given number of connections, and replaces a connection
+//! that ends after a moment. It goes on until SIGTERM or for a given time at most. Then it writes an
 //! [`AttackReport`] to standard output.
 //!
-//! - **Pieces over HTTP/1.1** are Range requests, [`PIPELINED`] of them under way on a connection: the
-//!   next leaves when one is answered (`answers` reads them).
-//! - **Pieces over HTTP/2**, by prior knowledge: so many streams at a time on a connection (`http2`).
-//! - **A trickle**: HTTP/2 streams that ask for the whole file and give a window of one byte, again and again.
-//! - **Whoever never reads** asks for the file and leaves what comes in a small receive buffer.
-//! - **Whoever connects** does nothing else: shakes hands, resets the connection, and begins again at once.
-//! - **Whoever never acknowledges** asks for it and has its kernel drop whatever comes, before TCP sees it (a
-//!   filter on the socket), so that the server sends the same again and again.
+//! - **Pieces over HTTP/1.1** are Range requests, [`PIPELINED`] of them under way on a connection. The
+//!   next one leaves when one is answered (`answers` reads them).
+//! - **Pieces over HTTP/2**, by prior knowledge: a number of streams at a time on a connection (`http2`).
+//! - **Trickle**: HTTP/2 streams that ask for the whole file and open a window of one byte, again and again.
+//! - **Never read**: asks for the file and leaves the response in a small receive buffer.
+//! - **Connect**: completes the handshake, resets the connection, and begins again at once.
+//! - **Never acknowledge**: asks for the file and drops all that arrives before TCP sees it (a filter on the
+//!   socket). The server sends the same bytes again and again.
 
 mod answers;
 mod http2;
@@ -40,33 +40,33 @@ use self::answers::{Answers, Counted};
 use crate::process::raise_open_files;
 use crate::{TestbedError, tls};
 
-/// Requests under way at a time on a connection that pipelines.
+/// Requests under way at a time on a pipelined connection.
 pub const PIPELINED: u64 = 16;
-/// Before a connection that ended is replaced.
+/// The pause before an ended connection is replaced.
 const AGAIN: Duration = Duration::from_millis(100);
-/// The same for whoever only connects.
+/// The same if the attack only connects.
 const SOON: Duration = Duration::from_millis(10);
-/// Taken from a socket at a time.
+/// The most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
-/// The receive buffer of whoever never reads: its window closes after so much.
+/// The receive buffer of an attacker that never reads. Its window closes after this many bytes.
 const UNREAD_BYTES: u32 = 4 << 10;
-/// The classic BPF program `ret 0`: of no packet anything is let through.
+/// The classic BPF program `ret 0`, which drops every packet.
 const DROP_ALL: SockFilter = SockFilter::new(0x06, 0, 0, 0);
-/// Descriptors beside those of the connections, two each.
+/// Descriptors besides those of the connections, which have two each.
 const FILES_SPARE: u64 = 100;
 
 /// A connection, in the clear or over TLS.
 type Wire = Box<dyn Stream>;
 
-/// What a connection is read and written as.
+/// What any connection can do.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// What a connection fails with.
+/// Why a connection failed.
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the attacker is told.
+/// The attacker's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttackConfig {
     /// The server.
@@ -79,15 +79,15 @@ pub struct AttackConfig {
     pub file_bytes: u64,
     /// How many connections.
     pub connections: u32,
-    /// What is done on each.
+    /// What to do on each.
     pub way: Way,
-    /// The server's certificate where it speaks TLS.
+    /// The server's certificate, if it speaks TLS.
     pub certificate: Option<PathBuf>,
-    /// How long it goes on before anything counts, in seconds.
+    /// How long it attacks before anything is counted, in seconds.
     pub lead_s: u64,
-    /// How long what it receives counts then, in seconds.
+    /// How long it then counts what it receives, in seconds.
     pub counted_s: u64,
-    /// How long it goes on altogether at most, in seconds.
+    /// The most time of the whole attack, in seconds.
     pub seconds_max: u64,
 }
 
@@ -97,16 +97,16 @@ pub struct AttackConfig {
 pub enum Way {
     /// Downloads the file, honestly.
     Download,
-    /// Asks for it in pieces of so many bytes over HTTP/1.1, pipelined.
+    /// Asks for pieces of this many bytes over HTTP/1.1, pipelined.
     Ranges(u64),
     /// The same over HTTP/2.
     Streams {
-        /// How many bytes a piece has.
+        /// The bytes of a piece.
         piece_bytes: u64,
         /// Streams at a time.
         at_a_time: u32,
     },
-    /// Asks for the file over HTTP/2 with a window of a byte at a time.
+    /// Asks for the file over HTTP/2 with windows of one byte.
     Trickle {
         /// Streams at a time.
         at_a_time: u32,
@@ -115,27 +115,27 @@ pub enum Way {
     NeverRead,
     /// Asks for the file and acknowledges nothing.
     NeverAcknowledge,
-    /// Connects and goes.
+    /// Connects and resets the connection.
     Connect,
 }
 
-/// What an attack came to.
+/// The result of an attack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttackReport {
-    /// Bytes of bodies that it read while they counted.
+    /// Bytes of bodies that it read in the counted time.
     pub body_bytes: u64,
-    /// How long they counted, in seconds.
+    /// The counted time, in seconds.
     pub counted_s: f64,
-    /// Responses that it read to their end, altogether.
+    /// Responses that it read to their end, in the whole attack.
     pub answered: u64,
-    /// Responses with another status than 200 and 206, altogether.
+    /// Responses with a status other than 200 and 206, in the whole attack.
     pub refused: u64,
-    /// Connections that could not be opened or failed before the attack ended, altogether.
+    /// Connections that could not be opened, or failed before the attack ended.
     pub lost: u64,
 }
 
 impl AttackReport {
-    /// What it got of the link, in bits per second of bodies.
+    /// Its goodput, in bits per second of bodies.
     pub fn goodput_bps(&self) -> f64 {
         if self.counted_s > 0.0 {
             self.body_bytes as f64 * 8.0 / self.counted_s
@@ -145,10 +145,10 @@ impl AttackReport {
     }
 }
 
-/// The process's whole life. Returns its report, as JSON.
+/// Runs the process from start to end. Returns its report, as JSON.
 ///
 /// # Errors
-/// A configuration that does not read, or too few file descriptors.
+/// If the configuration cannot be read, or there are too few file descriptors.
 pub fn run(config_file: &Path) -> Result<String, TestbedError> {
     let text = fs::read_to_string(config_file).map_err(TestbedError::file(config_file))?;
     let config: AttackConfig =
@@ -161,7 +161,7 @@ pub fn run(config_file: &Path) -> Result<String, TestbedError> {
         .build()
         .map_err(failed)?;
     let report = runtime.block_on(attack(config)).map_err(failed)?;
-    // Connections that are under way end with the process.
+    // Open connections end with the process.
     runtime.shutdown_background();
     serde_json::to_string(&report).map_err(TestbedError::content(config_file))
 }
@@ -199,7 +199,7 @@ async fn attack(config: AttackConfig) -> io::Result<AttackReport> {
     Ok(attack.report(&window))
 }
 
-/// The time in which what is received counts.
+/// The time in which received bytes count.
 #[derive(Default)]
 struct Window {
     begin: Option<(Instant, u64)>,
@@ -215,7 +215,7 @@ impl Window {
     }
 }
 
-/// What all connections have come to so far.
+/// The sums over all connections so far.
 #[derive(Debug, Default)]
 struct Totals {
     body_bytes: AtomicU64,
@@ -246,7 +246,7 @@ struct Attack {
 impl Attack {
     async fn keep_connected(self: Arc<Self>, number: u32) {
         loop {
-            // However a connection ended, the attack needs another.
+            // The attack replaces a connection however it ended.
             let ended: Result<(), Problem> = self.connection(number).await;
             if ended.is_err() {
                 self.totals.lost.fetch_add(1, Ordering::Relaxed);
@@ -255,7 +255,7 @@ impl Attack {
         }
     }
 
-    /// Attacks over one connection until it ends; not a failure where it was to.
+    /// Attacks over one connection until it ends. An end that belongs to the attack is not a failure.
     async fn connection(self: &Arc<Self>, number: u32) -> Result<(), Problem> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::from((self.config.from, 0)))?;
@@ -264,7 +264,7 @@ impl Attack {
         }
         let tcp = socket.connect(self.config.server).await?;
         tcp.set_nodelay(true)?;
-        // The connection's socket, for what is said of it once it belongs to TLS.
+        // A second handle, for socket options once TLS owns the connection.
         let handle = tcp.into_std()?;
         let tcp = TcpStream::from_std(handle.try_clone()?)?;
         let mut stream: Wire = match &self.tls {
@@ -276,7 +276,7 @@ impl Attack {
         };
         match self.config.way {
             Way::Connect => {
-                // A reset, lest its ports are used up.
+                // A reset leaves no TIME_WAIT, so the ports are not used up.
                 SockRef::from(&handle).set_linger(Some(Duration::ZERO))?;
                 self.totals.answered.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -327,7 +327,7 @@ impl Attack {
         }
     }
 
-    /// Reads what there is, and says how many responses ended in it.
+    /// Reads what has arrived, and returns how many responses ended in it.
     async fn read_some(&self, stream: &mut Wire, answers: &mut Answers) -> Result<u64, Problem> {
         let mut buffer = Vec::with_capacity(READ_BYTES);
         if stream.read_buf(&mut buffer).await? == 0 {
@@ -368,7 +368,7 @@ impl Attack {
     }
 }
 
-/// The file's pieces, one after another and then from its beginning again.
+/// The pieces of the file, one after another, then from its beginning again.
 #[derive(Clone, Debug)]
 struct Pieces {
     piece_bytes: u64,

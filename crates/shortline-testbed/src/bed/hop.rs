@@ -1,6 +1,6 @@
 //! The narrow link one hop away from the server: a namespace that forwards between the server, whose
-//! own interface knows no rate, and the clients (or the networks before them). A second server, the
-//! neighbour, may be behind the same link on a machine of its own.
+//! own interface has no rate limit, and the clients (or the networks before them). A second server, the
+//! neighbour, may send through the same link from a machine of its own.
 //!
 //! ```text
 //! [ server ]  slu  ==>  slh  [ hop ]  slo, HTB at the rate + FIFO of some time  ==>  slc  [ clients or router ]
@@ -8,8 +8,7 @@
 //! [ neighbour ]  slw  ==>  slm
 //! 10.91.0.9           10.91.0.10
 //! ```
-//! So it is where a modem or a provider's shaper is narrow: nothing on the server's machine tells of
-//! it.
+//! This is how a modem or a provider's shaper limits the rate: nothing on the server's machine shows it.
 
 use std::fs::File;
 use std::io;
@@ -25,23 +24,23 @@ use super::router::CLIENTS;
 use crate::testbed::Testbed;
 use crate::{TestbedError, command, proc_fs};
 
-/// Its address towards the server.
+/// The hop's address towards the server.
 pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
-/// Its address towards the clients.
+/// The hop's address towards the clients.
 const OUT_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 5);
-/// The next one's.
+/// The address at the other end of the narrow link.
 pub const BEYOND_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 6);
-/// The neighbour's.
+/// The neighbour's address.
 pub const NEIGHBOUR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 9);
-/// Its address towards the neighbour.
+/// The hop's address towards the neighbour.
 const NEIGHBOUR_NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 10);
-/// The servers' side, from beyond.
+/// The servers' network, for routes back to it.
 const SERVER_NETWORK: &str = "10.91.0.0/28";
 
 /// The namespace with the narrow link.
 #[derive(Debug)]
 pub struct Hop {
-    /// Where it is.
+    /// The namespace itself.
     pub namespace: Namespace,
     /// The device whose rate is limited.
     pub device: String,
@@ -51,7 +50,7 @@ pub struct Hop {
     counters: File,
 }
 
-/// A namespace has a few devices, a line each.
+/// A namespace has a few devices, with a line each.
 const COUNTERS_BYTES_MAX: usize = 8192;
 
 impl Hop {
@@ -81,7 +80,7 @@ impl Hop {
         proc_fs::parse_device_sent(std::str::from_utf8(&text[..length]).ok()?, &self.device)
     }
 
-    /// Joins the neighbour to it, and lets it reach the clients.
+    /// Joins the neighbour to the hop, and lets it reach the clients.
     ///
     /// # Errors
     /// If `ip` fails.
@@ -101,7 +100,7 @@ impl Hop {
         added.map(drop)
     }
 
-    /// Joins it to `far`, which gets the device `far_device`, and knows the ways in both directions;
+    /// Joins the hop to `far`, which gets the device `far_device`, and sets routes in both directions.
     /// `clients_beyond` says whether the clients are behind `far` or in it.
     ///
     /// # Errors
@@ -129,11 +128,10 @@ impl Hop {
     }
 }
 
-/// The counters of a namespace's devices, for whoever reads them, wherever that is: no process need be
-/// in the namespace.
+/// Opens the counters of a namespace's devices. They can then be read from any namespace.
 fn open_counters(namespace: &Path) -> io::Result<File> {
     let namespace = File::open(namespace)?;
-    // This thread alone goes there, and ends.
+    // Only this thread enters the namespace, and it ends.
     let opened = std::thread::spawn(move || {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
         File::open("/proc/thread-self/net/dev")

@@ -1,4 +1,4 @@
-//! Which kernel an experiment's bed is made in.
+//! The kernels that an experiment's bed can be made in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,23 +8,23 @@ use crate::TestbedError;
 use crate::guest::Time;
 use crate::guest::kernel::Kernel;
 
-/// Where the namespaces and the uplink of an experiment are.
+/// The kernel that has the namespaces and the uplink of an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BedKind {
-    /// In this kernel; needs root.
+    /// This kernel. Needs root.
     #[default]
     Native,
-    /// In a kernel that runs as a process; needs no root, has all qdiscs.
+    /// A kernel that runs as a process. Needs no root and has all qdiscs.
     Uml,
-    /// The same in virtual time: however busy the machine is.
+    /// The same in virtual time, which does not depend on how busy the machine is.
     Virtual,
 }
 
 impl BedKind {
-    /// Whether how long a SYN waits for its answer can be set there.
+    /// Whether the timeout of a SYN can be set in it.
     ///
     /// # Errors
-    /// If it has no kernel.
+    /// If the bed has no kernel.
     pub fn sets_initial_rto(self) -> Result<bool, TestbedError> {
         match self.guest_time() {
             None => Ok(parameters::sets_initial_rto()),

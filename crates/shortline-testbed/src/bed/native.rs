@@ -5,22 +5,21 @@
 //! [ server namespace ]  veth, HTB at the rate + pfifo_fast 100  ==>  veth  [ client namespace ]
 //!                       10.91.0.1                               10.91.0.2
 //! ```
-//! Where the setup has networks to emulate, a third namespace between them does that
-//! (`router`), and the clients of each group have an address of their own. Where it says so, the
-//! uplink is narrow not at the server's end but one hop away (`hop`).
+//! If the setup has networks to emulate, a third namespace between them does that (`router`), and the
+//! clients of each group have an address of their own. The setup can also make the uplink narrow one
+//! hop away instead of at the server's end (`hop`).
 //!
-//! Segmentation offload is off: the rate and the FIFO are to see the packets that a wire
-//! would see (`gso_max_segs 1`, which `ip` can set, so that ethtool is not needed; a veth
-//! does no GRO unless told to). A packet counts as its IP bytes and 14 of Ethernet, with
-//! HTB as with the device counters. Congestion control is cubic at both ends, as in the
-//! papers and on most servers, unless the setup says BBR; a namespace can only choose what the initial namespace
-//! allows, so that is widened for the run and put back by the janitor.
+//! Segmentation offload is off, so that the rate and the FIFO see the packets that a wire would see.
+//! `gso_max_segs 1` does it, which `ip` can set without ethtool; a veth does no GRO by default. HTB and
+//! the device counters both count a packet as its IP bytes and 14 of Ethernet. Congestion control is
+//! cubic at both ends, as in the papers and on most servers, unless the setup says BBR. A namespace can
+//! only choose what the initial namespace allows. The run widens that, and the janitor puts it back.
 //!
-//! The FIFO is the kernel's own default, which lets packets of a socket that asks for it pass the
-//! others: Shortline's SYN-ACKs do, the other servers ask for nothing.
+//! The FIFO is the kernel's own default. It lets packets of a socket with a priority pass the others.
+//! Shortline's SYN-ACKs have one; the other servers set none.
 //!
-//! A bed is made afresh for every server: no connection in TIME_WAIT and no path metric
-//! (slow start threshold) of the last one is there to help or hinder the next.
+//! Every server gets a new bed. So no connection in TIME_WAIT and no path metric (slow start threshold)
+//! of one server helps or hinders the next.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -32,8 +31,8 @@ use shortline_sched::units::{Rate, Span};
 use super::hop::{self, Hop};
 use super::netns::Namespace;
 use super::parameters::{
-    INITIAL_RTO, allow_congestion_control, clients_of, initial_rto_ms, notes_on, server_parameters,
-    sets_initial_rto,
+    INITIAL_RTO, clients_of, initial_rto_ms, notes_on, server_parameters, sets_initial_rto,
+    with_congestion_control,
 };
 use super::queue::FairQueue;
 use super::router::{CLIENTS, Router, client_address};
@@ -49,7 +48,7 @@ use crate::{TestbedError, proc_fs};
 pub const SERVER_ADDRESS: &str = "10.91.0.1";
 pub(super) const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
 
-/// How TCP finds its rate, in every namespace.
+/// The kernel parameter of congestion control, set in every namespace.
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// Without these the generator runs out of ports and starts requests seconds late.
@@ -59,18 +58,18 @@ const CLIENT: [(&str, &str); 3] = [
     ("net.ipv4.tcp_max_tw_buckets", "64"),
 ];
 
-/// What the uplink and everything around it is like.
+/// The uplink and everything around it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BedConfig {
     /// Its rate, in IP bytes and 14 a packet.
     pub rate: Rate,
-    /// How many packets wait before it; one more is dropped.
+    /// How many packets wait before it. One more is dropped.
     pub queue_packets: u32,
     /// The clients' networks and the server's system.
     pub setup: Setup,
-    /// Seed of what the networks lose and delay.
+    /// The seed of the networks' loss and jitter.
     pub seed: u64,
-    /// Whether a second server is behind the same link, where that is one hop away.
+    /// Whether a second server sends through the same link, which must be one hop away.
     #[serde(default)]
     pub neighbour: bool,
 }
@@ -88,7 +87,7 @@ pub struct Counters {
     pub backlog_packets: u64,
 }
 
-/// The namespaces and the uplink between them, gone when dropped.
+/// The namespaces and the uplink between them. Dropping it removes them.
 #[derive(Debug)]
 pub struct NativeBed {
     router: Option<Router>,
@@ -106,14 +105,13 @@ impl NativeBed {
     /// Makes the bed.
     ///
     /// # Errors
-    /// A setup that cannot be; if `ip` or `tc` is missing or fails, or the kernel lacks HTB, veth,
-    /// cubic or, for emulated networks, both netem and TUN.
+    /// If the setup is invalid, `ip` or `tc` is missing or fails, or the kernel lacks HTB, veth, cubic
+    /// or, for emulated networks, both netem and TUN.
     pub fn make(testbed: &Testbed, config: &BedConfig) -> Result<Self, TestbedError> {
         let setup = &config.setup;
         setup.check().map_err(TestbedError::refused)?;
         command::find("ip", "iproute2")?;
         command::find("tc", "iproute2")?;
-        allow_congestion_control(testbed, setup.system.congestion_control.name())?;
         let namespace = |end: &str| {
             let name = format!("shortline-{}-{end}", testbed.run_id());
             Namespace::make(testbed.janitor(), name)
@@ -140,7 +138,7 @@ impl NativeBed {
             server,
             client,
         };
-        bed.set(setup)?;
+        bed.set(testbed, setup)?;
         let far_device = format!("slc{}", testbed.run_id());
         bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
         if let Some(router) = router {
@@ -152,13 +150,13 @@ impl NativeBed {
         Ok(bed)
     }
 
-    /// Puts priority bands in the place of the FIFO before the uplink, as `shortline uplink
-    /// install` does on any machine: for a server that leaves the order to the kernel.
+    /// Replaces the FIFO before the uplink by priority bands, as `shortline uplink install` does on any
+    /// machine. For a server that leaves the order to the kernel.
     ///
     /// # Errors
     /// If that fails.
     pub fn order_in_bands(&self, testbed: &Testbed, rate: Rate) -> Result<(), TestbedError> {
-        // `ip netns exec` has mounts of its own: what is remembered for `remove` goes with them.
+        // `ip netns exec` has mounts of its own, and what `remove` would need is lost with them.
         const SCRIPT: &str = r#"mount -t tmpfs tmpfs /run && exec "$@""#;
         let program = testbed.program().display().to_string();
         let rate = rate.to_string();
@@ -176,15 +174,15 @@ impl NativeBed {
         command::run("ip", &[&exec[..], &install, &on].concat()).map(drop)
     }
 
-    /// Puts a queue that gives every flow its turn in the place of the FIFO: for FAIR at its best.
+    /// Replaces the FIFO by a queue that gives every flow its turn: FAIR at its best.
     ///
     /// # Errors
     /// If this kernel has no such queue.
     pub fn serve_flows_in_turn(&self, queue: FairQueue, rate: Rate) -> Result<(), TestbedError> {
         let rate = rate.to_string();
         let on = ["qdisc", "replace", "dev", self.device.as_str()];
-        // cake shapes by itself; it counts the same bytes, the frame's 14 with them. The handles are
-        // new ones: to a handle that there is the kernel would only take new options.
+        // cake shapes by itself and counts the same bytes, with the frame's 14. The handles are new,
+        // because for an existing handle the kernel would only change options.
         let cake = ["root", "handle", "20:", "cake", "bandwidth", &rate, "raw"];
         let of_hosts = [&cake[..], &["dual-dsthost"]].concat();
         let inside = ["parent", "1:10", "handle", "20:", queue.name()];
@@ -202,12 +200,12 @@ impl NativeBed {
         })
     }
 
-    /// Where servers run.
+    /// The place where servers run.
     pub fn server_place(&self) -> Place {
         self.server.place()
     }
 
-    /// Where the second server runs.
+    /// The place where the second server runs.
     ///
     /// # Errors
     /// If the bed was made without one.
@@ -216,7 +214,7 @@ impl NativeBed {
         neighbour.ok_or_else(|| TestbedError::Refused("the bed has no second server".into()))
     }
 
-    /// Lets the narrow link have another rate from now on; its queue holds as many bytes as before.
+    /// Changes the rate of the narrow link. Its queue holds as many bytes as before.
     ///
     /// # Errors
     /// If `tc` fails.
@@ -226,13 +224,13 @@ impl NativeBed {
         Ok(())
     }
 
-    /// Where the generator runs.
+    /// The place where the generator runs.
     pub fn client_place(&self) -> Place {
         self.client.place()
     }
 
-    /// Gives the clients' namespace `number` further addresses, for beds without emulated networks
-    /// and without a hop: clients who are to be told apart.
+    /// Gives the clients' namespace `number` further addresses, so that clients can be told apart. For
+    /// beds without emulated networks and without a hop.
     ///
     /// # Errors
     /// If `ip` fails.
@@ -249,13 +247,13 @@ impl NativeBed {
             .collect()
     }
 
-    /// The clients' addresses, and which share of the requests comes from each, in sum 1.
+    /// The clients' addresses, and the share of the requests that comes from each. The sum is 1.
     pub fn clients(&self) -> &[(Ipv4Addr, f64)] {
         &self.clients
     }
 
-    /// The generator's `--source`, with which each group makes its share of the requests; nothing
-    /// need be said where there is one group.
+    /// The generator's `--source`, by which each group makes its share of the requests. Empty for one
+    /// group.
     pub fn source_argument(&self) -> Option<String> {
         let sources = self.clients.iter();
         let sources: Vec<String> = sources
@@ -264,10 +262,10 @@ impl NativeBed {
         (sources.len() > 1).then(|| sources.join(","))
     }
 
-    /// How TCP finds its rate at both ends, as the kernel has it.
+    /// The congestion control at both ends, as the kernel reports it.
     ///
     /// # Errors
-    /// If it cannot be asked.
+    /// If the kernel cannot be asked.
     pub fn congestion_control(&self) -> Result<String, TestbedError> {
         let server = self.server.parameter(CONGESTION_CONTROL)?;
         let client = self.client.parameter(CONGESTION_CONTROL)?;
@@ -278,15 +276,15 @@ impl NativeBed {
         })
     }
 
-    /// What the setup asks for and this machine cannot do, a line each.
+    /// What the setup asks for and this machine cannot do, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Ends the emulation of networks, if there is one, and says what it did.
+    /// Ends the emulation of networks, if there is one, and returns its report.
     ///
     /// # Errors
-    /// If it failed meanwhile.
+    /// If the emulation has failed.
     pub fn wan_report(&mut self) -> Result<Option<WanReport>, TestbedError> {
         match &mut self.router {
             Some(router) => router.report(&self.client),
@@ -294,7 +292,7 @@ impl NativeBed {
         }
     }
 
-    /// What the instruments are to look at.
+    /// What the instruments watch.
     pub fn subject(
         &self,
         server_pid: i32,
@@ -313,8 +311,7 @@ impl NativeBed {
         }
     }
 
-    /// Bytes and packets that have left the uplink where it is narrow; `pid` is any process in the
-    /// server's namespace.
+    /// Bytes and packets that have left the narrow link. `pid` is any process in the server's namespace.
     pub fn sent(&self, pid: i32) -> Option<(u64, u64)> {
         match &self.hop {
             None => proc_fs::device_sent(pid, &self.device),
@@ -322,7 +319,7 @@ impl NativeBed {
         }
     }
 
-    /// The uplink's counters; `pid` is any process in the server's namespace.
+    /// The uplink's counters. `pid` is any process in the server's namespace.
     ///
     /// # Errors
     /// If `tc` fails or the process has ended.
@@ -343,12 +340,14 @@ impl NativeBed {
         })
     }
 
-    fn set(&self, setup: &Setup) -> Result<(), TestbedError> {
+    fn set(&self, testbed: &Testbed, setup: &Setup) -> Result<(), TestbedError> {
         let servers = || std::iter::once(&self.server).chain(&self.neighbour);
         let congestion_control = setup.system.congestion_control.name();
-        for namespace in servers().chain([&self.client]) {
-            namespace.set(CONGESTION_CONTROL, congestion_control)?;
-        }
+        with_congestion_control(testbed, congestion_control, || {
+            let mut namespaces = servers().chain([&self.client]);
+            namespaces
+                .try_for_each(|namespace| namespace.set(CONGESTION_CONTROL, congestion_control))
+        })?;
         for (parameter, value) in CLIENT {
             self.client.set(parameter, value)?;
         }
@@ -392,7 +391,7 @@ impl NativeBed {
             .map(drop)
     }
 
-    /// Where the uplink is narrow.
+    /// The device whose rate is limited.
     fn narrow(&self) -> (&Namespace, &str) {
         match &self.hop {
             None => (&self.server, &self.device),
@@ -407,7 +406,7 @@ impl NativeBed {
             Bottleneck::Hop { queue } => Some(bytes_in(config.rate, queue).to_string()),
         };
         let fifo = match &bytes {
-            // It takes its length from the device.
+            // `pfifo_fast` takes its limit from the device's `txqueuelen`.
             None => vec!["pfifo_fast"],
             Some(bytes) => vec!["bfifo", "limit", bytes.as_str()],
         };
@@ -425,7 +424,7 @@ impl NativeBed {
         Ok(())
     }
 
-    /// The class through which all leaves the narrow link.
+    /// The class that all packets of the narrow link pass.
     fn set_class(&self, verb: &str, rate: Rate) -> Result<(), TestbedError> {
         let (namespace, device) = self.narrow();
         let burst = format!("{}b", burst_bytes(rate));
@@ -439,15 +438,15 @@ impl NativeBed {
     }
 }
 
-/// How far HTB may run ahead: one packet, or what 1.28 ms carry (the same at 10 Mbit/s). A real
-/// line loses nothing to a late timer; with 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
+/// How far HTB may run ahead: one packet, or the bytes of 1.28 ms (the same at 10 Mbit/s). A real
+/// line loses nothing to a late timer. With 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
 /// unused although packets waited, on a machine whose processors were busy.
 fn burst_bytes(rate: Rate) -> u64 {
     const PACKET_BYTES: u64 = 1600;
     PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000)
 }
 
-/// What a link of that rate carries in that time.
+/// The bytes that a link of that rate carries in that time.
 fn bytes_in(rate: Rate, time: Span) -> u64 {
     (rate.bps() as f64 / 8.0 * time.duration().as_secs_f64()) as u64
 }

@@ -1,4 +1,4 @@
-//! A network namespace of the lab's own, gone when dropped.
+//! A network namespace of the lab's own. Dropping it removes it.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Namespace {
         &self.name
     }
 
-    /// For processes that should run in it.
+    /// A place for processes that should run in it.
     pub fn place(&self) -> Place {
         Place::Namespace(self.name.clone())
     }
@@ -67,7 +67,7 @@ impl Namespace {
         })
     }
 
-    /// One of its kernel parameters as it is.
+    /// The value of one of its kernel parameters.
     ///
     /// # Errors
     /// If the kernel has no such parameter.

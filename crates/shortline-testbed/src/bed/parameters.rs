@@ -1,5 +1,5 @@
 //! What a setup asks of the system around a native bed: the kernel's parameters, the clients' addresses, and what
-//! cannot be had.
+//! this machine cannot do.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -9,16 +9,16 @@ use super::hop;
 use super::native::FAR_ADDRESS;
 use super::router::client_address;
 use super::setup::{Bottleneck, Setup, System};
-use crate::TestbedError;
 use crate::testbed::Testbed;
+use crate::{TestbedError, janitor};
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 /// The kernel's initial retransmission timeout (RFC 6298).
 const INITIAL_RTO_MS: u128 = 1000;
-/// Sets it, in a kernel that has such a parameter: the one that the lab builds.
+/// The parameter for it, which the kernel that the lab builds has.
 pub(super) const INITIAL_RTO: &str = "net.ipv4.tcp_timeout_init_ms";
 
-/// Whether this kernel lets one choose how long a SYN waits for its answer.
+/// Whether the timeout of a SYN can be set in this kernel.
 pub fn sets_initial_rto() -> bool {
     Path::new("/proc/sys")
         .join(INITIAL_RTO.replace('.', "/"))
@@ -29,14 +29,14 @@ pub(super) fn initial_rto_ms(setup: &Setup) -> u128 {
     setup.system.initial_rto.duration().as_millis()
 }
 
-/// The kernel's queues before the server, as long as the setup wants them.
+/// The lengths of the kernel's queues before the server, as the setup wants them.
 ///
-/// Without cookies Linux keeps the last quarter of `tcp_max_syn_backlog` for peers it has heard of
-/// before, and takes no more SYNs than the accept queue is long: the parameter is a third longer
-/// than the queue is to be.
+/// Without cookies Linux keeps the last quarter of `tcp_max_syn_backlog` for peers it knows. So the
+/// parameter is a third longer than the queue should be. Linux also takes no more SYNs than the accept
+/// queue is long.
 ///
-/// Behind emulated networks what one connection learnt of its path (`tcp_metrics`) is not kept: the
-/// clients of a group share an address and are still different visitors.
+/// Behind emulated networks the kernel must not keep what a connection learnt of its path
+/// (`tcp_metrics`), because the clients of a group share an address and are still different visitors.
 pub(super) fn server_parameters(setup: &Setup) -> Vec<(&'static str, String)> {
     let System {
         accept_queue,
@@ -83,15 +83,29 @@ pub(super) fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
     )]
 }
 
-pub(super) fn allow_congestion_control(testbed: &Testbed, name: &str) -> Result<(), TestbedError> {
+/// Does `work` while namespaces may be given this congestion control.
+///
+/// The list of those that are allowed is the whole machine's, and it is read only as a namespace's parameter is
+/// written. So it is changed for that long alone, and by one lab at a time: a lab that put it back as another
+/// was about to write would make that one fail.
+pub(super) fn with_congestion_control<T>(
+    testbed: &Testbed,
+    name: &str,
+    work: impl FnOnce() -> Result<T, TestbedError>,
+) -> Result<T, TestbedError> {
     let path = Path::new(ALLOWED);
+    let _turn = janitor::lock_setting(path)?;
     let allowed = fs::read_to_string(path).map_err(TestbedError::file(path))?;
     let allowed = allowed.trim();
     if allowed.split_whitespace().any(|known| known == name) {
-        return Ok(());
+        return work();
     }
     testbed.janitor().watch_setting(path, allowed)?;
-    fs::write(path, format!("{name} {allowed}")).map_err(TestbedError::file(path))
+    fs::write(path, format!("{name} {allowed}")).map_err(TestbedError::file(path))?;
+    let done = work();
+    fs::write(path, allowed).map_err(TestbedError::file(path))?;
+    testbed.janitor().forget_setting(path)?;
+    done
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The queue before the uplink: the FIFO that the papers' FAIR had, or one of those that are made
-//! against long queues today, which serve every flow in turn.
+//! The queue before the uplink: the FIFO of the papers' FAIR, or a queue of today that serves every
+//! flow in turn and keeps its queues short.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use std::str::FromStr;
 /// A queue that gives every flow its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FairQueue {
-    /// A queue a flow, each kept short by CoDel (RFC 8290).
+    /// One queue for each flow, kept short by CoDel (RFC 8290).
     FqCodel,
-    /// A queue a flow, paced.
+    /// One queue for each flow, paced.
     Fq,
-    /// The same as `fq_codel` with isolation of hosts and a rate of its own.
+    /// As `fq_codel`, with isolation of hosts and a rate of its own.
     Cake,
-    /// The same where each client has its turn and, inside it, each of its flows: `dual-dsthost`.
+    /// As `cake`, with turns for clients and, inside these, for each client's flows: `dual-dsthost`.
     CakeHosts,
 }
 
@@ -21,7 +21,7 @@ impl FairQueue {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::FqCodel, Self::Fq, Self::Cake, Self::CakeHosts];
 
-    /// The kernel's name, with what it is told if that is not the usual.
+    /// The kernel's name, followed by the options if they are not the defaults.
     pub fn name(self) -> &'static str {
         match self {
             Self::FqCodel => "fq_codel",

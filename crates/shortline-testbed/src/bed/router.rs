@@ -1,5 +1,5 @@
-//! The networks between the uplink and the clients: a namespace of its own that forwards, and in it
-//! what emulates, the kernel's netem if there is one, else our [`relay`].
+//! The networks between the uplink and the clients: a namespace that forwards, and an emulator in it,
+//! the kernel's netem if there is one, else our [`relay`].
 //!
 //! ```text
 //! [ server ]  uplink  ==>  [ router ]  slw  ==>  slt  [ clients ]
@@ -26,11 +26,11 @@ use crate::{TestbedError, command, proc_fs};
 
 /// The router's address towards the clients.
 const ROUTER: &str = "10.92.255.254";
-/// All clients: where the server's route leads.
+/// The network of all clients, for the server's route.
 pub const CLIENTS: &str = "10.92.0.0/16";
-/// How long the relay may take until it has its devices, and to write its report.
+/// How long the relay may take to make its devices, and to write its report.
 const RELAY_MAX: Duration = Duration::from_secs(10);
-/// Packets a TUN device holds for the relay: it may be 100 ms late at 100 Mbit/s.
+/// Packets that a TUN device holds for the relay, which may be 100 ms late at 100 Mbit/s.
 const DEVICE_PACKETS: &str = "1000";
 
 /// The address of the clients of group number `group`.
@@ -42,12 +42,12 @@ pub fn client_address(group: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 92, group as u8, 1)
 }
 
-/// The namespace between.
+/// The namespace between the uplink and the clients.
 #[derive(Debug)]
 pub struct Router {
     emulator: Emulator,
     groups: Vec<ClientGroup>,
-    /// Towards the server, the clients, and the clients' own.
+    /// The devices towards the server and towards the clients, and the clients' own.
     devices: [String; 3],
     namespace: Namespace,
 }
@@ -56,11 +56,11 @@ pub struct Router {
 enum Emulator {
     Relay(Process),
     Netem,
-    /// It has been ended and has reported.
+    /// The emulation has ended and has reported.
     Ended,
 }
 
-/// A device, what it tells its clients by, and their ways.
+/// A device, the address by which it recognises clients, and the way of each network.
 type Side<'a> = (&'a str, Client, Vec<(Network, &'a Way)>);
 
 impl Router {
@@ -76,8 +76,8 @@ impl Router {
         Ok(namespace)
     }
 
-    /// Puts it to work between `uplink_end`, the far end of the uplink, which is there and up, and
-    /// the clients' namespace.
+    /// Connects `uplink_end`, the far end of the uplink, which exists and is up, with the clients'
+    /// namespace.
     ///
     /// # Errors
     /// If `ip` or `tc` fails or the relay does not start.
@@ -119,10 +119,10 @@ impl Router {
         Ok(router)
     }
 
-    /// Ends the emulation and says what it did; nothing a second time.
+    /// Ends the emulation and returns its report. `None` the second time.
     ///
     /// # Errors
-    /// If the relay did not come to a good end or the counters cannot be read.
+    /// If the relay ended badly or the counters cannot be read.
     pub fn report(&mut self, clients: &Namespace) -> Result<Option<WanReport>, TestbedError> {
         match std::mem::replace(&mut self.emulator, Emulator::Ended) {
             Emulator::Ended => Ok(None),
@@ -142,7 +142,7 @@ impl Router {
         }
     }
 
-    /// Asks the kernel for a netem and takes it away again.
+    /// Checks for netem by adding one and removing it.
     fn has_netem(&self) -> bool {
         let tc = |verb| {
             self.namespace
@@ -259,7 +259,7 @@ impl Router {
         })
     }
 
-    /// Down, then up: the device whose queue it is, and the ways.
+    /// The side towards the clients, then that towards the server.
     fn netem_sides(&self) -> [Side<'_>; 2] {
         let [uplink_end, near, _] = &self.devices;
         let ways = |way: fn(&ClientGroup) -> &Way| {
@@ -275,7 +275,7 @@ impl Router {
     }
 }
 
-/// `program` run before others where the machine lets us; alone where it does not.
+/// The command that runs `program` with priority over others, or without if this is not permitted.
 fn before_others(program: &Path) -> (PathBuf, Vec<String>) {
     let [chrt, options @ ..] = BEFORE_OTHERS;
     if command::run(chrt, &[&options[..], &["true"]].concat()).is_err() {

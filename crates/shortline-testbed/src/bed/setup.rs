@@ -1,7 +1,7 @@
 //! The environment of a run, as plain data: the clients' networks, how they use connections, when
-//! they give up, the length of packets, and how the server's system is set.
+//! they give up, the length of packets, and the settings of the server's system.
 //!
-//! [`Setup::today`] is a local network and today's system: what a bed has unless told otherwise.
+//! [`Setup::today`] is the default: a local network and today's system.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use thiserror::Error;
 use crate::wan::loss::Loss;
 use crate::wan::path::{PathError, Way};
 
-/// The Ethernet's.
+/// The MTU of Ethernet.
 const PACKET_BYTES: u32 = 1500;
-/// The least that IPv4 hosts must take (RFC 791).
+/// The smallest MTU that IPv4 hosts must accept (RFC 791).
 const PACKET_BYTES_MIN: u32 = 576 - 40;
-/// More groups than a bed needs; each has a network of 254 addresses in the bed.
+/// The most groups. Each has a network of 254 addresses in the bed.
 pub const GROUPS_MAX: usize = 200;
 
 /// The environment of a run.
@@ -25,13 +25,13 @@ pub const GROUPS_MAX: usize = 200;
 pub struct Setup {
     /// Its name.
     pub name: String,
-    /// The clients, by the networks they are in.
+    /// The clients, by network.
     pub groups: Vec<ClientGroup>,
     /// The longest packet, IP head included (the MTU).
     pub packet_bytes: u32,
-    /// How many requests a connection serves; without it a few connections serve all (HTTP/2).
+    /// How many requests a connection serves. `None`: a few connections serve all (HTTP/2).
     pub requests_per_connection: Option<u32>,
-    /// When users give up and try again, if they do.
+    /// When users give up and try again. `None`: never.
     pub abort: Option<Abort>,
     /// The server's system.
     pub system: System,
@@ -47,9 +47,9 @@ pub enum Bottleneck {
     /// At the server's own interface, behind the FIFO that the bed has.
     #[default]
     Server,
-    /// One hop away, behind a FIFO that holds what the link carries in so much time.
+    /// One hop away, behind a FIFO that holds what the link carries in some time.
     Hop {
-        /// How long its last packet waits when it is full.
+        /// How long the last packet of a full FIFO waits.
         queue: Span,
     },
 }
@@ -65,11 +65,11 @@ impl Bottleneck {
 pub struct ClientGroup {
     /// Its name in results.
     pub name: String,
-    /// How many of the requests are theirs, as a share of all groups' sum.
+    /// The weight of their requests: the share is this weight over the sum of all groups'.
     pub share: f64,
     /// From the uplink to them.
     pub down: Way,
-    /// And back.
+    /// From them to the uplink.
     pub up: Way,
 }
 
@@ -78,36 +78,36 @@ pub struct ClientGroup {
 pub struct Abort {
     /// How long they wait for a response.
     pub after: Span,
-    /// How often they try again before they go.
+    /// How often they try again before they leave.
     pub retries: u32,
 }
 
-/// How the server's system is set.
+/// The settings of the server's system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {
     /// Connections that may wait for `accept` (the accept queue), whatever the server asks for.
     pub accept_queue: u32,
     /// Connections that may wait for the handshake's end.
     pub syn_queue: u32,
-    /// Whether a full queue of those is answered with cookies.
+    /// Whether the system answers with cookies when that queue is full.
     pub syn_cookies: bool,
-    /// Requests that Apache serves at once; without it, as many as it does well.
+    /// Requests that Apache serves at once. `None`: as many as suit it.
     pub workers: Option<u32>,
-    /// How long TCP waits for the answer to a SYN or SYN-ACK.
+    /// TCP's first timeout of a SYN or SYN-ACK.
     pub initial_rto: Span,
-    /// How TCP finds its rate, on the clients' machines too.
+    /// The congestion control, on the clients' machines too.
     #[serde(default, skip_serializing_if = "CongestionControl::is_cubic")]
     pub congestion_control: CongestionControl,
 }
 
-/// How TCP finds its rate.
+/// Congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CongestionControl {
-    /// As on most servers (RFC 9438).
+    /// The default on most servers (RFC 9438).
     #[default]
     Cubic,
-    /// By a model of the path (draft-ietf-ccwg-bbr; Linux has its first version).
+    /// BBR models the path (draft-ietf-ccwg-bbr; Linux has its first version).
     Bbr,
 }
 
@@ -116,7 +116,7 @@ impl CongestionControl {
         *self == Self::Cubic
     }
 
-    /// As the kernel calls it.
+    /// The kernel's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -125,13 +125,13 @@ impl CongestionControl {
     }
 }
 
-/// A setup that cannot be.
+/// Why a setup is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetupError {
     /// One of its paths is wrong.
     #[error("group `{group}`: {problem}")]
     Path {
-        /// Which group's.
+        /// The group.
         group: String,
         /// What is wrong.
         problem: PathError,
@@ -151,7 +151,7 @@ pub enum SetupError {
 }
 
 impl System {
-    /// What Linux and servers do today: long queues, cookies, a second.
+    /// The defaults of Linux and servers today: long queues, cookies, a first timeout of one second.
     pub fn today() -> Self {
         Self {
             accept_queue: 65_535,
@@ -165,13 +165,13 @@ impl System {
 }
 
 impl ClientGroup {
-    /// Clients beside the uplink: no network between.
+    /// Clients right behind the uplink, without a network between.
     pub fn local() -> Self {
         Self::symmetric("local", ms(0), 0.0)
     }
 
-    /// Clients whose packets take half the `rtt` each way and are lost each way with probability
-    /// `loss`.
+    /// Clients whose packets take half the `rtt` each way, and are lost with probability `loss` each
+    /// way.
     pub fn symmetric(name: impl Into<String>, rtt: Span, loss: f64) -> Self {
         let way = Way::of(
             Span::from_duration(rtt.duration() / 2),
@@ -229,21 +229,21 @@ impl Setup {
         self
     }
 
-    /// The same with an uplink that is narrow one hop away, behind a FIFO of so much time.
+    /// The same with an uplink that is narrow one hop away, behind a FIFO of that time.
     pub fn with_hop(mut self, queue: Span) -> Self {
         self.bottleneck = Bottleneck::Hop { queue };
         self
     }
 
-    /// Whether packets meet anything between the uplink and the clients.
+    /// Whether there is anything to emulate between the uplink and the clients.
     pub fn has_wan(&self) -> bool {
         !self.groups.iter().all(ClientGroup::is_local)
     }
 
-    /// Refuses what cannot be.
+    /// Checks the setup.
     ///
     /// # Errors
-    /// The first value that is wrong, and where.
+    /// The first wrong value, and its place.
     pub fn check(&self) -> Result<(), SetupError> {
         within(
             "number of groups",

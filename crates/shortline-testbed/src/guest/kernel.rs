@@ -1,14 +1,15 @@
 //! The guest's kernel: Debian's `user-mode-linux`, or one built here that can also run in
 //! virtual time.
 //!
-//! Debian's has everything but virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`), and it cannot
-//! start on processors with AMX: it sets the registers of its processes by
-//! `PTRACE_SETREGSET` with a buffer of 2696 bytes, and the host takes only its whole set
-//! (11008 bytes there). [`build`] makes one from Debian's `linux-source-6.1`, with the options of
-//! `kernel.config` and two patches: `register_set.patch` mends that, and `initial_rto.patch` makes
-//! the time that a SYN or SYN-ACK waits for its answer, a constant in Linux (1 s, RFC 6298) which
-//! only a BPF program can change, a parameter of each network namespace:
-//! `net.ipv4.tcp_timeout_init_ms`. It is kept in the user's cache and serves both beds.
+//! Debian's has everything but virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`). It also cannot start
+//! on processors with AMX: it sets the registers of its processes by `PTRACE_SETREGSET` with a buffer
+//! of 2696 bytes, and the host accepts only its whole set (11008 bytes there).
+//!
+//! [`build`] makes a kernel from Debian's `linux-source-6.1`, with the options of `kernel.config` and
+//! two patches. `register_set.patch` mends the registers. `initial_rto.patch` makes the first timeout
+//! of a SYN or SYN-ACK a parameter of each network namespace, `net.ipv4.tcp_timeout_init_ms`. In Linux
+//! it is a constant (1 s, RFC 6298) that only a BPF program can change. The kernel is kept in the
+//! user's cache and serves both beds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,10 @@ use crate::{TestbedError, command};
 /// Debian's source of the kernel, unpacked from its package.
 const SOURCE: &str = "linux-source-6.1";
 const SOURCE_ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
-/// The built kernel's file in the cache; a new name with every change of patches or options, so
-/// that what an earlier version built is not taken for it.
+/// The built kernel's file in the cache. Every change of patches or options gives it a new name, so
+/// that a kernel of an earlier version is not mistaken for it.
 const BUILT: &str = "linux-6.1-time-travel-initial-rto";
-/// What earlier versions built.
+/// The files that earlier versions built.
 const EARLIER: &str = "linux-6.1-time-travel";
 const CONFIG: &str = include_str!("kernel.config");
 const PATCHES: [(&str, &str); 2] = [
@@ -30,16 +31,16 @@ const PATCHES: [(&str, &str); 2] = [
     ("initial_rto.patch", include_str!("initial_rto.patch")),
 ];
 
-/// What the guest's clock does.
+/// The guest's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// It is the host's.
+    /// The host's clock.
     Real,
-    /// It stands while something computes and jumps to the next timer when nothing does.
+    /// Stands still while something computes, and jumps to the next timer when nothing does.
     Virtual,
 }
 
-/// A kernel that starts here.
+/// A kernel that starts on this machine.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// Its file.
@@ -53,7 +54,7 @@ impl Kernel {
     /// The kernel for guests with that clock.
     ///
     /// # Errors
-    /// Says which package or command brings one.
+    /// Names the package or command that provides one.
     pub fn find(time: Time) -> Result<Self, TestbedError> {
         let cache = cache_folder()?;
         let built = cache.join(BUILT);
@@ -76,22 +77,22 @@ impl Kernel {
         Ok(Self { program, time, own })
     }
 
-    /// Whether the initial timeout of TCP can be set in it.
+    /// Whether TCP's first timeout can be set in it.
     pub fn sets_initial_rto(&self) -> bool {
         self.own
     }
 
-    /// What its command line says about time.
+    /// The words of its command line about time.
     pub fn time_argument(&self) -> Option<&'static str> {
         (self.time == Time::Virtual).then_some("time-travel=inf-cpu")
     }
 }
 
-/// Builds the kernel into the cache and returns its file; does nothing if it is there.
+/// Builds the kernel into the cache, unless it is there, and returns its file.
 ///
 /// # Errors
-/// A tool or Debian's source that is missing, with its package; a step that fails, with the
-/// last line it wrote.
+/// A missing tool or source, with its Debian package; or a step that failed, with the last line that
+/// it wrote.
 pub fn build() -> Result<PathBuf, TestbedError> {
     let cache = cache_folder()?;
     let built = cache.join(BUILT);
@@ -117,7 +118,7 @@ pub fn build() -> Result<PathBuf, TestbedError> {
     }
     fs::create_dir_all(&cache).map_err(TestbedError::file(&cache))?;
     let folder = cache.join("build");
-    // What a build that was cut short left.
+    // The rest of an interrupted build.
     fs::remove_dir_all(&folder).ok();
     fs::create_dir_all(&folder).map_err(TestbedError::file(&folder))?;
     let result = build_in(&folder, &built);
@@ -154,7 +155,7 @@ fn build_in(folder: &Path, built: &Path) -> Result<(), TestbedError> {
         &source,
         &["make", "ARCH=um", &jobs, "linux"],
     )?;
-    // Whole at once: a file cut short would look like a kernel.
+    // Renamed when it is whole, because half a file would look like a kernel.
     let ready = folder.join(BUILT);
     fs::copy(source.join("linux"), &ready)
         .and_then(|_| fs::rename(&ready, built))
@@ -193,7 +194,7 @@ fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines.filter_map(|line| line.split_once('='))
 }
 
-/// The last word on an option counts, so ours are put after the defaults.
+/// The last line about an option counts, so ours follow the defaults.
 fn add_options(source: &Path) -> Result<(), TestbedError> {
     let path = source.join(".config");
     let mut text = fs::read_to_string(&path).map_err(TestbedError::file(&path))?;
@@ -206,7 +207,7 @@ fn add_options(source: &Path) -> Result<(), TestbedError> {
     fs::write(&path, text).map_err(TestbedError::file(&path))
 }
 
-/// An option whose condition does not hold vanishes without a word.
+/// Checks the options, because one whose condition does not hold vanishes silently.
 fn expect_options(source: &Path) -> Result<(), TestbedError> {
     let path = source.join(".config");
     let text = fs::read_to_string(&path).map_err(TestbedError::file(&path))?;

@@ -1,14 +1,13 @@
 //! The user-mode kernel beds: an experiment inside a Linux kernel that runs as a process.
 //!
-//! The guest has what the host's kernel may lack (prio with 16 bands, netem, fq_codel, fq and
-//! cake), and needs no root: it boots on the host's own file system (`hostfs`), and its first
-//! process, `init.sh`, runs the same experiment on the guest's native bed and powers off. In
-//! virtual time (`time-travel=inf-cpu`) the guest's clock stands still while something computes
-//! and jumps to the next timer when nothing does: then results take no notice of how busy the
-//! machine is.
+//! The guest has what the host's kernel may lack (prio with 16 bands, netem, fq_codel, fq and cake),
+//! and needs no root. It boots on the host's own file system (`hostfs`). Its first process, `init.sh`,
+//! runs the same experiment on the guest's native bed and powers off. In virtual time
+//! (`time-travel=inf-cpu`) the guest's clock stands still while something computes, and jumps to the
+//! next timer when nothing does. So the results do not depend on how busy the machine is.
 //!
-//! Guest and host share a folder: `command` (a word a line), `status` (its exit status) and
-//! `console.log` (everything the guest printed).
+//! Guest and host share a folder: `command` (one word per line), `status` (its exit status) and
+//! `console.log` (everything that the guest printed).
 
 pub mod kernel;
 
@@ -27,20 +26,20 @@ use crate::{TestbedError, command};
 use kernel::Kernel;
 pub use kernel::Time;
 
-/// The guest's memory: room for the site, a server's and the generator's.
+/// The guest's memory, enough for the site, a server and the generator.
 const MEMORY: &str = "mem=2G";
-/// The longest a guest may run, by the host's clock.
+/// The longest time a guest may run, by the host's clock.
 const GUEST_MAX: Duration = Duration::from_secs(4 * 3600);
-/// How often what the guest printed is passed on.
+/// How often the guest's output is passed on.
 const CONSOLE_EVERY: Duration = Duration::from_millis(200);
-/// What `init.sh` marks the command's lines with.
+/// The mark that `init.sh` puts before the command's lines.
 const MARK: &str = "lab: ";
 
-/// Boots a guest that runs `words` (a program and its arguments), and waits until it has
-/// powered off. Lines of the command go to standard error meanwhile.
+/// Boots a guest that runs `words` (a program and its arguments), and waits until it has powered off.
+/// The command's lines go to standard error in the meantime.
 ///
 /// # Errors
-/// If there is no kernel, it does not boot, or the command fails in it.
+/// If there is no kernel, it does not boot, or the command fails.
 pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), TestbedError> {
     let kernel = Kernel::find(time)?;
     let folder = testbed.scratch().join("guest");
@@ -55,7 +54,7 @@ pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), Testbe
     )?;
     let ended = AtomicBool::new(false);
     let waited = std::thread::scope(|scope| {
-        scope.spawn(|| pass_on(&console, &ended));
+        scope.spawn(|| forward_lines(&console, &ended));
         let waited = guest.finish("the guest kernel", GUEST_MAX);
         ended.store(true, Ordering::Release);
         waited
@@ -100,8 +99,8 @@ fn arguments(kernel: &Kernel, folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Passes lines of the command on to standard error until the guest has ended.
-fn pass_on(console: &Path, ended: &AtomicBool) {
+/// Passes the command's lines on to standard error until the guest has ended.
+fn forward_lines(console: &Path, ended: &AtomicBool) {
     let mut passed = 0;
     loop {
         let last = ended.load(Ordering::Acquire);
@@ -130,7 +129,7 @@ fn judge(folder: &Path, console: &Path) -> Result<(), TestbedError> {
     let status = status.trim();
     match status {
         "0" => Ok(()),
-        // Void runs are kept: the report says of them that they are.
+        // Void runs are kept, and the report says that they are void.
         void if void.parse() == Ok(VOID_EXIT_CODE) => Ok(()),
         "" => Err(TestbedError::Guest {
             problem: "ended without a result".into(),
@@ -145,7 +144,7 @@ fn judge(folder: &Path, console: &Path) -> Result<(), TestbedError> {
     }
 }
 
-/// What the command said last, or the kernel if the command said nothing.
+/// The last line of the command, or of the kernel if the command printed nothing.
 fn last_words(console: &Path) -> String {
     let text = fs::read(console).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

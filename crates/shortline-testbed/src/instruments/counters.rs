@@ -1,12 +1,12 @@
-//! What the kernel's TCP has dropped and sent again since the namespace was made
-//! (`/proc/net/netstat` and `/proc/net/snmp`: a line of names, then one of values).
+//! What the kernel's TCP has dropped and retransmitted since the namespace was made. It comes from
+//! `/proc/net/netstat` and `/proc/net/snmp`: a line of names, then one of values.
 //!
-//! | here | TcpExt or Tcp | a packet that was dropped because |
+//! | here | TcpExt or Tcp | counts a packet that was dropped because |
 //! |---|---|---|
-//! | `listen_drops` | ListenDrops | of any reason in a listening socket: every dropped SYN is in it |
+//! | `listen_drops` | ListenDrops | of any reason in a listening socket, every dropped SYN included |
 //! | `accept_drops` | ListenOverflows | the accept queue was full: a SYN, or the ACK of a SYN-ACK |
 //! | `syn_queue_full` | TCPReqQFullDrop | the SYN queue was full, and no cookies |
-//! | `syn_cookies` | TCPReqQFullDoCookies | (answered with a cookie instead) |
+//! | `syn_cookies` | TCPReqQFullDoCookies | (answered with a cookie instead of dropped) |
 
 use std::fs;
 use std::io;
@@ -16,11 +16,11 @@ use std::io;
 pub struct TcpCounters {
     /// Packets to listening sockets that were dropped.
     pub listen_drops: u64,
-    /// Those of them for which the accept queue was full.
+    /// Those dropped because the accept queue was full.
     pub accept_drops: u64,
-    /// Those of them for which the SYN queue was full.
+    /// Those dropped because the SYN queue was full.
     pub syn_queue_full: u64,
-    /// SYNs answered with a cookie, the SYN queue being full.
+    /// SYNs answered with a cookie because the SYN queue was full.
     pub syn_cookies: u64,
     /// Segments sent again.
     pub retransmitted: u64,
@@ -51,7 +51,7 @@ fn parse(netstat: &str, snmp: &str) -> TcpCounters {
     }
 }
 
-/// Two lines of equal beginning.
+/// Two lines with the same first word: names and values.
 struct Group<'a> {
     names: &'a str,
     values: &'a str,
@@ -66,7 +66,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// 0 for a counter that this kernel does not have.
+    /// The counter, 0 if this kernel does not have it.
     fn value(&self, name: &str) -> u64 {
         let names = self.names.split_whitespace();
         let mut pairs = names.zip(self.values.split_whitespace());

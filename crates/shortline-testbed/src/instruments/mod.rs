@@ -1,20 +1,19 @@
-//! What happens inside the server's machine over time (000, 2.5, which patched its kernel for it;
-//! Linux tells all of it today): connections and the queues they wait in, what the kernel drops,
-//! the uplink's queue, processor time and memory of server and generator.
+//! What happens inside the server's machine over time: connections and the queues they wait in, what
+//! the kernel drops, the uplink's queue, processor time and memory of server and generator. Paper 000
+//! (2.5) patched its kernel for this; Linux reports all of it today.
 //!
-//! A thread of the lab moves into the server's network namespace and looks every 100 ms. It pays
-//! attention to what that costs: a look that took `c` of processor time is followed by a pause of
-//! 20 `c` at least, so that sampling never takes more than 5 % of one processor; what it took is
-//! told with the samples.
+//! A thread of the lab enters the server's network namespace and takes a sample every 100 ms. After a
+//! sample that took `c` of processor time it pauses for at least 20 `c`, so sampling never takes more
+//! than 5 % of one processor. The results say what it took.
 //!
 //! | part | reads |
 //! |---|---|
 //! | `shortline_base::netlink` | backlog and drops of the uplink's qdisc |
 //! | [`sockets`] | TCP sockets by state and the listener's queue (`sock_diag`) |
 //! | [`counters`] | drops and retransmissions (`/proc/net/netstat`, `/proc/net/snmp`) |
-//! | [`status`] | what our own server takes its uplink for, where it finds that out |
+//! | [`status`] | the rate and state of the uplink as our own server found them |
 //! | [`usage`] | processor time and memory (`/proc/PID`), once a second |
-//! | [`sample`] | one look, as a line of CSV, and the file read back |
+//! | [`sample`] | one sample, as a line of CSV, and the file read back |
 
 pub mod counters;
 pub mod sample;
@@ -42,14 +41,14 @@ use sockets::Sockets;
 use status::Discovered;
 use usage::Watched;
 
-/// How often it looks.
+/// The time between samples.
 pub const INTERVAL: Duration = Duration::from_millis(100);
-/// A pause is this many times as long as the look before it took of a processor.
+/// The pause after a sample, in multiples of its processor time.
 const PAUSE_OVER_COST: u32 = 20;
-/// A day of samples.
+/// The most samples: a day of them.
 const SAMPLES_MAX: usize = 1_000_000;
 
-/// What to look at.
+/// What to watch.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The server's network namespace.
@@ -58,39 +57,39 @@ pub struct Subject {
     pub queue_namespace: String,
     /// The uplink's device there.
     pub device: String,
-    /// Its rate by now, in bits per second.
+    /// Its rate at the moment, in bits per second.
     pub rate_bps: Arc<AtomicU64>,
     /// The server.
     pub server_pid: i32,
     /// The generator's processes, wherever they are.
     pub generator_pids: Vec<i32>,
-    /// The server's admin port, where it is one that finds out its uplink.
+    /// The server's admin port, if the server finds out its uplink's rate.
     pub admin_port: Option<u16>,
 }
 
-/// What was seen.
+/// The samples, and their cost.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     /// In order of time.
     pub samples: Vec<Sample>,
-    /// What looking took.
+    /// The cost of sampling.
     pub cost: Cost,
 }
 
-/// What sampling took of the machine.
+/// How much of the machine sampling took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Looks.
+    /// The number of samples.
     pub samples: u64,
     /// Processor time of all of them, in seconds.
     pub cpu_s: f64,
-    /// How long it went on, in seconds.
+    /// From the first to the last, in seconds.
     pub elapsed_s: f64,
-    /// The longest time between two looks, in seconds.
+    /// The longest time between two samples, in seconds.
     pub gap_s_max: f64,
 }
 
-/// A thread that looks again and again.
+/// A thread that takes samples.
 #[derive(Debug)]
 pub struct Instruments {
     ended: Arc<AtomicBool>,
@@ -98,7 +97,7 @@ pub struct Instruments {
 }
 
 impl Instruments {
-    /// Begins to look.
+    /// Starts the thread.
     ///
     /// # Errors
     /// If the namespace is not there.
@@ -112,10 +111,10 @@ impl Instruments {
         let ended = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
-            // This thread alone, which ends there.
+            // Only this thread enters the namespace, and it ends there.
             let network = Some(LinkNameSpaceType::Network);
             move_into_link_name_space(queue_namespace.as_fd(), network)?;
-            // It goes on asking there, wherever the thread is.
+            // The socket stays in this namespace, wherever the thread goes.
             let queue = queue_of(&subject.device)?;
             move_into_link_name_space(namespace.as_fd(), network)?;
             look_until(&told, &subject, queue)
@@ -126,10 +125,10 @@ impl Instruments {
         })
     }
 
-    /// Ends it and says what it saw.
+    /// Ends the thread and returns its samples.
     ///
     /// # Errors
-    /// If it could not look.
+    /// If a sample failed.
     pub fn stop(mut self) -> Result<Observations, TestbedError> {
         let seen = self.join().unwrap_or_else(|| Ok(Observations::default()));
         seen.map_err(|error| TestbedError::Command {
@@ -148,7 +147,7 @@ impl Instruments {
 
 impl Drop for Instruments {
     fn drop(&mut self) {
-        // After an error elsewhere, which is told instead.
+        // Dropped after another error, which is reported instead.
         self.join();
     }
 }
@@ -199,7 +198,7 @@ fn look_until(
     Ok(seen)
 }
 
-/// Sleeps in pieces, so that the end of a run is not waited for.
+/// Sleeps in short pieces, so that the end of a run need not wait.
 fn wait_until(ended: &AtomicBool, begin: Instant, next_at: Duration) {
     while !ended.load(Ordering::Relaxed) {
         let left = next_at.saturating_sub(begin.elapsed());

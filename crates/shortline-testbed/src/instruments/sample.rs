@@ -1,5 +1,5 @@
-//! One look at everything, as a line of CSV, and the file read back by the names of its columns.
-//! Counters are totals since the bed was made; `_s` are seconds, `_bytes` bytes, the others numbers.
+//! One sample of everything, as a line of CSV, and the file read back by the names of its columns.
+//! Counters are totals since the bed was made. `_s` are seconds, `_bytes` bytes, the others numbers.
 
 use std::fs;
 use std::io::Write;
@@ -13,10 +13,10 @@ use super::status::Discovered;
 use super::usage::Usage;
 use crate::TestbedError;
 
-/// What was seen at one time.
+/// One sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Seconds after the first look.
+    /// Seconds after the first sample.
     pub at_s: f64,
     /// TCP sockets of the server's namespace.
     pub sockets: SocketCounts,
@@ -26,7 +26,7 @@ pub struct Sample {
     pub queue: QdiscCounters,
     /// The rate of the uplink's link, in bits per second.
     pub rate_bps: u64,
-    /// What our own server takes its uplink for.
+    /// The uplink as our own server found it.
     pub discovered: Discovered,
     /// The server's processes.
     pub server: Usage,
@@ -37,7 +37,7 @@ pub struct Sample {
 const COLUMNS: usize = 29;
 
 impl Sample {
-    /// Names and values, in the order of the file.
+    /// The names and values of the columns, in order.
     fn columns(&self) -> [(&'static str, f64); COLUMNS] {
         let Self {
             at_s,
@@ -104,7 +104,7 @@ pub fn write_csv(path: &Path, samples: &[Sample]) -> Result<(), TestbedError> {
         .map_err(TestbedError::file(path))
 }
 
-/// A kept file of samples.
+/// A file of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     names: Vec<String>,
@@ -112,10 +112,11 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Reads what [`write_csv`] wrote; columns may be fewer or more.
+    /// Reads a file that [`write_csv`] wrote, in this version or another: there may be more or fewer
+    /// columns.
     ///
     /// # Errors
-    /// If there is no such file or it is no table of numbers.
+    /// If there is no such file, or it is not a table of numbers.
     pub fn read(path: &Path) -> Result<Self, TestbedError> {
         let text = fs::read_to_string(path).map_err(TestbedError::file(path))?;
         let mut lines = text.lines();
@@ -138,7 +139,7 @@ impl Samples {
         Ok(Self { names, rows })
     }
 
-    /// A column over time; none of that name.
+    /// A column over time. `None` if there is none of that name.
     pub fn column(&self, name: &str) -> Option<impl Iterator<Item = f64> + '_> {
         let at = self.names.iter().position(|candidate| candidate == name)?;
         Some(self.rows.iter().map(move |row| row[at]))

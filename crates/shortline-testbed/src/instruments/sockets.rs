@@ -1,9 +1,9 @@
 //! TCP sockets by state, and how many connections wait to be accepted (sock_diag(7)).
 //!
-//! A socket in SYN-RECV is an entry of 000's SYN queue; what a listener tells as its receive queue
-//! is the length of its accept queue (000's ACK queue), as its send queue the longest that may be.
-//! Sockets in TIME-WAIT are not asked for one by one: there can be tens of thousands.
-//! `/proc/net/sockstat` has their number.
+//! A socket in SYN-RECV is an entry of 000's SYN queue. A listener reports the length of its accept
+//! queue (000's ACK queue) as its receive queue, and the limit of that as its send queue. Sockets in
+//! TIME-WAIT are not listed, because there can be tens of thousands. `/proc/net/sockstat` has their
+//! number.
 
 use std::fs;
 use std::io;
@@ -17,18 +17,18 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, Stat
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use shortline_base::netlink::{Channel, Want};
 
-/// How many there are.
+/// The number of sockets in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketCounts {
     /// Handshakes under way: the SYN queue.
     pub syn_recv: u64,
     /// Connections that wait to be accepted, of all listeners.
     pub accept_queue: u64,
-    /// The longest that queue may be.
+    /// The limit of that queue.
     pub accept_queue_max: u64,
-    /// Open both ways; those in the accept queue too.
+    /// Open both ways, including those in the accept queue.
     pub established: u64,
-    /// Closed by the server, data or FIN not acknowledged yet.
+    /// Closed by the server; data or FIN not acknowledged yet.
     pub fin_wait1: u64,
     /// Closed by the server, not yet by the client.
     pub fin_wait2: u64,
@@ -38,13 +38,13 @@ pub struct SocketCounts {
     pub last_ack: u64,
     /// Closed by both at once.
     pub closing: u64,
-    /// Closed and remembered.
+    /// Closed and remembered (TIME-WAIT).
     pub time_wait: u64,
 }
 
 impl SocketCounts {
-    /// Connections that the server's programs and buffers work for: 000's "active sockets", all
-    /// but those in the SYN queue, in the accept queue and in TIME-WAIT.
+    /// Connections that take the server's programs and buffers: 000's "active sockets". These are
+    /// all but those in the SYN queue, in the accept queue and in TIME-WAIT.
     pub fn connections(&self) -> u64 {
         let all = self.established
             + self.fin_wait1
@@ -70,18 +70,18 @@ impl SocketCounts {
             TCP_CLOSE_WAIT => &mut self.close_wait,
             TCP_LAST_ACK => &mut self.last_ack,
             TCP_CLOSING => &mut self.closing,
-            // Not asked for.
+            // These states are not requested.
             _ => return,
         };
         *count += 1;
     }
 }
 
-/// The kernel's door, in the namespace of the thread that opened it.
+/// A netlink socket, in the namespace of the thread that opened it.
 pub struct Sockets(Channel);
 
 impl Sockets {
-    /// Opens it.
+    /// Opens the socket.
     ///
     /// # Errors
     /// If the kernel has no `inet_diag`.
@@ -92,7 +92,7 @@ impl Sockets {
     /// All IPv4 TCP sockets of the namespace.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn count(&mut self) -> io::Result<SocketCounts> {
         let question = SockDiagMessage::InetRequest(InetRequest {
             family: AF_INET,

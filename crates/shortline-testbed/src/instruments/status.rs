@@ -1,13 +1,12 @@
-//! What our server says of the uplink that it finds out: `/status` of its admin address, key
-//! `link.discovered`.
+//! The uplink as our server found it: `/status` of its admin address, key `link.discovered`.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// No answer takes longer.
+/// The longest time for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// The states by number, as in the samples; 0 is none.
+/// The states. The samples have their numbers, from 1; 0 is none.
 const STATES: [&str; 8] = [
     "",
     "starting",
@@ -19,18 +18,18 @@ const STATES: [&str; 8] = [
     "blind",
 ];
 
-/// What the server takes its uplink for.
+/// The uplink as the server found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Discovered {
-    /// The rate it found, in bits per second; 0 where it found none.
+    /// The rate that it found, in bits per second; 0 if none.
     pub estimate_bps: u64,
     /// The state's place in `starting`, `open`, `searching`, `confident`, `yielding`, `local`, `blind`,
-    /// from 1 on; 0 where nothing is told.
+    /// from 1; 0 if unknown.
     pub state: usize,
 }
 
 impl Discovered {
-    /// What the server says whose admin port this is; nothing where it is not asked or does not answer.
+    /// Asks the server with this admin port. The default if there is no port or no answer.
     pub fn read(admin_port: Option<u16>) -> Self {
         let page = admin_port.and_then(|port| admin_page(port, "/status").ok());
         page.and_then(|page| Self::parse(&page)).unwrap_or_default()
@@ -48,10 +47,10 @@ impl Discovered {
     }
 }
 
-/// A page of the admin address on this machine (in this thread's network namespace), head and all.
+/// A response of the admin address on this machine, in this thread's network namespace, with its head.
 ///
 /// # Errors
-/// If nothing answers there.
+/// If nothing answers.
 pub fn admin_page(port: u16, path: &str) -> io::Result<String> {
     let mut connection = TcpStream::connect(("127.0.0.1", port))?;
     connection.set_read_timeout(Some(ANSWER_MAX))?;

@@ -1,5 +1,5 @@
-//! Processor time and memory of a process and its descendants. To find these takes a look at every
-//! process of the machine, so both are read once a second and repeated in between.
+//! Processor time and memory of a process and its descendants. Finding the descendants means reading
+//! every process of the machine. So both are read once a second and repeated in between.
 
 use std::iter::Sum;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Sum for Usage {
     }
 }
 
-/// A process that is looked at.
+/// A process that is watched.
 #[derive(Debug)]
 pub struct Watched {
     pid: i32,
@@ -44,7 +44,7 @@ impl Watched {
         }
     }
 
-    /// Its use as of now or at most a second before. What it used last, if it has ended.
+    /// Its usage, at most a second old. If the process has ended, its last usage.
     pub fn usage(&mut self, now: Duration) -> Usage {
         if now >= self.refresh_at {
             self.refresh_at = now + REFRESH;

@@ -1,4 +1,4 @@
-//! What servers are called, on the command line and in results: ours in its modes, nginx, Apache.
+//! The names of servers on the command line and in results: ours in its modes, nginx, Apache.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,15 @@ use shortline_sched::{Aging, Policy};
 use crate::TestbedError;
 use crate::bed::FairQueue;
 
-/// What the name of a server begins with that leaves the order to the kernel.
+/// The prefix of a server that leaves the order to the kernel.
 const KERNEL: &str = "kernel-";
-/// And gives control packets no band of their own.
+/// The prefix if, in addition, control packets have no band of their own.
 const KERNEL_MIXED: &str = "kernel-mixed-";
-/// What the name of nginx behind another queue begins with.
+/// The prefix of nginx behind another queue.
 const NGINX: &str = "nginx-";
-/// What the name of ours begins with where it finds out the rate.
+/// The prefix of Shortline when it finds out the rate.
 const AUTO: &str = "auto-";
-/// And with the writers of 001.
+/// The prefix of Shortline with the writers of paper 001.
 const WRITERS: &str = "writers-";
 
 /// A server to measure.
@@ -26,7 +26,7 @@ pub enum Server {
     Ours(OursMode),
     /// nginx from Debian.
     Nginx,
-    /// nginx where the uplink's queue gives every flow its turn: FAIR at its best.
+    /// nginx with an uplink queue that gives every flow its turn: FAIR at its best.
     NginxBehind(FairQueue),
     /// Apache httpd from Debian, event MPM.
     Apache,
@@ -39,15 +39,15 @@ pub enum OursMode {
     Paced(Policy),
     /// The same with aging.
     PacedAging(Policy, Aging),
-    /// At most a few responses in the kernel, no rate given.
+    /// A few responses at most have bytes in the kernel; no rate is given.
     Slots(Policy),
     /// Paced at a rate that it finds out.
     Auto(Policy),
     /// With the writers of paper 001.
     Writers(Policy),
-    /// Ordered by the kernel in priority bands, over a qdisc that has some.
+    /// Ordered by the kernel in the priority bands of a qdisc.
     Kernel(Policy),
-    /// The same, but that SYN-ACKs and what else opens a connection have no band of their own.
+    /// The same, without a band for SYN-ACKs and handshakes.
     KernelMixed(Policy),
     /// Without scheduling.
     Off,

@@ -1,17 +1,17 @@
 //! The queue of an emulated network: packets come in, and leave when their path lets them.
 //!
-//! A lane is one way of one path ([`Way`]); every lane draws from a random stream of its own, so
-//! that what happens on one does not depend on the others. Time is an argument, in nanoseconds
-//! after any beginning. For a packet of `n` IP bytes offered at `t`:
+//! A lane is one direction of one path ([`Way`]). Every lane has its own random stream, so lanes do not
+//! influence each other. Time is an argument, in nanoseconds from any origin. For a packet of `n` IP
+//! bytes offered at `t`:
 //! ```text
-//! lost            with the lane's loss model, else
+//! lost            by the lane's loss model, else
 //! start = max(t, when the lane's link is free)          without a rate: sent = t
 //! sent  = start + 8 (n + 14) / rate
 //! due   = sent + delay + uniform(-jitter, jitter)
 //! due   = max(due, due of the packet before it in its flow)      unless `reorder`
 //! ```
-//! Two limits, beyond which a packet is dropped and counted: `queue_packets` of a lane that wait
-//! for its link or are on it, and `PACKETS_MAX` under way in all.
+//! A packet beyond either of two limits is dropped and counted: `queue_packets` that wait for a lane's
+//! link or are on it, and `PACKETS_MAX` under way in all lanes.
 
 #[cfg(test)]
 mod tests;
@@ -27,11 +27,11 @@ use shortline_sched::units::Rate;
 use super::loss::LossProcess;
 use super::path::Way;
 
-/// What the uplink counts for a packet beside its IP bytes.
+/// What the uplink counts for a packet besides its IP bytes.
 const HEAD_BYTES: u64 = 14;
-/// Packets under way at most: 100 Mbit/s of full ones for more than 10 s, 150 MB.
+/// The most packets under way: full ones at 100 Mbit/s for more than 10 s, 150 MB.
 pub const PACKETS_MAX: usize = 100_000;
-/// Flows remembered before those whose packets have all left are forgotten.
+/// When more flows than this are remembered, those without packets under way are forgotten.
 const FLOWS_MIN: usize = 1024;
 
 /// Packets of type `P` under way.
@@ -43,43 +43,43 @@ pub struct Emulator<P> {
     offered: u64,
 }
 
-/// What became of a packet that was offered.
+/// What happened to a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is under way.
     UnderWay,
-    /// The path lost it, as its model wants.
+    /// The loss model lost it.
     Lost,
-    /// There was no room.
+    /// It was dropped for want of room.
     Dropped,
 }
 
-/// A packet that has come to the end of its path.
+/// A packet at the end of its path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due<P> {
     /// The lane it came by.
     pub lane: usize,
     /// When it should leave, in nanoseconds.
     pub at_ns: u64,
-    /// What was offered.
+    /// The packet as it was offered.
     pub packet: P,
 }
 
-/// What a lane has done.
+/// The counters of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneCounts {
     /// Packets offered.
     pub offered: u64,
-    /// Of them lost, as the model wants.
+    /// Of these, lost by the model.
     pub lost: u64,
-    /// Of them dropped: no room.
+    /// Of these, dropped for want of room.
     pub dropped: u64,
     /// IP bytes of the others.
     pub bytes: u64,
 }
 
 impl<P> Emulator<P> {
-    /// One lane for each way; the same seed and the same offers give the same fates.
+    /// One lane for each way. The same seed and the same offers give the same outcome.
     pub fn new(ways: &[Way], packets_max: usize, seed: u64) -> Self {
         let lanes = ways.iter().zip(0..);
         Self {
@@ -92,7 +92,7 @@ impl<P> Emulator<P> {
         }
     }
 
-    /// A packet of `ip_bytes` comes to a lane. Packets of one `flow` keep their order.
+    /// Offers a packet of `ip_bytes` to a lane. Packets of one `flow` keep their order.
     ///
     /// # Panics
     /// If there is no such lane.
@@ -124,7 +124,7 @@ impl<P> Emulator<P> {
         self.under_way.peek().map(|Reverse(next)| next.key.0)
     }
 
-    /// The next packet that is due by now, if there is one.
+    /// The next packet that is due now, if there is one.
     pub fn take_due(&mut self, now_ns: u64) -> Option<Due<P>> {
         if self.next_due_ns()? > now_ns {
             return None;
@@ -137,7 +137,7 @@ impl<P> Emulator<P> {
         })
     }
 
-    /// What each lane has done.
+    /// The counters of each lane.
     pub fn counts(&self) -> Vec<LaneCounts> {
         self.lanes.iter().map(|lane| lane.counts).collect()
     }
@@ -199,7 +199,7 @@ impl Lane {
         }
     }
 
-    /// When the packet is due, or what became of it instead.
+    /// When the packet is due, or why it never will be.
     fn pass(&mut self, now_ns: u64, flow: u64, bytes: u64, has_room: bool) -> Result<u64, Fate> {
         self.counts.offered += 1;
         if self.loss.loses(&mut self.rng) {
@@ -237,7 +237,7 @@ impl Lane {
 struct Link {
     rate: Rate,
     queue_packets: usize,
-    /// When those that wait or are on the link will have been sent, the next first.
+    /// The times at which the packets that wait or are on the link will have been sent, in order.
     sent_ns: VecDeque<u64>,
 }
 
@@ -250,7 +250,7 @@ impl Link {
         }
     }
 
-    /// When a packet that comes now will have been sent; none if the FIFO is full.
+    /// When a packet that arrives now will have been sent. `None` if the FIFO is full.
     fn send(&mut self, now_ns: u64, wire_bytes: u64) -> Option<u64> {
         while self
             .sent_ns
@@ -272,7 +272,7 @@ impl Link {
 }
 
 /// When the last packet of each flow is due. A flow whose packets have all left needs no entry, so
-/// there are never many more of them than packets under way.
+/// there are never many more entries than packets under way.
 #[derive(Debug, Default)]
 struct Flows {
     last_due_ns: HashMap<u64, u64>,

@@ -1,12 +1,12 @@
-//! Which packets a path loses.
+//! Models of loss: which packets a path loses.
 //!
 //! - uniform: each by itself with one probability (000, 5.1: "an independent, uniform random loss
 //!   model", as Dummynet's).
-//! - Gilbert-Elliott: the path is good or bad and changes between the two before each packet with
-//!   probabilities `to_bad` and `to_good`; it loses a packet with `loss_good` or `loss_bad`
-//!   (Elliott 1963; netem's `loss gemodel` has `p`, `r`, `1-h`, `1-k` for `to_bad`, `to_good`,
-//!   `loss_bad`, `loss_good`). In the long run it is bad for `to_bad / (to_bad + to_good)` of all
-//!   packets; with everything lost when bad, bursts last `1 / to_good` packets.
+//! - Gilbert-Elliott (Elliott 1963): the path is good or bad. Before each packet it changes with
+//!   probability `to_bad` or `to_good`. It then loses the packet with probability `loss_good` or
+//!   `loss_bad`. In the long run it is bad for `to_bad / (to_bad + to_good)` of all packets. If it loses
+//!   everything when bad, bursts last `1 / to_good` packets. netem's `loss gemodel` calls `to_bad`,
+//!   `to_good`, `loss_bad`, `loss_good` `p`, `r`, `1-h`, `1-k`.
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Loss {
         }
     }
 
-    /// Refuses what is no probability.
+    /// Checks that all probabilities are such.
     ///
     /// # Errors
     /// The first value that is not from 0 to 1.
@@ -70,7 +70,7 @@ impl Loss {
             ],
         };
         for (what, value) in values {
-            // What is not a number is outside too.
+            // NaN is outside too.
             if !(0.0..=1.0).contains(&value) {
                 return Err(PathError::Probability { what, value });
             }
@@ -79,7 +79,7 @@ impl Loss {
     }
 }
 
-/// A model at work.
+/// A model with its state.
 #[derive(Debug)]
 pub struct LossProcess {
     model: Loss,
@@ -158,7 +158,7 @@ mod tests {
     fn bursts_have_the_share_and_the_length_asked_for() {
         for (asked, burst_packets) in [(0.01, 4.0), (0.05, 10.0), (0.2, 2.0)] {
             let fates = fates(Loss::bursts(asked, burst_packets));
-            // Losses of one burst are one draw: the share varies as that of so many bursts.
+            // The losses of a burst are one draw, so the share varies with the number of bursts.
             let bursts = PACKETS as f64 * asked / burst_packets;
             let tolerance = 4.0 * 2.0_f64.sqrt() / bursts.sqrt();
             let measured = share(&fates);

@@ -1,5 +1,5 @@
 //! Wide area networks between the uplink and the clients: delay, jitter, loss and rate, for each
-//! group of clients and each way.
+//! group of clients and each direction.
 //!
 //! | part | what it does |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | [`emulator`] | the queue: packets and the times they leave at; no clock, no devices |
 //! | [`relay`] | a process that runs the emulator between two TUN devices |
 //! | [`netem`] | the same paths for the kernel's own emulator, where it has one |
-//! | [`report`] | what it lost, what it dropped, and how late it was |
+//! | [`report`] | how many packets it lost and dropped, and how late it was |
 //!
-//! The papers emulated with a module of their own (000, 5.1: Dummynet's behaviour, on the client
-//! machines, both ways) and with netem (004, 5.1: on what the clients receive).
+//! Paper 000 emulated with a kernel module of its own (5.1: as Dummynet, on the client machines, both
+//! ways), paper 004 with netem (5.1: only towards the clients).
 
 pub mod emulator;
 pub mod loss;

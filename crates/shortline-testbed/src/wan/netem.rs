@@ -1,10 +1,10 @@
 //! The same paths for the kernel's emulator (tc-netem(8)), where it has one: it needs no process
 //! and no copy of each packet.
 //!
-//! On each of the router's two devices an HTB without a limit that matters sorts packets by the
-//! clients' addresses into a class for each group, and a netem behind each class does what the
-//! [`Way`] says. netem departs from the user-space emulator where it must: jitter changes the order
-//! inside a connection, and the FIFO before a path's link is one limit with what travels behind it.
+//! On each of the router's two devices an HTB, whose rate never limits, sorts packets by the clients'
+//! addresses into a class for each group. A netem behind each class does what the [`Way`] says. netem
+//! departs from the user-space emulator in two things. Jitter changes the order inside a connection,
+//! and one limit counts both the FIFO before a path's link and the packets that travel behind it.
 
 use super::emulator::{LaneCounts, PACKETS_MAX};
 use super::loss::Loss;
@@ -13,15 +13,15 @@ use super::path::Way;
 
 /// Far above any uplink of the lab.
 const UNLIMITED: &str = "10gbit";
-/// A full packet, for what is under way on a link.
+/// A full packet, to estimate what is under way on a link.
 const PACKET_BITS: u64 = 1514 * 8;
 
 /// Which address of a packet is the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// Where it goes: towards the clients.
+    /// The destination, towards the clients.
     Destination,
-    /// Where it comes from: towards the server.
+    /// The source, towards the server.
     Source,
 }
 
@@ -59,8 +59,8 @@ pub fn commands(device: &str, client: Client, ways: &[(Network, &Way)]) -> Vec<V
     commands
 }
 
-/// What each way has done, from what `tc -s -j qdisc show dev DEVICE` printed. netem does not tell
-/// what it lost from what it dropped: both are `lost`. Bytes are with 14 a packet, less those.
+/// The counters of each way, from the output of `tc -s -j qdisc show dev DEVICE`. netem does not
+/// distinguish lost from dropped packets; both count as `lost`. The 14 bytes a packet are subtracted.
 pub fn counts(text: &str, ways: usize) -> Option<Vec<LaneCounts>> {
     let qdiscs: serde_json::Value = serde_json::from_str(text).ok()?;
     let qdiscs = qdiscs.as_array()?;
@@ -121,7 +121,7 @@ fn parameters(way: &Way) -> String {
     text
 }
 
-/// One limit for all that waits and all that travels.
+/// The limit for all packets that wait or travel.
 fn limit(way: &Way) -> u64 {
     let Some(rate) = way.rate else {
         return PACKETS_MAX as u64;

@@ -1,5 +1,5 @@
-//! What the relay must know of an IPv4 packet (RFC 791): whose it is, and which of the others it
-//! may not overtake.
+//! What the relay must know of an IPv4 packet (RFC 791): its addresses, and its flow, within which
+//! packets keep their order.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
@@ -26,16 +26,16 @@ impl Network {
 /// The head of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// From whom.
+    /// The source.
     pub source: Ipv4Addr,
-    /// To whom.
+    /// The destination.
     pub destination: Ipv4Addr,
-    /// The same for all packets of one direction of a connection.
+    /// A number that is the same for all packets of one direction of a connection.
     pub flow: u64,
 }
 
 impl Head {
-    /// The head of `packet`; none if it is not IPv4.
+    /// The head of `packet`. `None` if it is not IPv4.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         const FRAGMENT: u16 = 0x1fff;
         const TCP: u8 = 6;
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(Head::parse(&[]), None);
         assert_eq!(Head::parse(&[0x45; 19]), None);
         assert_eq!(Head::parse(&[0x60; 40]), None);
-        // Ports that are cut off are no reason to lose the packet.
+        // A packet whose ports are cut off is still relayed.
         assert!(Head::parse(&packet(1)[..20]).is_some());
     }
 

@@ -1,12 +1,12 @@
 //! What a path does to packets, as plain data.
 //!
-//! A packet meets, in this order, what netem (tc-netem(8)) does too: loss; a FIFO of
-//! `queue_packets` before a link of `rate`, which counts IP bytes and 14 a packet as the uplink
-//! does; then `delay`, give or take a jitter drawn evenly from `-jitter..=jitter` for each packet.
+//! A packet meets the following, in the order of netem (tc-netem(8)): loss; a FIFO of `queue_packets`
+//! before a link of `rate`, which counts IP bytes and 14 a packet as the uplink does; then `delay`, plus
+//! a jitter drawn evenly from `-jitter..=jitter` for each packet.
 //!
-//! It departs from netem in one thing: unless `reorder` says so, jitter keeps the order inside a
-//! connection, since a path seldom reorders what takes one way; a packet then waits for those
-//! before it. netem sends each at its own time.
+//! It departs from netem in one thing. Unless `reorder` is set, jitter keeps the order inside a
+//! connection, and a packet waits for those before it, because a real path seldom reorders packets.
+//! netem sends each packet at its own time.
 
 use serde::{Deserialize, Serialize};
 use shortline_sched::units::{Rate, Span};
@@ -14,27 +14,27 @@ use thiserror::Error;
 
 use super::loss::Loss;
 
-/// Packets that wait before a slow link: what a router has.
+/// Packets that may wait before a slow link, as in a usual router.
 const QUEUE_PACKETS: u32 = 100;
 
-/// One way of a path.
+/// One direction of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Way {
     /// How long a packet travels.
     pub delay: Span,
-    /// How much longer or shorter it may take; at most `delay`.
+    /// How much longer or shorter it may take, at most `delay`.
     pub jitter: Span,
     /// Which packets are lost.
     pub loss: Loss,
-    /// The rate of the path's own slowest link, if it is to have one.
+    /// The rate of the path's own slowest link, if it has one.
     pub rate: Option<Rate>,
-    /// How many packets wait for that link at most; one more is dropped.
+    /// The most packets that wait for that link. One more is dropped.
     pub queue_packets: u32,
     /// Whether jitter may change the order inside a connection.
     pub reorder: bool,
 }
 
-/// A path that cannot be.
+/// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PathError {
     /// A packet cannot arrive before it was sent.
@@ -45,7 +45,7 @@ pub enum PathError {
         /// Of what.
         delay: Span,
     },
-    /// No probability.
+    /// Not a probability.
     #[error("{what} {value} is no probability: want 0 to 1")]
     Probability {
         /// Which one.
@@ -62,12 +62,12 @@ pub enum PathError {
 }
 
 impl Way {
-    /// As if there were no path.
+    /// A way that does nothing to packets.
     pub fn direct() -> Self {
         Self::of(Span::from_duration(std::time::Duration::ZERO), Loss::None)
     }
 
-    /// A way of that delay and loss, nothing else.
+    /// A way with that delay and loss and nothing else.
     pub fn of(delay: Span, loss: Loss) -> Self {
         Self {
             delay,
@@ -79,12 +79,12 @@ impl Way {
         }
     }
 
-    /// Whether packets pass as if there were no path.
+    /// Whether it does nothing to packets.
     pub fn is_direct(&self) -> bool {
         self.delay.duration().is_zero() && self.loss == Loss::None && self.rate.is_none()
     }
 
-    /// Refuses what no path can be.
+    /// Checks the way.
     ///
     /// # Errors
     /// The first value that is wrong.

@@ -1,19 +1,18 @@
-//! The emulator's process: what comes from one TUN device leaves by the other when its path lets
-//! it. For kernels without netem.
+//! The emulator's process, for kernels without netem: a packet from one TUN device leaves by the other
+//! when its path lets it.
 //!
 //! ```text
 //! router namespace                                    client namespace
 //!   uplink ==> forwarding ==> [TUN] -> emulator -> [TUN] ==> the clients' sockets
 //! ```
-//! The lab starts it in the router's namespace (`shortline lab wan CONFIG`, hidden), where it makes
-//! both devices; the lab then moves the clients' one to their namespace. The devices last as long
-//! as this process, so nothing of it outlives it, and the process is one of the run, so it does not
-//! outlive the run (`janitor`).
+//! The lab starts it in the router's namespace (`shortline lab wan CONFIG`, hidden), where it makes both
+//! devices. The lab then moves the clients' device to their namespace. The devices end with this
+//! process, and the janitor ends the process with the run.
 //!
-//! One thread waits for packets and for the next due time (ppoll, nanoseconds), with precise timers
-//! and, where the machine allows, before servers and generator ([`BEFORE_OTHERS`]). SIGTERM ends it:
-//! it writes its [`WanReport`] to standard output. What waits in a device while the thread is
-//! busy is late too, but only what was late after it came in can be measured.
+//! One thread waits for packets and for the next due time (ppoll, nanoseconds), with precise timers. If
+//! the machine permits, it runs with priority over servers and generator ([`BEFORE_OTHERS`]). At SIGTERM
+//! it writes its [`WanReport`] to standard output and ends. A packet that waits in a device while the
+//! thread is busy is late too, but only lateness after it was read can be measured.
 
 use std::fs;
 use std::io;
@@ -36,16 +35,16 @@ use super::path::Way;
 use super::report::{EmulatorKind, GroupReport, LatenessMeter, WanReport};
 use crate::TestbedError;
 
-/// No packet is longer: the devices have the Ethernet's MTU.
+/// The longest packet: the devices have Ethernet's MTU.
 const PACKET_BYTES_MAX: usize = 2048;
-/// Packets taken from one device before it is looked what is due: about 0.1 ms of work.
+/// The most packets read from a device before due packets are sent: about 0.1 ms of work.
 const BATCH_PACKETS: usize = 32;
 /// Buffers kept for reuse.
 const SPARE_MAX: usize = 4096;
-/// Runs a program as soon as it has something to do, as interrupts do (chrt(1), `SCHED_FIFO`).
+/// Runs a program with real-time priority (chrt(1), `SCHED_FIFO`).
 pub const BEFORE_OTHERS: [&str; 3] = ["chrt", "--fifo", "10"];
 
-/// What a relay is told.
+/// The relay's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelayConfig {
     /// The device to make towards the server.
@@ -54,7 +53,7 @@ pub struct RelayConfig {
     pub client_device: String,
     /// The clients' paths.
     pub groups: Vec<GroupPath>,
-    /// Seed of loss and jitter.
+    /// The seed of loss and jitter.
     pub seed: u64,
 }
 
@@ -71,10 +70,10 @@ pub struct GroupPath {
     pub up: Way,
 }
 
-/// The process's whole life. Returns its report, as JSON.
+/// Runs the process from start to end. Returns its report, as JSON.
 ///
 /// # Errors
-/// A configuration that does not read, devices that cannot be made or fail.
+/// If the configuration cannot be read, or a device cannot be made or fails.
 pub fn run(config_file: &Path) -> Result<String, TestbedError> {
     let text = fs::read_to_string(config_file).map_err(TestbedError::file(config_file))?;
     let config: RelayConfig =
@@ -94,18 +93,18 @@ pub fn run(config_file: &Path) -> Result<String, TestbedError> {
     serde_json::to_string(&relay.report()).map_err(TestbedError::content(config_file))
 }
 
-/// From here on SIGTERM and SIGINT are read, not delivered.
+/// Blocks SIGTERM and SIGINT and returns a descriptor from which they are read.
 fn stop_signals() -> io::Result<SignalFd> {
     let signals: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
     signals.thread_block()?;
     Ok(SignalFd::new(&signals)?)
 }
 
-/// The two ways a packet can go, as the number of the device it comes from.
+/// The two directions, as the number of the device that a packet comes from.
 const DOWN: usize = 0;
 const UP: usize = 1;
 
-/// A buffer and how much of it is the packet.
+/// A buffer, and the length of the packet in it.
 struct Packet {
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     length: usize,
@@ -137,7 +136,7 @@ struct Relay {
 
 impl Relay {
     fn open(config: RelayConfig) -> io::Result<Self> {
-        // Refused, timers are 50 us late, which the report will show.
+        // If this is refused, timers are 50 us late, and the report will show it.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
         let device = |name: &String| -> io::Result<SyncDevice> {
             let device = DeviceBuilder::new().name(name).enable(false).build_sync()?;
@@ -165,7 +164,7 @@ impl Relay {
 
     fn until(&mut self, stop: &SignalFd) -> io::Result<()> {
         loop {
-            self.let_go();
+            self.send_due();
             let wait = self.emulator.next_due_ns().map(|due_ns| {
                 let wait_ns = due_ns.saturating_sub(self.now_ns());
                 Timespec {
@@ -184,20 +183,20 @@ impl Relay {
                 Err(error) => return Err(error.into()),
             }
             let [server, client, stop] = ready.map(|descriptor| descriptor.revents());
-            // A device in error has gone with its namespace: the run is over.
+            // A device has an error when its namespace is gone: the run is over.
             if !stop.is_empty() || (server | client).intersects(PollFlags::ERR | PollFlags::HUP) {
                 return Ok(());
             }
             for (way, ready) in [(DOWN, server), (UP, client)] {
                 if ready.contains(PollFlags::IN) {
-                    self.take_in(way)?;
+                    self.read_batch(way)?;
                 }
             }
         }
     }
 
-    /// Reads what has come from one device, at most a batch.
-    fn take_in(&mut self, way: usize) -> io::Result<()> {
+    /// Reads at most one batch from a device.
+    fn read_batch(&mut self, way: usize) -> io::Result<()> {
         for _ in 0..BATCH_PACKETS {
             let mut packet = self.spare.pop().unwrap_or_else(Packet::empty);
             match rustix::io::read(&self.devices[way], &mut packet.buffer[..]) {
@@ -206,7 +205,7 @@ impl Relay {
                     self.keep(packet);
                     break;
                 }
-                // A device that is not up yet.
+                // The device is not up yet.
                 Err(Errno::IO) => break,
                 Err(error) => return Err(error.into()),
             }
@@ -233,8 +232,8 @@ impl Relay {
             .offer(now_ns, 2 * group + way, flow, bytes, packet);
     }
 
-    /// Writes what is due.
-    fn let_go(&mut self) {
+    /// Sends the packets that are due.
+    fn send_due(&mut self) {
         while let Some(due) = self.emulator.take_due(self.now_ns()) {
             self.lateness.record(self.now_ns() - due.at_ns);
             let towards = 1 - due.lane % 2;
@@ -275,7 +274,7 @@ impl Relay {
                     up: counts[UP],
                 })
                 .collect(),
-            // The devices' counters are in two namespaces: the bed adds them.
+            // The devices' counters are in two namespaces, so the bed adds them.
             device_drops: 0,
             strays: self.strays,
             cpu_s: cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9,

@@ -1,4 +1,4 @@
-//! What an emulated network did, kept with every result: a run whose packets left late, or were
+//! The report of an emulated network, kept with every result. A run whose packets left late, or were
 //! dropped for want of room, measured the emulator and not the servers.
 
 use std::fmt;
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use super::emulator::LaneCounts;
 
-/// A packet more than a minute late says as much as one of an hour.
+/// The largest lateness that is told apart: a minute.
 const LATE_US_MAX: u64 = 60_000_000;
 
-/// What it did in one run.
+/// The report of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WanReport {
-    /// What emulated.
+    /// The emulator.
     pub emulator: EmulatorKind,
-    /// How late packets left; not known of netem.
+    /// How late packets left. `None` with netem, which does not report it.
     pub lateness: Option<Lateness>,
-    /// What each group's path did.
+    /// The paths of the groups.
     pub groups: Vec<GroupReport>,
     /// Packets that the devices dropped before the emulator could take them.
     pub device_drops: u64,
-    /// Packets of nobody's group, or that no device took: none in a bed that is right.
+    /// Packets of no group, or that no device took. A correct bed has none.
     pub strays: u64,
-    /// Processor time it took, in seconds; netem's is the kernel's.
+    /// Its processor time, in seconds. netem's is part of the kernel's.
     pub cpu_s: f64,
 }
 
-/// Which emulator.
+/// The emulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmulatorKind {
@@ -86,12 +86,12 @@ impl fmt::Display for WanReport {
     }
 }
 
-/// Lateness as it is measured.
+/// The lateness measured so far.
 #[derive(Debug)]
 pub struct LatenessMeter(Histogram<u64>);
 
 impl Default for LatenessMeter {
-    /// Nothing measured yet.
+    /// No packets yet.
     fn default() -> Self {
         let histogram = Histogram::new_with_max(LATE_US_MAX, 3);
         Self(histogram.expect("invariant: the range is above 2 and 3 digits are allowed"))
@@ -99,12 +99,12 @@ impl Default for LatenessMeter {
 }
 
 impl LatenessMeter {
-    /// A packet left so many nanoseconds late.
+    /// Records a packet that left so many nanoseconds late.
     pub fn record(&mut self, late_ns: u64) {
         self.0.saturating_record(late_ns / 1000);
     }
 
-    /// So far.
+    /// The figures so far.
     pub fn lateness(&self) -> Lateness {
         Lateness {
             p50_us: self.0.value_at_quantile(0.5),

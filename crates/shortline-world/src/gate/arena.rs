@@ -67,7 +67,7 @@ impl Arena {
                 let config = RelayConfig::new(upstream, classify(Protocol::Sql(Dialect::MySql)));
                 let registry = Arc::clone(&config.registry);
                 (
-                    Relay::Mysql(MysqlRelay::new(config, gate.clone())),
+                    Relay::Mysql(MysqlRelay::new(config, None, gate.clone())),
                     registry,
                 )
             }

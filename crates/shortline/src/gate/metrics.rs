@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 use shortline_gate::GateSnapshot;
-use shortline_sched::admission::TypeView;
+use shortline_sched::admission::{BOUNDS_NS, Histogram, Times, TypeView};
 
 use super::status::{Connections, PoolStatus, Status};
 use shortline_daemon::admin::prometheus::Text;
@@ -96,6 +96,7 @@ pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
         }
     }
     ended(text, gates);
+    times(text, gates);
     for (kind, name, help, value) in OF_A_TYPE {
         text.head(kind, name, help);
         for gate in gates {
@@ -106,6 +107,63 @@ pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
             }
         }
     }
+}
+
+/// What a histogram is of, and how it is had of the times.
+type Of = (&'static str, &'static str, fn(&Times) -> &Histogram);
+
+const TIMES: [Of; 3] = [
+    ("wait", "From arrival to admission.", |times| &times.wait),
+    ("service", "How long the backend worked.", |times| {
+        &times.service
+    }),
+    (
+        "sojourn",
+        "From arrival to the end, pauses of the client included.",
+        |times| &times.sojourn,
+    ),
+];
+
+/// Histograms of a gate, and of its types. In Prometheus, each bucket includes all those below it.
+fn times(text: &mut Text, gates: &[AtGate<'_>]) {
+    for (name, help, of) in TIMES {
+        let name = format!("gate_{name}_seconds");
+        text.head("histogram", &name, help);
+        for gate in gates {
+            histogram(text, &name, &gate.labels, of(&gate.admission.times));
+        }
+        let name = name.replace("gate_", "gate_type_");
+        text.head("histogram", &name, help);
+        for gate in gates {
+            for each in &gate.types {
+                let type_label = ("type", each.name.as_str());
+                let labels: Labels<'_> = gate.labels.iter().copied().chain([type_label]).collect();
+                histogram(text, &name, &labels, of(&each.times));
+            }
+        }
+    }
+}
+
+fn histogram(text: &mut Text, name: &str, labels: &Labels<'_>, of: &Histogram) {
+    let mut total = 0;
+    let bounds = BOUNDS_NS
+        .iter()
+        .map(|bound_ns| (*bound_ns as f64 / 1e9).to_string());
+    for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(of.counts) {
+        total += count;
+        let of_bucket: Labels<'_> = labels
+            .iter()
+            .copied()
+            .chain([("le", bound.as_str())])
+            .collect();
+        text.sample(&format!("{name}_bucket"), &of_bucket, total);
+    }
+    text.sample(
+        &format!("{name}_sum"),
+        labels,
+        Number::Nanoseconds(of.sum_ns),
+    );
+    text.sample(&format!("{name}_count"), labels, total);
 }
 
 /// Kind, name, help and value of a metric.

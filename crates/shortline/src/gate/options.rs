@@ -17,28 +17,55 @@ use shortline_sched::units::{Size, Span};
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_daemon::overlay;
+use shortline_daemon::sockets::Address;
+use shortline_sched::Network;
 
 /// `[gate]`: what is relayed where, and who waits.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Addresses")]
 pub struct GateOptions {
-    /// Accept clients at this address; may be given again
+    /// Accept clients at this address, or at unix:/PATH (postgres, mysql); may be given again
+    ///
+    /// Required, unless systemd hands a socket over. Everybody of the machine may connect to a Unix socket, as to
+    /// PostgreSQL's own; one that nobody listens on any more is replaced.
     #[arg(long, value_name = "ADDR")]
-    pub listen: Option<Vec<SocketAddr>>,
-    /// The backend's address; for http also https://HOST:PORT, unix:/PATH, and several separated by
+    #[serde(deserialize_with = "all_from_text")]
+    pub listen: Option<Vec<Address>>,
+    /// Let other processes listen on the same addresses, which say so too, for a restart without a gap [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub reuse_port: Option<bool>,
+    /// Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)
+    ///
+    /// Version 1 or 2. A connection from there without it is closed; from other networks it is not read.
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    #[serde(deserialize_with = "all_from_text")]
+    pub proxy_from: Option<Vec<Network>>,
+    /// The backend's address, or unix:/PATH; for http also https://HOST:PORT, and several separated by
     /// commas
+    ///
+    /// Required.
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
     /// Ask the database as this user which statements wait for a lock, since that time is not
     /// service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]
+    ///
+    /// The gate asks over a connection of its own. Whoever sees the process sees a password in the
+    /// URL, so give it in a file.
     #[arg(long, value_name = "URL")]
     #[serde(deserialize_with = "some_from_text")]
     pub monitor: Option<MonitorUrl>,
     /// The file whose first line is the monitor user's password
     #[arg(long, value_name = "FILE")]
     pub monitor_password_file: Option<PathBuf>,
+    /// Add the client's address to its application_name (postgres) [default: false]
+    ///
+    /// As PgBouncer's option of that name.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub application_name_add_host: Option<bool>,
     /// Speak TLS to clients that ask for it, with this certificate chain (PEM)
+    ///
+    /// The server's own certificate comes first. It is TLS 1.2 and 1.3.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's key (PEM)
@@ -50,10 +77,16 @@ pub struct GateOptions {
     /// Whether to use TLS to the backend, and how to check its certificate: follow, which uses TLS
     /// for clients that have it; disable, prefer, require, or verify-full with --upstream-ca
     /// [default: follow]
+    ///
+    /// `follow` uses TLS for a client that has it, if the backend has it, and for no other client.
+    /// The others are as libpq's sslmode: `prefer` uses TLS if the backend has it (with mysql it is
+    /// `follow`), and `verify-full` wants a certificate for the backend's name.
     #[arg(long, value_name = "HOW")]
     pub upstream_tls: Option<UpstreamTlsMode>,
     /// The authorities that sign the backend's certificate (PEM), for verify-full or, with http,
-    /// for an https:// upstream [default for http: those of the system]
+    /// for an https:// upstream [default: with http those of the system]
+    ///
+    /// The certificate of an https:// upstream is always checked.
     #[arg(long, value_name = "FILE")]
     pub upstream_ca: Option<PathBuf>,
 
@@ -68,18 +101,22 @@ pub struct GateOptions {
     pub aging: Option<Aging>,
     /// Reserve this share of the work for requests that have waited longest (sjf, gittins). With 0
     /// the shortest always goes first, and others may starve [default: 10%]
+    ///
+    /// At most 50%. It does not count with --aging.
     #[arg(long, value_name = "SHARE", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub oldest_share: Option<OldestShare>,
     /// What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile
-    /// of its type and 2 s: class, the next ones like it are of the type runaway for 10 minutes;
-    /// cancel, its statement is cancelled as well, by the --monitor [default: it pays what it takes]
+    /// of its type and 2 s: class or cancel [default: it pays what it takes]
+    ///
+    /// With `class` the next ones like it are of the type runaway for 10 minutes. With `cancel` its
+    /// statement is cancelled as well, by the --monitor.
     #[arg(long, value_name = "WHAT", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub runaway: Option<Runaway>,
-    /// How much may run at once: a sum of estimated service times, such as 400ms; auto, for the
-    /// value at which the backend does most; calibrate, to search for that value once under the
-    /// current load and print it; or off, for no limit [default: auto]
+    /// How much may run at once: a sum of estimated service times, such as 400ms, or off for no
+    /// limit. With auto it is the value at which the backend does most; calibrate searches for that
+    /// value once, under the current load, and prints it [default: auto]
     #[arg(
         long,
         value_name = "TIME|auto|calibrate|off",
@@ -88,6 +125,8 @@ pub struct GateOptions {
     #[serde(deserialize_with = "some_from_text")]
     pub capacity: Option<Capacity>,
     /// The least time for which calibrate tries each capacity [default: 5s]
+    ///
+    /// Where that says too little it takes four times as long.
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub trial_time: Option<Span>,
     /// The most requests that may wait; one more is refused [default: 10000]
@@ -101,9 +140,13 @@ pub struct GateOptions {
     pub shed: Option<Span>,
     /// Admit the next request if none has started or ended for this long, since those that run may
     /// depend on it; 0s for never [default: 10s]
+    ///
+    /// What runs may wait for a lock that only a session in the queue gives back.
     #[arg(long, value_name = "TIME", help_heading = "Admission")]
     pub stall_max: Option<Span>,
     /// Admit everything at once, and only count what would have waited [default: false]
+    ///
+    /// It counts where a capacity is known, and does not go with --capacity calibrate.
     #[arg(
         long,
         value_name = "BOOL",
@@ -136,33 +179,23 @@ pub struct GateOptions {
     #[serde(deserialize_with = "all_from_text")]
     pub tags_from: Option<Vec<Trusted>>,
     /// The most types; rare ones share one [default: 1000]
+    ///
+    /// The one that they share is `other`.
     #[arg(long, value_name = "N", help_heading = "Types of requests")]
     pub types_max: Option<NonZeroUsize>,
-    /// How to estimate a type's service time from its last requests: median-of-means, which ignores
-    /// outliers, or moving-average [default: median-of-means]
-    #[arg(long, value_name = "NAME", help_heading = "Types of requests")]
-    #[serde(deserialize_with = "some_from_text")]
-    pub estimator: Option<Estimator>,
     /// Keep the estimates in this file across restarts
+    ///
+    /// It is written every minute and at the end. A damaged file is reported in the log and
+    /// ignored.
     #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
     pub estimates: Option<PathBuf>,
-    /// Use the estimates in the --estimates file unchanged: requests do not update them, and the
-    /// file is not written [default: false]
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        hide_possible_values = true,
-        help_heading = "Types of requests"
-    )]
-    pub estimates_fixed: Option<bool>,
     /// Rules that name types; the first match counts (only `[[gate.rule]]` in the file)
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
 
     /// Serve a live page, /metrics and /status at this address; never queued, keep it private
+    ///
+    /// It has no password. The gate warns of an address that strangers may reach.
     #[arg(long, value_name = "ADDR", help_heading = "Admin and log")]
     pub admin: Option<SocketAddr>,
     /// The most open connections to the admin address [default: 64]
@@ -170,13 +203,16 @@ pub struct GateOptions {
     pub admin_connections_max: Option<NonZeroUsize>,
     /// Answer admin requests for this host name too, besides IP addresses and localhost; may be
     /// given again
+    ///
+    /// Requests for another name get 421, because a page of any site can have its own name lead to
+    /// 127.0.0.1 (DNS rebinding) and would read what is there.
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
     pub admin_host: Option<Vec<HostName>>,
     /// The most types that have their own series in /metrics: those with the most work. The others
     /// share one [default: 50]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub metrics_types_max: Option<NonZeroUsize>,
-    /// The database name whose connections go to the gate itself, for SHOW commands. Only this
+    /// The database name whose connections go to the gate itself, for commands such as SHOW and PAUSE. Only this
     /// machine's root and the gate's own user may use it; empty for none (postgres) [default:
     /// shortline]
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
@@ -189,7 +225,27 @@ pub struct GateOptions {
         help_heading = "Admin and log"
     )]
     pub admin_uids: Option<Vec<u32>>,
+    /// Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres
+    /// with --pool)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub admin_users: Option<Vec<String>>,
+    /// Users of the pool who may SHOW there (postgres with --pool)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Admin and log"
+    )]
+    pub stats_users: Option<Vec<String>>,
     /// Log each request that has waited longer than this, and send its client a notice
+    ///
+    /// Only PostgreSQL's clients get the notice. A line has type, wait and queue. At most ten lines
+    /// a second are written; the next one says how many were left out.
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
     /// The format of the log: text or json [default: text]
@@ -197,17 +253,21 @@ pub struct GateOptions {
     pub log_format: Option<LogFormat>,
 
     /// Lend clients the backend's connections, for a transaction or a whole session, instead of giving each its
-    /// own (postgres) [default: off]
+    /// own (postgres, mysql) [default: off]
     #[arg(long, value_name = "MODE", help_heading = "Pool")]
     pub pool: Option<PoolName>,
     /// Connections to the backend at most, of all users and databases together [default: 20]
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_size: Option<NonZeroUsize>,
     /// Who may use the pool: lines of "user" "password", as in PgBouncer's userlist.txt; a password may be an
-    /// MD5 hash or a SCRAM secret of pg_authid
+    /// MD5 hash or a SCRAM secret of pg_authid, or MySQL's hash of mysql_native_password
+    ///
+    /// Required with the pool.
     #[arg(long, value_name = "FILE", help_heading = "Pool")]
     pub pool_users: Option<PathBuf>,
-    /// A user of that file that looks others up in the database
+    /// A user of that file that looks others up in the database (postgres)
+    ///
+    /// The file has its password or its MD5 hash. It looks up whoever the file does not have.
     #[arg(long, value_name = "NAME", help_heading = "Pool")]
     pub pool_auth_user: Option<String>,
     /// What it asks, with $1 for the name; a row has the name and the secret [default: PgBouncer's auth_query]
@@ -216,23 +276,35 @@ pub struct GateOptions {
     /// Close a connection to the backend that nobody has used for so long [default: 10min]
     #[arg(long, value_name = "TIME", help_heading = "Pool")]
     pub pool_idle_max: Option<Span>,
-    /// Prepared statements that a connection to the backend keeps [default: 200]
+    /// Prepared statements that a connection to the backend keeps (postgres) [default: 200]
+    ///
+    /// Beyond them the one used longest ago is closed.
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_statements_max: Option<NonZeroUsize>,
 
     /// The most open connections of clients; one more gets an error and is closed [default: 10000]
+    ///
+    /// Each takes two files (descriptors). The gate takes as many as the hard limit allows, and
+    /// warns if that is too few.
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub connections_max: Option<NonZeroUsize>,
     /// Time from accepting a connection to the end of its authentication [default: 60s]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub authentication_time_max: Option<Span>,
     /// Time to connect to the backend [default: 10s]
+    ///
+    /// With postgres the backend also has this time to close the connection of a cancel request;
+    /// then the client's is closed.
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub connect_time_max: Option<Span>,
     /// The largest message of the protocol [default: 1GiB less 2 bytes]
+    ///
+    /// At least 64KiB. A message is not held as a whole.
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub message_size_max: Option<Size>,
     /// Bytes kept for a client whose request waits; the rest stays in its socket [default: 16KiB]
+    ///
+    /// From 1KiB to 1MiB.
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub held_size_max: Option<Size>,
     /// Answers a client may have outstanding before the gate stops reading from it [default: 1024]
@@ -245,8 +317,36 @@ pub struct GateOptions {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub threads: Option<NonZeroUsize>,
     /// Time that transactions under way get to finish after SIGTERM [default: 30s]
+    ///
+    /// Those left then get an error, and their clients 5s to read it.
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub drain: Option<Span>,
+
+    /// How to estimate a type's service time from its last requests: median-of-means, which ignores
+    /// outliers, or moving-average [default: median-of-means]
+    ///
+    /// Either goes by a type's last 64 requests. `median-of-means` is the median of the means of
+    /// eight groups, neighbours in time, so that neither a few outliers nor a short while in which
+    /// all were slow move it. `moving-average` is their mean, as in the paper. With --capacity auto
+    /// the estimate orders the types; what they add to the load is their mean.
+    #[arg(long, value_name = "NAME", help_heading = "Research")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub estimator: Option<Estimator>,
+    /// Use the estimates in the --estimates file unchanged: requests do not update them, and the
+    /// file is not written [default: false]
+    ///
+    /// Types that the file does not have are learnt. Needs a capacity that is a time, or off. It is
+    /// for experiments: what was learnt under one load is wrong under another (002, Fig. 6).
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        help_heading = "Research"
+    )]
+    pub estimates_fixed: Option<bool>,
 }
 
 /// Whether the backend is spoken to with TLS.
@@ -318,7 +418,10 @@ pub enum LogFormat {
 
 overlay!(GateOptions {
     listen,
+    reuse_port,
+    proxy_from,
     upstream,
+    application_name_add_host,
     monitor,
     monitor_password_file,
     tls_cert,
@@ -350,6 +453,8 @@ overlay!(GateOptions {
     metrics_types_max,
     admin_database,
     admin_uids,
+    admin_users,
+    stats_users,
     slow_wait,
     log_format,
     pool,

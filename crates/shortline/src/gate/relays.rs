@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
@@ -10,21 +12,23 @@ use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
+use shortline_gate::pool::PoolLimits;
 use shortline_gate::postgres::pool::Users;
 use shortline_gate::postgres::{self, AdminDatabase, Pool, PoolConfig, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
-use shortline_gate::relay::{Registry, RelayConfig, Upstream};
+use shortline_gate::relay::{Listener, Registry, RelayConfig, Upstream};
 use shortline_tls::TlsError;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::Kind;
+use super::console::Console;
 use super::http::HttpFront;
 use super::options::UpstreamTlsMode;
-use super::settings::Settings;
+use super::settings::{PoolSettings, Settings};
 use super::status::{Connections, View};
-use super::{Kind, show};
 use shortline_command::CommandError;
-use shortline_daemon::sockets::{bind, handed_over};
+use shortline_daemon::sockets::{Address, bind, bind_shared, bind_unix, handed_over};
 
 /// Relays. Each ends with the reason why it did.
 pub type Relays = JoinSet<Result<(), CommandError>>;
@@ -78,6 +82,14 @@ impl Front {
         }
     }
 
+    /// The clients of a database; None before an application.
+    pub fn clients(&self) -> Option<Arc<Registry>> {
+        match self {
+            Self::Postgres(relayed) | Self::Mysql(relayed) => Some(Arc::clone(&relayed.registry)),
+            Self::Http(_) => None,
+        }
+    }
+
     /// Uses this certificate for new handshakes.
     pub fn exchange(&self, certificate: CertifiedKey) {
         match self {
@@ -118,6 +130,7 @@ pub struct Starting<'a> {
     pub classifier: &'a Classifier,
     pub gate: &'a Gate,
     pub view: &'a View,
+    pub console: &'a Console,
     pub front: &'a Front,
     /// Tells the relays to end.
     pub ending: &'a watch::Sender<bool>,
@@ -128,16 +141,17 @@ impl Starting<'_> {
     ///
     /// # Errors
     /// [`CommandError`]: a backend's address or a certificate cannot be used.
-    pub fn relay(
-        &self,
-        sockets: Vec<TcpListener>,
-        relays: &mut Relays,
-    ) -> Result<(), CommandError> {
+    pub fn relay(&self, sockets: Vec<Bound>, relays: &mut Relays) -> Result<(), CommandError> {
         let gate = || self.gate.clone();
+        self.announce(&sockets)?;
         let sockets = listening(sockets)?;
         match self.front {
             Front::Http(front) => {
-                self.announce(&sockets)?;
+                let of_tcp = |socket| match socket {
+                    Listener::Tcp(socket) => Some(socket),
+                    Listener::Unix(_) => None,
+                };
+                let sockets = sockets.into_iter().filter_map(of_tcp).collect();
                 self.spawn(relays, front.run(sockets, self.until_ending()));
                 Ok(())
             }
@@ -149,8 +163,9 @@ impl Starting<'_> {
             }
             Front::Mysql(relayed) => {
                 let config = self.relay_config(relayed)?;
+                let pool = self.mysql_pool(&config)?;
                 self.spawn_each(sockets, relays, |listener, ending| {
-                    mysql::run(listener, config.clone(), gate(), ending)
+                    mysql::run(listener, config.clone(), pool.clone(), gate(), ending)
                 })
             }
         }
@@ -159,15 +174,14 @@ impl Starting<'_> {
     /// A relay for each socket.
     fn spawn_each<R, E>(
         &self,
-        sockets: Vec<tokio::net::TcpListener>,
+        sockets: Vec<Listener>,
         relays: &mut Relays,
-        mut relay: impl FnMut(tokio::net::TcpListener, Ending) -> R,
+        mut relay: impl FnMut(Listener, Ending) -> R,
     ) -> Result<(), CommandError>
     where
         R: Future<Output = Result<(), E>> + Send + 'static,
         E: Display,
     {
-        self.announce(&sockets)?;
         for socket in sockets {
             self.spawn(relays, relay(socket, self.until_ending()));
         }
@@ -186,9 +200,15 @@ impl Starting<'_> {
     }
 
     /// Announces the addresses. Their sockets already accept connections.
-    fn announce(&self, sockets: &[tokio::net::TcpListener]) -> Result<(), CommandError> {
+    fn announce(&self, sockets: &[Bound]) -> Result<(), CommandError> {
         for socket in sockets {
-            let address = socket.local_addr().map_err(CommandError::failure)?;
+            let address = match socket {
+                Bound::Tcp(socket) => {
+                    let address = socket.local_addr().map_err(CommandError::failure)?;
+                    address.to_string()
+                }
+                Bound::Unix(_, path) => format!("unix:{}", path.display()),
+            };
             let kind = self.settings.kind.name();
             eprintln!("shortline: listening on {address} ({kind})");
         }
@@ -208,25 +228,46 @@ impl Starting<'_> {
         let mut config = PostgresConfig {
             relay: self.relay_config(relayed)?,
             notice_after: settings.gate.slow_wait,
+            tells_address: settings.tells_address,
             admin: self.admin_database(),
             pool: None,
         };
         if let Some(pool) = &settings.pool {
             let users = Users::read(&pool.users).map_err(CommandError::failure)?;
             let pool = PoolConfig {
-                mode: pool.mode,
-                size: pool.size,
-                idle_time_max: pool.idle_time_max,
-                wait_max: settings.gate.wait_max,
-                statements_max: pool.statements_max.get(),
+                limits: self.pool_limits(pool),
                 users: Arc::new(users),
                 lookup: pool.lookup.clone(),
             };
             let pool = Pool::new(pool, &config, self.gate);
-            self.view.show_pool(&pool);
+            self.view.show_pool(pool.clone());
             config.pool = Some(pool);
         }
         Ok(config)
+    }
+
+    fn mysql_pool(&self, config: &RelayConfig) -> Result<Option<Arc<mysql::Pool>>, CommandError> {
+        let Some(pool) = &self.settings.pool else {
+            return Ok(None);
+        };
+        let users = mysql::pool::Users::read(&pool.users).map_err(CommandError::failure)?;
+        let pool = mysql::PoolConfig {
+            limits: self.pool_limits(pool),
+            users: Arc::new(users),
+        };
+        let pool = mysql::Pool::new(pool, config, self.gate);
+        self.view.show_pool(pool.clone());
+        Ok(Some(pool))
+    }
+
+    fn pool_limits(&self, pool: &PoolSettings) -> PoolLimits {
+        PoolLimits {
+            mode: pool.mode,
+            size: pool.size,
+            idle_time_max: pool.idle_time_max,
+            wait_max: self.settings.gate.wait_max,
+            statements_max: pool.statements_max.get(),
+        }
     }
 
     fn relay_config(&self, relayed: &Relayed) -> Result<RelayConfig, CommandError> {
@@ -237,6 +278,7 @@ impl Starting<'_> {
             client_tls: relayed.tls.clone(),
             limits: settings.limits.clone(),
             classify: self.classify(),
+            proxies: Arc::from(settings.proxies.as_slice()),
             registry: Arc::clone(&relayed.registry),
         })
     }
@@ -249,19 +291,38 @@ impl Starting<'_> {
     }
 
     fn admin_database(&self) -> Option<AdminDatabase> {
-        let (name, view) = (self.settings.admin_database.clone(), self.view.clone());
+        let settings = self.settings;
+        let (name, console) = (settings.admin_database.clone(), self.console.clone());
         (!name.is_empty()).then(|| AdminDatabase {
             name,
-            uids: self.settings.admin_uids.clone(),
-            answer: Arc::new(move |command| show::answer(command, &view.status())),
+            uids: settings.admin_uids.clone(),
+            users: settings.admin_users.clone(),
+            stats_users: settings.stats_users.clone(),
+            answer: Arc::new(move |command, rights| console.answer(command, rights)),
         })
     }
 }
 
-fn listening(sockets: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, CommandError> {
+/// A socket that clients connect to.
+pub enum Bound {
+    /// By TCP.
+    Tcp(TcpListener),
+    /// In the file system, at this path.
+    Unix(UnixListener, PathBuf),
+}
+
+fn listening(sockets: Vec<Bound>) -> Result<Vec<Listener>, CommandError> {
     let sockets = sockets.into_iter().map(|socket| {
-        socket.set_nonblocking(true)?;
-        tokio::net::TcpListener::from_std(socket)
+        Ok(match socket {
+            Bound::Tcp(socket) => {
+                socket.set_nonblocking(true)?;
+                Listener::Tcp(tokio::net::TcpListener::from_std(socket)?)
+            }
+            Bound::Unix(socket, _) => {
+                socket.set_nonblocking(true)?;
+                Listener::Unix(tokio::net::UnixListener::from_std(socket)?)
+            }
+        })
     });
     sockets
         .collect::<std::io::Result<_>>()
@@ -274,9 +335,11 @@ type Ending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 ///
 /// # Errors
 /// [`CommandError`]: an address cannot be used, or there is none at all.
-pub fn open_sockets(settings: &Settings) -> Result<Vec<TcpListener>, CommandError> {
-    let handed_over = handed_over()?.into_iter().map(|(socket, _)| socket);
-    let handed_over: Vec<TcpListener> = handed_over.collect();
+pub fn open_sockets(settings: &Settings) -> Result<Vec<Bound>, CommandError> {
+    let handed_over = handed_over()?
+        .into_iter()
+        .map(|(socket, _)| Bound::Tcp(socket));
+    let handed_over: Vec<Bound> = handed_over.collect();
     if !handed_over.is_empty() {
         return Ok(handed_over);
     }
@@ -290,7 +353,11 @@ pub fn open_sockets(settings: &Settings) -> Result<Vec<TcpListener>, CommandErro
     settings
         .listen
         .iter()
-        .map(|address| bind(*address))
+        .map(|address| match address {
+            Address::Tcp(address) if settings.reuse_port => bind_shared(*address).map(Bound::Tcp),
+            Address::Tcp(address) => bind(*address).map(Bound::Tcp),
+            Address::Unix(path) => bind_unix(path).map(|socket| Bound::Unix(socket, path.clone())),
+        })
         .collect()
 }
 
@@ -336,6 +403,9 @@ pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandErro
 }
 
 fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
+    if one_upstream(settings).is_ok_and(|upstream| upstream.is_path()) {
+        return Ok(UpstreamTls::Disable);
+    }
     match (settings.upstream_tls, &settings.upstream_ca) {
         (UpstreamTlsMode::Follow, _) => UpstreamTls::follow(),
         (UpstreamTlsMode::Disable, _) => Ok(UpstreamTls::Disable),

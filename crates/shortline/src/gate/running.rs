@@ -1,16 +1,19 @@
 //! A running gate: start, signals, end.
 //!
-//! SIGHUP reads the whole configuration again. It exchanges the rules for types of requests and the
-//! certificate, or keeps everything as it is and says why. Any other change needs a restart. A
-//! reload refuses it rather than ignore it silently.
+//! SIGHUP and RELOAD read the whole configuration again. They exchange the rules for types of requests, the
+//! certificate, the capacity, the limits of the queue, the pool's size and its file of users; or keep everything
+//! as it is and say why. Any other change needs a restart. A reload refuses it rather than ignore it silently.
 
 use sd_notify::NotifyState;
 use shortline_gate::classify::Classifier;
 use shortline_gate::{Gate, locks};
 use shortline_sched::admission::Capacity;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
+use super::admin_pages::AdminPages;
+use super::console::command::End;
+use super::console::{Console, Request};
 use super::options::GateOptions;
 use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
@@ -29,19 +32,31 @@ use shortline_daemon::sockets::bind;
 /// [`CommandError`]: a certificate, an address or a kind of gate cannot be used.
 pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let mut signals = Signals::new()?;
-    let mut running = Running::start(args, settings)?;
+    let (mut running, mut asked) = Running::start(args, settings)?;
     notify(&[NotifyState::Ready]);
-    loop {
+    let end = loop {
         tokio::select! {
             told = signals.next() => match told {
                 Instruction::Reload => tell_reload(running.reload()),
-                Instruction::End => break,
+                Instruction::End => break End::WhenServersRest,
+            },
+            Some(asked) = asked.recv() => match asked {
+                Request::Reload(tell) => {
+                    let reloaded = running.reload();
+                    // Whoever asked may have left.
+                    let _ = tell.send(reloaded.as_ref().map_err(ToString::to_string).copied());
+                    tell_reload(reloaded);
+                }
+                Request::End(end) => break end,
             },
             ended = running.relays.join_next() => return Err(why(ended)),
         }
-    }
+    };
     notify(&[NotifyState::Stopping]);
-    running.drain(&mut signals).await
+    if end == End::WhenClientsLeft {
+        running.until_all_left(&mut signals, &mut asked).await;
+    }
+    running.drain(&mut signals, end == End::Now).await
 }
 
 /// The reason why a relay ended. A relay ends by itself only if something is wrong.
@@ -68,7 +83,10 @@ struct Running {
 }
 
 impl Running {
-    fn start(args: Args, settings: Settings) -> Result<Self, CommandError> {
+    fn start(
+        args: Args,
+        settings: Settings,
+    ) -> Result<(Self, mpsc::Receiver<Request>), CommandError> {
         let classifier = Classifier::new(&settings.classifier).map_err(CommandError::usage)?;
         let gate = Gate::new(settings.gate.clone());
         let keeper = settings.estimates.as_deref();
@@ -78,7 +96,12 @@ impl Running {
         let keeper = keeper.transpose()?.filter(|_| learns);
         let front = Front::new(&settings, &classifier, &gate)?;
         let mut running = Self {
-            view: View::new(gate.clone(), front.connections(), &settings),
+            view: View::new(
+                gate.clone(),
+                front.connections(),
+                front.clients(),
+                &settings,
+            ),
             front,
             args,
             classifier,
@@ -87,11 +110,13 @@ impl Running {
             ending: watch::Sender::new(false),
             settings,
         };
+        let (console, asked) = Console::new(running.view.clone());
         let sockets = relays::open_sockets(&running.settings)?;
         if let Some(address) = running.settings.admin {
             let connections_max = running.settings.admin_connections_max;
             let hosts = Hosts::new(&running.settings.admin_hosts);
-            admin::start(bind(address)?, connections_max, hosts, running.view.clone())
+            let pages = AdminPages::new(&running.view, &console, &running.settings);
+            admin::start(bind(address)?, connections_max, hosts, pages)
                 .map_err(CommandError::failure)?;
         }
         let starting = Starting {
@@ -99,6 +124,7 @@ impl Running {
             classifier: &running.classifier,
             gate: &gate,
             view: &running.view,
+            console: &console,
             front: &running.front,
             ending: &running.ending,
         };
@@ -118,7 +144,7 @@ impl Running {
         }
         process::warn_of_few_files(running.settings.limits.connections_max);
         relays::warn_of_plain_backend(&running.settings);
-        Ok(running)
+        Ok((running, asked))
     }
 
     /// Does everything that can fail first, then everything that cannot.
@@ -126,18 +152,50 @@ impl Running {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
         let certificate = relays::read_certificate(&settings)?;
+        let view = self.view.clone();
+        let reload_pool = match (view.pool(), &settings.pool) {
+            (Some(pool), Some(of)) => {
+                let read = pool.reload(of.size, &of.users);
+                Some(read.map_err(CommandError::failure)?)
+            }
+            _ => None,
+        };
         self.classifier
             .replace(&settings.classifier)
             .map_err(CommandError::usage)?;
         if let Some(certificate) = certificate {
             self.front.exchange(certificate);
         }
+        self.view.gate().reconfigure(&settings.gate);
+        if let Some(reload) = reload_pool {
+            reload();
+        }
+        self.view.tell(&settings);
         self.settings = settings;
         Ok(())
     }
 
-    /// Lets transactions finish until the deadline or the next signal.
-    async fn drain(mut self, signals: &mut Signals) -> Result<(), CommandError> {
+    /// Accepts nobody, and waits until all clients have left, or somebody asks for the end once more.
+    async fn until_all_left(&self, signals: &mut Signals, asked: &mut mpsc::Receiver<Request>) {
+        let Some(clients) = self.front.clients() else {
+            return;
+        };
+        self.view.end();
+        tracing::info!(
+            "no new connections; the end comes when {} clients have left",
+            clients.open()
+        );
+        let asked = async { while !matches!(asked.recv().await, Some(Request::End(_)) | None) {} };
+        tokio::select! {
+            () = clients.empty() => {}
+            () = signals.end() => {}
+            () = asked => {}
+        }
+    }
+
+    /// Lets transactions finish until the deadline or the next signal, or ends at once.
+    async fn drain(mut self, signals: &mut Signals, is_at_once: bool) -> Result<(), CommandError> {
+        self.view.end();
         self.ending.send_replace(true);
         let drained = async {
             let mut result = Ok(());
@@ -149,6 +207,8 @@ impl Running {
             result
         };
         let result = tokio::select! {
+            biased;
+            () = std::future::ready(()), if is_at_once => Ok(()),
             result = drained => result,
             () = signals.end() => Ok(()),
         };
@@ -162,12 +222,18 @@ impl Running {
     }
 }
 
-/// Refuses what a reload cannot change: everything except the rules for types.
+/// Refuses what a reload cannot change.
 fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     let fixed = |settings: &Settings| GateOptions {
         rule: None,
         types_from: None,
         tags_from: None,
+        capacity: None,
+        queue_max: None,
+        wait_max: None,
+        shed: None,
+        stall_max: None,
+        pool_size: None,
         ..settings.options.clone()
     };
     match fixed(old).difference(&fixed(new)) {

@@ -12,7 +12,7 @@
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
-use shortline_sched::admission::TypeView;
+use shortline_sched::admission::{Times, TypeView};
 
 /// The name of the series of all others. A type with this name counts in it, and so does the type
 /// that rare types share.
@@ -50,6 +50,7 @@ struct Counts {
     refused: u64,
     withdrawn: u64,
     waited_ns: u64,
+    times: Times,
 }
 
 impl Series {
@@ -131,6 +132,7 @@ impl State {
             withdrawn: self.other.withdrawn,
             would_wait: rest.iter().map(|each| each.would_wait).sum(),
             waited_ns_sum: self.other.waited_ns,
+            times: self.other.times,
             waited_ns_max: most(|each| each.waited_ns_max).unwrap_or(0),
             oldest_wait_ns: most(|each| each.oldest_wait_ns).unwrap_or(0),
         }
@@ -146,6 +148,7 @@ impl Counts {
             refused: each.refused,
             withdrawn: each.withdrawn,
             waited_ns: each.waited_ns_sum,
+            times: each.times,
         }
     }
 
@@ -160,6 +163,7 @@ impl Counts {
         self.refused += now.refused.saturating_sub(before.refused);
         self.withdrawn += now.withdrawn.saturating_sub(before.withdrawn);
         self.waited_ns += now.waited_ns.saturating_sub(before.waited_ns);
+        self.times.grow(&now.times, &before.times);
     }
 }
 
@@ -182,6 +186,7 @@ mod tests {
             withdrawn: 0,
             would_wait: 0,
             waited_ns_sum: completed,
+            times: Times::default(),
             waited_ns_max: 7,
             oldest_wait_ns: 0,
         }

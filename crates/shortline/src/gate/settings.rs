@@ -32,6 +32,8 @@ use shortline_daemon::admin::HostName;
 use shortline_daemon::file::{self, Place};
 use shortline_daemon::given::{Given, count};
 use shortline_daemon::keys::Overlay;
+use shortline_daemon::sockets::Address;
+use shortline_sched::Network;
 
 const ADMIN_DATABASE: &str = "shortline";
 
@@ -43,7 +45,13 @@ pub struct Settings {
     /// What the backend speaks.
     pub kind: Kind,
     /// Where clients connect. Empty if systemd hands a socket over.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<Address>,
+    /// Whether other processes may listen there, too.
+    pub reuse_port: bool,
+    /// Proxies that say who the client is.
+    pub proxies: Vec<Network>,
+    /// Whether the backend sees the client's address in `application_name`.
+    pub tells_address: bool,
     /// The backend's address as given.
     pub upstream: String,
     /// TLS towards clients.
@@ -82,6 +90,10 @@ pub struct Settings {
     pub admin_database: String,
     /// The users of this machine who may use it, besides root and the gate's own.
     pub admin_uids: Vec<u32>,
+    /// Users of the pool who may say everything there.
+    pub admin_users: Vec<String>,
+    /// Users of the pool who may look.
+    pub stats_users: Vec<String>,
 }
 
 /// A certificate chain and its key, PEM.
@@ -110,7 +122,10 @@ pub fn read(args: &Args) -> Result<Settings, CommandError> {
         merged: &merged,
         place: &|by_flag, key| place.of(by_flag, key, key),
     };
-    resolve(args.kind, &given).map_err(CommandError::Usage)
+    let kind = args
+        .kind
+        .ok_or_else(|| CommandError::usage("gate: which KIND: http, postgres or mysql?"))?;
+    resolve(kind, &given).map_err(CommandError::Usage)
 }
 
 fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, String> {
@@ -139,6 +154,9 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
         options: merged.clone(),
         kind,
         listen: merged.listen.unwrap_or_default(),
+        reuse_port: merged.reuse_port.unwrap_or(false),
+        proxies: merged.proxy_from.unwrap_or_default(),
+        tells_address: merged.application_name_add_host.unwrap_or(false),
         upstream: merged.upstream.ok_or_else(|| {
             format!(
                 "gate {}: where is the backend? Add --upstream HOST:PORT, or the key gate.upstream \
@@ -163,6 +181,8 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
             .admin_database
             .unwrap_or_else(|| ADMIN_DATABASE.to_owned()),
         admin_uids: merged.admin_uids.unwrap_or_default(),
+        admin_users: merged.admin_users.unwrap_or_default(),
+        stats_users: merged.stats_users.unwrap_or_default(),
     })
 }
 
@@ -220,7 +240,16 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
             given.at(given.flags.upstream_ca.is_some(), "upstream-ca")
         ));
     }
+    let listen = given.merged.listen.iter().flatten();
+    if let Some(path) = listen.clone().find(|at| matches!(at, Address::Unix(_))) {
+        return Err(format!(
+            "{}: gate http listens by TCP, not on {path}",
+            given.at(given.flags.listen.is_some(), "listen")
+        ));
+    }
     let strange = given![
+        proxy_from "proxy-from",
+        application_name_add_host "application-name-add-host",
         monitor "monitor",
         monitor_password_file "monitor-password-file",
         tls_required "tls-required",
@@ -228,7 +257,8 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
         types_from "types-from",
         tags_from "tags-from",
         admin_database "admin-database",
-        admin_uids "admin-uids",
+        admin_users "admin-users",
+        stats_users "stats-users",
         authentication_time_max "authentication-time-max",
         message_size_max "message-size-max",
         held_size_max "held-size-max",

@@ -1,23 +1,26 @@
 //! What `shortline gate` serves at its admin endpoint: a live page, `/status`, `/history`,
 //! `/metrics`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use parking_lot::RwLock;
 use serde::Serialize;
-use shortline_gate::postgres::{Pool, PoolMode};
-use shortline_gate::relay::ConnectionCounts;
+use shortline_gate::pool::{PoolMode, Shown};
+use shortline_gate::relay::{ConnectionCounts, Registry};
 use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::Order;
 use shortline_web::server::ServerSnapshot;
 
+use super::clients::{ClientStatus, Paused};
 use super::history::{History, Sample};
 use super::options::PolicyName;
 use super::quiet::Quiet;
 use super::series::Series;
 use super::settings::Settings;
-use super::{metrics, page};
-use shortline_daemon::admin::{Page, Pages};
+use super::{clients, metrics, page};
+use shortline_daemon::admin::Page;
 
 /// Everything the endpoint shows except the history.
 #[derive(Clone, Debug, Serialize)]
@@ -36,6 +39,10 @@ pub struct Status {
     pub connections: Connections,
     /// The pool of connections to the backend, if there is one.
     pub pool: Option<PoolStatus>,
+    /// The clients whose requests wait or run, those that have done so for longest.
+    pub busy_clients: Vec<ClientStatus>,
+    /// Whether nobody is admitted, and the databases that are paused.
+    pub paused: Paused,
     /// Chooses the types that have metrics.
     #[serde(skip)]
     pub series: Arc<Series>,
@@ -71,10 +78,12 @@ pub struct PoolStatus {
     pub waiting: usize,
     /// Prepared statements that some client or connection has.
     pub statements: usize,
+    /// How often a connection was lent to a session.
+    pub lent: u64,
 }
 
 impl PoolStatus {
-    fn of(pool: &Pool) -> Self {
+    fn of(pool: &dyn Shown) -> Self {
         let counts = pool.counts();
         Self {
             mode: match pool.mode() {
@@ -87,6 +96,7 @@ impl PoolStatus {
             pinned: pool.pinned(),
             waiting: counts.waiting,
             statements: pool.statements(),
+            lent: pool.lent(),
         }
     }
 }
@@ -130,11 +140,16 @@ pub struct AdmissionSettings {
 pub struct View {
     gate: Gate,
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
-    pool: Arc<OnceLock<Arc<Pool>>>,
+    connections_max: usize,
+    is_ending: Arc<AtomicBool>,
+    /// Clients of a database, by name.
+    clients: Option<Arc<Registry>>,
+    pool: Arc<OnceLock<Arc<dyn Shown>>>,
     history: History,
     quiet: Quiet,
     started: Instant,
-    told: Arc<SettingsView>,
+    /// Exchanged at a reload.
+    told: Arc<RwLock<SettingsView>>,
     series: Arc<Series>,
 }
 
@@ -143,6 +158,7 @@ impl View {
     pub fn new(
         gate: Gate,
         connections: impl Fn() -> Connections + Send + Sync + 'static,
+        clients: Option<Arc<Registry>>,
         settings: &Settings,
     ) -> Self {
         let (started, quiet) = (Instant::now(), Quiet::default());
@@ -151,16 +167,62 @@ impl View {
             quiet,
             gate,
             connections: Arc::new(connections),
+            connections_max: settings.limits.connections_max,
+            is_ending: Arc::default(),
+            clients,
             pool: Arc::default(),
             started,
-            told: Arc::new(SettingsView::new(settings)),
+            told: Arc::new(RwLock::new(SettingsView::new(settings))),
             series: Arc::new(Series::new(settings.metrics_types_max)),
         }
     }
 
     /// Shows this pool from now on.
-    pub fn show_pool(&self, pool: &Arc<Pool>) {
-        self.pool.get_or_init(|| Arc::clone(pool));
+    pub fn show_pool(&self, pool: Arc<dyn Shown>) {
+        self.pool.get_or_init(|| pool);
+    }
+
+    /// Shows these settings from now on.
+    pub fn tell(&self, settings: &Settings) {
+        *self.told.write() = SettingsView::new(settings);
+    }
+
+    /// What the backend speaks.
+    pub fn kind(&self) -> &'static str {
+        self.told.read().kind
+    }
+
+    /// The gate itself.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The pool, if there is one.
+    pub fn pool(&self) -> Option<&dyn Shown> {
+        self.pool.get().map(|pool| &**pool)
+    }
+
+    /// The clients of a database; None before an application.
+    pub fn clients(&self) -> Option<&Registry> {
+        self.clients.as_deref()
+    }
+
+    /// The gate ends, and takes no new clients.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+        if let Some(clients) = self.clients() {
+            clients.shut();
+        }
+    }
+
+    /// Whether the gate takes no new clients because it ends.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
+    }
+
+    /// The most connections of clients.
+    pub fn connections_max(&self) -> usize {
+        self.connections_max
     }
 
     /// The state now.
@@ -169,11 +231,13 @@ impl View {
         Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: uptime.as_secs_f64(),
-            settings: SettingsView::clone(&self.told),
+            settings: self.told.read().clone(),
             note: self.quiet.note(uptime, &admission),
             admission,
             connections: (self.connections)(),
-            pool: self.pool.get().map(|pool| PoolStatus::of(pool)),
+            pool: self.pool.get().map(|pool| PoolStatus::of(&**pool)),
+            busy_clients: clients::busy(self),
+            paused: Paused::of(&self.gate),
             series: Arc::clone(&self.series),
         }
     }
@@ -209,15 +273,15 @@ impl From<&ServerSnapshot> for Connections {
     }
 }
 
-impl Pages for View {
-    const PATHS: &'static str = "/, /status, /history, /metrics or /healthz";
-
-    fn page(&self, path: &str) -> Option<Page> {
+impl View {
+    /// The page at a path.
+    pub fn page(&self, path: &str) -> Option<Page> {
         match path {
             "/" => Some(Page::html(page::html())),
             "/status" => Some(Page::json(&self.status())),
             "/history" => Some(Page::json(&self.samples())),
             "/metrics" => Some(Page::metrics(metrics::render(&self.status()))),
+            "/clients" => Some(Page::json(&clients::all(self))),
             _ => None,
         }
     }

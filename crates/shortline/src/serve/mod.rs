@@ -20,12 +20,24 @@ use shortline_daemon::process::{self, LogFormat};
 
 /// Flags of `shortline serve`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("link_mode", for_research),
+    mut_arg("growing", for_research),
+    mut_arg("slots", for_research),
+    mut_arg("control_band", for_research),
+    mut_arg("quantum", for_research),
+)]
 pub struct Args {
     /// Accept connections at this address; may be given again [default: 0.0.0.0:8080]
+    ///
+    /// With port 0 the kernel chooses one. Addresses given here replace all of the file's.
     #[arg(long, value_name = "ADDR", help_heading = "Addresses")]
     listen: Vec<SocketAddr>,
     /// Speak TLS with this certificate chain (PEM); offers HTTP/2 and HTTP/1.1
+    ///
+    /// The server's own certificate comes first. It is TLS 1.2 and 1.3. As a flag it is for every
+    /// --listen.
     #[arg(
         long,
         value_name = "FILE",
@@ -42,6 +54,8 @@ pub struct Args {
     )]
     tls_key: Option<PathBuf>,
     /// Read options from this TOML file; flags override it, SIGHUP reads it again
+    ///
+    /// At most 1MiB.
     #[arg(long, value_name = "FILE", help_heading = "Addresses")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -56,6 +70,11 @@ pub struct Args {
     log: LogOptions,
     #[command(flatten)]
     limits: LimitOptions,
+}
+
+/// Puts an option under a heading of its own, which is the last one: `mut_arg` moves it behind all others.
+fn for_research(option: clap::Arg) -> clap::Arg {
+    option.help_heading("Research")
 }
 
 const EXAMPLES: &str = "\

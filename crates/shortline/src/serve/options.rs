@@ -18,56 +18,44 @@ use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
 use shortline_daemon::overlay;
 
-/// `[uplink]`: who sends next, and how fast.
+/// `[uplink]`: who sends next, and how fast. Those that are for research come last.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Uplink")]
 pub struct UplinkOptions {
     /// The uplink's rate, such as 100mbit: responses leave exactly as fast as it drains them.
     /// `auto` finds it out while serving; `off` turns scheduling off [default: auto]
+    ///
+    /// A rate means link mode `paced`. The two words are also link modes.
     #[arg(long = "uplink", value_name = "RATE|auto|off")]
     pub rate: Option<Uplink>,
     /// The lowest rate that auto may find [default: 100kbit]
+    ///
+    /// Set it if clients or networks might mislead the search.
     #[arg(long = "uplink-rate-min", value_name = "RATE")]
     pub rate_min: Option<Rate>,
-    /// Who is served first: fair, fifo, sjf, psjf, srpt, bands (also bands:1KB,5KB or, learnt,
-    /// bands:6), quickfix (also quickfix:2KB), swift, fcf, srrt, stert, las, fsp, boost,
-    /// gittins or shares (a fair share per client, and the shortest first within it) [default:
-    /// shares]
+    /// Who is served first: shares (a fair share per client, and the shortest first within it), srpt
+    /// (the fewest bytes left), fair (each in turn), las (the fewest bytes sent), fifo, or one for
+    /// research [default: shares]
+    ///
+    /// Those for research are psjf, sjf, fsp, boost, gittins, bands (also bands:1KB,5KB or, learnt, bands:6),
+    /// quickfix (also quickfix:2KB), srrt, stert, fcf and swift. With link mode bands the default is bands.
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
+    /// What a client may get in a row before its other responses wait behind clients that ask for
+    /// less (policy shares) [default: 128KiB]
+    ///
+    /// With 0 no client ever stands back.
+    #[arg(long, value_name = "SIZE")]
+    pub burst: Option<Size>,
     /// Give an eighth of the uplink to responses that have waited X times their expected service
     /// time
     #[arg(long, value_name = "X")]
     pub aging: Option<Aging>,
-    /// Raise a response's priority with its age, up to the highest once it has waited X times its
-    /// service time; replaces --aging
-    #[arg(long, value_name = "X")]
-    pub growing: Option<Growing>,
-    /// How to keep the kernel's queue short: auto, paced, slots or off; or bands, to let the kernel
-    /// order it
-    #[arg(long, value_name = "MODE", value_parser = link_mode)]
-    #[serde(deserialize_with = "some_from_text")]
-    pub link_mode: Option<LinkMode>,
-    /// Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no
-    /// mode is given [default: 2]
-    #[arg(long, value_name = "N")]
-    pub slots: Option<NonZeroUsize>,
-    /// Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub control_band: Option<bool>,
-    /// Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on;
-    /// bands 8192]
-    #[arg(long, value_name = "SIZE")]
-    pub quantum: Option<Size>,
     /// Responses that may wait at once; one more is refused [default: 100000]
     #[arg(long, value_name = "N")]
     pub jobs_max: Option<NonZeroUsize>,
-    /// What a client may get in a row before its other responses wait behind clients that ask for
-    /// less (policy shares) [default: 128KiB]
-    #[arg(long, value_name = "SIZE")]
-    pub burst: Option<Size>,
-    /// Schedule clients on the loopback interface too
+    /// Schedule clients on the loopback interface too [default: false]
     #[arg(
         long = "uplink-loopback",
         value_name = "BOOL",
@@ -79,11 +67,45 @@ pub struct UplinkOptions {
     pub loopback: Option<bool>,
     /// The uplink's interface [default: the one with the address that clients connect to; bands:
     /// the only one whose qdisc has bands]
+    ///
+    /// Its counters correct the pacer, and its qdisc has the bands.
     #[arg(long = "uplink-device", value_name = "NAME")]
     pub device: Option<String>,
     /// Bytes per packet that RATE counts in addition to its IP bytes [default: 14]
+    ///
+    /// 14 is Ethernet's header; at most 1KiB.
     #[arg(long = "uplink-packet-header", value_name = "SIZE")]
     pub packet_header: Option<Size>,
+    /// How to keep the kernel's queue short: auto, paced, slots or off; or bands, to let the kernel
+    /// order it [default: what --uplink means; slots if only --slots is given]
+    ///
+    /// `paced` sends at the uplink's rate, which is given, and `auto` at the rate that it finds.
+    /// `slots` limits the responses with unacknowledged bytes, and `off` limits nothing. With
+    /// `bands` the kernel's qdisc orders packets.
+    #[arg(long, value_name = "MODE", value_parser = link_mode)]
+    #[serde(deserialize_with = "some_from_text")]
+    pub link_mode: Option<LinkMode>,
+    /// Raise a response's priority with its age, up to the highest once it has waited X times its
+    /// service time; replaces --aging
+    ///
+    /// Needs a rate.
+    #[arg(long, value_name = "X")]
+    pub growing: Option<Growing>,
+    /// Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no
+    /// mode is given [default: 2]
+    #[arg(long, value_name = "N")]
+    pub slots: Option<NonZeroUsize>,
+    /// Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]
+    ///
+    /// Otherwise they wait with the largest responses.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub control_band: Option<bool>,
+    /// Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on;
+    /// bands 8192]
+    ///
+    /// At most 1MiB. `auto` uses the quantum of `paced` once it has found a rate.
+    #[arg(long, value_name = "SIZE")]
+    pub quantum: Option<Size>,
 }
 
 /// `[site]`: the files, if any.
@@ -92,6 +114,8 @@ pub struct UplinkOptions {
 #[command(next_help_heading = "Site")]
 pub struct SiteKeys {
     /// The folder whose files are served [default: the current one; with --config none]
+    ///
+    /// Names with a leading dot are hidden. Links that lead out of the folder are refused.
     #[arg(value_name = "ROOT", help_heading = None::<&str>)]
     pub root: Option<PathBuf>,
     /// Allow ROOT to be a folder of the system, such as / or /etc [default: false]
@@ -107,12 +131,18 @@ pub struct SiteKeys {
     #[arg(long, value_name = "N")]
     pub listing_entries_max: Option<NonZeroUsize>,
     /// Offer .zst, .br and .gz siblings [default: true]
+    ///
+    /// A sibling goes to clients that accept its coding.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub precompressed: Option<bool>,
     /// Keep files up to this size in memory [default: 1MiB]
+    ///
+    /// After a second at most a file is looked up again.
     #[arg(long, value_name = "SIZE")]
     pub cache_file_size_max: Option<Size>,
     /// The size of all files kept in memory together [default: 128MiB]
+    ///
+    /// A file of 16KiB and more counts twice, because the kernel may have a copy to send from.
     #[arg(long, value_name = "SIZE")]
     pub cache_size_max: Option<Size>,
     /// The most files kept in memory [default: 32768]
@@ -120,6 +150,8 @@ pub struct SiteKeys {
     pub cache_files_max: Option<u64>,
     /// The most larger files kept open, and the most files in memory with a copy in the kernel
     /// [default: 256]
+    ///
+    /// Each such copy is an open file too.
     #[arg(long, value_name = "N")]
     pub cache_open_files_max: Option<u64>,
 }
@@ -130,11 +162,16 @@ pub struct SiteKeys {
 #[command(next_help_heading = "Clients")]
 pub struct ClientOptions {
     /// Trust proxies in this network to name the client of a request; may be given again
+    ///
+    /// The access log names that client, too.
     #[arg(long = "trusted-proxy", value_name = "NETWORK")]
     #[serde(deserialize_with = "all_from_text")]
     pub trusted_proxies: Option<Vec<Network>>,
     /// The header field in which trusted proxies name the client, such as X-Forwarded-For,
     /// Forwarded or X-Real-IP [default: X-Forwarded-For]
+    ///
+    /// The field is read from its end as far as it names trusted proxies, 32 elements at most.
+    /// Forwarded is read as RFC 7239 writes it, any other field as a list of addresses.
     #[arg(long = "client-header", value_name = "NAME")]
     #[serde(deserialize_with = "some_from_text")]
     pub header: Option<HeaderName>,
@@ -145,9 +182,13 @@ pub struct ClientOptions {
     pub weights: Option<Vec<ClientWeight>>,
     /// Give each user behind one address a share, up to N per address. TLS sessions tell users
     /// apart, so one that pretends to be many gets as many shares [default: 1]
+    ///
+    /// Users are told apart by their TLS 1.3 sessions or by --user-cookie; N is 1024 at most.
     #[arg(long, value_name = "N")]
     pub users_per_address: Option<NonZeroU16>,
     /// Tell the users behind one address apart by this cookie, if a request has it
+    ///
+    /// A request without it goes by its TLS session, if it has one. Needs --users-per-address.
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "some_from_text")]
     pub user_cookie: Option<CookieName>,
@@ -205,12 +246,14 @@ impl FromStr for ClientWeight {
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
     /// The most open connections; further ones wait in the kernel [default: 20000]
+    ///
+    /// The kernel's backlog holds 4096 of them.
     #[arg(long, value_name = "N")]
     pub connections_max: Option<NonZeroUsize>,
     /// The most open connections of one address; further ones are closed [default: 4096]
     #[arg(long, value_name = "N")]
     pub connections_per_address_max: Option<NonZeroUsize>,
-    /// The largest head of a request, at least 8KiB [default: 8KiB]
+    /// The largest head of a request, from 8KiB to 1MiB [default: 8KiB]
     #[arg(long, value_name = "SIZE")]
     pub header_size_max: Option<Size>,
     /// The most header fields of a request [default: 100]
@@ -243,6 +286,8 @@ pub struct LimitOptions {
 #[command(next_help_heading = "Admin and log")]
 pub struct AdminOptions {
     /// Serve /metrics, /status and /healthz at this address; never scheduled, keep it private
+    ///
+    /// The server warns of an address that strangers may reach.
     #[arg(long = "admin", value_name = "ADDR")]
     pub address: Option<SocketAddr>,
     /// The most open connections to the admin address [default: 64]
@@ -254,6 +299,9 @@ pub struct AdminOptions {
     pub connections_max: Option<NonZeroUsize>,
     /// Answer admin requests for this host name too, besides IP addresses and localhost; may be
     /// given again
+    ///
+    /// Requests for another name get 421, because a page of any site can have its own name lead to
+    /// 127.0.0.1 (DNS rebinding).
     #[arg(id = "admin_host", long = "admin-host", value_name = "NAME")]
     pub host: Option<Vec<HostName>>,
 }
@@ -263,7 +311,7 @@ pub struct AdminOptions {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Admin and log")]
 pub struct LogOptions {
-    /// Log each response to this file, or to standard output: Combined Log Format and times
+    /// Log each response to this file, or to standard output (-): Combined Log Format and times
     #[arg(long = "access-log", value_name = "FILE|-")]
     pub access: Option<PathBuf>,
     /// The most log lines that wait for the disk; further ones are dropped and counted [default:

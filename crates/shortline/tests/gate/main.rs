@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod addresses;
 mod admin;
 mod application;
 #[path = "../serve/bad_requests.rs"]
@@ -12,9 +13,11 @@ mod calibrate;
 #[allow(dead_code)]
 mod client;
 mod command_line;
+mod console;
 mod first_contact;
 mod gate;
 mod http;
+mod import;
 mod kinds;
 mod page;
 mod postgres;

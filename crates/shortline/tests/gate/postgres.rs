@@ -14,7 +14,7 @@ pub struct Postgres {
     /// Its port on 127.0.0.1.
     pub port: u16,
     programs: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Postgres {
@@ -62,7 +62,7 @@ impl Postgres {
             server,
             port,
             programs,
-            _folder: folder,
+            folder,
         };
         wait_for("PostgreSQL", || {
             let ready = Command::new(postgres.programs.join("pg_isready"))
@@ -90,6 +90,12 @@ impl Postgres {
             psql.args(["-c", command]);
         }
         psql
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        let name = format!(".s.PGSQL.{}", self.port);
+        self.folder.path().join(name)
     }
 
     /// Its address.

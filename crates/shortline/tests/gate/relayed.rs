@@ -157,11 +157,11 @@ fn rules_are_read_again_and_a_wrong_file_changes_nothing() {
     server.signal(Signal::HUP);
     let line = server.line_with("not reloaded");
     assert!(line.contains("gate.capacty"), "{line}");
-    std::fs::write(&path, "[gate]\ncapacity = \"7ms\"\n").unwrap();
+    std::fs::write(&path, "[gate]\ntypes-max = 7\n").unwrap();
     server.signal(Signal::HUP);
     let line = server.line_with("not reloaded");
     assert!(
-        line.contains("gate.capacity: changes only at a restart"),
+        line.contains("gate.types-max: changes only at a restart"),
         "{line}"
     );
 }

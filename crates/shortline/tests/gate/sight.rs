@@ -68,7 +68,7 @@ fn what_waits_is_seen_before_it_is_admitted() {
     );
     let of_type = format!("shortline_gate_type_oldest_wait_seconds{{type=\"{report}\"}}");
     assert!(value(&metrics, &of_type) >= 0.5, "{metrics}");
-    let pools = text(&show(&postgres, &server, "SHOW POOLS").stdout);
+    let pools = text(&show(&postgres, &server, "SHOW GATE").stdout);
     assert!(pools.contains(report), "{pools}");
     let queue = text(&show(&postgres, &server, "SHOW QUEUE").stdout);
     let oldest_wait_ms = queue.trim().rsplit_once('|').unwrap().1;

@@ -13,7 +13,7 @@ use super::super::reply::{Complaint, message, ready_for_query};
 use super::super::startup::Startup;
 use super::super::{conversation::Status, scram};
 use super::ask::{AskError, ask};
-use super::connections::AcquireError;
+use super::backend::AcquireError;
 use super::greeting::{Greeting, GreetingError};
 use super::login::{Kind, Login, LoginError, Parameters};
 use super::lookup::LookupError;
@@ -120,7 +120,7 @@ pub(in super::super) async fn open(
     pool: &Arc<Pool>,
     client: &mut Stream,
     startup: &Startup,
-    names: ClientNames,
+    names: Arc<ClientNames>,
     handle: &Arc<Handle>,
 ) -> Result<Entered, EntryError> {
     if startup.is_replication() {
@@ -129,7 +129,8 @@ pub(in super::super) async fn open(
     negotiate(client, startup).await?;
     let user = names.user.as_deref().unwrap_or_default().to_owned();
     let database = names.database.as_deref().unwrap_or(&user).to_owned();
-    let mut known = pool.config.users.get(&user);
+    let users = pool.users();
+    let mut known = users.get(&user);
     let found;
     if let (None, Some(lookup)) = (known, &pool.config.lookup) {
         found = lookup.find(pool, &database, &user).await?;
@@ -165,6 +166,33 @@ pub(in super::super) async fn open(
         ahead: ahead.into(),
         entry: shared.waits.register(key, handle),
     })
+}
+
+/// Asks a client of the admin database who it is; only the file of users counts there.
+///
+/// # Errors
+/// What it is told if it is not let in.
+pub(in super::super) async fn identify(
+    pool: &Pool,
+    client: &mut Stream,
+    user: &str,
+) -> Result<(), Complaint> {
+    let mut ahead = BytesMut::new();
+    let greeting = Greeting {
+        client,
+        user,
+        ahead: &mut ahead,
+    };
+    let users = pool.users();
+    let asked = greeting.ask(users.get(user), &pool.secret).await;
+    let left = || Complaint::new("08006", "the client left");
+    asked.map_err(|error| error.complaint().unwrap_or_else(left))?;
+    if ahead.is_empty() {
+        Ok(())
+    } else {
+        let message = "expected nothing before the first ReadyForQuery";
+        Err(Complaint::new("08P01", message))
+    }
 }
 
 /// A client that asks for more of the protocol than the gate knows is told what it knows.
@@ -238,8 +266,8 @@ async fn told(
     for (name, value) in &wishes.followed {
         wanted.report(name, value);
     }
-    let mut parameters = (*held.connection.parameters).clone();
-    for query in wanted.changes_from(&held.connection.settings) {
+    let mut parameters = (*held.known.parameters).clone();
+    for query in wanted.changes_from(&held.known.settings) {
         let answer = ask(&mut stream, &query)
             .await
             .map_err(|error| match error {
@@ -251,10 +279,10 @@ async fn told(
     let mut settings = Settings::default();
     for name in wishes.followed.keys() {
         if let Some(value) = parameters.get(name) {
-            settings.follow(name, value, &held.connection.parameters);
+            settings.follow(name, value, &held.known.parameters);
         }
     }
-    held.connection.settings = settings.clone();
+    held.known.settings = settings.clone();
     held.give_back(stream);
     let told = Arc::new(Welcome {
         parameters,

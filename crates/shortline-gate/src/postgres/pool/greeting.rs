@@ -15,7 +15,7 @@ use super::super::messages::text;
 use super::super::reply::{Complaint, message};
 use super::super::scram::{self, Keys, ScramError, Secret};
 use super::login::{Login, md5_of};
-use super::users::Stored;
+use super::secrets::Stored;
 use crate::relay::Stream;
 
 /// The longest answer, in bytes.

@@ -136,8 +136,16 @@ pub async fn open(
     kind: &Kind,
     login: &Login,
 ) -> Result<Ready, LoginError> {
+    log_in(connect(config, true).await?, kind, login).await
+}
+
+/// Logs in on a connection that has said nothing yet.
+///
+/// # Errors
+/// [`LoginError`]
+pub async fn log_in(stream: Stream, kind: &Kind, login: &Login) -> Result<Ready, LoginError> {
     let mut backend = Backend {
-        stream: connect(config, true).await?,
+        stream,
         received: BytesMut::new(),
         kind,
     };

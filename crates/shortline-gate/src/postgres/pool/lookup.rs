@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::Pool;
 use super::ask::{AskError, ask};
-use super::connections::AcquireError;
+use super::backend::AcquireError;
 use super::login::Kind;
+use super::secrets::Stored;
 use super::settings::{columns, push_text};
-use super::users::Stored;
+use crate::pool::users::Stored as _;
 use crate::postgres::reply::message;
 
 /// Who asks, and what.
@@ -48,7 +49,8 @@ impl Lookup {
         database: &str,
         name: &str,
     ) -> Result<Option<Stored>, LookupError> {
-        let own = pool.config.users.get(&self.user).and_then(Stored::login);
+        let users = pool.users();
+        let own = users.get(&self.user).and_then(Stored::login);
         let login = own.ok_or_else(|| LookupError::NoLogin(self.user.clone()))?;
         let kind = Arc::new(Kind {
             user: self.user.clone(),

@@ -1,16 +1,11 @@
-//! Pooling: many clients on few connections of the backend (`--pool`).
-//!
-//! A client is known by the gate itself (`greeting`) and has no connection until it begins a unit of work.
-//! Then admission decides whose turn it is, and hands over a connection with it: no more units run than there
-//! are connections ([`shortline_sched::admission::AdmissionConfig::running_max`]). At the end of its transaction the
-//! connection goes back. So a crowd of clients costs the backend nothing, and who waits, waits in the order of
-//! the gate.
+//! PostgreSQL's side of pooling ([`crate::pool`]): a client is known by the gate itself (`greeting`), and gets a
+//! connection with its admission.
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `users`, `lookup`, `greeting` | who a client is |
+//! | `secrets`, `lookup`, `greeting` | who a client is |
 //! | `login`, `ask` | a connection of the gate's own: opened, and asked something |
-//! | `connections` | all of them: idle, lent, waited for |
+//! | `backend` | what is known of a connection |
 //! | `settings`, `leaving` | what a session has set, and what ties it to its connection; when the server is asked |
 //! | `prepared` | statements that clients have prepared, by names that all connections share |
 //! | `pipeline` | what the backend still has to answer, and what the client does not see of it |
@@ -20,62 +15,47 @@
 //! given or does not see. A session that has more than that keeps its connection (is *pinned*) as long as the
 //! server says so.
 
-mod ask;
-mod connections;
+pub(crate) mod ask;
+mod backend;
 mod entry;
 mod greeting;
 pub mod leaving;
-mod login;
+pub(crate) mod login;
 mod lookup;
 mod pipeline;
 mod prepared;
 mod protocol;
+mod secrets;
 pub mod settings;
-mod users;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::PostgresConfig;
 use super::scram;
 use crate::Gate;
-use connections::{Cancels, Connections};
+use crate::pool::cancels::{Cancelling, Cancels};
+use crate::pool::{
+    Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError, sweep_every,
+};
+use backend::{Backend, Connections};
 use entry::Greetings;
 use prepared::Table;
 
-pub use connections::Counts;
-pub(super) use entry::{EntryError, open};
+pub(super) use entry::{EntryError, identify, open};
 pub use lookup::Lookup;
 pub(super) use protocol::Pooled;
-pub use users::{Users, UsersError};
-
-/// How long connections are lent for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PoolMode {
-    /// For a client's whole session, from its first statement on.
-    Session,
-    /// For a transaction.
-    Transaction,
-}
+pub use secrets::Users;
 
 /// How a pool works.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// How long connections are lent for.
-    pub mode: PoolMode,
-    /// Connections to the backend at most, of all users and databases together.
-    pub size: NonZeroUsize,
-    /// A connection that nobody has used for so long is closed.
-    pub idle_time_max: Duration,
-    /// How long a unit that was admitted waits for a connection.
-    pub wait_max: Duration,
-    /// Prepared statements of a connection.
-    pub statements_max: usize,
+    /// How large it is.
+    pub limits: PoolLimits,
     /// Who may use it.
     pub users: Arc<Users>,
     /// Where others are looked up.
@@ -86,28 +66,17 @@ pub struct PoolConfig {
 #[derive(Debug)]
 pub struct Pool {
     config: PoolConfig,
+    /// Exchanged at a reload.
+    users: RwLock<Arc<Users>>,
     connections: Arc<Connections>,
     statements: Arc<Table>,
     greetings: Greetings,
     /// Whose connection a cancel request means, by the key that the gate gave out.
     targets: Mutex<HashMap<Box<[u8]>, Arc<Target>>>,
     /// Sessions that keep their connection.
-    kept: AtomicUsize,
-    /// Of these, those without a unit.
-    pinned: AtomicUsize,
+    pins: Arc<Pins>,
     /// Makes the salts of users that are not there.
     secret: [u8; 32],
-    gate: Gate,
-}
-
-/// A session keeps its connection as long as this lives.
-#[derive(Debug)]
-struct Keeping(Arc<Pool>);
-
-impl Drop for Keeping {
-    fn drop(&mut self) {
-        self.0.kept.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 /// The connection that a session has now.
@@ -120,92 +89,90 @@ type Meant = (Arc<[u8]>, Arc<Cancels>);
 impl Pool {
     /// A pool without connections.
     pub fn new(config: PoolConfig, relay: &PostgresConfig, gate: &Gate) -> Arc<Self> {
-        let size = config.size.get();
+        let limits = config.limits;
         Arc::new(Self {
-            connections: Connections::new(
-                relay.clone(),
-                size,
-                config.idle_time_max,
-                config.wait_max,
-            ),
+            connections: Connections::new(Backend(relay.clone()), &limits),
             statements: Arc::default(),
             greetings: Greetings::default(),
             targets: Mutex::default(),
-            kept: AtomicUsize::new(0),
-            pinned: AtomicUsize::new(0),
+            pins: Pins::new(limits.mode, limits.size, gate),
             secret: scram::random(),
-            gate: gate.clone(),
+            users: RwLock::new(Arc::clone(&config.users)),
             config,
         })
     }
 
-    /// How long connections are lent for.
-    pub fn mode(&self) -> PoolMode {
-        self.config.mode
-    }
-
-    /// Connections to the backend at most.
-    pub fn size(&self) -> usize {
-        self.config.size.get()
-    }
-
-    /// Its connections now.
-    pub fn counts(&self) -> Counts {
-        self.connections.counts()
-    }
-
-    /// Sessions that keep a connection between two units.
-    pub fn pinned(&self) -> usize {
-        self.pinned.load(Ordering::Relaxed)
-    }
-
-    /// Statements that are prepared by somebody.
-    pub fn statements(&self) -> usize {
-        self.statements.len()
+    /// Who may use it, as far as the file says.
+    fn users(&self) -> Arc<Users> {
+        Arc::clone(&self.users.read())
     }
 
     /// Closes what has been idle for too long, for ever.
     pub(super) async fn sweep(&self) {
-        let every =
-            (self.config.idle_time_max / 4).clamp(Duration::from_secs(1), Duration::from_secs(60));
+        let every = sweep_every(self.config.limits.idle_time_max);
         loop {
             tokio::time::sleep(every).await;
             self.connections.sweep();
         }
     }
 
-    /// A session keeps its connection without a unit from now on, or no more: admission is told how many
-    /// units can run.
-    fn set_pinned(&self, is_pinned: bool) {
-        if self.config.mode != PoolMode::Transaction {
-            return;
-        }
-        let pinned = match is_pinned {
-            true => self.pinned.fetch_add(1, Ordering::AcqRel) + 1,
-            false => self.pinned.fetch_sub(1, Ordering::AcqRel) - 1,
-        };
-        let left = self.config.size.get().saturating_sub(pinned);
-        // One at least: what it lets in waits for a connection.
-        self.gate
-            .set_running_max(NonZeroUsize::new(left).unwrap_or(NonZeroUsize::MIN));
-    }
-
-    /// One more session keeps its connection, if one is left for all others.
-    fn keep(self: &Arc<Self>) -> Option<Keeping> {
-        let size = self.config.size.get();
-        let more = |kept| (kept + 1 < size).then_some(kept + 1);
-        let kept = self
-            .kept
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        kept.ok().map(|_| Keeping(Arc::clone(self)))
-    }
-
     /// The key that the backend has for whatever session a cancel request names, and a mark that the request
     /// is under way.
-    pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, connections::Cancelling)> {
+    pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, Cancelling)> {
         let target = self.targets.lock().get(key).cloned()?;
         let current = target.0.lock();
         let (key, cancels) = current.as_ref()?;
         Some((Arc::clone(key), cancels.begin()))
+    }
+}
+
+impl Shown for Pool {
+    fn mode(&self) -> PoolMode {
+        self.config.limits.mode
+    }
+
+    fn size(&self) -> usize {
+        self.connections.size()
+    }
+
+    fn counts(&self) -> Counts {
+        self.connections.counts()
+    }
+
+    fn pinned(&self) -> usize {
+        self.pins.pinned()
+    }
+
+    fn statements(&self) -> usize {
+        self.statements.len()
+    }
+
+    fn servers(&self) -> Vec<ServerView> {
+        self.connections.servers().views()
+    }
+
+    fn lent(&self) -> u64 {
+        self.connections.servers().lent()
+    }
+
+    fn open(&self, database: Option<&str>) -> usize {
+        self.connections.servers().count(database).0
+    }
+
+    fn reconnect(&self, database: Option<&str>) {
+        self.connections.close(database);
+    }
+
+    fn is_reconnecting(&self, database: Option<&str>) -> bool {
+        self.connections.servers().count(database).1
+    }
+
+    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError> {
+        let users = Arc::new(Users::read(users)?);
+        Ok(Box::new(move || {
+            *self.users.write() = users;
+            self.connections.resize(size.get());
+            self.pins.resize(size);
+        }))
     }
 }

@@ -25,13 +25,14 @@ use super::super::frame::FrameError;
 use super::super::opening::OpeningError;
 use super::super::reply::{Complaint, notice};
 use super::super::statements::Statements;
-use super::connections::{AcquireError, Held};
+use super::backend::{AcquireError, Held};
 use super::login::{Kind, Login};
 use super::pipeline::Pipeline;
 use super::prepared::OfClient;
 use super::settings::{Found, Settings};
-use super::{Keeping, Pool, PoolMode, Target};
+use super::{Pool, Target};
 use crate::classify::ClientNames;
+use crate::pool::Keeping;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Stream, Work};
 
 /// One of the two sides does not speak the protocol, or asks for what a pool has not.
@@ -118,7 +119,7 @@ enum Dropping {
 #[derive(Debug)]
 pub struct Pooled {
     shared: Arc<Shared>,
-    names: ClientNames,
+    names: Arc<ClientNames>,
     member: Member,
     phase: Phase,
     /// The connection it has: during a unit, and longer while it is pinned.
@@ -177,7 +178,7 @@ impl Pooled {
     /// A session that has done nothing.
     pub(super) fn new(
         shared: &Arc<Shared>,
-        names: ClientNames,
+        names: Arc<ClientNames>,
         member: Member,
         settings: Settings,
     ) -> Self {

@@ -1,4 +1,4 @@
-//! The files of the studies: all are read, and what they are about is there.
+//! The files of the studies: all can be read, and they cover what they must.
 
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeSet;
@@ -149,7 +149,7 @@ fn twice_the_browsers_of_the_peak_are_there() {
     }
 }
 
-/// 004's improvement of p per cent is a mean 1/(1 - p/100) times shorter.
+/// An improvement of p per cent in 004 is a mean that is 1/(1 - p/100) times shorter.
 #[test]
 fn improvements_are_as_large_as_the_papers() {
     let figures = || all().iter().flat_map(|experiment| &experiment.figures);

@@ -1,4 +1,4 @@
-//! What the runs of `adversary` say: a Markdown table, what was left out, and the [`verdicts`].
+//! The report on the runs of `adversary`: a Markdown table, what was left out, and the [`verdicts`].
 
 mod verdicts;
 
@@ -15,7 +15,7 @@ use crate::study::stats::Spread;
 use shortline_table::time;
 use shortline_testbed::attacker::AttackReport;
 
-/// The report on the results in `folder`, which is kept there as `report.md`, too.
+/// The report on the results in `folder`. It is also written there, as `report.md`.
 ///
 /// # Errors
 /// If `adversary.json` is missing or wrong.
@@ -37,7 +37,7 @@ pub fn void_runs(folder: &Path) -> Result<usize, ReportError> {
     Ok(void.count())
 }
 
-/// What the runs of a server under an attack come to.
+/// The figures of a server under an attack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figures {
     /// Medians over the seeds.
@@ -50,7 +50,7 @@ pub(super) struct Figures {
     attacker: Option<Attacker>,
 }
 
-/// What the attacker's part comes to.
+/// The attacker's figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Attacker {
     /// The median over the seeds.

@@ -1,4 +1,4 @@
-//! What each of our modes is to withstand, and whether it did: a verdict on every word of a claim.
+//! What each of our modes must withstand, and whether it did: a verdict on each part of a claim.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use crate::study::adversary::results::Results;
 use crate::study::adversary::surface::Surface;
 use shortline_table::time;
 
-/// What an attacker may get, over what one download gets.
+/// The most that an attacker may get, relative to one download.
 const GOODPUT_RATIO_MAX: f64 = 1.0;
 
-/// What a server is to withstand.
+/// What a server must withstand.
 struct Claims {
     server: &'static str,
-    /// What the users' mean may be beside pieces, over that beside one download.
+    /// The users' highest mean beside an attack by pieces, relative to that beside one download.
     ratio_max: f64,
-    /// What it may be beside other attacks.
+    /// The same beside other attacks.
     mean_s_max: &'static [(&'static str, f64)],
 }
 
-/// Paced at the uplink's rate; that found out, behind a FIFO; and with slots.
+/// Our modes: paced at the given rate, paced at the rate found out behind a FIFO, and slots.
 const CLAIMS: [Claims; 3] = [
     Claims {
         server: "shares",
@@ -46,7 +46,7 @@ const CLAIMS: [Claims; 3] = [
     },
 ];
 
-/// A line for each claim, under a headline for each server that ran.
+/// A line for each claim, under a heading for each server that ran.
 pub(super) fn verdicts(results: &Results) -> String {
     let mut text = String::new();
     let ran = |claims: &&Claims| results.servers().contains(&claims.server);
@@ -93,7 +93,7 @@ impl Claims {
             );
             line(attack.name, &claim, found);
         }
-        // These are of users in the clear: over TLS, or behind a backend, they wait longer without any attack.
+        // The limits are for users in the clear. Over TLS, or with a backend, they wait longer even without an attack.
         let in_the_clear = results.surface == Surface::Plain;
         for &(attack, most_s) in self.mean_s_max.iter().filter(|_| in_the_clear) {
             let found = of(attack).map(|figures| {

@@ -1,4 +1,4 @@
-//! What became of the claims of a paper, as both pages tell it.
+//! The verdicts on the claims of a paper, as both pages show them.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
@@ -11,18 +11,18 @@ use crate::study::verdict::{Compared, Verdict};
 
 /// The title of both pages.
 pub const TITLE: &str = "What the papers claim, and what came out";
-/// What a reader must know of the verdicts.
+/// Notes on the verdicts for the reader.
 pub const HOW_TO_READ: &str = "A figure or table holds if all that it claims in numbers holds, and partly \
 if some of it does or at some points; what could not be compared keeps it from holding. What is our \
 own aim and no paper's claim is shown and does not count.";
 
-/// What became of the claims of a paper.
+/// The verdicts on the claims of a paper.
 pub struct Paper {
     pub number: &'static str,
     pub title: &'static str,
     /// Its figures and tables with results, in its order.
     pub figures: Vec<Claimed>,
-    /// Those without.
+    /// Its figures and tables without results.
     pub absent: Vec<Absent>,
 }
 
@@ -30,18 +30,18 @@ pub struct Paper {
 pub struct Claimed {
     pub figure: Figure,
     pub verdict: Verdict,
-    /// What it claims in numbers, beside ours.
+    /// Its claims in numbers, beside our figures.
     pub checks: Vec<Checked>,
     /// The folders of the results.
     pub folders: Vec<Place>,
-    /// Why, a text for each paragraph.
+    /// The explanation, one text for each paragraph.
     pub why: Vec<String>,
 }
 
 /// The folder of an experiment's results.
 pub struct Place {
     pub name: String,
-    /// Whether the runs are in it, so that a link leads somewhere.
+    /// Whether the runs are in it, so that a link can lead there.
     pub has_runs: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Checked {
     pub compared: Compared,
 }
 
-/// A figure or table that nothing was run for.
+/// A figure or table without runs.
 pub struct Absent {
     pub name: String,
     pub experiment: String,
@@ -86,7 +86,7 @@ impl Paper {
         }
     }
 
-    /// How many figures and tables came to that.
+    /// The number of figures and tables with that verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let absent = if verdict == Verdict::Open {
             self.absent.len()
@@ -97,19 +97,19 @@ impl Paper {
         absent + self.figures.iter().filter(came).count()
     }
 
-    /// How many figures and tables there are.
+    /// The number of figures and tables.
     pub fn all(&self) -> usize {
         self.figures.len() + self.absent.len()
     }
 
-    /// How many came to each verdict, in words.
+    /// The number for each verdict, in words.
     pub fn counts(&self) -> String {
         let count = |verdict: Verdict| format!("{} {}", self.count(verdict), plural(verdict));
         Verdict::ALL.map(count).join(", ")
     }
 }
 
-/// What several came to.
+/// The verdict on several together.
 fn plural(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "hold",
@@ -148,7 +148,7 @@ impl Claimed {
     }
 }
 
-/// What a figure claims in numbers, beside what came out of one experiment.
+/// A figure's claims in numbers, beside the results of one experiment.
 pub fn compared(figure: &Figure, ran: &Ran) -> Vec<KeptCheck> {
     let mut all = Vec::new();
     let mut add = |paper: &str, is_papers, compared| {
@@ -184,7 +184,7 @@ impl Place {
 }
 
 impl Absent {
-    /// Which figure, and what would measure it.
+    /// The figure and the experiment that would measure it, in words.
     pub fn words(&self) -> String {
         match self.needs {
             Some(needs) => format!("{} ({} needs {needs})", self.name, self.experiment),

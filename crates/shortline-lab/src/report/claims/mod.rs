@@ -1,9 +1,9 @@
-//! What became of the papers' claims in a pass: `claims.html` for a browser and `claims.md` for
-//! a repository, both in the pass's folder.
+//! The verdicts of a pass on the papers' claims: `claims.html` for a browser and `claims.md` for a
+//! repository, both in the pass's folder.
 //!
-//! A figure or table holds if all that it claims in numbers holds (`Verdict::together`); what
-//! is our own aim and no paper's claim is shown and does not count. Why something does not hold
-//! is for people to say, in `why.md` beside the results ([`Why`]).
+//! A figure or table holds if all of its claims in numbers hold (`Verdict::together`). Our own aims are
+//! shown and do not count. People explain in `why.md` beside the results why something does not hold
+//! ([`Why`]).
 
 mod claimed;
 mod html;
@@ -22,7 +22,7 @@ use crate::report::ReportError;
 use crate::study::kept_claims::{self, KeptClaims, KeptPass};
 use crate::study::ran::Ran;
 
-/// Writes both files, and returns a line for each paper and where they are.
+/// Writes both files. Returns a line for each paper, and where the files are.
 ///
 /// # Errors
 /// If `why.md` is wrong, or a file cannot be written.
@@ -48,9 +48,9 @@ pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, ReportError> {
     ))
 }
 
-/// Keeps in the pass's folder what became of the claims behind each of its experiments.
+/// Keeps the verdicts on the claims of each experiment in the pass's folder.
 fn keep(folder: &Path, pass: &[Ran]) -> Result<(), ReportError> {
-    // A study of a person's own is behind no paper's claim, and its file may be gone later.
+    // A user's own study reproduces no paper's claim, and its file may be gone later.
     let is_known = |ran: &&Ran| all().iter().any(|known| known.id == ran.experiment.id);
     let kept: KeptPass = pass
         .iter()

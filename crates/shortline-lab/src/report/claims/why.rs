@@ -1,5 +1,5 @@
-//! Why a claim holds or not, in people's words: `why.md` in the pass's folder, which may be
-//! absent. A line `## FIGURE`, named as `lab list` does, and paragraphs parted by blank lines:
+//! People's explanations of why a claim holds or not: `why.md` in the pass's folder, which may be
+//! absent. Under a line `## FIGURE`, with the name that `lab list` prints, stand paragraphs:
 //!
 //! ```markdown
 //! # Why
@@ -22,11 +22,11 @@ const WHY_FILE: &str = "why.md";
 pub struct Why(BTreeMap<String, Vec<String>>);
 
 impl Why {
-    /// What is said in `folder`; nothing if there is no such file.
+    /// Reads the file in `folder`. Empty if there is no such file.
     ///
     /// # Errors
-    /// If it cannot be read, names a figure that is none or names one twice, or says something
-    /// about no figure.
+    /// If it cannot be read, names an unknown figure or a figure twice, or has text before the first
+    /// figure.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
         let path = folder.join(WHY_FILE);
         if !path.exists() {
@@ -40,12 +40,12 @@ impl Why {
         })
     }
 
-    /// What is said about a figure, a text for each paragraph.
+    /// The explanation of a figure, one text for each paragraph.
     pub fn of(&self, figure: &str) -> &[String] {
         self.0.get(figure).map_or(&[], Vec::as_slice)
     }
 
-    /// An error is the line's number, from 1, and what is wrong with it.
+    /// An error has the number of the line, from 1, and what is wrong with it.
     fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut figure: Option<&str> = None;

@@ -1,5 +1,5 @@
-//! A headline's results beside their targets, as SVG: a row for each, a line from its lowest to its highest run,
-//! a dot for the median, all as a share of the target. Right of the middle line the target is missed.
+//! A headline's results beside their targets, as SVG. Each result has a row with a line from its lowest to its
+//! highest run and a dot for the median, all as a share of the target. Right of the middle line the target is missed.
 
 use std::fmt::Write as _;
 
@@ -7,17 +7,17 @@ use maud::{Markup, Render, html};
 
 use super::outcome::{Outcome, Verdict};
 
-/// Pixels: the words, the scale right of them, a row, and what is above the rows.
+/// Sizes in pixels: the words, the scale right of them, a row, and the space above the rows.
 const WORDS: f64 = 520.0;
 const SCALE: f64 = 280.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 56.0;
-/// The scale's ends, as shares of a target and of its inverse; what is beyond is drawn at the end.
+/// The scale's ends, as a share of a target and its inverse. Values beyond are drawn at the end.
 const SPREAD: f64 = 4.0;
-/// The most letters of a claim that have room.
+/// The most letters of a claim that fit.
 const LETTERS: usize = 66;
 
-/// The drawing; nothing without targets.
+/// The drawing. `None` without targets.
 pub fn render(title: &str, results: &[&Outcome]) -> Option<String> {
     let rows: Vec<Markup> = results
         .iter()
@@ -72,13 +72,13 @@ fn row(result: &Outcome, verdict: Verdict, y: f64) -> Markup {
     }
 }
 
-/// Where a share of the target is, in pixels from the left; the scale is logarithmic.
+/// The position of a share of the target, in pixels from the left. The scale is logarithmic.
 fn place(share: f64) -> f64 {
     let share = share.clamp(1.0 / SPREAD, SPREAD);
     WORDS + SCALE * (0.5 + 0.5 * share.ln() / SPREAD.ln())
 }
 
-/// A place to a tenth of a pixel.
+/// A position to a tenth of a pixel.
 struct Pixels(f64);
 
 impl Render for Pixels {

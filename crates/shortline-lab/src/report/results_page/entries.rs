@@ -1,5 +1,5 @@
 //! The entries of `results.toml`: headlines, the results below them, and the README's text with a
-//! placeholder for each figure. What does not fit together is told with its line and key.
+//! placeholder for each figure. An inconsistency is reported with its line and key.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use super::outcome::Outcome;
 /// All entries, checked.
 #[derive(Debug)]
 pub struct Entries {
-    /// In the page's order.
+    /// The headlines, in the page's order.
     pub headlines: Vec<Headline>,
     results: Vec<Spanned<Outcome>>,
     readme: Spanned<String>,
@@ -31,7 +31,7 @@ struct File {
     result: Vec<Spanned<Outcome>>,
 }
 
-/// What several results are about; a folder has its summary.
+/// The subject of several results. A folder has its summary.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Headline {
@@ -39,9 +39,9 @@ pub struct Headline {
     pub id: String,
     /// The section's title.
     pub title: String,
-    /// What a reader must know of all its results.
+    /// Notes for the reader on all its results.
     pub about: String,
-    /// Where it is told how this came to be, below the results' folder.
+    /// The notebook page with its history, below the results' folder.
     pub notebook: String,
 }
 
@@ -92,11 +92,11 @@ impl Entries {
         self.results.iter().map(Spanned::get_ref)
     }
 
-    /// The README's text: `{ID}` is the figure of that result, `{ID:range}` its lowest to its highest,
-    /// `{ID/ID}` how many times the one is the other.
+    /// The README's text. `{ID}` is the figure of that result, `{ID:range}` its lowest to its highest,
+    /// and `{ID/ID}` the ratio of two.
     ///
     /// # Errors
-    /// If a placeholder names no result, or a range that is none.
+    /// If a placeholder names an unknown result, or the range of a single figure.
     pub fn readme_text(&self) -> Result<String, ResultsError> {
         let mut text = String::new();
         let mut parts = self.readme.get_ref().split('{');
@@ -213,7 +213,7 @@ impl Source {
         Ok(())
     }
 
-    /// A wrong value of an entry; the line is the key's, or the entry's first without the key.
+    /// The error of a wrong value. The line is that of the key, or the entry's first if the key is missing.
     fn wrong<T>(
         &self,
         entry: &Spanned<T>,
@@ -249,7 +249,7 @@ impl Source {
     }
 }
 
-/// A ratio as people say it: whole from 2 on.
+/// A ratio in words: a whole number from 2 on.
 fn ratio(ratio: f64) -> String {
     if ratio < 2.0 {
         format!("{ratio:.1}")

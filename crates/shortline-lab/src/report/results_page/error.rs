@@ -1,12 +1,12 @@
-//! What can be wrong with the results' entries or with what is made from them, in one line each: where,
-//! what, and what would be right.
+//! Errors of the results' entries, and of the pages made from them. Each is one line: where, what is wrong,
+//! and what would be right.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why the results' page could not be made, or is not what it should be.
+/// Why the results' page could not be made, or is stale.
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// A file could not be read or written.
@@ -17,7 +17,7 @@ pub enum ResultsError {
         /// Why not.
         source: io::Error,
     },
-    /// The entries are no TOML, or a key is unknown, missing or of another type.
+    /// The entries are not TOML, or a key is unknown, missing or of another type.
     #[error("{path}:{line}: {problem}", path = path.display())]
     Syntax {
         /// Which file.
@@ -41,7 +41,7 @@ pub enum ResultsError {
         /// What would be right.
         want: &'static str,
     },
-    /// The region for the figures is not in the file, or is there more than once.
+    /// The file has no region for the figures, or more than one.
     #[error("{path}: want one line `{begin}` and, below it, one line `{end}`", path = path.display())]
     Region {
         /// Which file.
@@ -51,7 +51,7 @@ pub enum ResultsError {
         /// The line below it.
         end: &'static str,
     },
-    /// Files that the entries would make otherwise.
+    /// Files that are stale.
     #[error("not what results.toml makes: {}: run `shortline lab results`", names(.0))]
     Stale(Vec<PathBuf>),
 }

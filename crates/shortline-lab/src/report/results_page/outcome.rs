@@ -1,4 +1,4 @@
-//! A result: its claim, its figure with a unit, its target, and what became of that.
+//! A result: its claim, its figure with a unit, its target, and whether the target is met.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ pub struct Outcome {
     pub headline: String,
     /// What was measured.
     pub claim: String,
-    /// The figure: of several runs the median.
+    /// The figure, which is the median of several runs.
     pub value: f64,
-    /// What the figure counts.
+    /// The unit of the figure.
     #[serde(default)]
     pub unit: Unit,
     /// The lowest and the highest of several runs.
     pub range: Option<[f64; 2]>,
-    /// The target, where more is worse.
+    /// The target, if more is worse.
     pub at_most: Option<f64>,
-    /// The target, where less is worse.
+    /// The target, if less is worse.
     pub at_least: Option<f64>,
     /// Where it was measured.
     pub bed: Bed,
@@ -36,7 +36,7 @@ pub struct Outcome {
     pub commit: String,
     /// The command that measures it again.
     pub command: String,
-    /// What else a reader must know.
+    /// Further notes for the reader.
     pub note: Option<String>,
 }
 
@@ -88,14 +88,14 @@ pub enum Bed {
     Bench,
 }
 
-/// What became of a target.
+/// Whether a target is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// By every run.
+    /// Met by every run.
     Met,
-    /// By the median, and not by every run.
+    /// Met by the median, but not by every run.
     MetInTheMedian,
-    /// Not even by the median.
+    /// Not met by the median.
     Missed,
 }
 
@@ -122,7 +122,7 @@ impl Outcome {
         })
     }
 
-    /// What became of the target, if there is one.
+    /// Whether the target is met, if there is one.
     pub fn verdict(&self) -> Option<Verdict> {
         let value = self.of_target(self.value)?;
         let [low, high] = self.range.unwrap_or([self.value; 2]);
@@ -134,7 +134,7 @@ impl Outcome {
         })
     }
 
-    /// How much of the target a figure takes: above 1 it is missed.
+    /// A figure as a share of the target. Above 1 the target is missed.
     pub fn of_target(&self, figure: f64) -> Option<f64> {
         let at_most = self.at_most.map(|most| figure / most);
         at_most.or_else(|| self.at_least.map(|least| least / figure))

@@ -6,7 +6,7 @@ use super::DRAWING_FILE;
 use super::entries::{Entries, Headline};
 use super::outcome::{Outcome, Verdict};
 
-/// What a reader must know before the first table.
+/// Notes for the reader before the first table.
 const HOW_TO_READ: &str = "\
 Made by `shortline lab results` from [results.toml](results.toml): change a number there, and nowhere else.
 
@@ -28,7 +28,7 @@ FIFO of 100 packets; server, generator and bottleneck share the cores |
 
 ";
 
-/// How raw runs are made again, and where what was learnt is.
+/// How to repeat the raw runs, and where the notebook is.
 const FURTHER: &str = "\
 ## Runs and history
 

@@ -1,4 +1,4 @@
-//! The region of a Markdown file that is made from the entries: what stands between two lines of comment.
+//! The region of a Markdown file that is made from the entries: the text between two comment lines.
 
 use std::path::Path;
 

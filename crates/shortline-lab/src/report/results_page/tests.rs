@@ -1,4 +1,4 @@
-//! The entries and what is made from them: the project's own, and small ones with something wrong.
+//! The entries and the pages made from them: the project's own, and small ones with an error.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -18,7 +18,7 @@ about = 'Measured.'
 notebook = 'notebook/w1.md#why'
 ";
 
-/// An entry with its keys, of which those in `other` stand for the same ones here.
+/// An entry. The keys in `other` replace those of the same name.
 fn entry(other: &str) -> String {
     let mut text = String::from("\n[[result]]\n");
     for line in [
@@ -64,7 +64,7 @@ fn read(root: &Path, name: &str) -> String {
     fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// What `write` says of entries, without the folder.
+/// The error of `write` for these entries, without the folder.
 fn complaint(entries: &str) -> String {
     let root = project(entries);
     let error = write(root.path()).unwrap_err().to_string();

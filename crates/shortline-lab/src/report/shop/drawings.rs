@@ -1,4 +1,4 @@
-//! The plots of 002's figures, and what they draw as CSV.
+//! The plots of 002's figures, and their data as CSV.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::study::shop::outcome::Second;
 use crate::study::shop::{Door, Load, Outcome};
 use shortline_table::time_on_axis;
 
-/// Pixels of a plot, few enough that its text can be read on a phone.
+/// The size of a plot in pixels, small enough to read its text on a phone.
 const SIZE: (u32, u32) = (480, 330);
-/// Seconds that are drawn as one point.
+/// The seconds that one point of a line stands for.
 const SECONDS_A_POINT: usize = 2;
 
 /// A plot.
 pub struct Drawing {
-    /// What it is called in the page and the data.
+    /// Its name in the page and the data.
     pub id: String,
-    /// What stands above it.
+    /// The caption above it.
     pub caption: String,
     /// Its lines.
     pub lines: Vec<Line>,
@@ -58,10 +58,10 @@ const SECONDS: Scale = Scale {
 };
 
 impl Drawing {
-    /// It as SVG.
+    /// The plot as SVG.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Errors of the drawing library.
     pub fn svg(&self) -> Result<String, Box<dyn std::error::Error>> {
         let [x, y] = self.axes.map(|scale| Axis {
             about: scale.about,
@@ -244,7 +244,7 @@ fn by_capacity(set: &Figures<'_>) -> Vec<Drawing> {
     unchanged.filter_map(plot).collect()
 }
 
-/// What was finished, how long it took and where the capacity was, as time went on; the first seed.
+/// Throughput, response time and capacity over time, of the first seed.
 fn over_time(set: &Figures<'_>, load: Load) -> Vec<Drawing> {
     let first = |door| set.runs(door, load).next();
     let Some(run) = set.doors(Some(load)).into_iter().find_map(first) else {
@@ -321,7 +321,7 @@ fn response(run: &Outcome) -> Points {
     pieces.filter_map(point).collect()
 }
 
-/// A line for each door that has points.
+/// A line for each door with data.
 fn lines(doors: impl IntoIterator<Item = Door>, points: impl Fn(Door) -> Points) -> Vec<Line> {
     let mut place_free = PLACES.len();
     let line = |door: Door| Line {
@@ -333,7 +333,7 @@ fn lines(doors: impl IntoIterator<Item = Door>, points: impl Fn(Door) -> Points)
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// These have their colours in all plots.
+/// The doors with a fixed colour in all plots.
 const PLACES: [Door; 9] = [
     Door::None,
     Door::FIFO,
@@ -346,7 +346,7 @@ const PLACES: [Door; 9] = [
     Door::FIFO_OFFLINE,
 ];
 
-/// The place of a door's colour: its own, or the next that is free in this plot.
+/// The index of a door's colour: its fixed one, or the next free one in this plot.
 fn place_of(door: Door, place_free: &mut usize) -> usize {
     let own = PLACES.iter().position(|place| *place == door);
     own.unwrap_or_else(|| {

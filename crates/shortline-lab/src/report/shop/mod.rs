@@ -1,4 +1,4 @@
-//! What runs with the bookstore come to: a page with drawings and data beside it, and the same as text.
+//! The report on runs with the bookstore: a page with drawings and data beside it, and the same as text.
 
 mod drawings;
 mod page;
@@ -10,7 +10,7 @@ use super::ReportError;
 use crate::study::design::Experiment;
 use crate::study::shop::{Outcome, outcome};
 
-/// Writes the page on what `folder` keeps, with its data beside it, and returns the same as text.
+/// Writes the page on the results in `folder`, with its data beside it, and returns the same as text.
 ///
 /// # Errors
 /// If the results are missing or wrong, or the page cannot be written.

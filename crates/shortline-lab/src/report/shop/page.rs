@@ -20,11 +20,11 @@ other for itself. “Finished” is 002's count: what ended well. “All” also
 time until it did, and what was under way when a closed run ended, with the time it had had. Intervals \
 are at 90 % over the seeds, by Student's t.";
 
-/// Writes `report.html` and, in `report`, a CSV for each plot and one of all runs; and returns where the
-/// page is.
+/// Writes `report.html` and, in `report`, a CSV for each plot and one for all runs. Returns the path of the
+/// page.
 ///
 /// # Errors
-/// If one cannot be written.
+/// If a file cannot be written.
 pub fn write(
     folder: &Path,
     experiment: &Experiment,
@@ -130,7 +130,7 @@ fn table(captioned: &tables::Captioned) -> Markup {
     }
 }
 
-/// A line for each run. No field holds a comma.
+/// A line for each run. No field contains a comma.
 fn csv(all: &[Outcome]) -> String {
     let mut text = String::from(
         "database,load,door,seed,seconds,per_minute,count,failed,unfinished,mean_s,mean_finished_s,\

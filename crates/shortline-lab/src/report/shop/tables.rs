@@ -7,9 +7,9 @@ use crate::study::shop::figures::{self, Figures};
 use crate::study::shop::{Door, Load, Outcome};
 use shortline_table::{Table, three_digits, time};
 
-/// A table and what it is.
+/// A table with its caption.
 pub struct Captioned {
-    /// What stands above it.
+    /// The caption above it.
     pub caption: String,
     /// The head, then the rows.
     pub rows: Vec<Vec<String>>,
@@ -165,7 +165,7 @@ fn counters(set: &Figures<'_>) -> Captioned {
     table
 }
 
-/// Mean response times of all, by type.
+/// Mean response times of all interactions, by type.
 fn by_type(set: &Figures<'_>, load: Load) -> Captioned {
     let caption = format!(
         "{}, {load}: mean response time of all by type",
@@ -177,7 +177,7 @@ fn by_type(set: &Figures<'_>, load: Load) -> Captioned {
     })
 }
 
-/// How many failed or were under way at the end, of how many.
+/// The numbers of interactions that failed or were under way at the end, and of all.
 fn failures(set: &Figures<'_>, load: Load) -> Captioned {
     let caption = format!(
         "{}, {load}: failed and (under way at the end), of all, by type, of all runs",
@@ -231,8 +231,8 @@ fn per_type(
     table
 }
 
-/// 002's Table 1: what interactions take alone and at a load, how often they are, and when the gate
-/// knew it.
+/// 002's Table 1: the times of interactions alone and at a load, their frequency, and when the gate's
+/// estimate had converged.
 fn executions(set: &Figures<'_>) -> Option<Captioned> {
     let without_gate = |load: &Load| set.runs(Door::None, *load).next().is_some();
     let busy = |load: &Load| load.browsers().is_some() && without_gate(load);
@@ -276,7 +276,7 @@ fn executions(set: &Figures<'_>) -> Option<Captioned> {
     Some(table)
 }
 
-/// What became of the throughput after a change.
+/// The throughput after a change.
 fn changes(set: &Figures<'_>) -> Option<Captioned> {
     let caption = format!(
         "{}: a change half way; finished interactions a second in the last third after it, and after \

@@ -1,4 +1,4 @@
-//! The backend behind the server, where users and attacker meet its responses.
+//! The backend behind the server, if users and attacker get a backend's responses.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::study::adversary::Surface;
 /// The backend's port.
 const BACKEND_PORT: u16 = 9080;
 
-/// Starts the backend that is behind the server, if there is one, and returns it with its address.
+/// Starts the backend, if there is one, and returns it with its address.
 ///
 /// # Errors
 /// If it does not start.

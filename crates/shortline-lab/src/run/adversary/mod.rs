@@ -1,13 +1,12 @@
-//! One client that attacks beside honest users: what the users' response times become, and what the
-//! attacker gets.
+//! One client that attacks beside honest users: the users' response times, and what the attacker gets.
 //!
-//! An uplink of 10 Mbit/s; users at a load of 0.6, open loop, with W1's files, from [`USERS`]
-//! addresses; one further address is the [`attacker`](shortline_testbed::attacker)'s, who begins [`LEAD_S`] before
-//! them and goes on until the last of them is served or given up. Every server meets every attack with
-//! the same arrivals, in a bed made afresh. What the attacker receives counts while users arrive.
+//! The uplink has 10 Mbit/s. The users are at a load of 0.6, open loop, with W1's files, from [`USERS`]
+//! addresses. One further address is the [`attacker`](shortline_testbed::attacker)'s. It begins [`LEAD_S`] before
+//! the users and goes on until the last of them is served or has given up. Every server meets every attack
+//! with the same arrivals, in a new bed. The attacker's bytes count while users arrive.
 //!
-//! Kept in the results' folder: `adversary.json` with all runs, one of which is not run again; for each
-//! attack and seed a folder with the generator's records. `report` tells them and judges them.
+//! The results' folder keeps `adversary.json` with all runs, and for each attack and seed a folder with the
+//! generator's records. A kept run is not repeated. `report` shows and judges the runs.
 
 mod backend;
 
@@ -41,21 +40,21 @@ use shortline_testbed::process::Process;
 use shortline_testbed::server::{self, Running, Server, ServerSetup};
 use shortline_testbed::{Testbed, TestbedError};
 
-/// Seconds of arrivals of a run, and seeds, unless said otherwise.
+/// The default seconds of arrivals and number of seeds.
 const SECONDS: u64 = 20;
 const SEEDS: u64 = 1;
 /// How long before the users the attacker begins.
 const LEAD_S: u64 = 2;
-/// What users still wait for after the last arrival has so long.
+/// How long the generator waits for responses after the last arrival.
 const DRAIN_S: u64 = 30;
-/// How long the generator and the attacker may take beside that.
+/// How much longer the generator and the attacker may take.
 const SPARE_S: u64 = 30;
-/// The file that the attacker asks for, beside the users'.
+/// The file that the attacker asks for, besides the users' files.
 const LARGE: &str = "large-for-the-attacker";
-/// It carries so much more than the link could during a run.
+/// Its size, in multiples of what the link could carry during a run.
 const ENDLESS: f64 = 4.0;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 struct Setup {
     surface: Surface,
@@ -65,7 +64,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// Of the command line's options.
+    /// Reads the command line's options.
     fn new(surface: Surface, seconds: Option<u64>, seeds: Option<u64>, servers: &[Server]) -> Self {
         let usual = || {
             let server = |name: &&str| name.parse().expect("invariant: a server's name");
@@ -113,10 +112,10 @@ impl Study for Surface {
     }
 }
 
-/// Runs what is not kept yet, and keeps `adversary.json`.
+/// Makes the runs that are not kept yet, and keeps `adversary.json`.
 ///
 /// # Errors
-/// A bed, server, generator or attacker that fails; what was run before is kept.
+/// If a bed, server, generator or attacker fails. Earlier runs are kept.
 fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
     command::find("tc", "iproute2")?;
     let file = testbed.out().join(RESULTS);
@@ -157,7 +156,7 @@ fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The users' files, and beside them the attacker's, which takes no room on the disk.
+/// The users' files, and the attacker's, which is sparse and takes no room on the disk.
 fn write_site(testbed: &Testbed, point: &Point, site: &SiteFiles) -> Result<PathBuf, LabError> {
     let root = testbed.scratch().join("site");
     site.write_site(&root).map_err(LabError::refused)?;
@@ -256,7 +255,7 @@ impl Case<'_> {
         };
         let generator = generator::start(testbed, &bed.client_place(), &server_setup, &load)?;
         generator.finish(point.length() + Duration::from_secs(DRAIN_S + SPARE_S))?;
-        let attacker = attacker.map(told_by).transpose()?;
+        let attacker = attacker.map(report_of).transpose()?;
         running.still_runs()?;
         if let Some((backend, _)) = &mut backend {
             backend.still_runs()?;
@@ -360,8 +359,8 @@ impl Case<'_> {
     }
 }
 
-/// Ends the attack and reads what it came to.
-fn told_by(attacker: Process) -> Result<AttackReport, LabError> {
+/// Ends the attack and reads its report.
+fn report_of(attacker: Process) -> Result<AttackReport, LabError> {
     let said = attacker.stop("lab attacker", Duration::from_secs(SPARE_S))?;
     serde_json::from_str(&said)
         .map_err(|error| LabError::failed("lab attacker", &format!("{error} in `{said}`")))

@@ -1,8 +1,8 @@
-//! What 002's Table 2 counts while visitors come, from `/proc` (proc(5)) instead of sysstat.
+//! The counters of 002's Table 2 while visitors come, from `/proc` (proc(5)) instead of sysstat.
 //!
 //! Processes are counted with their threads: MariaDB has a thread for each connection, as 002's MySQL
-//! had on its Linux. Memory of the database is what its processes have for themselves, and what they
-//! share counted once. What is no process's own is the whole machine's.
+//! had on its Linux. The database's memory is what its processes have for themselves, and what they
+//! share, counted once. Counters that belong to no process are the whole machine's.
 
 use std::fs;
 use std::time::Instant;
@@ -11,12 +11,12 @@ use shortline_testbed::proc_fs;
 
 use crate::study::shop::counters::Counters;
 
-/// What has been used up to a moment.
+/// The counters at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     at: Instant,
     database: Time,
-    /// The database and all else that descends from this process.
+    /// The database, and all other descendants of this process.
     all: Time,
     transfers: u64,
     network_bytes: u64,
@@ -32,7 +32,7 @@ struct Time {
 }
 
 impl Reading {
-    /// The state now; the server of that process id is a descendant of this process.
+    /// The counters now. `server_pid` is the database's, a descendant of this process.
     pub fn take(database: i32) -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let counter = |name| number_after(&stat, name).unwrap_or(0);
@@ -48,7 +48,7 @@ impl Reading {
         }
     }
 
-    /// What was used since `earlier`, and what there is now.
+    /// The usage since `earlier`, and the present amounts.
     pub fn since(&self, earlier: &Self, database: i32) -> Counters {
         let seconds = (self.at - earlier.at).as_secs_f64().max(1e-3);
         let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
@@ -85,13 +85,13 @@ impl Time {
     }
 }
 
-/// The number that follows `name` at the begin of a line.
+/// The number after `name` at the beginning of a line.
 fn number_after(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Reads and writes that whole disks completed (Documentation/admin-guide/iostats).
+/// Completed reads and writes of whole disks (Documentation/admin-guide/iostats).
 fn transfers(diskstats: &str) -> u64 {
     let of_disk = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();

@@ -4,15 +4,16 @@
 //! browsers, application, gate: one processor      database: the other
 //! ```
 //!
-//! So the database is the bottleneck (002, 5), on a machine with two processors at least; the shares
-//! of both are in each result. The database is filled once for all runs with it: what they order is
-//! little beside what is there. Runs with all doors follow each other at each load, seed by seed, so
-//! that what drifts hits all of them.
+//! So the database is the bottleneck (002, 5) on a machine with two processors at least. Each result has
+//! the usage of both processors. The database is filled once for all of its runs, since their orders add
+//! little to it. At each load the runs with all doors follow each other, seed by seed, so that a drift of
+//! the machine affects all of them.
 //!
-//! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter (it had a
-//! warm-up of 100 s, runs of 600 s and five of each; `--seconds` and `--seeds` for more).
+//! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter. 002 had a
+//! warm-up of 100 s, runs of 600 s and five of each; `--seconds` and `--seeds` give more.
 
 mod counters;
+mod door;
 mod visit;
 mod watch;
 
@@ -31,12 +32,12 @@ use crate::study::design::Experiment;
 use crate::study::plan::write_json;
 use crate::study::shop::{Design, Pace, RESULTS, Run, Trial, outcome};
 
-/// The seed of what is in the shop.
+/// The seed of the shop's content.
 const POPULATION_SEED: u64 = 1;
-/// The whole database fits, as 002's did (5.1).
+/// Enough memory for the whole database, as in 002 (5.1).
 const BUFFER_MIB: u32 = 1024;
-/// Connections to the database at most: 002's servlets had one each, 345 in overload (Table 2). The open loop needs
-/// more: who waits for a connection is in order of arrival, whatever the gate's is.
+/// The most connections to the database. 002's servlets had one each, 345 in overload (Table 2). The open loop has
+/// more, because interactions that wait for a connection are in order of arrival, whatever the gate's order is.
 pub const DATABASE_CONNECTIONS_MAX: u32 = 1000;
 
 impl Study for Design {
@@ -63,10 +64,10 @@ impl Study for Design {
     }
 }
 
-/// Runs what is not kept yet; a database that is not installed is left out, with a line.
+/// Makes the runs that are not kept yet. Leaves out a database that is not installed, with a line.
 ///
 /// # Errors
-/// If a server cannot be started, or nothing can be kept.
+/// If a server cannot be started, or results cannot be written.
 fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
     let path = testbed.out().join(RESULTS);
     let mut kept = if path.exists() {
@@ -108,6 +109,7 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
                     phase_interactions: stage.phase_interactions,
                     open_connections: stage.open_connections,
                 },
+                statements: trial.design.statements,
                 capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
                 connections_max: if run.load.is_open() {
                     stage.open_connections

@@ -1,4 +1,4 @@
-//! One run: the application, the gate if there is one, the browsers, and what is looked at meanwhile.
+//! One run: the application, the door before its database, the browsers, and the measurements meanwhile.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,59 +6,48 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
+use shortline_bookstore::Statements;
 use shortline_bookstore::application::{Application, Execution, Options};
 use shortline_bookstore::bed::{Bed, Speed};
 use shortline_bookstore::browser::{self, Mix, Summary};
 use shortline_bookstore::population::Scale;
-use shortline_bookstore::{Database, Kind};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use super::Run;
 use super::counters::Reading;
 use super::outcome::{ExecutionTimes, Outcome, seconds_of};
 use super::watch::{self, Look};
+use super::{Run, door};
 use crate::LabError;
-use crate::run::uplink::free_port;
 use crate::study::shop::counters::Counters;
 use crate::study::shop::load::{Load, Pace, SLOWED};
-use shortline_testbed::Place;
 use shortline_testbed::Testbed;
-use shortline_testbed::proc_fs;
-use shortline_testbed::process::Process;
 
-/// How long the gate may take to listen, and to end.
-const GATE_START_MAX: Duration = Duration::from_secs(10);
-/// Executions kept of a run: more than any has.
+/// The most executions kept of a run, more than any has.
 const EXECUTIONS_MAX: usize = 2_000_000;
 
-/// What all runs of an experiment on a database share.
+/// What all runs of an experiment on one database share.
 pub struct Visit<'a> {
     pub testbed: &'a Testbed,
     pub bed: &'a Bed,
     pub pace: Pace,
-    /// The most that the database did so far, in interactions per second.
+    pub statements: Statements,
+    /// The highest throughput of the database so far, in interactions per second.
     pub capacity_per_s: Option<f64>,
     pub connections_max: u32,
 }
 
-/// A gate that runs, and where it tells its state.
-struct GateProcess {
-    process: Process,
-    admin: SocketAddr,
-}
-
-/// What was seen beside the browsers' own records.
+/// The measurements besides the browsers' own records.
 struct Observations {
     counters: Counters,
     looks: Vec<Look>,
 }
 
 impl Visit<'_> {
-    /// Runs it, and keeps every interaction in a CSV.
+    /// Makes the run, and keeps every interaction in a CSV.
     pub fn run(&self, runtime: &Runtime, run: Run) -> Result<Outcome, LabError> {
-        let (gate, database) = self.open_door(run)?;
+        let (door, database) = door::open(self, run)?;
         let application = Application::new(database, self.application())
             .map_err(|error| LabError::failed("the bookstore", &error))?;
         let warm_up = run.load.warm_up();
@@ -81,7 +70,7 @@ impl Visit<'_> {
             seed: run.seed,
         };
         let speed = self.speed(run.load)?;
-        let admin = gate.as_ref().map(|gate| gate.admin);
+        let admin = door.as_ref().and_then(|door| door.admin);
         let (results, seen) = std::thread::scope(|scope| {
             let watching = scope.spawn(|| self.watch(admin, speed.as_ref(), warm_up, half, lasts));
             let results = runtime
@@ -94,8 +83,8 @@ impl Visit<'_> {
         let results = results?;
         let seen =
             seen.map_err(|_| LabError::failed("the run", &"what watched it ended early"))??;
-        if let Some(gate) = gate {
-            gate.process.stop("gate", GATE_START_MAX)?;
+        if let Some(door) = door {
+            door.close()?;
         }
         self.keep_records(run, &results)?;
         let end = results.took.max(lasts);
@@ -113,8 +102,8 @@ impl Visit<'_> {
         })
     }
 
-    /// Looks at the machine and the gate from the end of the warm-up to the end of arrivals, and slows
-    /// the database down when half of that is over.
+    /// Watches the machine and the gate from the end of the warm-up to the end of arrivals, and slows the
+    /// database down half way if the load says so.
     fn watch(
         &self,
         admin: Option<SocketAddr>,
@@ -161,61 +150,11 @@ impl Visit<'_> {
             .map_err(|error| LabError::failed("slowing the database down", &error))
     }
 
-    fn open_door(&self, run: Run) -> Result<(Option<GateProcess>, Database), LabError> {
-        let behind = self.bed.database().clone();
-        let taken_alone = format!("estimates-{}-alone.json", run.database);
-        let taken_alone = self.testbed.out().join(taken_alone);
-        let takes_them = run.load == Load::Alone;
-        let flags = run
-            .door
-            .gate_flags(run.capacity_ms, &taken_alone, takes_them);
-        let Some(flags) = flags else {
-            return Ok((None, behind));
-        };
-        if run.door.is_offline() && !taken_alone.exists() {
-            return Err(LabError::failed(
-                run.door.to_string(),
-                &"wants a run alone before it",
-            ));
-        }
-        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let (address, admin) = (local(free_port()?), local(free_port()?));
-        let protocol = match run.database {
-            Kind::Postgres => "postgres",
-            Kind::MariaDb => "mysql",
-        };
-        let mut words = vec!["gate".to_owned(), protocol.to_owned()];
-        words.extend(["--listen".to_owned(), address.to_string()]);
-        words.extend(["--upstream".to_owned(), behind.address.to_string()]);
-        words.extend(["--admin".to_owned(), admin.to_string()]);
-        // The application is of this machine, and its tags are what types are told by.
-        words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
-        words.extend(flags);
-        let log = self.testbed.log("gate");
-        let mut process = Process::start(
-            self.testbed,
-            &Place::Here,
-            self.testbed.program(),
-            &words,
-            &log,
-        )?;
-        let deadline = Instant::now() + GATE_START_MAX;
-        let pid = process.pid();
-        let listens = |address: SocketAddr| proc_fs::is_listening(pid, address.port());
-        while !(listens(address) && listens(admin)) {
-            if process.ended().is_some() || Instant::now() > deadline {
-                return Err(LabError::failed("the gate", &process.last_words()));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let gate = GateProcess { process, admin };
-        Ok((Some(gate), Database { address, ..behind }))
-    }
-
     fn application(&self) -> Options {
         Options {
             locking: self.pace.locking,
-            // What tells the gate where an interaction begins and ends.
+            statements: self.statements,
+            // Lets the gate see where an interaction begins and ends.
             tags: true,
             database_connections_max: self.connections_max as usize,
             items: Scale::PAPER.items,
@@ -255,7 +194,7 @@ async fn come_and_go(
     Ok(results)
 }
 
-/// Those that began between warm-up and end.
+/// The interactions that began between warm-up and end.
 fn counted(executions: Vec<Execution>, warm_up: Duration, end: Duration) -> Vec<Execution> {
     let window = warm_up.as_secs_f64()..end.as_secs_f64();
     let mut executions = executions;
@@ -263,8 +202,8 @@ fn counted(executions: Vec<Execution>, warm_up: Duration, end: Duration) -> Vec<
     executions
 }
 
-/// Keeps this thread, and all it starts, on the first processor and says which is the database's;
-/// nothing on a machine with one.
+/// Keeps this thread, and all that it starts, on the first processor, and returns the database's
+/// processor. `None` on a machine with one.
 pub fn share_processors() -> Option<u32> {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return None;

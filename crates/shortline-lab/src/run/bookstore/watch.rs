@@ -1,8 +1,8 @@
-//! What the gate tells while a run goes on: `/status`, twice a second.
+//! Samples the gate's `/status` during a run, twice a second.
 //!
-//! From it: what requests of a type waited in the gate, how the capacity moved, and when a type's
-//! estimate first came within a tenth of what it is in the last quarter of the run (002, 3.1: "converge
-//! to within 90 percent of their steady state values").
+//! It yields the waits of each type in the gate, the capacity over time, and the time at which a type's
+//! estimate came within a tenth of its value in the last quarter of the run (002, 3.1: "converge to within
+//! 90 percent of their steady state values").
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,30 +13,30 @@ use serde::Deserialize;
 use crate::LabError;
 use crate::study::shop::gate_seen::{GateSeen, Wait};
 
-/// Between two looks.
+/// The time between samples.
 pub const EVERY: Duration = Duration::from_millis(500);
 /// How long the gate may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// An answer is no longer.
+/// The longest answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// How near an estimate is to where it ends once it has converged.
+/// An estimate has converged when it is within this share of its final value.
 const CONVERGED: f64 = 0.1;
-/// The share of a run, its last, in which estimates are held to be steady.
+/// The last part of a run, as a share, in which estimates are taken as steady.
 const STEADY: f64 = 0.25;
-/// What the gate puts before a route.
+/// The prefix of a type that is a route.
 const ROUTE: &str = "route /";
-/// Types with fewer requests in a run are too rare to say anything of.
+/// Types with fewer requests in a run are too rare to judge.
 const REQUESTS_MIN: u64 = 3;
 
 /// The gate at one moment.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// After the run's begin, in seconds.
+    /// Seconds after the run's beginning.
     pub at_s: f64,
     status: Status,
 }
 
-/// What `/status` says, as far as it is wanted.
+/// The part of `/status` that is used.
 #[derive(Clone, Debug, Deserialize)]
 struct Status {
     admission: Admission,
@@ -50,7 +50,7 @@ struct Admission {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Type {
-    /// As the gate calls it: `route /home` by the tag that the application's statements carry.
+    /// The gate's name for it: `route /home`, from the tag of the application's statements.
     name: String,
     estimate_ns: u64,
     admitted: u64,
@@ -61,7 +61,7 @@ impl Look {
     /// Asks the gate's admin endpoint.
     ///
     /// # Errors
-    /// If it does not answer, or with something else.
+    /// If it does not answer, or answers with something else.
     pub fn take(admin: SocketAddr, at_s: f64) -> Result<Self, LabError> {
         let answer = ask(admin).map_err(|error| LabError::failed("the gate's status", &error))?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -94,7 +94,7 @@ fn ask(admin: SocketAddr) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// What looks in order saw; what was admitted before `warm_up_s` does not count as waits.
+/// The figures of the gate from samples in order. Waits before `warm_up_s` do not count.
 pub fn gate_seen(looks: &[Look], warm_up_s: f64) -> GateSeen {
     let Some(last) = looks.last() else {
         return GateSeen::default();
@@ -129,7 +129,7 @@ fn capacity(look: &Look) -> Option<(f64, f64)> {
     Some((look.at_s, capacity_ns as f64 / 1e9))
 }
 
-/// When the estimate of a type first was what it is in the end, about.
+/// When the estimate of a type had converged.
 fn converged_s(looks: &[Look], name: &str) -> Option<f64> {
     let estimates: Vec<(f64, f64)> = looks
         .iter()

@@ -43,7 +43,7 @@ pub fn keep(folder: &Path, experiment: &str, points: Vec<Point>) {
     }
 }
 
-/// What a run of `server` kept, and its place.
+/// The kept result of a run of `server`, and its path.
 fn kept_run(folder: &Path, point: &Point, server: &str) -> (Carried, std::path::PathBuf) {
     let path = whole_file(&seed_folder(folder, point, 1), server);
     (read_json(&path).unwrap(), path)
@@ -95,8 +95,8 @@ fn page_of(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("report.html")).unwrap()
 }
 
-/// What a browser would fetch, or follow, has `//` in it or begins with a scheme; the names of
-/// XML's namespaces are neither.
+/// Whatever a browser would fetch or follow has `//` in it or begins with a scheme. The names of XML's
+/// namespaces are not fetched.
 fn assert_nothing_outside(page: &str) {
     let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for outside in ["http", "//", "src=", "href=", "url(", "@import", "<script"] {
@@ -180,7 +180,7 @@ fn the_result_is_in_the_first_line_of_text_and_page() {
     let headline = format!("<p class=\"headline\">{first}</p>");
     assert!(main.starts_with(&headline), "{}", &main[..200]);
 
-    // One that is void says so there, too.
+    // A void run says so there, too.
     let records = seed_folder(folder.path(), &point, 1).join("srpt.csv");
     let late = std::fs::read_to_string(&records).unwrap();
     std::fs::write(&records, with_lag(&late)).unwrap();
@@ -189,7 +189,7 @@ fn the_result_is_in_the_first_line_of_text_and_page() {
     assert!(first.contains("VOID"), "{first}");
 }
 
-/// The records, every request of which started a second late.
+/// The records, with every request started a second late.
 fn with_lag(records: &str) -> String {
     let mut lines = records.lines();
     let head = lines.next().unwrap();

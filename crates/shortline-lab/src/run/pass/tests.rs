@@ -1,4 +1,4 @@
-//! The page of claims made from two small passes' folders.
+//! The page of claims, made from the folders of two small passes.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -10,8 +10,8 @@ use super::report;
 use crate::run::folder::report_tests::keep;
 use crate::study::point::{Arrivals, Point};
 
-/// Results of Fig. 8 of 000 and, at two loads, of Figs. 3 to 6 of 003, in which SRPT is twice as
-/// fast as FAIR; and a folder where nothing came to its end.
+/// Results of Fig. 8 of 000 and, at two loads, of Figs. 3 to 6 of 003, in which SRPT is twice as fast as
+/// FAIR. One folder has no finished run.
 fn pass() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let inside = |name: &str| {

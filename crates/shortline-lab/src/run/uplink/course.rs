@@ -1,4 +1,4 @@
-//! Lets the narrow link change while requests arrive, as the point's course has it.
+//! Changes the narrow link while requests arrive, as the point's course says.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use shortline_testbed::bed::NativeBed;
 use crate::LabError;
 use crate::study::point::Point;
 
-/// How long a pause before a change is at most, so that the end of a run is not waited for.
+/// The longest pause at a time, so that the end of a run need not wait.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Does `work`, and meanwhile lets the link of `bed` have the rates that the course of `point` has.
+/// Does `work`, and meanwhile sets the link of `bed` to the rates in the course of `point`.
 ///
 /// # Errors
-/// What the work fails with, or else `tc`.
+/// The error of the work, or else of `tc`.
 pub fn change_while(
     bed: &NativeBed,
     point: &Point,
@@ -40,7 +40,7 @@ pub fn change_while(
     })
 }
 
-/// Whether the time came before the end.
+/// Waits for that time. False if the run ended before it.
 fn pause_until(time: Instant, ended: &AtomicBool) -> bool {
     while !ended.load(Ordering::Relaxed) {
         let left = time.saturating_duration_since(Instant::now());

@@ -1,12 +1,17 @@
-//! Response times over a saturated uplink: at each point each server in turn, the same
-//! files, the same arrivals.
+//! Response times over a saturated uplink: at each point each server in turn, with the same files and
+//! the same arrivals.
 //!
-//! Kept in the results' folder: `plan.json`; for each point and seed a folder with
-//! `trace.csv` and for each server `SERVER.csv` (the generator's records), `SERVER.txt` (its
-//! summary), `SERVER.samples.csv` (what the [`instruments`](shortline_testbed::instruments) saw) and, when
-//! the run came to its end, `SERVER.json` (what the uplink carried, at the end and over time,
-//! and what the emulated networks did). A run that is kept whole is not run again. Everything reported is
-//! computed from these, by [`crate::study::figures`].
+//! The results' folder keeps `plan.json`, and for each point and seed a folder with `trace.csv` and, for
+//! each server,
+//!
+//! - `SERVER.csv`: the generator's records;
+//! - `SERVER.txt`: the generator's summary;
+//! - `SERVER.samples.csv`: the samples of the [`instruments`](shortline_testbed::instruments);
+//! - `SERVER.json`, written when the run has ended: what the uplink carried, at the end and over time, and
+//!   the report of the emulated networks.
+//!
+//! A run that is kept whole is not repeated. [`crate::study::figures`] computes all that is reported from
+//! these files.
 
 mod course;
 mod neighbour;
@@ -46,19 +51,19 @@ use shortline_testbed::wan::report::WanReport;
 pub const QUEUE_PACKETS: u32 = 100;
 /// The port that servers listen on in the bed, where all ports are free.
 pub const PORT: u16 = 8080;
-/// The port of the bed at which a server tells what it found out of its uplink.
+/// The port of the bed for our server's admin address.
 const ADMIN_PORT: u16 = 8079;
 /// How often the device's counters are read.
 const SAMPLE_DEVICE: Duration = Duration::from_millis(20);
-/// How often the server is asked on loopback: each time is a request.
+/// How often the server is asked on loopback, where each time is a request.
 const SAMPLE_METRICS: Duration = Duration::from_millis(200);
-/// What is still under way after the generator's end: the last FINs.
+/// Time for what is still under way after the generator's end: the last FINs.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Runs what of the plan is not kept yet, and keeps what was measured.
+/// Makes the runs of the plan that are not kept yet, and keeps their results.
 ///
 /// # Errors
-/// A bed, server or generator that fails; what was run before is kept.
+/// If a bed, server or generator fails. Earlier runs are kept.
 fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
     let servers = plan
         .servers
@@ -94,7 +99,7 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
     Ok(())
 }
 
-/// A point's runs under a seed.
+/// The runs of a point with one seed.
 struct Run<'a> {
     testbed: &'a Testbed,
     point: &'a Point,
@@ -104,7 +109,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes the arrivals, if they do not depend on the server, and says what will be asked.
+    /// Writes the arrivals if they do not depend on the server. Returns the generator's work.
     fn prepare(&self, plan: &Plan, site: &Site) -> Result<String, LabError> {
         fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
         let trace = self.trace();
@@ -112,7 +117,7 @@ impl Run<'_> {
             return Ok(format!("{users} users"));
         }
         let requests = self.requests(self.seed, site);
-        // What is kept was asked for with the trace as it was then.
+        // The kept runs used the trace as it was then.
         if site.requests.is_some() && trace.exists() {
             let kept = read_trace(&trace, &TraceOptions::default());
             if kept.map_err(LabError::refused)? != requests {
@@ -125,7 +130,7 @@ impl Run<'_> {
         Ok(format!("{} requests", requests.len()))
     }
 
-    /// The requests under a seed; none in a closed loop.
+    /// The requests with one seed. `None` in a closed loop.
     fn requests(&self, seed: u64, site: &Site) -> Vec<Request> {
         match (&site.requests, self.point.arrivals.schedule()) {
             (Some(requests), _) => requests.clone(),
@@ -203,7 +208,7 @@ impl Run<'_> {
         let beside = self.start_neighbour(&meter, (server, &server_setup))?;
         let generator =
             generator::start(self.testbed, &meter.client_place(), &server_setup, &load)?;
-        // Users who give up and try again may begin another try at the very end.
+        // Users who give up and try again may start another try at the very end.
         let tries = |abort: Abort| abort.after.duration() * (abort.retries + 1);
         let patience = setup.environment.abort.map_or(Duration::ZERO, tries);
         let drain = Duration::from_secs(setup.drain_s) + patience;
@@ -242,7 +247,7 @@ impl Run<'_> {
         })
     }
 
-    /// What counts, on the bed or on loopback, and the congestion control there.
+    /// The meter, on the bed or on loopback, and the congestion control there.
     fn meter(&self, server: Server) -> Result<(Meter, String), LabError> {
         let setup = &self.point.setup;
         if setup.loopback {
@@ -312,7 +317,7 @@ impl Run<'_> {
     }
 }
 
-/// The requests of a point with a schedule, under a seed.
+/// The requests of a point with a schedule, with one seed.
 pub fn arrivals(point: &Point, schedule: &Schedule, seed: u64, site: &SiteFiles) -> Vec<Request> {
     let model = with_per_request(point.setup.per_request_bytes);
     workload::arrivals(
@@ -330,7 +335,7 @@ fn read_line(path: &Path) -> Result<String, LabError> {
     Ok(text.trim().to_owned())
 }
 
-/// A port of 127.0.0.1 at which nobody listens.
+/// A free port of 127.0.0.1.
 ///
 /// # Errors
 /// If there is none.
@@ -338,11 +343,11 @@ pub fn free_port() -> Result<u16, LabError> {
     port::free_port().map_err(LabError::file(Path::new("127.0.0.1")))
 }
 
-/// What counts the bytes on the wire.
+/// The source of the counts of bytes on the wire.
 enum Meter {
     /// The bed's device.
     Bed(Box<NativeBed>),
-    /// Our server itself, asked at its admin port: on loopback there is no uplink's device.
+    /// Our server itself, at its admin port, because loopback has no uplink's device.
     Admin(u16),
 }
 
@@ -354,7 +359,7 @@ impl Meter {
         }
     }
 
-    /// On loopback there is no namespace whose sockets are the server's.
+    /// `None` on loopback, where no namespace has the server's sockets alone.
     fn instruments(
         &self,
         server_pid: i32,
@@ -370,7 +375,7 @@ impl Meter {
         }
     }
 
-    /// Does `work` while the link changes as in the point's course.
+    /// Does `work` while the link changes by the point's course.
     fn change_while(
         &self,
         point: &Point,
@@ -382,7 +387,7 @@ impl Meter {
         }
     }
 
-    /// On loopback all clients are one.
+    /// `None` on loopback, where all clients have one address.
     fn sources(&self) -> Option<String> {
         match self {
             Self::Bed(bed) => bed.source_argument(),
@@ -424,7 +429,7 @@ impl Meter {
         }
     }
 
-    /// Runs `work` and meanwhile reads the bytes sent again and again.
+    /// Runs `work`, and meanwhile samples the bytes sent.
     fn samples_while(
         &self,
         server_pid: i32,
@@ -456,7 +461,7 @@ impl Meter {
     }
 }
 
-/// The wire bytes that our server counted, as its admin address tells them.
+/// The wire bytes that our server counted, from its admin address.
 fn wire_bytes_of(admin_port: u16) -> std::io::Result<u64> {
     const NAME: &str = "shortline_link_wire_bytes_total";
     let text = admin_page(admin_port, "/metrics")?;

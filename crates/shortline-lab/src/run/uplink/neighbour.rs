@@ -1,5 +1,5 @@
-//! The other server before the same narrow link, and those who ask it: started beside the server that
-//! is measured, each with a generator of its own. Its records are kept as `SERVER.neighbour.csv`.
+//! The neighbour: another server that sends through the same narrow link, with a generator of its own. It
+//! runs beside the measured server, and its records are kept as `SERVER.neighbour.csv`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use shortline_testbed::bed::hop::NEIGHBOUR_ADDRESS;
 use shortline_testbed::generator::{self, Generator, LoadSetup, Work};
 use shortline_testbed::server::{Running, Server, ServerSetup};
 
-/// Its port; the other's is taken on no machine of its own, but what both keep in files is named so.
+/// Its port. It could have the other server's on its own machine, but the names of files contain the port.
 const PORT: u16 = 8081;
-/// The seed of a twin's arrivals follows from the other's.
+/// The seed of a twin's arrivals is the other's plus this.
 const SEED_STEP: u64 = 1_000_000;
-/// The file that does not end carries so much more than the link could.
+/// The size of the endless file, in multiples of what the link could carry.
 const ENDLESS: f64 = 4.0;
 const DOWNLOAD: &str = "bulk";
-/// One that ends at once is asked for with it: a generator of whose requests none finishes has failed.
+/// A short file that is requested too, because a generator without finished requests counts as failed.
 const SHORT: &str = "short";
 const SHORT_BYTES: u64 = 1;
 
@@ -38,7 +38,7 @@ pub struct Beside {
     limit: Duration,
 }
 
-/// What a neighbour is made for.
+/// The run that a neighbour belongs to.
 pub struct Setting<'a> {
     /// Where the requests go.
     pub bed: &'a NativeBed,
@@ -46,7 +46,7 @@ pub struct Setting<'a> {
     pub point: &'a Point,
     /// The server that is measured, and how it is set up.
     pub server: (Server, &'a ServerSetup),
-    /// The point's folder under a seed.
+    /// The point's folder for the seed.
     pub folder: &'a Path,
 }
 
@@ -55,7 +55,7 @@ pub fn seed_of_twin(seed: u64) -> u64 {
     seed + SEED_STEP
 }
 
-/// The trace of what a neighbour is asked for.
+/// The file of the neighbour's requests.
 pub fn trace_file(folder: &Path) -> PathBuf {
     folder.join("neighbour.csv")
 }
@@ -85,7 +85,7 @@ fn download_bytes(point: &Point) -> u64 {
 }
 
 impl Beside {
-    /// Starts the neighbour's server and generator, where the point has a neighbour.
+    /// Starts the neighbour's server and generator, if the point has a neighbour.
     ///
     /// # Errors
     /// If one of them does not start.
@@ -151,7 +151,7 @@ impl Beside {
     }
 }
 
-/// A folder with a file that is longer than what the link carries, which takes no room on the disk.
+/// A folder with a sparse file that is longer than what the link carries.
 fn endless_file(testbed: &Testbed, point: &Point) -> Result<PathBuf, LabError> {
     let folder = testbed.scratch().join("downloads");
     fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;

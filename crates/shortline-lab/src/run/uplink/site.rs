@@ -1,5 +1,5 @@
-//! The files that a point's servers serve, written once for all of them, and the requests of its
-//! trace where it has one.
+//! The files that a point's servers serve, written once for all of them, and the requests of the
+//! point's trace, if it has one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct Site {
     pub root: PathBuf,
     /// Which.
     pub files: SiteFiles,
-    /// The requests of the point's trace; nothing if they are drawn.
+    /// The requests of the point's trace. `None` if they are drawn at random.
     pub requests: Option<Vec<Request>>,
 }
 
@@ -27,10 +27,10 @@ pub struct Site {
 pub struct Sites(Vec<(Files, Rc<Site>)>);
 
 impl Sites {
-    /// What is served at a point; how a trace's seconds are filled depends on the seed.
+    /// The files of a point. The seed decides how the seconds of a trace are filled.
     ///
     /// # Errors
-    /// If a trace cannot be read, or the files not be written.
+    /// If a trace cannot be read, or the files cannot be written.
     pub fn of(
         &mut self,
         testbed: &Testbed,
@@ -71,7 +71,7 @@ fn of_trace(testbed: &Testbed, point: &Point, path: &Path, seed: u64) -> Result<
     })
 }
 
-/// The trace's requests as long as the point lasts.
+/// The trace's requests within the point's time.
 fn read(point: &Point, path: &Path, seed: u64) -> Result<Vec<Request>, LabError> {
     let options = TraceOptions {
         spread: Spread::Random { seed },

@@ -1,4 +1,4 @@
-//! An experiment over an uplink, as the lab asks it.
+//! An experiment over an uplink, as a kind of experiment.
 
 use std::path::Path;
 
@@ -85,7 +85,7 @@ impl Study for Design {
 }
 
 impl Design {
-    /// The plan of what the command line changes.
+    /// The plan, with the command line's changes.
     fn plan(&self, id: &str, asked: &Choices) -> Result<Plan, LabError> {
         let servers: Vec<String> = match &asked.servers()?[..] {
             [] => self.servers.clone(),

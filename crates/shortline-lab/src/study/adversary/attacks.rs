@@ -1,4 +1,4 @@
-//! The attacks, by name, and which servers cannot be asked to meet one.
+//! The attacks by name, and the servers that cannot be tested with one.
 
 use super::surface::Surface;
 use shortline_testbed::attacker::Way;
@@ -9,15 +9,15 @@ use shortline_testbed::server::Server;
 pub struct Attack {
     /// Its name.
     pub name: &'static str,
-    /// What the attacker does and over how many connections; nothing where there is none.
+    /// The attacker's behaviour and its number of connections. `None` without an attacker.
     pub on_the_wire: Option<(Way, u32)>,
 }
 
-/// No attacker.
+/// The name of the run without an attacker.
 pub const NONE: &str = "none";
-/// One honest download: what every attack is compared with.
+/// One honest download, with which every attack is compared.
 pub const DOWNLOAD: &str = "download";
-/// Honest downloads, only so many.
+/// Very many honest downloads.
 pub const MANY_DOWNLOADS: &str = "downloads-1000";
 
 /// All of them, in turn.
@@ -63,13 +63,13 @@ impl Attack {
         )
     }
 
-    /// Why that server cannot be asked to meet it; nothing if it can.
+    /// Why that server cannot be tested with it. `None` if it can.
     pub fn cannot_meet(self, server: Server, surface: Surface) -> Option<&'static str> {
         let (way, _) = self.on_the_wire?;
         if surface == Surface::Route && !matches!(server, Server::Ours(_)) {
             return Some("as set up here, it has files and no route");
         }
-        // Over TLS the client says which of the two it speaks.
+        // Over TLS the client chooses between HTTP/1.1 and HTTP/2.
         let speaks_both = matches!(server, Server::Ours(_)) || surface == Surface::Tls;
         (matches!(way, Way::Streams { .. } | Way::Trickle { .. }) && !speaks_both).then_some(
             "as set up here, its port in the clear does not speak HTTP/2 beside the users' HTTP/1.1",

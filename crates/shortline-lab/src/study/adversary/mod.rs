@@ -1,4 +1,4 @@
-//! One client that attacks beside honest users, as data: what it does, what it meets, and what is kept of it.
+//! One client that attacks beside honest users, as data: the attacks, the servers' surface, and the kept results.
 
 pub mod attacks;
 pub mod results;

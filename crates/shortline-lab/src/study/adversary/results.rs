@@ -1,21 +1,21 @@
-//! What an `adversary` experiment keeps: its runs, and what was left out.
+//! The kept results of an `adversary` experiment: its runs, and what was left out.
 
 use serde::{Deserialize, Serialize};
 
 use super::surface::Surface;
 use shortline_testbed::attacker::AttackReport;
 
-/// The users' load, 1 being the whole uplink.
+/// The users' load. 1 is the whole uplink.
 pub const LOAD: f64 = 0.6;
-/// Addresses that users come from.
+/// The number of the users' addresses.
 pub const USERS: usize = 20;
 /// The file with all runs.
 pub const RESULTS: &str = "adversary.json";
 
-/// Everything that was measured, as kept in `adversary.json`.
+/// All results, as kept in `adversary.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// What users and attacker met.
+    /// The surface that users and attacker met.
     #[serde(default)]
     pub surface: Surface,
     /// How long users arrived, in seconds.
@@ -33,34 +33,34 @@ pub struct Measured {
     pub seed: u64,
     /// The users' requests.
     pub requests: usize,
-    /// Those of them that failed.
+    /// The number of these that failed.
     pub failed: usize,
-    /// Their response times; one that failed counts with the time until it did.
+    /// Their response times. A failed request counts with the time until it failed.
     pub mean_s: f64,
     pub median_s: f64,
-    /// Why the run does not count; nothing if it does.
+    /// Why the run is void. `None` if it counts.
     pub void: Option<String>,
-    /// What the attack came to; nothing where there was none.
+    /// The attacker's report. `None` without an attacker.
     pub attacker: Option<AttackReport>,
 }
 
-/// What was not run.
+/// Runs that were left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub server: String,
-    /// Nothing where that is all of them.
+    /// The attack. `None`: all of them.
     pub attack: Option<String>,
     pub why: String,
 }
 
 impl Results {
-    /// Whether the server can be had under no attack.
+    /// Whether the server was left out under every attack.
     pub fn leaves_out_all_of(&self, server: &str) -> bool {
         let is_it = |left_out: &LeftOut| left_out.server == server && left_out.attack.is_none();
         self.left_out.iter().any(is_it)
     }
 
-    /// Notes what was not run, once.
+    /// Notes what was left out, once.
     pub fn leave_out(&mut self, server: &str, attack: Option<&str>, why: &str) {
         let left_out = LeftOut {
             server: server.into(),

@@ -1,10 +1,11 @@
-//! What users and attacker meet: the server's files in the clear, over TLS, or a backend behind it.
+//! What the server offers users and attacker: its files in the clear, its files over TLS, or a backend's
+//! responses.
 
 use serde::{Deserialize, Serialize};
 
 use shortline_testbed::server::Speech;
 
-/// How the server is reached, and what it answers with.
+/// How the server is reached, and what it responds with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Surface {
@@ -13,12 +14,12 @@ pub enum Surface {
     Plain,
     /// Files over TLS, HTTP/2 by ALPN.
     Tls,
-    /// A backend's responses, in the clear: files of another server of ours.
+    /// A backend's responses, in the clear. The backend is another server of ours with the same files.
     Route,
 }
 
 impl Surface {
-    /// The servers, in turn, unless named.
+    /// The default servers, in turn.
     pub fn servers(self) -> &'static [&'static str] {
         match self {
             Self::Plain => &[
@@ -42,7 +43,7 @@ impl Surface {
         }
     }
 
-    /// What users and server speak.
+    /// The protocol of users and server.
     pub fn speech(self) -> Speech {
         Speech {
             tls: self == Self::Tls,

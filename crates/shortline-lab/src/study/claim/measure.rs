@@ -1,4 +1,4 @@
-//! What a claim is about: a number of one run, or of one against another.
+//! The figure that a claim is about, of one run or of one run relative to another.
 
 use serde::Deserialize;
 
@@ -8,12 +8,12 @@ use crate::study::figures::RunFigures;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// How many times shorter the mean response time is, what failed counting with the time
-    /// until it did (003, appendix).
+    /// How many times shorter the mean response time is. Failed requests count with the time until they
+    /// failed (003, appendix).
     MeanGain,
-    /// The same of finished requests alone (000, 4; SURGE).
+    /// The same for finished requests alone (000, 4; SURGE).
     FinishedGain,
-    /// The same of those requests that finished before the last one arrived.
+    /// The same for requests that finished before the last one arrived.
     MeanGainInTime,
     /// How many times shorter the mean time to the first byte is.
     FirstByteGain,
@@ -25,7 +25,7 @@ pub enum Measure {
     LargestRatio,
     /// Mean response time of requests for the very largest file over that of the other's.
     BiggestRatio,
-    /// Bytes the link carried (in the overloads, where there are any) over the other's.
+    /// Bytes that the link carried (in the overloads, if there are any) over the other's.
     BytesRatio,
     /// Most connections at once over the other's.
     ConnectionsRatio,
@@ -41,20 +41,20 @@ pub enum Measure {
     SynDrops,
     /// Requests that the generator started too late against the first server.
     LateStarts,
-    /// When it dropped the first, in seconds; nothing where it dropped none.
+    /// When it dropped the first SYN, in seconds. `None` if it dropped none.
     FirstSynDrop,
     /// How long until the queue was short again after the link got slower or others left, in seconds.
     QueueBack,
     /// How long until the link was used again after it got faster, in seconds.
     UsedAgain,
-    /// Bytes that the neighbour's clients received beside it, over those beside the other.
+    /// Bytes that the neighbour's clients received, over those beside the other server.
     NeighbourBytes,
     /// How many times shorter the mean response time of the neighbour's finished requests is.
     NeighbourGain,
 }
 
 impl Measure {
-    /// What it is, in words.
+    /// The measure in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::MeanGain => "mean response time of all requests, times shorter",
@@ -85,7 +85,7 @@ impl Measure {
         }
     }
 
-    /// The figure of a group of clients; nothing if it is not one that is kept by group.
+    /// The figure of a group of clients. `None` if it is not kept by group.
     pub(super) fn value_in(self, group: &str, of: &RunFigures, over: &RunFigures) -> Option<f64> {
         let mean = |run: &RunFigures| run.group_mean_finished_s(group);
         match self {

@@ -1,4 +1,4 @@
-//! Environments: their names, what each changes, what is refused.
+//! Environments: their names, what each changes, and names that are refused.
 
 #![allow(clippy::unwrap_used)]
 use super::*;

@@ -1,4 +1,4 @@
-//! What can be wrong with the file of a study, in one line: file, line, key, and what would be right.
+//! Errors of a study's file. Each is one line: file, line, key, and what would be right.
 
 use std::fmt::Display;
 use std::io;
@@ -9,10 +9,10 @@ use shortline_command::toml_text;
 use thiserror::Error;
 use toml::Spanned;
 
-/// Why a file is no study.
+/// Why a file is not a study.
 #[derive(Debug, Error)]
 pub enum StudyError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("{path}: {source}: want the file of a study, such as `shortline lab show w1` prints", path = path.display())]
     File {
         /// Which file.
@@ -30,13 +30,13 @@ pub enum StudyError {
         /// The largest that is read.
         most: u64,
     },
-    /// Results could not be kept under its name.
+    /// Its name cannot be that of a folder of results.
     #[error("{path}: want a name of a-z, 0-9, . and - before .toml, which its results have, too", path = path.display())]
     Name {
         /// Which file.
         path: PathBuf,
     },
-    /// Its results would pass for those of a study of the catalogue.
+    /// Its name is that of a study of the catalogue.
     #[error("{path}: the catalogue has a study `{id}`: want a file of another name", path = path.display())]
     Taken {
         /// Which file.
@@ -44,14 +44,14 @@ pub enum StudyError {
         /// The name that it has.
         id: String,
     },
-    /// What stands at a key is wrong.
+    /// The value of a key is wrong.
     #[error("{path}:{line}: {key}{problem}", path = path.display())]
     Content {
         /// Which file.
         path: PathBuf,
         /// Which line, from 1.
         line: usize,
-        /// The key with its tables and a colon behind it; empty where the text is no TOML.
+        /// The key with its tables and a colon. Empty if the text is not TOML.
         key: String,
         /// What is wrong, and what would be right.
         problem: String,
@@ -61,30 +61,30 @@ pub enum StudyError {
 /// The text that a study is read from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
-    /// What errors call it.
+    /// Its name in errors.
     pub path: &'a Path,
-    /// All of it.
+    /// The whole text.
     pub text: &'a str,
 }
 
 impl Source<'_> {
-    /// A value is wrong.
+    /// The error of a wrong value.
     pub fn wrong<T>(
         &self,
         value: &Spanned<T>,
         problem: impl Display,
         want: impl Display,
     ) -> StudyError {
-        self.told(value.span(), format!("{problem}: want {want}"))
+        self.error_at(value.span(), format!("{problem}: want {want}"))
     }
 
-    /// A table has no `key`.
+    /// The error of a table without `key`.
     pub fn lacks(&self, table: Range<usize>, key: &str, want: impl Display) -> StudyError {
-        self.told(table, format!("`{key}` is missing: want {want}"))
+        self.error_at(table, format!("`{key}` is missing: want {want}"))
     }
 
-    /// What stands there is wrong; the problem says what would be right.
-    pub fn told(&self, place: Range<usize>, problem: String) -> StudyError {
+    /// The error at a place in the text. The problem says what would be right.
+    pub fn error_at(&self, place: Range<usize>, problem: String) -> StudyError {
         let key = toml_text::key(self.text, place.start);
         StudyError::Content {
             path: self.path.into(),
@@ -94,9 +94,9 @@ impl Source<'_> {
         }
     }
 
-    /// It is no TOML, or a key is unknown, missing or of another type.
+    /// The error of text that is not TOML, or has a key that is unknown, missing or of another type.
     pub fn syntax(&self, error: &toml::de::Error) -> StudyError {
         let problem = error.message().replace('\n', "; ");
-        self.told(error.span().unwrap_or(0..0), problem)
+        self.error_at(error.span().unwrap_or(0..0), problem)
     }
 }

@@ -1,4 +1,4 @@
-//! The figures of a study over an uplink, and what they claim in numbers.
+//! The figures of a study over an uplink, and their claims in numbers.
 
 use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
@@ -10,7 +10,7 @@ use crate::study::claim::{Across, Check, Clients, Figure, Plot};
 use crate::study::design::Design;
 use crate::study::verdict::{OWN_AIM, Want};
 
-/// What a figure draws that does not say it.
+/// What a figure draws by default.
 const SHOWS: [Plot; 6] = [
     Plot::OverTime,
     Plot::FirstByte,
@@ -20,7 +20,7 @@ const SHOWS: [Plot; 6] = [
     Plot::Connections,
 ];
 
-/// All figures, each with what `add` makes of its checks. A study that says nothing of any has one.
+/// All figures. `add` adds the checks of each. A study without figures gets one.
 ///
 /// # Errors
 /// The first key that is wrong.
@@ -29,7 +29,7 @@ pub fn figures(
     keys: &StudyKeys,
     add: impl Fn(&mut Figure, &Spanned<CheckKeys>) -> Result<(), StudyError>,
 ) -> Result<Vec<Figure>, StudyError> {
-    // A bookstore's page draws what it always draws.
+    // The plots of a bookstore's page are fixed.
     let usual = match keys.kind {
         KindName::Bookstore => &[],
         _ => &SHOWS[..],
@@ -55,7 +55,7 @@ pub fn figures(
     Ok(figures)
 }
 
-/// A check of points and servers that the design has.
+/// A check, whose points and servers must be in the design.
 ///
 /// # Errors
 /// The first key that is wrong.
@@ -94,22 +94,22 @@ pub fn check(
     })
 }
 
-/// A word that is one of an enum's.
+/// Parses a word into one of an enum's values.
 ///
 /// # Errors
-/// If it is not, with all words.
+/// If it is none of them. The error lists all words.
 pub fn word<'de, T: Deserialize<'de>>(
     source: Source<'_>,
     text: &'de Spanned<String>,
 ) -> Result<T, StudyError> {
     let word = StrDeserializer::<WordError>::new(text.get_ref());
-    T::deserialize(word).map_err(|error| source.told(text.span(), error.to_string()))
+    T::deserialize(word).map_err(|error| source.error_at(text.span(), error.to_string()))
 }
 
-/// What a check wants.
+/// The expected value of a check.
 ///
 /// # Errors
-/// If it is nothing, more than one thing, or no number.
+/// If it is missing, given twice, or not a number.
 pub fn want(source: Source<'_>, check: &Spanned<CheckKeys>) -> Result<Want, StudyError> {
     const WANT: &str = "one of at-least, at-most or percent-shorter";
     let keys = check.get_ref();
@@ -123,11 +123,11 @@ pub fn want(source: Source<'_>, check: &Spanned<CheckKeys>) -> Result<Want, Stud
         [Some(least), None, None] => Ok(Want::AtLeast(*least.get_ref())),
         [None, Some(most), None] => Ok(Want::AtMost(*most.get_ref())),
         [None, None, Some(percent)] if *percent.get_ref() < 100.0 => {
-            // What is p per cent shorter is 1/(1 - p/100) times shorter.
+            // A time that is p per cent shorter is 1/(1 - p/100) times shorter.
             Ok(Want::AtLeast(1.0 / (1.0 - percent.get_ref() / 100.0)))
         }
         [None, None, Some(percent)] => Err(source.wrong(percent, percent.get_ref(), "below 100")),
-        _ => Err(source.told(check.span(), format!("what it should be: want {WANT}"))),
+        _ => Err(source.error_at(check.span(), format!("what it should be: want {WANT}"))),
     }
 }
 

@@ -1,12 +1,11 @@
-//! The keys of a study's file, as they are written; what they mean together is for the modules
-//! beside this one.
+//! The keys of a study's file, as written. The modules beside this one check them together.
 
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
-use shortline_bookstore::{Interaction, Kind as Database, Locking};
+use shortline_bookstore::{Interaction, Kind as Database, Locking, Statements};
 use shortline_load::workload::LoadSchedule;
 use shortline_sched::units::{Rate, Span};
 use toml::Spanned;
@@ -23,26 +22,28 @@ use shortline_testbed::server::Server;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StudyKeys {
-    /// What it runs; an uplink if not said.
+    /// What it runs. By default an uplink.
     #[serde(default)]
     pub kind: KindName,
-    /// What the points differ in, with the unit.
+    /// The quantity in which the points differ, with its unit.
     pub axis: Option<Spanned<String>>,
-    /// In turn.
+    /// The servers, in turn.
     pub servers: Option<Spanned<Vec<Spanned<Text<Server>>>>>,
-    /// What an attacker meets.
+    /// How an attacker reaches the server.
     pub surface: Option<Spanned<Surface>>,
     /// Who keeps conflicting interactions apart.
     pub locking: Option<Spanned<Locking>>,
-    /// What all points have.
+    /// How the shop sends its statements.
+    pub statements: Option<Spanned<Statements>>,
+    /// The keys that all points share.
     pub setup: Option<Spanned<PointKeys>>,
-    /// The points, and what each has of its own.
+    /// The points, with the keys of each.
     #[serde(default)]
     pub point: Vec<Spanned<PointKeys>>,
     /// The databases, in turn.
     #[serde(default)]
     pub stage: Vec<Spanned<StageKeys>>,
-    /// What is run on each database that has no steps of its own.
+    /// The steps of each database that has none of its own.
     #[serde(default)]
     pub step: Vec<Spanned<StepKeys>>,
     /// What is drawn and claimed.
@@ -67,8 +68,8 @@ pub enum KindName {
     Bookstore,
 }
 
-/// Declares the keys of a point, all of which may be left out, and how those of a study's
-/// `[setup]` stand in for a point's own.
+/// Declares the keys of a point, all of them optional. The keys of `[setup]` replace those that a
+/// point lacks.
 macro_rules! point_keys {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)+) => {
         /// The keys of a point.
@@ -79,7 +80,7 @@ macro_rules! point_keys {
         }
 
         impl PointKeys {
-            /// These keys, and those of `others` that are not among them.
+            /// These keys, completed by those of `others`.
             pub fn or(self, others: &Self) -> Self {
                 Self { $($name: self.$name.or_else(|| others.$name.clone()),)+ }
             }
@@ -88,7 +89,7 @@ macro_rules! point_keys {
 }
 
 point_keys! {
-    /// The point's name; the study's if there is one point.
+    /// The point's name. A single point may have the study's.
     label: String,
     /// Its place on the axis.
     x: f64,
@@ -96,7 +97,7 @@ point_keys! {
     files: Files,
     /// Open loop: the load over time.
     schedule: Text<LoadSchedule>,
-    /// Closed loop: so many user equivalents.
+    /// Closed loop: the number of user equivalents.
     users: u32,
     /// The requests of a trace, at their times.
     trace: PathBuf,
@@ -104,9 +105,9 @@ point_keys! {
     time: Span,
     /// The uplink's rate.
     rate: Rate,
-    /// Networks, habits and system by a name.
+    /// The name of an environment: networks, habits and system.
     environment: Text<Environment>,
-    /// All clients are so far away.
+    /// The round trip time of all clients.
     rtt: Span,
     /// The share of packets that is lost each way.
     loss: f64,
@@ -116,7 +117,7 @@ point_keys! {
     requests_per_connection: u32,
     /// A few connections serve all requests.
     shared_connections: bool,
-    /// What the link carries for a request beside its body and the heads of its packets.
+    /// The bytes that the link carries for a request besides its body and the heads of its packets.
     per_request_bytes: u32,
     /// Over TLS.
     tls: bool,
@@ -124,11 +125,11 @@ point_keys! {
     http2: bool,
     /// On loopback, without a bed.
     loopback: bool,
-    /// Writers of 001's server.
+    /// The number of writers of 001's server.
     writers: u32,
-    /// Processes of the generator.
+    /// The number of processes of the generator.
     generators: u32,
-    /// How long what is under way after the last arrival has.
+    /// How long the generator waits for requests under way after the last arrival.
     drain: Span,
     /// The longest packet.
     packet_bytes: u32,
@@ -146,9 +147,9 @@ point_keys! {
     accept_queue: u32,
     /// Requests that Apache serves at once.
     workers: u32,
-    /// How TCP finds its rate.
+    /// The congestion control.
     congestion_control: CongestionControl,
-    /// The uplink is narrow one hop away, behind a FIFO of so much time.
+    /// The uplink is narrow one hop away, behind a FIFO of this time.
     hop_queue: Span,
     /// Changes of the link's rate.
     steps: Vec<ChangeKeys>,
@@ -164,14 +165,14 @@ point_keys! {
 pub struct GroupKeys {
     /// Its name in results.
     pub name: String,
-    /// How many of the requests are theirs, as a share of all groups' sum.
+    /// The weight of their requests: the share is this weight over the sum of all groups'.
     #[serde(default = "whole")]
     pub share: f64,
-    /// There and back.
+    /// The round trip time.
     pub rtt: Option<Span>,
     /// The share of packets that is lost each way.
     pub loss: Option<f64>,
-    /// The rate of a link of their own, both ways.
+    /// The rate of the clients' own link, both ways.
     pub rate: Option<Rate>,
 }
 
@@ -179,13 +180,13 @@ fn whole() -> f64 {
     1.0
 }
 
-/// The link has another rate from then on.
+/// A change of the link's rate.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ChangeKeys {
-    /// When.
+    /// When the rate changes.
     pub at: Spanned<Span>,
-    /// Which.
+    /// The new rate.
     pub rate: Rate,
 }
 
@@ -201,34 +202,34 @@ pub struct DownloadsKeys {
     pub to: Spanned<Span>,
 }
 
-/// A database, and what is run on it.
+/// A database, and the steps that are run on it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StageKeys {
     /// Which.
     pub database: Text<Database>,
-    /// What 002's times are multiplied by.
+    /// The factor of 002's times.
     pub factor: Spanned<f64>,
     /// The capacity that was found for it, as estimated service.
     pub capacity: Spanned<Span>,
-    /// How long a phase of the open loop is.
+    /// The length of a phase of the open loop.
     pub phase_interactions: Spanned<u32>,
-    /// How many connections the shop has in the open loop.
+    /// The shop's number of connections in the open loop.
     pub open_connections: Spanned<u32>,
-    /// In turn; the study's if there are none.
+    /// The steps, in turn. By default the study's.
     #[serde(default)]
     pub step: Vec<Spanned<StepKeys>>,
 }
 
-/// Who comes, and what is before the database then.
+/// A load, and the doors that it is run with.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StepKeys {
     /// Who comes.
     pub load: Text<Load>,
-    /// What is before the database, in turn.
+    /// The doors (what is before the database), in turn.
     pub doors: Spanned<Vec<Text<Door>>>,
-    /// How many times as long it counts as others.
+    /// The length of its counted time, in multiples of the others'.
     pub times: Option<Spanned<u64>>,
     /// Whether it is run with each seed.
     #[serde(default)]
@@ -239,7 +240,7 @@ pub struct StepKeys {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FigureKeys {
-    /// A paper's figure or table.
+    /// The paper's figure or table.
     #[serde(default)]
     pub name: String,
     /// What it claims, in words.
@@ -257,33 +258,33 @@ pub struct FigureKeys {
 pub struct CheckKeys {
     /// What is compared.
     pub measure: Spanned<String>,
-    /// Of which server, or of what before a database.
+    /// The first server or door.
     pub of: Option<Spanned<String>>,
-    /// With which.
+    /// The second server or door.
     pub over: Option<Spanned<String>>,
-    /// At the points whose label begins so, or with which load of a bookstore.
+    /// The points, by the beginning of their labels; for a bookstore the load.
     pub at: Option<Spanned<String>>,
-    /// Of the requests of a group of clients.
+    /// The group of clients whose requests count.
     pub group: Option<Spanned<String>>,
-    /// Over those of another group.
+    /// The group that it is compared with.
     pub over_group: Option<Spanned<String>>,
-    /// How points are put together.
+    /// How points are combined.
     pub across: Option<Spanned<Across>>,
-    /// On one database only.
+    /// The only database that it is about.
     pub database: Option<Spanned<Text<Database>>>,
-    /// Which type of interaction the measure is of.
+    /// The type of interaction that the measure is about.
     pub interaction: Option<Spanned<Text<Interaction>>>,
-    /// No smaller.
+    /// The least value.
     pub at_least: Option<Spanned<f64>>,
-    /// No larger.
+    /// The greatest value.
     pub at_most: Option<Spanned<f64>>,
-    /// Shorter by so many per cent, or more.
+    /// The least improvement in per cent.
     pub percent_shorter: Option<Spanned<f64>>,
-    /// What a paper found, in its words; without it the check is an aim of our own.
+    /// The paper's finding, in its words. Without it the check is our own aim.
     pub paper: Option<String>,
 }
 
-/// A value that is written as text and read by its own parser.
+/// A value that is written as text and parsed by its own type.
 #[derive(Clone, Debug)]
 pub struct Text<T>(pub T);
 

@@ -1,7 +1,7 @@
-//! The points of a study: the keys of each, with those of `[setup]` behind them, as what is run.
+//! The points of a study: builds each from its own keys and those of `[setup]`.
 //!
-//! Times within a run are kept as shares of it, and rates of steps as factors of the point's
-//! ([`Course`]), so that `--seconds` and `--rate` leave the course as it is.
+//! Times within a run become shares of it, and the rates of steps become factors of the point's
+//! ([`Course`]). So `--seconds` and `--rate` do not change the course.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,9 +27,9 @@ const POINTS_MAX: usize = 1_000;
 const MANY_MAX: u32 = 1_000_000;
 /// The most processes of the generator.
 const GENERATORS_MAX: u32 = 64;
-/// What a name of a point may be made of.
+/// The characters of a point's name.
 const LABEL: &str = "a-z, 0-9, . and - only, as a folder is called so";
-/// What says when requests arrive.
+/// The keys that say when requests arrive.
 const ARRIVALS: &str = "one of schedule = \"w1\", users = 400 or trace = \"access.log\"";
 
 /// All points of the study called `id`.
@@ -73,7 +73,7 @@ pub fn points(
     Ok(points)
 }
 
-/// What only one point can have.
+/// Refuses the keys in `[setup]` that each point must have itself.
 fn refuse_own(source: Source<'_>, setup: &PointKeys) -> Result<(), StudyError> {
     let want = "it in a [[point]]";
     if let Some(label) = &setup.label {
@@ -85,22 +85,22 @@ fn refuse_own(source: Source<'_>, setup: &PointKeys) -> Result<(), StudyError> {
     }
 }
 
-/// A point's keys with those of `[setup]` behind them.
+/// A point's keys, completed by those of `[setup]`.
 struct PointReader<'a> {
     source: Source<'a>,
     keys: &'a PointKeys,
-    /// Where its table is.
+    /// The place of its table in the file.
     place: Range<usize>,
     traces: Traces<'a>,
 }
 
-/// The value of a key that may be missing.
+/// The value of an optional key.
 fn of<T: Copy>(key: &Option<Spanned<T>>) -> Option<T> {
     key.as_ref().map(|value| *value.get_ref())
 }
 
 impl PointReader<'_> {
-    /// The point; one that is alone may be without a label.
+    /// The point. A single one may lack a label.
     fn point(&self, alone: Option<&str>) -> Result<Point, StudyError> {
         let Self { source, keys, .. } = self;
         let label = match (&keys.label, alone) {
@@ -157,7 +157,7 @@ impl PointReader<'_> {
                 let problem = "nothing says when requests arrive";
                 Err(self
                     .source
-                    .told(place, format!("{problem}: want {ARRIVALS}")))
+                    .error_at(place, format!("{problem}: want {ARRIVALS}")))
             }
             (Some(_), Some(users), _) => Err(self.source.wrong(users, "beside schedule", ARRIVALS)),
             (_, _, Some(trace)) => {
@@ -200,7 +200,9 @@ impl PointReader<'_> {
                 let place = named.as_ref().map_or(self.place.clone(), Spanned::span);
                 let problem = format!("users of {}", files.name());
                 let want = "files = \"surge-001\", \"surge-003\" or \"surge-004\"";
-                Err(self.source.told(place, format!("{problem}: want {want}")))
+                Err(self
+                    .source
+                    .error_at(place, format!("{problem}: want {want}")))
             }
             _ => Ok(files),
         }
@@ -275,7 +277,7 @@ impl PointReader<'_> {
         Ok(all)
     }
 
-    /// A setup that cannot be, told at the key that makes it so.
+    /// The error of an invalid setup, at the key that causes it.
     fn not_possible(&self, error: &SetupError) -> StudyError {
         let keys = self.keys;
         let span = |key: &Option<Spanned<u32>>| key.as_ref().map(Spanned::span);
@@ -292,7 +294,7 @@ impl PointReader<'_> {
             }
         };
         let place = place.unwrap_or(self.place.clone());
-        self.source.told(place, error.to_string())
+        self.source.error_at(place, error.to_string())
     }
 
     fn requests_per_connection(&self, named: &Environment) -> Result<Option<u32>, StudyError> {
@@ -353,7 +355,7 @@ impl PointReader<'_> {
             let downloads = keys.downloads.as_ref().map(Spanned::span);
             let place = downloads.or(twin.map(Spanned::span));
             let problem = "a neighbour beside users: want a schedule or a trace".to_owned();
-            return Err(self.source.told(place.unwrap_or_default(), problem));
+            return Err(self.source.error_at(place.unwrap_or_default(), problem));
         }
         Ok(Course { steps, neighbour })
     }
@@ -373,7 +375,7 @@ impl PointReader<'_> {
         })
     }
 
-    /// A time of the run as a share of it.
+    /// A time within the run, as a share of the run.
     fn share(&self, at: &Spanned<Span>, seconds: u64) -> Result<f64, StudyError> {
         let share = at.get_ref().duration().as_secs_f64() / seconds as f64;
         if share > 1.0 {

@@ -1,6 +1,6 @@
-//! A study of the bookstore: databases, what is run on each, and what is claimed of them.
+//! A study of the bookstore: the databases, the steps on each, and the claims.
 
-use shortline_bookstore::Interaction;
+use shortline_bookstore::{Interaction, Statements};
 use toml::Spanned;
 
 use super::error::{Source, StudyError};
@@ -8,12 +8,12 @@ use super::figures::{want, word};
 use super::keys::{CheckKeys, StageKeys, StepKeys, StudyKeys};
 use crate::study::shop::{Check, Design, Door, Load, Measure, ShopNameError, Stage, Step};
 
-/// Limits of numbers: what a phase does, what a shop opens, what a step counts.
+/// Limits of numbers: interactions of a phase, connections of a shop, times as long of a step.
 const INTERACTIONS_MAX: u32 = 10_000_000;
 const CONNECTIONS_MAX: u32 = 10_000;
 const TIMES_MAX: u64 = 1_000;
 
-/// What the study runs.
+/// The design of the study.
 ///
 /// # Errors
 /// The first key that is wrong or missing.
@@ -36,6 +36,10 @@ pub fn design(source: Source<'_>, keys: &StudyKeys) -> Result<Design, StudyError
     }
     Ok(Design {
         locking: locking.unwrap_or_default(),
+        statements: keys
+            .statements
+            .as_ref()
+            .map_or_else(Statements::default, |statements| *statements.get_ref()),
         stages,
     })
 }
@@ -94,7 +98,7 @@ fn within(source: Source<'_>, number: &Spanned<u32>, most: u32) -> Result<(), St
     Err(source.wrong(number, number.get_ref(), format!("1 to {most}")))
 }
 
-/// A check of doors and loads that the design has.
+/// A check, whose doors and loads must be in the design.
 ///
 /// # Errors
 /// The first key that is wrong.
@@ -125,7 +129,7 @@ pub fn check(
     }
     if let Some(at) = &keys.at {
         let load: Result<Load, _> = at.get_ref().parse();
-        read = read.at(load.map_err(|error| source.told(at.span(), error.to_string()))?);
+        read = read.at(load.map_err(|error| source.error_at(at.span(), error.to_string()))?);
     }
     if let Some(database) = &keys.database {
         read = read.on(database.get_ref().0);
@@ -133,7 +137,7 @@ pub fn check(
     for stage in &design.stages {
         if let Some(problem) = read.not_run(&stage.steps) {
             let want = "of, over and at that a step has";
-            return Err(source.told(check.span(), format!("{problem}: want {want}")));
+            return Err(source.error_at(check.span(), format!("{problem}: want {want}")));
         }
     }
     Ok(read)
@@ -145,12 +149,12 @@ fn door(
     usual: Door,
 ) -> Result<Door, StudyError> {
     name.map_or(Ok(usual), |name| {
-        let told = |error: ShopNameError| source.told(name.span(), error.to_string());
-        name.get_ref().parse().map_err(told)
+        let wrong = |error: ShopNameError| source.error_at(name.span(), error.to_string());
+        name.get_ref().parse().map_err(wrong)
     })
 }
 
-/// The measure, which may be of one type of interaction.
+/// The measure, which may be about one type of interaction.
 fn measure(source: Source<'_>, keys: &CheckKeys) -> Result<Measure, StudyError> {
     let name = &keys.measure;
     let of_type: Option<fn(Interaction) -> Measure> = match name.get_ref().as_str() {

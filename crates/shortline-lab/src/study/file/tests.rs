@@ -1,4 +1,4 @@
-//! What a study's file means, and how one is refused that is wrong.
+//! The meaning of a study's file, and the errors of wrong ones.
 
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::study::course::Neighbour;
 use crate::study::point::{Arrivals, Files, Point};
 use crate::study::verdict::Want;
 
-/// A study that is right, for others to be made of.
+/// A valid study, from which the others are made.
 const GOOD: &str = "servers = [\"srpt\", \"nginx\"]\n[setup]\nschedule = \"w1\"\ntime = \"10s\"\n";
 
 pub fn parsed(text: &str) -> Result<Experiment, StudyError> {
@@ -33,7 +33,7 @@ fn error_of(text: &str) -> String {
     error
 }
 
-/// The error begins with the place and the key, and has what would be right.
+/// Checks that the error begins with the place and the key, and says what would be right.
 pub fn assert_refused(text: &str, begin: &str, right: &str) {
     let error = error_of(text);
     assert!(error.starts_with(&format!("mine.toml:{begin}")), "{error}");
@@ -202,7 +202,7 @@ fn what_is_no_toml_or_no_key_is_told_with_its_line() {
     assert_refused(&figure, "5: figure: ", "missing field `claim`");
 }
 
-/// A line behind a good study, how the error begins, and what it has.
+/// A line after a valid study, the beginning of the error, and a part of it.
 const ADDED: &[(&str, &str, &str)] = &[
     ("rate = \"none\"", "5: setup.rate: rate `none`", "10mbit"),
     ("rate = \"0mbit\"", "5: setup.rate: rate `0mbit`", "10mbit"),
@@ -252,7 +252,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What of a good study is replaced, by what, how the error begins, and what it has.
+/// Text of a valid study, its replacement, the beginning of the error, and a part of it.
 const REPLACED: &[(&str, &str, &str, &str)] = &[
     (
         "10s",

@@ -1,5 +1,5 @@
-//! What 002 claims in a figure or table, as something that can be compared with our own runs: a figure
-//! of two doors in a scene, and what it should at least or at most be. Each database is a point.
+//! The claims of 002's figures and tables, in a form that can be compared with our own runs: a figure of
+//! two doors in a scene, and its least or greatest value. Each database is a point.
 
 use serde::Deserialize;
 use shortline_bookstore::{Interaction, Kind};
@@ -8,7 +8,7 @@ use super::figures::{self, Figures};
 use super::{Door, Load, Outcome};
 use crate::study::verdict::{Compared, OWN_AIM, Verdict, Want};
 
-/// So many seconds 002's estimates had to converge.
+/// The seconds in which 002's estimates had to converge.
 const CONVERGED_S: f64 = 50.0;
 
 /// One claim in numbers.
@@ -18,7 +18,7 @@ pub struct Check {
     of: Door,
     over: Door,
     scene: Scene,
-    /// On which database; nothing is on each.
+    /// The database. `None`: each.
     database: Option<Kind>,
     want: Want,
     /// What the paper found, in its words.
@@ -37,25 +37,25 @@ pub enum Measure {
     ThroughputRatio,
     /// How many times shorter the mean response time of finished interactions is.
     FinishedGain,
-    /// The same of all.
+    /// The same of all interactions.
     MeanGain,
-    /// The mean response time of all of a type over the other's.
+    /// The mean response time of all interactions of a type over the other's.
     TypeRatio(Interaction),
-    /// The same of the type that takes longest, of those that are not too rare.
+    /// The same of the type that takes longest, among those that are not too rare.
     LongestRatio,
     /// How many times shorter requests of a type wait in the gate.
     WaitGain(Interaction),
-    /// How long interactions of a type have the database, over the other's.
+    /// How long interactions of a type occupy the database, over the other's.
     ServiceRatio(Interaction),
-    /// Of how many types interactions take longer in the scene than alone.
+    /// The number of types whose interactions take longer in the scene than alone.
     SlowerThanAlone,
     /// The longest type's mean execution over the shortest's, alone.
     ServiceSpread,
-    /// Of how many types the estimate was right after 50 s.
+    /// The number of types whose estimate was right after 50 s.
     Converged,
     /// Throughput over that of the best fixed capacity.
     OfBestFixed,
-    /// After how many seconds from a change the throughput is what it is in the end.
+    /// The seconds from a change until the throughput is at its final level.
     Settled,
     /// Throughput in the last third after a change over that of the best fixed capacity.
     AfterChangeOfBest,
@@ -67,7 +67,7 @@ pub enum Measure {
     DatabaseShare,
 }
 
-/// Where doors are compared.
+/// The load at which doors are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scene {
     /// With the most browsers.
@@ -90,12 +90,12 @@ impl Check {
         }
     }
 
-    /// What we want and no paper says.
+    /// Our own aim, which no paper claims.
     pub fn own_aim(measure: Measure, want: Want) -> Self {
         Self::new(measure, want, OWN_AIM)
     }
 
-    /// Whether a paper says it.
+    /// Whether it is a paper's claim.
     pub fn is_papers(&self) -> bool {
         self.paper != OWN_AIM
     }
@@ -124,7 +124,7 @@ impl Check {
         }
     }
 
-    /// The claim beside what was measured.
+    /// The claim beside our results.
     pub fn compare(&self, all: &[Outcome]) -> Compared {
         let sets = Figures::by_database(all);
         let mut ours = Vec::new();
@@ -151,7 +151,7 @@ impl Check {
         }
     }
 
-    /// What of it is not run by these steps, if anything is not.
+    /// The part of it that these steps do not run, if any.
     pub fn not_run(&self, steps: &[super::Step]) -> Option<String> {
         let runs = |door: Door| {
             steps.iter().any(|step| {
@@ -321,8 +321,8 @@ fn converged(run: &Outcome) -> Option<f64> {
     Some(in_time.count() as f64)
 }
 
-/// The figure of a door over that of the best fixed capacity, in the mean over the seeds. Which one is
-/// the best is taken from the other seeds, lest chance choose it; with one seed only from that.
+/// The figure of a door over that of the best fixed capacity, in the mean over the seeds. The other seeds
+/// decide which capacity is the best, so that chance does not choose it. With a single seed that one decides.
 fn of_best_fixed(
     set: &Figures<'_>,
     door: Door,
@@ -378,7 +378,7 @@ mod tests {
         compared.ours[0].1
     }
 
-    /// 100 to 200 a run: as many with 20 browsers as with 40 and 80, but for no gate.
+    /// 100 to 200 interactions a run. Beyond 20 browsers the number stays the same, except without a gate.
     fn by_browsers() -> Vec<Outcome> {
         let mut all = Vec::new();
         for (browsers, none, fifo) in [

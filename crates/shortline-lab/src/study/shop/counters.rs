@@ -1,8 +1,8 @@
-//! What the machine used while visitors came, as 002's Table 2 counts it.
+//! The machine's usage while visitors came, as in 002's Table 2.
 
 use serde::{Deserialize, Serialize};
 
-/// What was used in a time, by the second where it is a flow. A share of 1 is one processor full.
+/// The usage over a time. Flows are per second. A share of 1 is one full processor.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// The database's processor time, in its own code.
@@ -13,7 +13,7 @@ pub struct Counters {
     pub others_share: f64,
     /// The database's memory at the end, in MB.
     pub database_memory_mb: f64,
-    /// The machine's free memory then, in MB; what the kernel would give up counted.
+    /// The machine's free memory then, in MB, including what the kernel would give up.
     pub free_memory_mb: f64,
     /// Transfers of all disks.
     pub transfers_per_s: f64,
@@ -21,7 +21,7 @@ pub struct Counters {
     pub network_mbit_per_s: f64,
     /// The database's processes and threads at the end.
     pub database_processes: u64,
-    /// Those of the whole machine.
+    /// Processes and threads of the whole machine.
     pub processes: u64,
     /// Of the whole machine.
     pub context_switches_per_s: f64,

@@ -1,56 +1,58 @@
-//! What an experiment with the bookstore runs, as data.
+//! The design of an experiment with the bookstore, as data.
 
 use serde::{Deserialize, Serialize};
-use shortline_bookstore::{Kind, Locking};
+use shortline_bookstore::{Kind, Locking, Statements};
 
 use super::{Door, Load, ShopNameError};
 
 /// The file with all runs.
 pub const RESULTS: &str = "bookstore.json";
-/// How long they come after that, if not said.
+/// The default seconds that count.
 const SECONDS: u64 = 20;
-/// How many times what is repeated is run, if not said.
+/// The default number of seeds.
 const SEEDS: u64 = 3;
-/// What an experiment with the bookstore runs, as data.
+/// The design of an experiment with the bookstore.
 #[derive(Clone, Debug)]
 pub struct Design {
     /// Who keeps conflicting interactions apart.
     pub locking: Locking,
-    /// What is run on which database, in turn.
+    /// How the shop sends its statements.
+    pub statements: Statements,
+    /// The stages, in turn.
     pub stages: Vec<Stage>,
 }
 
-/// What is run on a database.
+/// The runs on one database.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// Which one.
+    /// The database.
     pub database: Kind,
-    /// What 002's times are multiplied by.
+    /// The factor of 002's times.
     pub factor: f64,
     /// The capacity that was found for it, in milliseconds of estimated service.
     pub capacity_ms: u32,
-    /// How long a phase of the open loop is ([`Pace`]).
+    /// The length of a phase of the open loop ([`Pace`]).
     pub phase_interactions: u32,
-    /// How many connections the shop has there.
+    /// The shop's number of connections in the open loop.
     pub open_connections: u32,
-    /// In turn.
+    /// The steps, in turn.
     pub steps: Vec<Step>,
 }
 
-/// Who comes, and what is before the database then.
+/// A load, and the doors that it is run with.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Who comes.
     pub load: Load,
-    /// What is before the database, in turn.
+    /// The doors (what is before the database), in turn.
     pub doors: Vec<Door>,
-    /// How many times as long it counts as others.
+    /// The length of its counted time, in multiples of the others'.
     pub times: u64,
-    /// Whether it is run with each seed, or with the first alone.
+    /// Whether it is run with each seed, or only with the first.
     pub is_repeated: bool,
 }
 
-/// A design with what the command line said.
+/// A design with the command line's options.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The design.
@@ -82,10 +84,10 @@ impl Design {
         format!("{count} runs, {minutes} min and filling the databases")
     }
 
-    /// The design, with some of its doors, other seconds and seeds if these are said.
+    /// The design with only the given doors, and with the given seconds and seeds, if any.
     ///
     /// # Errors
-    /// If a name is no door's.
+    /// If a name is not a door's.
     pub fn trial(
         &self,
         doors: &[String],
@@ -102,18 +104,18 @@ impl Design {
     }
 }
 
-/// What decides a run.
+/// Everything that decides a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The database.
     pub database: Kind,
-    /// What is before it.
+    /// The door before it.
     pub door: Door,
     /// Who comes.
     pub load: Load,
     /// The visitors' seed.
     pub seed: u64,
-    /// How long is counted, in seconds.
+    /// The counted time, in seconds.
     pub seconds: u64,
     /// The calibrated capacity, in milliseconds of estimated service.
     pub capacity_ms: u32,
@@ -157,6 +159,7 @@ mod tests {
         };
         Design {
             locking: Locking::Application,
+            statements: Statements::Prepared,
             stages: vec![Stage {
                 database: Kind::Postgres,
                 factor: 0.1,

@@ -1,5 +1,5 @@
-//! What is before the database: nothing, or the gate with one of 002's orders (3.2) and a capacity; its
-//! estimates are learnt online, or were taken beforehand (002, Fig. 6).
+//! The doors: nothing before the database, the gate with one of 002's orders (3.2) and a capacity, or a pool of
+//! connections. The gate learns its estimates online, or has them from a run before (002, Fig. 6).
 
 use std::fmt;
 use std::path::Path;
@@ -9,13 +9,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ShopNameError;
 
-/// What a name ends with, before the capacity, if estimates were taken beforehand.
+/// The suffix of a name, before the capacity, if the estimates are from a run before.
 const OFFLINE: &str = "-offline";
+/// The prefix of a pool's name, before its size.
+const POOL: &str = "pool-";
+const PGBOUNCER: &str = "pgbouncer-";
 
-/// What the application's connections lead to.
+/// Where the application's connections lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Door {
-    /// The database itself; 002's "original".
+    /// To the database itself: 002's "original".
     None,
     /// The gate.
     Gate {
@@ -26,6 +29,16 @@ pub enum Door {
         /// Where estimates come from.
         estimates: Estimates,
     },
+    /// The gate with its defaults and a pool of connections to the database, lent for a transaction.
+    Pool {
+        /// How many.
+        size: u32,
+    },
+    /// PgBouncer with a pool of connections, lent for a transaction.
+    PgBouncer {
+        /// How many.
+        size: u32,
+    },
 }
 
 /// Who goes first at the gate.
@@ -33,30 +46,30 @@ pub enum Door {
 pub enum Order {
     /// First in, first out.
     Fifo,
-    /// Shortest job first where nobody waits longer than so many times the expected service.
+    /// Shortest job first, but nobody waits longer than this many times the expected service.
     Aging(u32),
     /// Shortest job first.
     Sjf,
 }
 
-/// How much may run at once at the gate. A name like `fifo` or `sjf-aging-3` means the capacity that
-/// was found for the database, `fifo@auto` that of the gate itself, `fifo@400ms` a certain one.
+/// How much may run at once at the gate. A name such as `fifo` or `sjf-aging-3` means the capacity that
+/// was found for the database, `fifo@auto` one that the gate finds, and `fifo@400ms` a fixed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capacity {
     /// Found beforehand for each database, as 002 does (3.1).
     Calibrated,
     /// The gate finds it.
     Auto,
-    /// In milliseconds of estimated service.
+    /// Fixed, in milliseconds of estimated service.
     Fixed(u32),
 }
 
 /// Where the gate's estimates come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Estimates {
-    /// From what has run (002, 3.1).
+    /// From the interactions so far (002, 3.1).
     Online,
-    /// From a run with one visitor, and they stay as they are.
+    /// From a run with one visitor. They do not change.
     Offline,
 }
 
@@ -65,12 +78,12 @@ impl Door {
     pub const FIFO: Self = Self::calibrated(Order::Fifo);
     /// The gate, shortest job first.
     pub const SJF: Self = Self::calibrated(Order::Sjf);
-    /// The gate as it is without flags, but first in, first out.
+    /// The gate with its defaults, except first in, first out.
     pub const FIFO_AUTO: Self = Self::FIFO.at(Capacity::Auto);
-    /// The gate as it is without flags.
+    /// The gate with its defaults.
     pub const SJF_AUTO: Self = Self::SJF.at(Capacity::Auto);
 
-    /// The gate, first in, first out, with estimates taken alone (002, Fig. 6).
+    /// The gate, first in, first out, with estimates from a single visitor (002, Fig. 6).
     pub const FIFO_OFFLINE: Self = Self::Gate {
         order: Order::Fifo,
         capacity: Capacity::Calibrated,
@@ -82,11 +95,11 @@ impl Door {
         Self::calibrated(Order::Aging(bound))
     }
 
-    /// The same with another capacity; without a gate there is none.
+    /// The same with another capacity. Without a gate, and with a pool, it stays the same.
     #[must_use]
     pub const fn at(self, capacity: Capacity) -> Self {
         match self {
-            Self::None => Self::None,
+            Self::None | Self::Pool { .. } | Self::PgBouncer { .. } => self,
             Self::Gate {
                 order, estimates, ..
             } => Self::Gate {
@@ -105,8 +118,9 @@ impl Door {
         }
     }
 
-    /// The gate's flags, if there is one; the capacity found for the database in milliseconds of
-    /// estimated service, and the file of estimates taken alone, which is written where they are taken.
+    /// The flags of a gate without a pool. `None` if there is no such gate. `calibrated_ms` is the capacity found for
+    /// the database, in milliseconds of estimated service. `taken_alone` is the file of estimates from a single
+    /// visitor, which this run writes if `takes_them`.
     pub fn gate_flags(
         self,
         calibrated_ms: u32,
@@ -137,7 +151,7 @@ impl Door {
         if let Order::Aging(bound) = order {
             flags.extend(["--aging".to_owned(), bound.to_string()]);
         }
-        // The defaults of today are none of 002's: its estimates are means, and its SJF starves.
+        // Today's defaults differ from 002's, whose estimates are means and whose SJF starves.
         if order == Order::Sjf && is_of_002 {
             flags.extend(["--oldest-share".to_owned(), "0".to_owned()]);
         }
@@ -154,7 +168,7 @@ impl Door {
         Some(flags)
     }
 
-    /// Whether its estimates were taken beforehand.
+    /// Whether its estimates are from a run before.
     pub fn is_offline(self) -> bool {
         matches!(
             self,
@@ -165,7 +179,7 @@ impl Door {
         )
     }
 
-    /// The capacity, if it is a certain one, in milliseconds of estimated service.
+    /// The capacity, if it is fixed, in milliseconds of estimated service.
     pub fn fixed_ms(self) -> Option<u32> {
         match self {
             Self::Gate {
@@ -179,13 +193,15 @@ impl Door {
 
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Gate {
-            order,
-            capacity,
-            estimates,
-        } = self
-        else {
-            return f.write_str("none");
+        let (order, capacity, estimates) = match self {
+            Self::None => return f.write_str("none"),
+            Self::Pool { size } => return write!(f, "{POOL}{size}"),
+            Self::PgBouncer { size } => return write!(f, "{PGBOUNCER}{size}"),
+            Self::Gate {
+                order,
+                capacity,
+                estimates,
+            } => (order, capacity, estimates),
         };
         match order {
             Order::Fifo => f.write_str("fifo")?,
@@ -216,6 +232,12 @@ fn parse(name: &str) -> Option<Door> {
         return Some(Door::None);
     }
     let number = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
+    if let Some(size) = name.strip_prefix(POOL) {
+        return number(size).map(|size| Door::Pool { size });
+    }
+    if let Some(size) = name.strip_prefix(PGBOUNCER) {
+        return number(size).map(|size| Door::PgBouncer { size });
+    }
     let (order, capacity) = match name.split_once('@') {
         None => (name, Capacity::Calibrated),
         Some((order, "auto")) => (order, Capacity::Auto),
@@ -264,6 +286,8 @@ mod tests {
             Door::aging(3),
             Door::FIFO.at(Capacity::Fixed(40)),
             Door::FIFO_OFFLINE,
+            Door::Pool { size: 8 },
+            Door::PgBouncer { size: 20 },
         ] {
             assert_eq!(door.to_string().parse::<Door>().unwrap(), door);
         }
@@ -274,6 +298,8 @@ mod tests {
             "fifo@40",
             "fifo@auto-offline",
             "none@4ms",
+            "pool-0",
+            "pgbouncer",
             "nginx",
         ];
         for name in wrong {

@@ -1,4 +1,4 @@
-//! From the runs of an experiment to figures: means over seeds, the peak, where it is.
+//! Computes figures from the runs of an experiment: means over seeds, and the peak with its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use shortline_bookstore::{Interaction, Kind};
 
 use super::{Door, Load, Outcome};
 
-/// Fewer browsers are at the peak if they make so much of it.
+/// Fewer browsers count as the peak if they reach this share of it.
 const AT_PEAK: f64 = 0.97;
-/// A type of which fewer interactions were seen is too rare to be compared.
+/// A type with fewer interactions is too rare to be compared.
 const TYPE_COUNT_MIN: usize = 20;
-/// A run has settled once it does this share of what it does in the end.
+/// A run has settled when its throughput reaches this share of its final level.
 const SETTLED: f64 = 0.95;
-/// What it does is the mean over so many seconds.
+/// The seconds over which that throughput is averaged.
 const SETTLED_SECONDS: usize = 8;
 
 /// The runs on one database.
 #[derive(Clone, Debug)]
 pub struct Figures<'a> {
-    /// Which one.
+    /// The database.
     pub database: Kind,
     runs: Vec<&'a Outcome>,
 }
 
 impl<'a> Figures<'a> {
-    /// A set for each database that anything was run on.
+    /// A set for each database with runs.
     pub fn by_database(all: &'a [Outcome]) -> Vec<Self> {
         let of = |database| Self {
             database,
@@ -43,7 +43,7 @@ impl<'a> Figures<'a> {
         self.runs.iter().map(|one| one.run.load).collect()
     }
 
-    /// The doors at that load, or at all, in the order of 002's legends.
+    /// The doors at that load, or at any load, in the order of 002's legends.
     pub fn doors(&self, load: Option<Load>) -> BTreeSet<Door> {
         let at = |one: &&&Outcome| load.is_none_or(|load| one.run.load == load);
         self.runs
@@ -53,7 +53,7 @@ impl<'a> Figures<'a> {
             .collect()
     }
 
-    /// The runs with that door at that load, a seed each.
+    /// The runs with that door at that load, one for each seed.
     pub fn runs(&self, door: Door, load: Load) -> impl Iterator<Item = &'a Outcome> + '_ {
         let runs = self.runs.iter().copied();
         runs.filter(move |one| one.run.door == door && one.run.load == load)
@@ -80,8 +80,8 @@ impl<'a> Figures<'a> {
         Some(self.estimate(door, load, of)?.mean)
     }
 
-    /// The means of a figure of two doors, over the seeds with which both were run: a door that was run with further
-    /// ones had other arrivals there, and another state of the machine.
+    /// The means of a figure of two doors, over the seeds that both were run with. Other seeds have other arrivals,
+    /// and the machine may have been in another state.
     pub fn means(
         &self,
         doors: (Door, Door),
@@ -118,7 +118,7 @@ impl<'a> Figures<'a> {
             .collect()
     }
 
-    /// The highest throughput of a door, and at how few browsers it is about there.
+    /// The highest throughput of a door, and the fewest browsers that about reach it.
     pub fn peak(&self, door: Door) -> Option<(usize, f64)> {
         let curve = self.throughput(door);
         let highest = curve
@@ -131,8 +131,8 @@ impl<'a> Figures<'a> {
         Some((at.0, highest))
     }
 
-    /// The load of twice the browsers of a door's peak, or of that without a gate if it came with fewer (a
-    /// door's throughput may go on rising); or the next above; nothing if there was none.
+    /// The load with twice the browsers of a door's peak, or the next load above. If the peak without a gate has
+    /// fewer browsers, that peak counts, because a door's throughput may go on rising. `None` if there is no such load.
     pub fn twice_the_peak(&self, door: Door) -> Option<Load> {
         let (at_peak, _) = self.peak(door)?;
         let without = self.peak(Door::None).map(|(browsers, _)| browsers);
@@ -152,7 +152,7 @@ impl<'a> Figures<'a> {
         loads.rfind(|load| load.browsers().is_some())
     }
 
-    /// The type of the longest execution there, of those that are common enough with both doors.
+    /// The type with the longest execution there, among those that are common enough with both doors.
     pub fn longest(&self, one: Door, other: Door, load: Load) -> Option<Interaction> {
         let common = |interaction: &Interaction| {
             [one, other].iter().all(|door| {
@@ -177,22 +177,22 @@ pub fn throughput(run: &Outcome) -> Option<f64> {
     Some(run.summary.throughput_per_min)
 }
 
-/// The mean response time of the finished ones, in seconds; 002's count.
+/// The mean response time of the finished interactions, as 002 counts, in seconds.
 pub fn finished_s(run: &Outcome) -> Option<f64> {
     run.summary.all.as_ref()?.mean_finished_s
 }
 
-/// The mean response time of all, in seconds.
+/// The mean response time of all interactions, in seconds.
 pub fn all_s(run: &Outcome) -> Option<f64> {
     Some(run.summary.all.as_ref()?.mean_s.mean)
 }
 
-/// What visitors saw of a type.
+/// The visitors' figures of a type.
 pub fn seen(run: &Outcome, interaction: Interaction) -> Option<&TypeSummary> {
     run.summary.types.get(&interaction)
 }
 
-/// How long requests of a type waited in the gate in the mean, in seconds; 0 without one.
+/// The mean wait of a type's requests in the gate, in seconds. 0 without a gate.
 pub fn wait_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
     match &run.gate {
         None => Some(0.0),
@@ -200,34 +200,33 @@ pub fn wait_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
     }
 }
 
-/// How long interactions of a type had the database, without what they waited in the gate, in the
-/// mean, in seconds. Not the same interactions are behind both means, but those that began and those that
-/// were admitted in the run: nothing where waits grow or shrink so much that the difference says
-/// nothing.
+/// The mean time that interactions of a type occupied the database, without their wait in the gate, in
+/// seconds. It is the difference of two means. One is over the interactions that began in the run, the other
+/// over those admitted in it. `None` if waits change so much that the difference is not positive.
 pub fn service_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
     let whole_s = run.executions.get(&interaction)?.mean_s;
     let difference_s = whole_s - wait_s(run, interaction)?;
     (difference_s > 0.0).then_some(difference_s)
 }
 
-/// When the last visitor of the open loop may have come, in seconds from the run's begin.
+/// When arrivals of the open loop end, in seconds from the run's beginning.
 pub fn arrivals_end_s(run: &Outcome) -> f64 {
     run.run.load.warm_up().as_secs_f64() + run.run.seconds as f64
 }
 
-/// When something changes, in seconds from the run's begin.
+/// When something changes, in seconds from the run's beginning.
 pub fn change_s(run: &Outcome) -> f64 {
     run.run.load.warm_up().as_secs_f64() + run.run.seconds as f64 / 2.0
 }
 
-/// What was finished a second in the last third of what follows the change.
+/// The final level: interactions finished per second in the last third of the time after the change.
 pub fn level_after_change(run: &Outcome) -> Option<f64> {
     let (begin, end) = after_change(run);
     let last_third = begin + (end - begin) * 2 / 3;
     mean_finished(run, last_third, end)
 }
 
-/// After how many seconds the throughput was, and for a while, what it is in the end.
+/// The seconds until the throughput first was at its final level for a while.
 pub fn settled_s(run: &Outcome) -> Option<f64> {
     let level = level_after_change(run)?;
     let (begin, end) = after_change(run);

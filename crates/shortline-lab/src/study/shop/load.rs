@@ -1,23 +1,23 @@
-//! Who comes to the shop.
+//! The loads: who comes to the shop.
 //!
-//! - One visitor who does not think, so that interactions take what they take alone.
-//! - So many browsers in a closed loop, as in 002 (4.4); in some runs the database loses half of its
-//!   processor, or the mix changes, when half of the time is over.
-//! - Clicks or sessions of an open loop whose rate alternates above and below what the database can do,
-//!   which is taken from closed runs before. Sessions are short against a phase, that the load may
-//!   follow their rate: about ten pages. As they all begin at home, they are of another mix than long
-//!   ones, which has its own closed runs.
+//! - One visitor who does not think. This gives the times of interactions alone.
+//! - A number of browsers in a closed loop, as in 002 (4.4). In some runs the database loses half of its
+//!   processor half way, or the mix changes.
+//! - Clicks or sessions of an open loop. Their rate alternates above and below what the database can do,
+//!   which closed runs before have measured. Sessions have about ten pages. They must be short compared
+//!   with a phase, so that the load follows their rate. All sessions begin at home, so short ones make
+//!   another mix than long ones, and this mix has its own closed runs.
 //!
-//! What an order can gain by clicks and by sessions differs, for each visitor waits for one page at a
-//! time. Let a mean page be work `w`, the longest type `W`, and a session have `n` pages. A backlog `E`
-//! of work is then in `E/(n w)` sessions where all wait alike, first come first served, and in
-//! `E/(W + (n - 1) w)` where those wait that are at the longest type. By Little's law the means are as
-//! these numbers: SJF gains at most `(W/w + n - 1)/n` times, `W/w` by clicks (`n = 1`), and with 002's
-//! own sessions of 128 pages hardly anything.
+//! An order can gain more by clicks than by sessions, because each visitor waits for one page at a time.
+//! Let a mean page be work `w`, a page of the longest type work `W`, and a session have `n` pages. First
+//! come, first served, a backlog `E` of work is in `E/(n w)` sessions, because all types wait alike. With
+//! SJF those at the longest type wait, and it is in `E/(W + (n - 1) w)` sessions. By Little's law the mean
+//! times have the same ratio. So SJF gains at most a factor of `(W/w + n - 1)/n`. This is `W/w` by clicks
+//! (`n = 1`), and hardly above 1 with 002's own sessions of 128 pages.
 //!
-//! 002's times are all multiplied by one factor ([`Pace`]), so that 100 browsers or less saturate a
-//! database of today. More would do so with longer times, but each of their connections costs
-//! PostgreSQL a process and the plans of all statements before it is as fast as in the long run.
+//! One factor scales all of 002's times ([`Pace`]), so that 100 browsers or fewer saturate a database of
+//! today. With longer times it would take more browsers. But each of their connections costs PostgreSQL a
+//! process, and the plans of all statements before it reaches its full speed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,62 +29,62 @@ use shortline_bookstore::browser::{Arrival, Arrivals, Crowd, CutExponential, Mix
 
 use super::ShopNameError;
 
-/// How long a visitor of the closed loop waits for a page; 002 has a limit and does not say which.
+/// How long a visitor of the closed loop waits for a page. 002 has a limit, but does not give it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// In the open loop nobody gives up before this.
+/// The same in the open loop.
 const OPEN_PATIENCE: Duration = Duration::from_secs(120);
-/// Thinking times of the open loop over those of the closed one.
+/// Thinking times of the open loop, relative to those of the closed loop.
 const OPEN_THINK: f64 = 0.5;
-/// How many thinking times a session of the open loop has, in the mean and at most.
+/// The thinking times of a session of the open loop: the mean and the maximum.
 const OPEN_SESSION: (f64, f64) = (9.0, 36.0);
-/// The shares of capacity of the phases, in turn.
+/// The arrivals of the phases as shares of the capacity, in turn.
 const SHARES: [f64; 2] = [1.3, 0.6];
-/// Before anything counts, visitors come for so long, and so much longer for each browser.
+/// The warm-up, before anything counts, and its addition for each browser.
 const WARM_UP: Duration = Duration::from_secs(5);
 const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(200);
-/// The same in the open loop, however many come.
+/// The warm-up of the open loop, however many visitors come.
 const OPEN_WARM_UP: Duration = Duration::from_secs(60);
-/// How long there is a crowd at its begin, one visitor for each connection to the database.
+/// How long there is a crowd at its beginning, with one visitor for each connection to the database.
 const OPEN_CROWD: Duration = Duration::from_secs(35);
-/// What alternates then, in phases as long as later on.
+/// The shares that alternate after it, in phases as long as the later ones.
 const OPEN_WARM_UP_SHARES: [f64; 2] = [0.3, 1.3];
-/// In what is left nobody is to wait any more.
+/// The share in the rest of the warm-up, in which the queue must empty.
 const OPEN_LAST: f64 = 0.6;
-/// More browsers than a step may have: each is a task and a connection.
+/// The most browsers of a step. Each is a task and a connection.
 const BROWSERS_MAX: usize = 10_000;
-/// More sessions at once than this are not begun, and counted.
+/// The most sessions at once. Further ones are not begun, but counted.
 const SESSIONS_MAX: usize = 5_000;
-/// How long the last may take.
+/// How long the last visitors may take.
 const DRAIN_MAX: Duration = Duration::from_secs(120);
-/// What visitors are after in the second half of a run whose mix changes: five times as often what
-/// costs most.
+/// The mix in the second half of a run whose mix changes. It has five times as many of the most
+/// expensive interactions.
 const LATER_MIX: Mix = Mix::Ordering;
-/// The share of its processor that the database has in the second half of a run in which it slows down.
+/// The database's share of its processor in the second half of a run in which it slows down.
 pub const SLOWED: f64 = 0.5;
 
 /// The visitors of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
-    /// One, who does not think.
+    /// One visitor, who does not think.
     Alone,
-    /// So many, in a closed loop.
+    /// Browsers in a closed loop.
     Browsers(usize),
-    /// So many, while the database loses half of its processor.
+    /// The same, and the database loses half of its processor half way.
     SlowsDown(usize),
-    /// So many, who are after something else in the second half.
+    /// The same, and the mix changes half way.
     ChangesMix(usize),
-    /// So many, in a closed loop, with the short sessions of [`Self::Alternating`].
+    /// Browsers in a closed loop, with the short sessions of [`Self::Alternating`].
     ShortSessions(usize),
-    /// Sessions that begin by themselves, at 1.3 and 0.6 of capacity in turn.
+    /// Sessions of an open loop, at 1.3 and 0.6 of capacity in turn.
     Alternating,
-    /// The same with clicks.
+    /// Clicks of an open loop, likewise.
     AlternatingClicks,
 }
 
 impl Load {
-    /// How long visitors come before anything counts: a connection is slow until it has prepared and
-    /// planned what is asked of it, and each browser may need one.
+    /// How long visitors come before anything counts. A connection is slow until it has prepared and
+    /// planned its statements, and each browser may need one.
     pub fn warm_up(self) -> Duration {
         let browsers = match self {
             Self::Alone => 0,
@@ -97,13 +97,13 @@ impl Load {
         WARM_UP + WARM_UP_PER_BROWSER * browsers
     }
 
-    /// Whether it comes by itself.
+    /// Whether it is an open loop.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Alternating | Self::AlternatingClicks)
     }
 
-    /// Whether what the database does with `self` says what it can do with `open`: the closed loop of the
-    /// same mix.
+    /// Whether the throughput with `self` is the capacity for `open`: it is the closed loop with the same
+    /// mix.
     pub fn measures_capacity_for(self, open: Self) -> bool {
         match open {
             Self::Alternating => matches!(self, Self::ShortSessions(_)),
@@ -111,7 +111,7 @@ impl Load {
         }
     }
 
-    /// How many browsers there are in the closed loop, all else being the same.
+    /// The number of browsers, if this is a plain closed loop.
     pub fn browsers(self) -> Option<usize> {
         match self {
             Self::Browsers(browsers) => Some(browsers),
@@ -124,15 +124,15 @@ impl Load {
         matches!(self, Self::SlowsDown(_) | Self::ChangesMix(_))
     }
 
-    /// What visitors are after in the second half.
+    /// The mix of the second half, if it changes.
     pub fn later_mix(self) -> Option<Mix> {
         matches!(self, Self::ChangesMix(_)).then_some(LATER_MIX)
     }
 
-    /// Who comes when, and how long they think and wait; `capacity_per_s` is how many interactions a
-    /// second the database can do, `seconds` how long is counted.
+    /// The visitors of the load. `capacity_per_s` is the number of interactions that the database can do
+    /// in a second, `seconds` the counted time.
     ///
-    /// Nothing if the capacity is wanted and not known.
+    /// `None` if the capacity is needed and unknown.
     pub fn visitors(
         self,
         pace: Pace,
@@ -183,7 +183,7 @@ impl Load {
     }
 }
 
-/// The times of sessions that are short against a phase.
+/// The times of sessions that are short compared with a phase.
 fn short_sessions(times: Times) -> Times {
     let think = times.think.scaled(OPEN_THINK);
     let session = CutExponential {
@@ -193,19 +193,19 @@ fn short_sessions(times: Times) -> Times {
     Times { think, session }
 }
 
-/// By how much 002's times are scaled, and which of its two; how fast the open loop alternates.
+/// The scale of 002's times, and the speed at which the open loop alternates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Who keeps conflicting interactions apart: 002 has a thinking time for each.
+    /// Who keeps conflicting interactions apart. 002 has a thinking time for each way.
     pub locking: Locking,
-    /// The factor.
+    /// The factor of 002's times.
     pub factor: f64,
-    /// A phase of the open loop lasts until the database has done so many. About a third as many wait
-    /// at the end of one above capacity, each with a connection.
+    /// The interactions that the database does in a phase of the open loop. At the end of a phase above
+    /// capacity about a third as many wait, each with a connection.
     pub phase_interactions: u32,
-    /// Connections of the shop to its database in the open loop, all of them used before anything counts. With
-    /// more to be opened when there is a queue, PostgreSQL's are slow just then, so that the queue grows and
-    /// wants further ones: a gate that had done 1,400 interactions a second with 250 did 600 with 1,000.
+    /// The shop's connections to its database in the open loop. All of them are used before anything counts.
+    /// Connections that are opened later, when there is a queue, are slow at first, so the queue grows and
+    /// needs still more of them: a gate did 1,400 interactions a second with 250, and 600 with 1,000.
     pub open_connections: u32,
 }
 
@@ -226,7 +226,7 @@ impl Pace {
     }
 }
 
-/// Who comes when, how long they think, and how long they wait.
+/// The visitors of a load.
 #[derive(Clone, Debug)]
 pub struct Visitors {
     /// When.
@@ -239,7 +239,7 @@ pub struct Visitors {
     pub phase_s: Option<f64>,
 }
 
-/// A warm-up, then phases for `seconds`; `capacity_per_s` of what arrives.
+/// A warm-up, then phases for `seconds`. `capacity_per_s` counts interactions or sessions, as they arrive.
 fn alternating(capacity_per_s: f64, lasts: Duration, seconds: u64) -> Vec<Phase> {
     let phase = |share, lasts| Phase {
         lasts,
@@ -255,11 +255,11 @@ fn alternating(capacity_per_s: f64, lasts: Duration, seconds: u64) -> Vec<Phase>
     phases
 }
 
-/// The shares of capacity between the crowd and what counts, and how long they last, where a phase lasts so
-/// long later on.
+/// The phases between the crowd and the counted time: shares of capacity and their lengths. `lasts` is
+/// the length of a later phase.
 fn warm_up(lasts: Duration) -> Vec<(f64, Duration)> {
     let rest = OPEN_WARM_UP - OPEN_CROWD;
-    // Room for the crowd's end, for a queue, and for that nobody waits.
+    // Leaves time for the crowd to leave, for a queue, and for the queue to empty.
     let lasts = lasts.min(rest / 4);
     let rounds = (rest.as_secs_f64() / lasts.as_secs_f64() / 2.0).ceil() as usize - 1;
     let mut shares = Vec::new();
@@ -271,8 +271,8 @@ fn warm_up(lasts: Duration) -> Vec<(f64, Duration)> {
     shares
 }
 
-/// When an open loop with phases of that length is above capacity between `begin_s` and `end_s`, in
-/// seconds.
+/// The times between `begin_s` and `end_s` at which an open loop with phases of that length is above
+/// capacity, in seconds.
 pub fn overloads_s(phase_s: f64, begin_s: f64, end_s: f64) -> Vec<(f64, f64)> {
     let cycle_s = phase_s * SHARES.len() as f64;
     let begins = (0u32..).map(|round| begin_s + f64::from(round) * cycle_s);

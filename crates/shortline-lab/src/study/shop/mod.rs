@@ -1,5 +1,4 @@
-//! An experiment with the bookstore, as data: who comes, what is before the database, what came out, and
-//! what is claimed of it.
+//! An experiment with the bookstore, as data: loads, doors before the database, outcomes and claims.
 
 pub mod check;
 pub mod counters;
@@ -18,18 +17,19 @@ pub use door::Door;
 pub use load::{Load, Pace};
 pub use outcome::Outcome;
 
-/// A name that is none.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ShopNameError {
-    /// No load of that name comes to the bookstore.
+    /// No load has that name.
     #[error(
         "unknown load `{0}`: want alone, N-browsers, N-browsers-slowed, N-browsers-other-mix, \
             N-browsers-short-sessions, alternating or alternating-clicks"
     )]
     Load(String),
-    /// Nothing of that name is before the bookstore's database.
+    /// No door has that name.
     #[error(
-        "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms"
+        "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms, \
+            or pool-N or pgbouncer-N with N connections"
     )]
     Door(String),
 }

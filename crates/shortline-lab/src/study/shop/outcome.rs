@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The kept results of a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,25 +17,25 @@ use crate::study::plan::read_json;
 
 /// Points of a distribution, from the shortest to the longest.
 const QUANTILES: usize = 21;
-/// A run's seconds that are kept: more than any has.
+/// The most seconds kept of a run, more than any has.
 const SECONDS_MAX: usize = 10_000;
 
-/// A run and what came out.
+/// A run and its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Which run.
+    /// The run.
     pub run: Run,
-    /// What visitors saw.
+    /// The visitors' figures.
     pub summary: Summary,
-    /// What was used, from the warm-up's end to that of arrivals.
+    /// The machine's usage, from the end of the warm-up to the end of arrivals.
     pub counters: Counters,
-    /// What the gate told, where there was one.
+    /// The gate's figures, if there was a gate.
     pub gate: Option<GateSeen>,
-    /// By type: how long interactions had the database.
+    /// By type: how long interactions occupied the database.
     pub executions: BTreeMap<Interaction, ExecutionTimes>,
-    /// Second by second from the begin.
+    /// Second by second, from the beginning.
     pub by_second: Vec<Second>,
-    /// How late interactions started, in the mean.
+    /// The mean lateness of the starts of interactions.
     pub late_mean_s: f64,
     /// Sessions of the open loop that could not begin.
     pub turned_away: u64,
@@ -43,15 +43,15 @@ pub struct Outcome {
     pub phase_s: Option<f64>,
 }
 
-/// How long interactions of a type had the database, from the first statement to the last answer, in
-/// seconds.
+/// How long interactions of a type occupied the database, from the first statement to the last answer,
+/// in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecutionTimes {
     /// How many.
     pub count: usize,
     /// The mean.
     pub mean_s: f64,
-    /// The shortest, 19 between at equal distances, the longest.
+    /// The shortest, 19 values between at equal ranks, and the longest.
     pub quantiles_s: Vec<f64>,
 }
 
@@ -62,11 +62,11 @@ pub struct Second {
     pub finished: u32,
     /// Interactions that began in it.
     pub begun: u32,
-    /// How long those took, all together, in seconds.
+    /// The sum of their times, in seconds.
     pub response_time_sum_s: f64,
 }
 
-/// All that is kept in a folder.
+/// The outcomes kept in a folder.
 ///
 /// # Errors
 /// If the file is missing or wrong.
@@ -74,9 +74,9 @@ pub fn read(folder: &Path) -> Result<Vec<Outcome>, KeptError> {
     read_json(&folder.join(RESULTS))
 }
 
-/// What a database can do of the mix of `open`, in finished interactions per second: what it did in the closed loop
-/// with the number of browsers for which it did most, in the mean of first come first served and no gate (the
-/// highest of many runs would be the one that the machine disturbed least).
+/// The capacity of a database for the mix of `open`, in finished interactions per second. It is the throughput of
+/// the closed loop with the best number of browsers, in the mean of first come first served and no gate. (The highest
+/// of many runs would be the one that the machine disturbed least.)
 pub fn capacity_per_s(all: &[Outcome], database: Kind, open: Load) -> Option<f64> {
     let mut by_load: BTreeMap<Load, Vec<f64>> = BTreeMap::new();
     let closed = all.iter().filter(|one| {
@@ -95,7 +95,7 @@ pub fn capacity_per_s(all: &[Outcome], database: Kind, open: Load) -> Option<f64
 }
 
 impl ExecutionTimes {
-    /// Of each type that occurred.
+    /// The executions of each type that occurred.
     pub fn by_type(executions: &[Execution]) -> BTreeMap<Interaction, Self> {
         let mut by_type: BTreeMap<Interaction, Vec<f64>> = BTreeMap::new();
         for execution in executions {
@@ -146,7 +146,7 @@ pub fn seconds_of(records: &[RequestRecord]) -> Vec<Second> {
     seconds
 }
 
-/// Runs as if they had been made, for the tests of what is told of them.
+/// Made-up runs, for the tests of reports.
 #[cfg(test)]
 pub mod made_up {
     use std::time::Duration;
@@ -168,7 +168,7 @@ pub mod made_up {
         }
     }
 
-    /// `count` interactions of each of home and best sellers, the latter ten times as long.
+    /// `count` interactions each of home and of best sellers, which take ten times as long.
     pub fn run(door: Door, load: Load, seed: u64, count: u32, mean_s: f64) -> Outcome {
         let (seconds, warm_up) = (10, load.warm_up());
         let mut records = Vec::new();
@@ -255,7 +255,7 @@ mod tests {
             run(Door::SJF, 20, 900),
         ];
         let capacity = |load| capacity_per_s(&all, Kind::Postgres, load);
-        // Two interactions of each count, in 10 s.
+        // Two interactions of each type count, in 10 s.
         assert_eq!(capacity(Load::AlternatingClicks), Some(40.0));
         assert_eq!(capacity(Load::Alternating), None);
     }

@@ -31,6 +31,26 @@ fn a_paused_request_keeps_its_place_and_time_alone_gives_none() {
     assert_eq!(gate.admit_next(3_600_000_000_001), Some(second));
 }
 
+#[test]
+fn nothing_starts_in_a_pause_and_nobody_loses_his_place() {
+    let mut gate = gate(1, Order::Fifo, true);
+    let kind = gate.type_of("a");
+    gate.set_paused(0, true);
+    let ids: Vec<_> = (0..3).map(|_| gate.arrive(0, kind).unwrap()).collect();
+    // Neither a dry run nor an escape goes beyond.
+    assert_eq!(gate.admit_next(3_600_000_000_000), None);
+    assert_eq!(gate.next_change_ns(), None);
+    gate.set_paused(3_600_000_000_000, false);
+    assert!(
+        gate.next_change_ns()
+            .is_some_and(|at_ns| at_ns > 3_600_000_000_000)
+    );
+    for id in ids {
+        assert_eq!(gate.admit_next(3_600_000_000_000), Some(id));
+        gate.finish(3_600_000_000_000, id, Outcome::Completed);
+    }
+}
+
 proptest! {
     #[test]
     fn never_more_run_than_may_and_never_fewer_than_can(

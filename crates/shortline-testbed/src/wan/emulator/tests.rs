@@ -21,7 +21,7 @@ fn way(delay_ms: u64, jitter_ms: u64) -> Way {
     }
 }
 
-/// Everything that leaves, however late it is.
+/// Everything that leaves, however late.
 fn drain<P>(emulator: &mut Emulator<P>) -> Vec<Due<P>> {
     std::iter::from_fn(|| emulator.take_due(u64::MAX)).collect()
 }
@@ -115,7 +115,7 @@ fn the_rate_is_kept_and_the_queue_before_it_too() {
         ..way(20, 0)
     };
     let mut emulator = Emulator::new(&[lane], 1000, 1);
-    // 1514 bytes take 12.112 ms; one packet a millisecond comes, for a second.
+    // 1514 bytes take 12.112 ms. One packet comes every millisecond, for a second.
     let fates = offer_all(&mut emulator, (0..1000).map(|number| number * MS));
     let left = drain(&mut emulator);
     let gaps = left.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns);
@@ -125,7 +125,7 @@ fn the_rate_is_kept_and_the_queue_before_it_too() {
         gaps.max()
     );
     assert_eq!(left[0].at_ns, 20 * MS + 12_112_000);
-    // All that the link can send in the second it is offered to, and the queue at its end.
+    // What the link can send in this second, and the queue at its end.
     assert_eq!(left.len(), 1000 * MS as usize / 12_112_000 + 10);
     let dropped = fates.iter().filter(|fate| **fate == Fate::Dropped).count();
     assert_eq!(dropped + left.len(), 1000);
@@ -167,7 +167,7 @@ fn loss_is_its_lanes_own_and_repeats_with_the_seed() {
 fn flows_that_have_left_are_forgotten() {
     let mut flows = Flows::default();
     for flow in 0..100_000 {
-        // Each is due 10 later: at most 10 are under way.
+        // Each is due 10 later, so at most 10 are under way.
         flows.after_the_last(flow, flow, flow + 10);
     }
     assert!(flows.last_due_ns.len() <= FLOWS_MIN);

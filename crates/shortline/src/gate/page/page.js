@@ -60,7 +60,28 @@ function showStatus(status) {
   showLoad(admission);
   showRate();
   showCapacity(settings, admission, note);
+  showPause(status.paused);
+  showClients(status.busy_clients);
   showTypes(admission.types);
+}
+
+function showPause({ all, databases, disabled }) {
+  const held = [...(all ? ["the gate"] : []), ...databases];
+  if (held.length) say("waiting-note", `paused: ${held.join(", ")}`);
+  else if (disabled.length) say("waiting-note", `no new clients: ${disabled.join(", ")}`);
+}
+
+// By id, state, time, and the client's own words, which are never read as HTML.
+function showClients(clients) {
+  element("clients-section").hidden = clients.length === 0;
+  const rows = clients.map((client) => {
+    const row = document.createElement("tr");
+    const cells = [client.id, client.state, time(client.state_seconds * 1e9), client.user, client.database,
+      client.application_name, client.address || "unix"];
+    for (const text of cells) row.appendChild(document.createElement("td")).textContent = text;
+    return row;
+  });
+  element("clients").replaceChildren(...rows);
 }
 
 function showLoad(admission) {

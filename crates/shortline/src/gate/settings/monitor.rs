@@ -3,7 +3,7 @@
 use shortline_gate::locks::MonitorUrl;
 
 use crate::gate::Kind;
-use crate::gate::options::{GateOptions, UpstreamTlsMode};
+use crate::gate::options::GateOptions;
 use shortline_daemon::given::Given;
 
 /// The database to ask, of the same kind as the backend.
@@ -24,26 +24,16 @@ pub fn monitor(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<Moni
             )),
         };
     };
-    let at = || given.at(flags.monitor.is_some(), "monitor");
-    match (kind, &url) {
-        (Kind::Postgres, MonitorUrl::Postgres(_)) => {}
-        (Kind::Mysql, MonitorUrl::Mysql(_)) => {
-            let is_plain = merged.upstream_tls == Some(UpstreamTlsMode::Disable);
-            if !is_plain && !url.is_local() {
-                return Err(format!(
-                    "{}: {url} would be asked without TLS: give a database of this machine, or \
-                     --upstream-tls disable if the network is trusted",
-                    at()
-                ));
-            }
-        }
-        _ => {
-            return Err(format!(
-                "{}: {url} is not what is behind gate {}",
-                at(),
-                kind.name()
-            ));
-        }
+    let is_of_kind = matches!(
+        (kind, &url),
+        (Kind::Postgres, MonitorUrl::Postgres(_)) | (Kind::Mysql, MonitorUrl::Mysql(_))
+    );
+    if !is_of_kind {
+        return Err(format!(
+            "{}: {url} is not what is behind gate {}",
+            given.at(flags.monitor.is_some(), "monitor"),
+            kind.name()
+        ));
     }
     Ok(Some(url))
 }

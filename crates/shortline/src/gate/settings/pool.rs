@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use shortline_gate::GateConfig;
-use shortline_gate::postgres::PoolMode;
+use shortline_gate::pool::PoolMode;
 use shortline_gate::postgres::pool::Lookup;
 use shortline_sched::units::Span;
 
@@ -49,8 +49,14 @@ pub fn pool(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<PoolSet
         Some(PoolName::Transaction) => PoolMode::Transaction,
     };
     let place = given.at(flags.pool.is_some(), "pool");
-    if kind != Kind::Postgres {
-        return Err(format!("{place}: is for gate postgres: leave it out"));
+    match kind {
+        Kind::Postgres => {}
+        Kind::Mysql => refuse_of_postgres(given)?,
+        Kind::Http => {
+            return Err(format!(
+                "{place}: is for gate postgres and gate mysql: leave it out"
+            ));
+        }
     }
     let Some(users) = merged.pool_users.clone() else {
         return Err(format!(
@@ -95,9 +101,48 @@ pub fn bound(gate: &mut GateConfig, pool: Option<&PoolSettings>) {
     gate.admission.running_max = transactions.map(|pool| pool.size);
 }
 
+/// MySQL's pool looks nobody up, and shares no prepared statements.
+fn refuse_of_postgres(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let (flags, merged) = (given.flags, given.merged);
+    let useless = [
+        (
+            "pool-auth-user",
+            flags.pool_auth_user.is_some(),
+            merged.pool_auth_user.is_some(),
+        ),
+        (
+            "pool-auth-query",
+            flags.pool_auth_query.is_some(),
+            merged.pool_auth_query.is_some(),
+        ),
+        (
+            "pool-statements-max",
+            flags.pool_statements_max.is_some(),
+            merged.pool_statements_max.is_some(),
+        ),
+    ];
+    match useless.iter().find(|(_, _, is_given)| *is_given) {
+        None => Ok(()),
+        Some(&(key, by_flag, _)) => Err(format!(
+            "{}: is for gate postgres: leave it out",
+            given.at(by_flag, key)
+        )),
+    }
+}
+
 fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     let useless = [
+        (
+            "admin-users",
+            flags.admin_users.is_some(),
+            merged.admin_users.is_some(),
+        ),
+        (
+            "stats-users",
+            flags.stats_users.is_some(),
+            merged.stats_users.is_some(),
+        ),
         (
             "pool-size",
             flags.pool_size.is_some(),

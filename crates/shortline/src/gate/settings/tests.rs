@@ -136,10 +136,6 @@ fn a_monitor_asks_what_is_behind_the_gate() {
         ),
         (format!("http --upstream db:80 {monitor}"), "means nothing"),
         (
-            "mysql --upstream db:3306 --monitor mysql://m@db:3306".to_owned(),
-            "without TLS",
-        ),
-        (
             format!("{UPSTREAM} --monitor-password-file a"),
             "whose password?",
         ),

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Dropping, Phase, Pinned, PoolMode, Pooled};
+use super::{Dropping, Phase, Pinned, Pooled};
+use crate::pool::PoolMode;
 use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
-use crate::postgres::pool::connections::Held;
+use crate::postgres::pool::backend::Held;
 use crate::postgres::pool::entry::complaint_of;
 use crate::postgres::pool::leaving::own_names;
 use crate::postgres::pool::settings::{Found, Settings, look};
@@ -75,15 +76,15 @@ impl Pooled {
 
     fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
         exchange.server.attach(stream);
-        let connection = &held.connection;
+        let key = held.known.key.clone();
         exchange
             .work
-            .set_backend(connection.key.as_deref().and_then(process_of));
-        let meant = connection
-            .key
-            .clone()
-            .map(|key| (key, connection.cancels.clone()));
+            .set_backend(key.as_deref().and_then(process_of));
+        let meant = key.map(|key| (key, held.cancels.clone()));
         *self.member.target.0.lock() = meant;
+        let (pool, handle) = (&self.member.pool, exchange.work.handle());
+        pool.connections.servers().lend(&held.server, handle.id());
+        handle.set_link(Some(held.server.id()));
         self.held = Some(held);
         self.put_settings_on(exchange);
     }
@@ -93,7 +94,7 @@ impl Pooled {
             .held
             .as_ref()
             .expect("invariant: it has a connection now")
-            .connection
+            .known
             .settings;
         let changes = self.settings.changes_from(there);
         if changes.is_empty() {
@@ -114,7 +115,7 @@ impl Pooled {
         *left -= 1;
         if *left == 0 {
             let settings = self.settings.clone();
-            self.held().connection.settings = settings;
+            self.held().known.settings = settings;
             self.begin_unit(exchange);
         }
     }
@@ -122,7 +123,7 @@ impl Pooled {
     fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Relaying;
         self.has_sent = false;
-        if self.member.pool.config.mode == PoolMode::Session && self.pin.is_none() {
+        if self.member.pool.config.limits.mode == PoolMode::Session && self.pin.is_none() {
             self.pin = Some(Pinned {
                 _keeping: None,
                 is_counted: false,
@@ -161,7 +162,7 @@ impl Pooled {
             return;
         }
         let looks = std::mem::take(&mut self.may_leave_state) || self.pin.is_some();
-        if looks && self.member.pool.config.mode == PoolMode::Transaction {
+        if looks && self.member.pool.config.limits.mode == PoolMode::Transaction {
             let before = self.settings.own_names();
             let own = before.chain(self.own_names.iter().map(|name| &**name));
             let query = look(&self.member.kind.user, own);
@@ -184,10 +185,9 @@ impl Pooled {
             .as_mut()
             .expect("invariant: who looks has a connection");
         for (name, value) in found.settings.iter() {
-            self.settings
-                .follow(name, value, &held.connection.parameters);
+            self.settings.follow(name, value, &held.known.parameters);
         }
-        held.connection.settings = self.settings.clone();
+        held.known.settings = self.settings.clone();
         // A connection of its own would have gone back to these.
         for (name, value) in self
             .began_with
@@ -214,7 +214,7 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
-        let Some(keeping) = self.member.pool.keep() else {
+        let Some(keeping) = self.member.pool.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
             );
@@ -236,6 +236,7 @@ impl Pooled {
             return;
         }
         *self.member.target.0.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // First the connection, then the permit: who is let in next finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
@@ -264,7 +265,7 @@ impl Pooled {
             && pin.is_counted != counts
         {
             pin.is_counted = counts;
-            self.member.pool.set_pinned(counts);
+            self.member.pool.pins.set_pinned(counts);
         }
     }
 
@@ -280,8 +281,8 @@ impl Pooled {
             .held
             .as_mut()
             .expect("invariant: whoever hears of it has a connection");
-        let began = Arc::clone(&held.connection.parameters);
-        held.connection.settings.follow(name, value, &began);
+        let began = Arc::clone(&held.known.parameters);
+        held.known.settings.follow(name, value, &began);
         self.settings.follow(name, value, &began);
     }
 }
@@ -289,8 +290,8 @@ impl Pooled {
 /// Gives a connection back as if nobody had had it.
 async fn clean(mut held: Box<Held>, mut stream: Stream) {
     if ask(&mut stream, &query("DISCARD ALL")).await.is_ok() {
-        held.connection.settings = Settings::default();
-        held.connection.prepared = Default::default();
+        held.known.settings = Settings::default();
+        held.known.prepared = Default::default();
         held.give_back(stream);
     }
 }

@@ -44,10 +44,10 @@ impl Pooled {
             client_name: Some(name.into()),
         };
         if is_unnamed {
-            self.held().connection.prepared.unnamed = Some(statement.id);
+            self.held().known.prepared.unnamed = Some(statement.id);
             self.send(exchange, &statement.parse(b""));
             self.pipeline.send_parse(prepares);
-        } else if self.held().connection.prepared.uses(statement.id) {
+        } else if self.held().known.prepared.uses(statement.id) {
             self.pipeline.put(message(b'1', &[]));
             self.put_in(exchange);
         } else {
@@ -120,14 +120,14 @@ impl Pooled {
             client_name: None,
         };
         if name.is_empty() {
-            let there = &mut self.held().connection.prepared.unnamed;
+            let there = &mut self.held().known.prepared.unnamed;
             if there.replace(statement.id) != Some(statement.id) {
                 self.send(exchange, &statement.parse(b""));
                 self.pipeline.send_parse(prepares);
             }
             return Ok(Vec::new());
         }
-        if !self.held().connection.prepared.uses(statement.id) {
+        if !self.held().known.prepared.uses(statement.id) {
             self.send_parse(exchange, &statement, prepares);
         }
         Ok(statement.name())
@@ -139,12 +139,8 @@ impl Pooled {
         statement: &Arc<Statement>,
         prepares: Prepares,
     ) {
-        let statements_max = self.member.pool.config.statements_max;
-        let closed = self
-            .held()
-            .connection
-            .prepared
-            .give(statement, statements_max);
+        let statements_max = self.member.pool.config.limits.statements_max;
+        let closed = self.held().known.prepared.give(statement, statements_max);
         if let Some(closed) = closed {
             self.send(exchange, &message(b'C', &[b"S", &closed.name(), b"\0"]));
             self.pipeline.send_hidden_close();
@@ -167,15 +163,15 @@ impl Pooled {
             .held
             .as_ref()
             .expect("invariant: whoever prepares has a connection");
-        if let Some(statement) = held.connection.prepared.get(prepares.id) {
-            statement.prove(&held.connection.kind);
+        if let Some(statement) = held.known.prepared.get(prepares.id) {
+            statement.prove(&held.kind);
         }
     }
 
     /// An error came before these were prepared.
     pub(super) fn not_prepared(&mut self, lost: Vec<Prepares>) {
         for prepares in lost {
-            let there = &mut self.held().connection.prepared;
+            let there = &mut self.held().known.prepared;
             match prepares.is_unnamed {
                 true => there.unnamed = None,
                 false => there.forget(prepares.id),
@@ -189,7 +185,7 @@ impl Pooled {
 
     /// The backend has dropped all that have names, whoever's they were.
     pub(super) fn forget_prepared(&mut self, of_client: bool) {
-        self.held().connection.prepared.forget_named();
+        self.held().known.prepared.forget_named();
         if of_client {
             self.prepared.close_named();
         }

@@ -266,7 +266,7 @@ impl Pooled {
         // A Query ends the unnamed statement, and what it says may end others (DEALLOCATE, DISCARD).
         self.prepared.close(b"");
         self.types.close(b"");
-        self.held().connection.prepared.unnamed = None;
+        self.held().known.prepared.unnamed = None;
         self.conversation.sent(header.tag)?;
         self.pipeline.send_query();
         let step = self.skip(header, bytes, false);

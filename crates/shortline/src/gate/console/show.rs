@@ -1,4 +1,4 @@
-//! SHOW commands of the admin database, modelled on PgBouncer's console.
+//! What SHOW shows, modelled on PgBouncer's console.
 //!
 //! A column that means the same as PgBouncer's has its name. Times in such columns are in
 //! microseconds (names without a unit). Our own columns name their unit.
@@ -6,66 +6,126 @@
 use shortline_gate::postgres::Table;
 use shortline_sched::admission::{CapacityState, TypeView};
 
-use super::status::{PoolStatus, Status};
+use shortline_gate::GateConfig;
 
-/// The commands, and what each one shows.
-const COMMANDS: [(&str, &str); 8] = [
+use super::super::status::{AdmissionSettings, PoolStatus, Status, View};
+use super::lists::Lists;
+
+/// What can be shown, and what it is.
+const SHOWN: [(&str, &str); 16] = [
     ("HELP", "these commands"),
     ("STATS", "transactions and waits since the start"),
+    ("POOLS", "clients and connections, by database and user"),
+    ("CLIENTS", "each client's connection"),
+    ("SERVERS", "each connection to the backend"),
+    ("ACTIVE_SOCKETS", "clients and connections at work"),
+    ("DATABASES", "databases in use, paused or disabled"),
+    ("USERS", "users in use"),
+    ("LISTS", "how many there are of each"),
+    ("STATE", "whether the gate is paused"),
     (
-        "POOLS",
+        "GATE",
         "the backend: what runs and waits, load and capacity",
     ),
     ("QUEUE", "what waits, by type"),
     ("TYPES", "every type: estimate, counts, waits"),
-    ("CLIENTS", "connections of clients"),
     ("CONFIG", "the settings in force"),
+    ("MEM", "what the process has of memory"),
     ("VERSION", "the program's version"),
 ];
 
-/// Answers a command.
+/// What can be said beside SHOW.
+const SAID: [(&str, &str); 10] = [
+    (
+        "PAUSE [db]",
+        "admits nobody and waits until what runs has ended",
+    ),
+    ("RESUME [db]", "admits again"),
+    (
+        "RECONNECT [db]",
+        "closes connections to the backend once they are given back",
+    ),
+    ("WAIT_CLOSE [db]", "waits until these have closed"),
+    ("KILL [db]", "closes clients' connections and admits nobody"),
+    ("KILL_CLIENT id", "closes a client's connection"),
+    ("DISABLE db", "lets no new client into a database"),
+    ("ENABLE db", "lets them in again"),
+    ("RELOAD", "reads the configuration again"),
+    (
+        "SHUTDOWN [WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS]",
+        "ends: at once, when what runs has ended, when all have left",
+    ),
+];
+
+/// Shows what has this name, in capitals.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
-pub fn answer(command: &str, status: &Status) -> Result<Table, String> {
-    let mut words = command.split_whitespace();
-    let (verb, what) = (words.next(), words.next());
-    let is_show = verb.is_some_and(|verb| verb.eq_ignore_ascii_case("show"));
-    let what = what.filter(|_| is_show && words.next().is_none());
-    let what = what.map(str::to_ascii_uppercase).unwrap_or_default();
-    match what.as_str() {
-        "HELP" => Ok(help()),
-        "STATS" => Ok(stats(status)),
-        "POOLS" => Ok(pools(status)),
-        "QUEUE" => Ok(queue(status)),
-        "TYPES" => Ok(types(status)),
-        "CLIENTS" => Ok(clients(status)),
-        "CONFIG" => Ok(config(status)),
-        "VERSION" => Ok(one_row([(
-            "version",
-            format!("shortline {}", status.version),
-        )])),
+/// There is nothing of the name: says so in a line.
+pub fn table(what: &str, view: &View) -> Result<Table, String> {
+    let lists = || Lists::of(view);
+    let status = || view.status();
+    Ok(match what {
+        "HELP" => help(),
+        "STATS" => stats(&status()),
+        "POOLS" => lists().pools(),
+        "CLIENTS" => lists().clients(),
+        "SERVERS" => lists().servers(),
+        "ACTIVE_SOCKETS" => lists().active_sockets(),
+        "DATABASES" => lists().databases(),
+        "USERS" => lists().users(),
+        "LISTS" => lists().counts(),
+        "STATE" => lists().state(),
+        "GATE" => gate(&status()),
+        "QUEUE" => queue(&status()),
+        "TYPES" => types(&status()),
+        "CONFIG" => config(&status(), view.connections_max()),
+        "MEM" => memory(),
+        "VERSION" => one_row([("version", format!("shortline {}", status().version))]),
         _ => {
-            let names: Vec<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
-            Err(format!("no such command; try SHOW {}", names.join(", ")))
+            let names: Vec<&str> = SHOWN.iter().map(|(name, _)| *name).collect();
+            return Err(format!("no such table; try SHOW {}", names.join(", ")));
         }
-    }
+    })
 }
 
 fn help() -> Table {
+    let shown = SHOWN
+        .iter()
+        .map(|(name, what)| (format!("SHOW {name}"), *what));
+    let said = SAID.iter().map(|(name, what)| ((*name).to_owned(), *what));
     Table {
-        columns: vec!["command", "shows"],
-        rows: COMMANDS
-            .iter()
-            .map(|(name, what)| vec![format!("SHOW {name}"), (*what).to_owned()])
+        columns: vec!["command", "does"],
+        rows: shown
+            .chain(said)
+            .map(|(name, what)| vec![name, what.to_owned()])
             .collect(),
     }
+}
+
+/// As the kernel tells it: what is in memory now, and the most that ever was.
+fn memory() -> Table {
+    let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let value = |name: &str| {
+        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default()
+            .trim()
+            .trim_end_matches(" kB")
+            .to_owned()
+    };
+    one_row([
+        ("resident_kib", value("VmRSS:")),
+        ("peak_kib", value("VmHWM:")),
+    ])
 }
 
 fn stats(status: &Status) -> Table {
     let totals = &status.admission.totals;
     one_row([
         ("database", "*".to_owned()),
+        (
+            "total_server_assignment_count",
+            status.pool.map_or(0, |pool| pool.lent).to_string(),
+        ),
         ("total_xact_count", totals.completed.to_string()),
         ("total_wait_time", microseconds(totals.waited_ns_sum)),
         (
@@ -88,7 +148,7 @@ fn stats(status: &Status) -> Table {
     ])
 }
 
-fn pools(status: &Status) -> Table {
+fn gate(status: &Status) -> Table {
     let admission = &status.admission;
     let oldest = admission.oldest.as_ref();
     let oldest_ns = oldest.map_or(0, |oldest| oldest.waited_ns);
@@ -206,46 +266,64 @@ fn types(status: &Status) -> Table {
     }
 }
 
-fn clients(status: &Status) -> Table {
-    let counts = status.connections;
-    one_row([
-        ("open", counts.open.to_string()),
-        ("total", counts.total.to_string()),
-        ("refused_total", counts.refused_total.to_string()),
-        ("failed_total", counts.failed_total.to_string()),
-    ])
-}
-
-fn config(status: &Status) -> Table {
+/// With PgBouncer's columns. Of our own names those change at a reload that name what a reload exchanges.
+fn config(status: &Status, connections_max: usize) -> Table {
     let settings = &status.settings;
+    let default = AdmissionSettings::new(&GateConfig::default());
     let none = || "none".to_owned();
-    let pairs = [
-        ("kind", settings.kind.to_owned()),
-        ("listen", settings.listen.join(", ")),
-        ("upstream", settings.upstream.clone()),
-        ("policy", settings.admission.policy.to_owned()),
+    let rows = [
+        ("kind", settings.kind.to_owned(), String::new()),
+        ("listen", settings.listen.join(", "), String::new()),
+        ("upstream", settings.upstream.clone(), String::new()),
+        (
+            "max_client_conn",
+            connections_max.to_string(),
+            "10000".to_owned(),
+        ),
+        (
+            "policy",
+            settings.admission.policy.to_owned(),
+            default.policy.to_owned(),
+        ),
         (
             "aging",
             settings.admission.aging.clone().unwrap_or_else(none),
+            none(),
         ),
         (
             "oldest-share",
             settings.admission.oldest_share.clone().unwrap_or_else(none),
+            default.oldest_share.unwrap_or_else(none),
         ),
-        ("capacity", settings.admission.capacity.clone()),
-        ("dry-run", settings.admission.dry_run.to_string()),
-        ("queue-max", settings.admission.queue_max.to_string()),
+        (
+            "capacity",
+            settings.admission.capacity.clone(),
+            "auto".to_owned(),
+        ),
+        (
+            "dry-run",
+            settings.admission.dry_run.to_string(),
+            "false".to_owned(),
+        ),
+        (
+            "queue-max",
+            settings.admission.queue_max.to_string(),
+            default.queue_max.to_string(),
+        ),
         (
             "wait-max",
             format!("{}s", settings.admission.wait_max_seconds),
+            format!("{}s", default.wait_max_seconds),
         ),
     ];
+    let rows = rows.into_iter().map(|(key, value, default)| {
+        let changes = ["capacity", "queue-max", "wait-max"].contains(&key);
+        let changeable = if changes { "yes" } else { "no" };
+        vec![key.to_owned(), value, default, changeable.to_owned()]
+    });
     Table {
-        columns: vec!["key", "value"],
-        rows: pairs
-            .into_iter()
-            .map(|(key, value)| vec![key.to_owned(), value])
-            .collect(),
+        columns: vec!["key", "value", "default", "changeable"],
+        rows: rows.collect(),
     }
 }
 
@@ -263,58 +341,4 @@ fn milliseconds(ns: u64) -> String {
 
 fn microseconds(ns: u64) -> String {
     (ns / 1_000).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use shortline_gate::{Gate, GateConfig};
-
-    use std::sync::Arc;
-
-    use super::super::series::Series;
-    use super::super::status::{AdmissionSettings, Connections, SettingsView};
-    use super::*;
-
-    fn status() -> Status {
-        let gate = Gate::new(GateConfig::default());
-        gate.type_of("select ?");
-        Status {
-            version: "1.2.3",
-            uptime_seconds: 5.0,
-            note: None,
-            settings: SettingsView {
-                kind: "postgres",
-                listen: vec!["127.0.0.1:6432".to_owned()],
-                upstream: "db:5432".to_owned(),
-                admission: AdmissionSettings::new(&GateConfig::default()),
-            },
-            admission: gate.snapshot(),
-            pool: None,
-            connections: Connections::default(),
-            series: Arc::new(Series::new(1)),
-        }
-    }
-
-    #[test]
-    fn every_command_that_help_names_has_an_answer() {
-        let status = status();
-        let help = answer("show help", &status).unwrap();
-        assert_eq!(help.rows.len(), COMMANDS.len());
-        for row in &help.rows {
-            let table = answer(&row[0], &status).unwrap();
-            let fits = |row: &Vec<String>| row.len() == table.columns.len();
-            assert!(table.rows.iter().all(fits), "{}", row[0]);
-        }
-        let types = answer("SHOW TYPES", &status).unwrap();
-        assert!(types.rows.iter().any(|row| row[0] == "select ?"));
-    }
-
-    #[test]
-    fn what_is_no_command_is_told_with_those_that_are() {
-        for command in ["SHOW", "SHOW LISTS", "SELECT 1", "SHOW TYPES NOW", ""] {
-            let error = answer(command, &status()).unwrap_err();
-            assert!(error.contains("SHOW HELP, STATS"), "{command}: {error}");
-        }
-    }
 }

@@ -1,11 +1,12 @@
 //! The backend's connections: opened ahead, lent out, and taken back.
 //!
 //! One bound holds for all users and databases together. A connection that is idle serves others of its own
-//! [`Kind`] only; where there is room for no more, the one that has been idle for longest makes room for
+//! [`Backend::Kind`] only; where there is room for no more, the one that has been idle for longest makes room for
 //! another kind. Whoever finds none waits in the order of arrival: the order that counts was decided by the gate
 //! before. A few are opened at a time, whatever the crowd.
 
 use std::collections::{HashMap, VecDeque};
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Context;
@@ -13,13 +14,13 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker_ref;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use shortline_base::roster::Place;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::super::PostgresConfig;
-use super::login::{self, Kind, Login, LoginError, Parameters};
-use super::prepared::OfConnection;
-use super::settings::Settings;
+use super::cancels::Cancels;
+use super::servers::{Server, Servers};
+use super::{Backend, PoolLimits};
 use crate::relay::Stream;
 
 /// Connections that are opened at once at most: each costs the backend a process.
@@ -27,80 +28,76 @@ const OPENINGS_MAX: usize = 2;
 
 /// All connections of a pool.
 #[derive(Debug)]
-pub struct Connections {
-    config: PostgresConfig,
-    size: usize,
+pub struct Connections<B: Backend> {
+    backend: B,
+    /// Exchanged at a reload.
+    size: AtomicUsize,
     idle_time_max: Duration,
     wait_max: Duration,
-    state: Mutex<State>,
+    state: Mutex<State<B>>,
     openings: Semaphore,
+    servers: Servers,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<B: Backend> {
     /// Open, lent out, or being opened.
     total: usize,
-    idle: HashMap<Arc<Kind>, Vec<Idle>>,
-    waiting: VecDeque<Waiter>,
+    idle: HashMap<Arc<B::Kind>, Vec<Idle<B>>>,
+    waiting: VecDeque<Waiter<B>>,
     /// A connection is being opened for whoever comes.
     is_opening_ahead: bool,
 }
 
 #[derive(Debug)]
-struct Idle {
-    connection: Connection,
+struct Idle<B: Backend> {
+    server: Place<Server>,
+    known: B::Known,
+    cancels: Arc<Cancels>,
     stream: Stream,
     since: Instant,
 }
 
 #[derive(Debug)]
-struct Waiter {
-    kind: Arc<Kind>,
-    lend: oneshot::Sender<Lent>,
+struct Waiter<B: Backend> {
+    kind: Arc<B::Kind>,
+    lend: oneshot::Sender<Lent<B>>,
 }
 
 /// What a waiter gets: a connection, or room to open one.
 #[derive(Debug)]
-enum Lent {
-    Ready(Box<Held>, Stream),
-    Room(Room),
+enum Lent<B: Backend> {
+    Ready(Box<Held<B>>, Stream),
+    Room(Room<B>),
 }
 
 /// Room for one connection; given to somebody else when dropped. None of it is left once the connection is idle.
 #[derive(Debug)]
-struct Room(Option<Arc<Connections>>);
-
-/// What is known of a connection, whoever has it.
-#[derive(Debug)]
-pub struct Connection {
-    /// Whom it can serve.
-    pub kind: Arc<Kind>,
-    /// What a cancel request must name.
-    pub key: Option<Arc<[u8]>>,
-    /// What the backend reported as it was opened.
-    pub parameters: Arc<Parameters>,
-    /// What differs on it from what it began with.
-    pub settings: Settings,
-    /// The statements that are prepared on it.
-    pub prepared: OfConnection,
-    /// Cancel requests for it that are under way.
-    pub cancels: Arc<Cancels>,
-}
+struct Room<B: Backend>(Option<Arc<Connections<B>>>);
 
 /// A connection that somebody has. It is closed when this is dropped, unless it is given back.
 #[derive(Debug)]
-pub struct Held {
-    /// The connection.
-    pub connection: Connection,
-    room: Room,
+pub struct Held<B: Backend> {
+    /// As an operator sees it.
+    pub server: Place<Server>,
+    /// Whom it can serve.
+    pub kind: Arc<B::Kind>,
+    /// What is known of it.
+    pub known: B::Known,
+    /// Cancel requests for it that are under way.
+    pub cancels: Arc<Cancels>,
+    room: Room<B>,
 }
+
+/// A connection, and what is known of it.
+pub type Lending<B> = (Box<Held<B>>, Stream);
 
 /// Why nobody gets a connection.
 #[derive(Debug, thiserror::Error)]
-pub enum AcquireError {
+pub enum AcquireError<E: Error> {
     /// It cannot be opened.
     #[error(transparent)]
-    Login(#[from] LoginError),
+    Login(#[from] E),
     /// All are in use for too long.
     #[error("none of the pool's {size} connections became free within {} ms", limit.as_millis())]
     Busy {
@@ -122,21 +119,22 @@ pub struct Counts {
     pub waiting: usize,
 }
 
-impl Connections {
-    /// None is open yet; `size` of them may be.
-    pub fn new(
-        config: PostgresConfig,
-        size: usize,
-        idle_time_max: Duration,
-        wait_max: Duration,
-    ) -> Arc<Self> {
+impl<B: Backend> Connections<B> {
+    /// None is open yet.
+    pub fn new(backend: B, limits: &PoolLimits) -> Arc<Self> {
         Arc::new(Self {
-            config,
-            size,
-            idle_time_max,
-            wait_max,
-            state: Mutex::default(),
+            backend,
+            size: AtomicUsize::new(limits.size.get()),
+            idle_time_max: limits.idle_time_max,
+            wait_max: limits.wait_max,
+            state: Mutex::new(State {
+                total: 0,
+                idle: HashMap::new(),
+                waiting: VecDeque::new(),
+                is_opening_ahead: false,
+            }),
             openings: Semaphore::new(OPENINGS_MAX),
+            servers: Servers::default(),
         })
     }
 
@@ -150,8 +148,46 @@ impl Connections {
         }
     }
 
+    /// How many there may be.
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// So many there may be from now on. Of more those that are idle close now, others as they are given back.
+    pub fn resize(&self, size: usize) {
+        self.size.store(size, Ordering::Relaxed);
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        let total = state.total;
+        for idle in state.idle.values_mut() {
+            let left = (total - closed.len()).saturating_sub(size).min(idle.len());
+            closed.extend(idle.drain(..left));
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
+    }
+
+    /// What is seen of them.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// Closes those of a database, or all: the idle ones now, each other once it is given back.
+    pub fn close(&self, database: Option<&str>) {
+        self.servers.close(database);
+        let mut closed = Vec::new();
+        let mut state = self.state.lock();
+        for idle in state.idle.values_mut() {
+            closed.extend(idle.extract_if(.., |idle| idle.server.is_of(database)));
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
+        state.total -= closed.len();
+        drop(state);
+    }
+
     /// One that is idle, if there is one.
-    pub fn try_take(self: &Arc<Self>, kind: &Arc<Kind>) -> Option<(Box<Held>, Stream)> {
+    pub fn try_take(self: &Arc<Self>, kind: &Arc<B::Kind>) -> Option<Lending<B>> {
         loop {
             let mut idle = self.state.lock().take_idle(kind)?;
             let room = Room::of(self);
@@ -160,8 +196,14 @@ impl Connections {
                 .stream
                 .poll_read_some(&mut Context::from_waker(noop_waker_ref()), &mut [0; 1]);
             if said.is_pending() {
-                let connection = idle.connection;
-                return Some((Box::new(Held { connection, room }), idle.stream));
+                let held = Held {
+                    server: idle.server,
+                    kind: Arc::clone(kind),
+                    known: idle.known,
+                    cancels: idle.cancels,
+                    room,
+                };
+                return Some((Box::new(held), idle.stream));
             }
         }
     }
@@ -172,14 +214,14 @@ impl Connections {
     /// [`AcquireError`]
     pub async fn acquire(
         self: Arc<Self>,
-        kind: Arc<Kind>,
-        login: Login,
-    ) -> Result<(Box<Held>, Stream), AcquireError> {
+        kind: Arc<B::Kind>,
+        login: B::Login,
+    ) -> Result<Lending<B>, AcquireError<B::Refusal>> {
         let waiting = self.acquire_in_turn(&kind, &login);
         match tokio::time::timeout(self.wait_max, waiting).await {
             Ok(acquired) => Ok(acquired?),
             Err(_) => Err(AcquireError::Busy {
-                size: self.size,
+                size: self.size(),
                 limit: self.wait_max,
             }),
         }
@@ -187,16 +229,16 @@ impl Connections {
 
     async fn acquire_in_turn(
         self: &Arc<Self>,
-        kind: &Arc<Kind>,
-        login: &Login,
-    ) -> Result<(Box<Held>, Stream), LoginError> {
+        kind: &Arc<B::Kind>,
+        login: &B::Login,
+    ) -> Result<Lending<B>, B::Refusal> {
         if let Some(taken) = self.try_take(kind) {
             self.open_ahead(kind, login);
             return Ok(taken);
         }
         let (room, lent) = {
             let mut state = self.state.lock();
-            if state.make_room(self.size) {
+            if state.make_room(self.size()) {
                 (Some(Room::of(self)), None)
             } else {
                 let (lend, lent) = oneshot::channel();
@@ -223,10 +265,10 @@ impl Connections {
 
     async fn open(
         self: &Arc<Self>,
-        room: Room,
-        kind: &Arc<Kind>,
-        login: &Login,
-    ) -> Result<(Box<Held>, Stream), LoginError> {
+        room: Room<B>,
+        kind: &Arc<B::Kind>,
+        login: &B::Login,
+    ) -> Result<Lending<B>, B::Refusal> {
         let _turn = self
             .openings
             .acquire()
@@ -236,26 +278,26 @@ impl Connections {
         if let Some(taken) = self.try_take(kind) {
             return Ok(taken);
         }
-        let ready = login::open(&self.config, kind, login).await?;
-        let connection = Connection {
+        let (known, stream) = self.backend.open(kind, login).await?;
+        let names = self.backend.names(kind, &known);
+        let held = Held {
+            server: self.servers.enter(names),
             kind: Arc::clone(kind),
-            key: ready.key,
-            parameters: Arc::new(ready.parameters),
-            settings: Settings::default(),
-            prepared: OfConnection::default(),
+            known,
             cancels: Arc::default(),
+            room,
         };
-        Ok((Box::new(Held { connection, room }), ready.stream))
+        Ok((Box::new(held), stream))
     }
 
     /// Opens one more of a kind of which none is idle, so that the next to come finds one.
-    fn open_ahead(self: &Arc<Self>, kind: &Arc<Kind>, login: &Login) {
+    fn open_ahead(self: &Arc<Self>, kind: &Arc<B::Kind>, login: &B::Login) {
         {
             let mut state = self.state.lock();
             let has_idle = state.idle.get(kind).is_some_and(|idle| !idle.is_empty());
             if has_idle
                 || state.is_opening_ahead
-                || state.total >= self.size
+                || state.total >= self.size()
                 || !state.waiting.is_empty()
             {
                 return;
@@ -291,8 +333,8 @@ impl Connections {
     }
 }
 
-impl State {
-    fn take_idle(&mut self, kind: &Arc<Kind>) -> Option<Idle> {
+impl<B: Backend> State<B> {
+    fn take_idle(&mut self, kind: &Arc<B::Kind>) -> Option<Idle<B>> {
         let idle = self.idle.get_mut(kind)?;
         let taken = idle.pop();
         if idle.is_empty() {
@@ -324,15 +366,15 @@ impl State {
     }
 }
 
-impl Held {
+impl<B: Backend> Held<B> {
     /// Gives it back, to serve whoever is next. Its session has nothing under way on it.
     pub fn give_back(self: Box<Self>, stream: Stream) {
-        if self.connection.cancels.are_none() {
+        if self.cancels.are_none() {
             self.lend_on(stream);
             return;
         }
         // A cancel request that is under way would meet the next session's statement.
-        let cancels = Arc::clone(&self.connection.cancels);
+        let cancels = Arc::clone(&self.cancels);
         tokio::spawn(async move {
             cancels.end().await;
             self.lend_on(stream);
@@ -344,26 +386,35 @@ impl Held {
             return;
         };
         let (mut held, mut stream) = (self, stream);
+        held.server.rest();
         loop {
             let mut state = pool.state.lock();
+            if held.server.is_to_close() || state.total > pool.size() {
+                // Its room is given to somebody else.
+                drop(state);
+                return;
+            }
             state.waiting.retain(|waiter| !waiter.lend.is_closed());
             let of_kind = state
                 .waiting
                 .iter()
-                .position(|waiter| waiter.kind == held.connection.kind);
+                .position(|waiter| waiter.kind == held.kind);
             let Some(waiter) = of_kind.and_then(|at| state.waiting.remove(at)) else {
                 if state.waiting.is_empty() {
                     let Held {
-                        connection,
+                        server,
+                        kind,
+                        known,
+                        cancels,
                         mut room,
                     } = *held;
                     room.0 = None;
-                    let kind = Arc::clone(&connection.kind);
-                    let since = Instant::now();
                     let idle = Idle {
-                        connection,
+                        server,
+                        known,
+                        cancels,
                         stream,
-                        since,
+                        since: Instant::now(),
                     };
                     state.idle.entry(kind).or_default().push(idle);
                     return;
@@ -383,14 +434,14 @@ impl Held {
     }
 }
 
-impl Room {
+impl<B: Backend> Room<B> {
     /// Room that is counted already.
-    fn of(pool: &Arc<Connections>) -> Self {
+    fn of(pool: &Arc<Connections<B>>) -> Self {
         Self(Some(Arc::clone(pool)))
     }
 }
 
-impl Drop for Room {
+impl<B: Backend> Drop for Room<B> {
     fn drop(&mut self) {
         let Some(pool) = self.0.take() else {
             return;
@@ -398,6 +449,10 @@ impl Drop for Room {
         let waiter = {
             let mut state = pool.state.lock();
             state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            if state.total > pool.size() {
+                state.total -= 1;
+                return;
+            }
             let Some(waiter) = state.waiting.pop_front() else {
                 state.total -= 1;
                 return;
@@ -406,46 +461,5 @@ impl Drop for Room {
         };
         // Where the waiter has left meanwhile, the room comes back here and goes to the next.
         drop(waiter.lend.send(Lent::Room(Room::of(&pool))));
-    }
-}
-
-/// Cancel requests for a connection that are under way.
-#[derive(Debug, Default)]
-pub struct Cancels {
-    under_way: AtomicUsize,
-    ended: Notify,
-}
-
-/// One of them; over when dropped.
-#[derive(Debug)]
-pub struct Cancelling(Arc<Cancels>);
-
-impl Cancels {
-    /// One begins.
-    pub fn begin(self: &Arc<Self>) -> Cancelling {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        Cancelling(Arc::clone(self))
-    }
-
-    fn are_none(&self) -> bool {
-        self.under_way.load(Ordering::Acquire) == 0
-    }
-
-    async fn end(&self) {
-        loop {
-            let ended = self.ended.notified();
-            if self.are_none() {
-                return;
-            }
-            ended.await;
-        }
-    }
-}
-
-impl Drop for Cancelling {
-    fn drop(&mut self) {
-        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.ended.notify_waiters();
-        }
     }
 }

@@ -1,0 +1,203 @@
+//! Who is kept out for now, by the operator's word: everybody, or those of a database (`PAUSE`), and the
+//! databases that take no new clients (`DISABLE`).
+//!
+//! A pause of everything is [`Admission::set_paused`](shortline_sched::admission::Admission::set_paused): who waits keeps
+//! his place. Those of one database wait before the queue instead, and those of it that wait already leave the
+//! queue, so that they keep nobody from his turn; they come anew when it goes on. Nobody's wait ends by its limit
+//! meanwhile: the limit counts no time of a pause.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Gate;
+
+/// Databases that are kept out at once at most.
+const NAMES_MAX: usize = 1000;
+
+/// Who is kept out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Everybody.
+    pub all: bool,
+    /// Those of these databases.
+    pub databases: BTreeSet<Box<str>>,
+    /// These take no new clients.
+    pub disabled: BTreeSet<Box<str>>,
+}
+
+/// Why an order is not obeyed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DoorError {
+    /// It is so already.
+    #[error("{0} is paused already")]
+    IsPaused(String),
+    /// There is nothing to resume.
+    #[error("{0} is not paused")]
+    IsNotPaused(String),
+    /// More than anybody needs.
+    #[error("{NAMES_MAX} databases are paused or disabled, and no more can be")]
+    TooMany,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Doors {
+    closed: watch::Sender<Closed>,
+    /// Whether some database is: most gates never have one.
+    any_database: AtomicBool,
+    pauses: Mutex<Pauses>,
+}
+
+/// How long everything was paused.
+#[derive(Debug, Default)]
+struct Pauses {
+    over: Duration,
+    since: Option<Instant>,
+}
+
+impl Closed {
+    /// Whether the work of this database is kept out.
+    pub fn is_closed(&self, database: Option<&str>) -> bool {
+        self.all || database.is_some_and(|name| self.databases.contains(name))
+    }
+}
+
+impl Doors {
+    /// Whether those of this database wait before the queue.
+    pub(super) fn keeps_out(&self, database: Option<&str>) -> bool {
+        self.any_database.load(Ordering::Acquire)
+            && database.is_some_and(|name| self.closed.borrow().databases.contains(name))
+    }
+
+    /// Waits until those of this database are kept out of the queue, or no longer.
+    pub(super) async fn keeping_out(&self, database: Option<&str>, keeps_out: bool) {
+        let mut closed = self.closed.subscribe();
+        let is_in = |name: &str, closed: &Closed| closed.databases.contains(name);
+        let wanted =
+            |closed: &Closed| database.is_some_and(|name| is_in(name, closed)) == keeps_out;
+        // The sender is here: this never fails.
+        let _ = closed.wait_for(wanted).await;
+    }
+
+    /// How long everything was paused so far.
+    pub(super) fn paused_time(&self) -> Duration {
+        let pauses = self.pauses.lock();
+        pauses.over + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn set_all(&self, all: bool) {
+        let mut pauses = self.pauses.lock();
+        match all {
+            true => pauses.since = Some(Instant::now()),
+            false => {
+                let since = pauses.since.take();
+                pauses.over += since.map_or(Duration::ZERO, |since| since.elapsed());
+            }
+        }
+        self.closed.send_modify(|closed| closed.all = all);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Closed)) {
+        self.closed.send_modify(|closed| {
+            change(closed);
+            let any = !closed.databases.is_empty();
+            self.any_database.store(any, Ordering::Release);
+        });
+    }
+}
+
+impl Gate {
+    /// Admits nobody from now on, or nobody of a database. What runs goes on.
+    ///
+    /// # Errors
+    /// [`DoorError`]
+    pub fn hold(&self, database: Option<&str>) -> Result<(), DoorError> {
+        let closed = self.closed();
+        let Some(name) = database else {
+            if closed.all {
+                return Err(DoorError::IsPaused("the gate".to_owned()));
+            }
+            self.0.doors.set_all(true);
+            self.after(|admission, now_ns| admission.set_paused(now_ns, true));
+            return Ok(());
+        };
+        if closed.databases.contains(name) {
+            return Err(DoorError::IsPaused(format!("database {name}")));
+        }
+        has_room(&closed.databases)?;
+        self.0.doors.change(|closed| {
+            closed.databases.insert(name.into());
+        });
+        Ok(())
+    }
+
+    /// Admits again.
+    ///
+    /// # Errors
+    /// [`DoorError`]
+    pub fn resume(&self, database: Option<&str>) -> Result<(), DoorError> {
+        let closed = self.closed();
+        let Some(name) = database else {
+            if !closed.all {
+                return Err(DoorError::IsNotPaused("the gate".to_owned()));
+            }
+            self.0.doors.set_all(false);
+            self.after(|admission, now_ns| admission.set_paused(now_ns, false));
+            self.watch_if_any_waits();
+            return Ok(());
+        };
+        if !closed.databases.contains(name) {
+            return Err(DoorError::IsNotPaused(format!("database {name}")));
+        }
+        self.0.doors.change(|closed| {
+            closed.databases.remove(name);
+        });
+        Ok(())
+    }
+
+    /// Whether a database takes new clients from now on.
+    ///
+    /// # Errors
+    /// [`DoorError::TooMany`]
+    pub fn set_enabled(&self, database: &str, is_enabled: bool) -> Result<(), DoorError> {
+        if !is_enabled {
+            has_room(&self.closed().disabled)?;
+        }
+        self.0.doors.change(|closed| {
+            match is_enabled {
+                true => closed.disabled.remove(database),
+                false => closed.disabled.insert(database.into()),
+            };
+        });
+        Ok(())
+    }
+
+    /// Who is kept out now.
+    pub fn closed(&self) -> Closed {
+        self.0.doors.closed.borrow().clone()
+    }
+
+    /// Whether a database takes no new clients.
+    pub fn is_disabled(&self, database: &str) -> bool {
+        self.0.doors.closed.borrow().disabled.contains(database)
+    }
+
+    /// Waits until work of this database is not kept out.
+    pub async fn opened(&self, database: Option<&str>) {
+        let mut closed = self.0.doors.closed.subscribe();
+        // The sender is here: this never fails.
+        let _ = closed.wait_for(|closed| !closed.is_closed(database)).await;
+    }
+}
+
+fn has_room(names: &BTreeSet<Box<str>>) -> Result<(), DoorError> {
+    if names.len() < NAMES_MAX {
+        Ok(())
+    } else {
+        Err(DoorError::TooMany)
+    }
+}

@@ -1,0 +1,189 @@
+//! What a statement may leave behind that the server does not tell of, as far as its text says.
+//!
+//! MariaDB 10.11 says of `SET`, `PREPARE`, `CREATE TEMPORARY TABLE` that something has changed, and of `LOCK TABLES` in
+//! the state of the transaction. Of these it says nothing (tried): a variable of the user's in `SELECT @a := 1` or
+//! `SELECT ... INTO @a`, `GET_LOCK`, `CREATE TEMPORARY TABLE ... SELECT`, `HANDLER`, `FLUSH TABLES WITH READ LOCK`, and whatever a
+//! procedure does of these.
+//!
+//! It errs towards tying a session to its connection: names are found anywhere outside of strings, and even in
+//! strings where a comment or a backslash makes it doubtful what is one. What it cannot see is a function or a
+//! trigger of the user's that does such a thing.
+
+/// A name, and why a session that uses it keeps its connection.
+type Reason = (&'static [u8], &'static str);
+
+/// Names anywhere.
+const NAMES: [Reason; 6] = [
+    (b"get_lock", "it has a lock of GET_LOCK"),
+    (b"temporary", "it has temporary tables"),
+    (b"handler", "it has a HANDLER"),
+    (b"call", "a procedure may have left something"),
+    (b"sql_calc_found_rows", "it may ask for FOUND_ROWS()"),
+    (b"flush", "it may have locked all tables"),
+];
+/// First words of any part.
+const FIRST: [Reason; 4] = [
+    (b"backup", "it may have a lock of BACKUP"),
+    (b"prepare", "it has prepared statements of SQL"),
+    (b"execute", "what it executes cannot be seen"),
+    (b"xa", "it has a transaction of XA"),
+];
+const TRACKING: &[u8] = b"session_track";
+
+/// Why the session keeps its connection after this statement, if it does.
+pub fn reason_to_keep(statement: &[u8]) -> Option<&'static str> {
+    let is_doubtful = statement.contains(&b'\\') || has_comment(statement);
+    let mut before = None;
+    let mut is_first = true;
+    let mut at = 0;
+    while let Some(&byte) = statement.get(at) {
+        let rest = &statement[at..];
+        if matches!(byte, b'\'' | b'"' | b'`') && !is_doubtful {
+            at += quoted_bytes(rest);
+            is_first = false;
+        } else if is_of_name(byte) {
+            let length = rest.iter().take_while(|byte| is_of_name(**byte)).count();
+            if let Some(reason) = of_name(&rest[..length], is_first || is_doubtful) {
+                return Some(reason);
+            }
+            is_first = false;
+            at += length;
+        } else {
+            // `@@` is a variable of the server's.
+            let is_own = byte == b'@' && before != Some(b'@') && rest.get(1) != Some(&b'@');
+            if is_own {
+                return Some("it has variables of its own");
+            }
+            is_first = byte == b';' || is_first && (byte.is_ascii_whitespace() || byte == b'(');
+            at += 1;
+        }
+        before = Some(byte);
+    }
+    None
+}
+
+fn of_name(name: &[u8], is_first: bool) -> Option<&'static str> {
+    if name.len() >= TRACKING.len() && name[..TRACKING.len()].eq_ignore_ascii_case(TRACKING) {
+        return Some("it has changed what the server tells of");
+    }
+    let is = |(known, _): &&Reason| name.eq_ignore_ascii_case(known);
+    let first = FIRST.iter().filter(|_| is_first);
+    NAMES
+        .iter()
+        .chain(first)
+        .find(is)
+        .map(|(_, reason)| *reason)
+}
+
+/// Whether a statement reads what the one before it has left: warnings, numbers of rows. Nobody is to see
+/// another's.
+pub fn reads_what_is_left(statement: &[u8]) -> bool {
+    const NAMES: [&[u8]; 8] = [
+        b"warnings",
+        b"errors",
+        b"row_count",
+        b"found_rows",
+        b"diagnostics",
+        b"warning_count",
+        b"error_count",
+        b"profile",
+    ];
+    statement
+        .split(|byte| !is_of_name(*byte))
+        .any(|word| NAMES.iter().any(|name| name.eq_ignore_ascii_case(word)))
+}
+
+/// Whether it names what [`super::settings::INSERT_ID`] follows.
+pub fn names_insert_id(statement: &[u8]) -> bool {
+    statement.split(|byte| !is_of_name(*byte)).any(|word| {
+        word.eq_ignore_ascii_case(b"last_insert_id") || word.eq_ignore_ascii_case(b"identity")
+    })
+}
+
+fn has_comment(statement: &[u8]) -> bool {
+    statement.contains(&b'#')
+        || statement
+            .windows(2)
+            .any(|pair| pair == b"/*" || pair == b"--")
+}
+
+/// The length of a text in quotes, which are doubled inside.
+fn quoted_bytes(text: &[u8]) -> usize {
+    let end = text[1..].iter().position(|byte| *byte == text[0]);
+    end.map_or(text.len(), |end| end + 2)
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_the_server_does_not_tell_is_seen() {
+        for statement in [
+            "SELECT @a := 1",
+            "select 5 into @b",
+            "SELECT GET_LOCK('x', 1)",
+            "create temporary table a select 1",
+            "HANDLER t OPEN",
+            "flush tables with read lock",
+            "CALL p()",
+            "select 1; backup lock t",
+            "PREPARE p FROM 'select 1'",
+            "set session_track_schema = off",
+            "select 'it''s', @a := 1",
+            "select 'a\\', @a := 1, 'b'",
+            "/* it's */ select @a := 1 -- '",
+            "/*! execute */ p",
+            "XA START 'a'",
+        ] {
+            assert!(
+                reason_to_keep(statement.as_bytes()).is_some(),
+                "{statement}"
+            );
+        }
+        for statement in [
+            "select 'a@b.c', \"call\", `temporary`",
+            "select @@autocommit, @@session.sql_mode",
+            "insert into t values ('it''s@me')",
+            "select prepare from t",
+            "SET NAMES utf8mb4",
+            "set autocommit=0",
+            "",
+        ] {
+            assert_eq!(reason_to_keep(statement.as_bytes()), None, "{statement}");
+        }
+        assert!(reads_what_is_left(b"SHOW WARNINGS") && reads_what_is_left(b"select row_count()"));
+        assert!(!reads_what_is_left(b"select warning from t"));
+        assert!(names_insert_id(b"select LAST_INSERT_ID()") && !names_insert_id(b"select 1"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            reason_to_keep(&bytes);
+            reads_what_is_left(&bytes);
+        }
+
+        /// Whatever stands before it in strings hides nothing.
+        #[test]
+        fn a_variable_is_seen_behind_anything(before in "[a-z' \\\\/*#-]{0,20}", quote in "['\"]?") {
+            let is_open = quoted(&before);
+            prop_assume!(!is_open);
+            let statement = format!("{before} {quote}x{quote} , @a := 1");
+            prop_assert!(reason_to_keep(statement.as_bytes()).is_some());
+        }
+    }
+
+    /// Whether a quote is open at the end: what follows is then text to a server too.
+    fn quoted(text: &str) -> bool {
+        !text.contains(['\\', '#'])
+            && !text.contains("/*")
+            && !text.contains("--")
+            && text.matches('\'').count() % 2 == 1
+    }
+}

@@ -1,0 +1,360 @@
+//! A pooled session ([`crate::relay::Session`]): it has a connection from the moment its unit of work is admitted
+//! until its transaction is over.
+//!
+//! A unit goes through these phases: it is admitted, a connection is acquired, the session's database and variables
+//! are put on it where they differ, commands and responses pass in turn as in the relay without a pool
+//! ([`crate::mysql`]); then the server is asked what the session has set, if it has set anything, and the connection is
+//! given back.
+//!
+//! A bare BEGIN is answered here, as it says nothing of the work to come: it goes on with the first statement
+//! behind it. Where that is refused, the session ends, for the client was told that it has a transaction.
+
+mod lending;
+mod to_client;
+mod to_server;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backend::{AcquireError, Held, Kind, Login};
+use super::settings::{Names, Settings};
+use super::{Pool, Target};
+use crate::classify::ClientNames;
+use crate::mysql::Shared;
+use crate::mysql::complaint::Complaint;
+use crate::mysql::packet::{HEADER_BYTES, Scanner};
+use crate::mysql::reply::{Follower, Status};
+use crate::mysql::statements::{Prepared, Statements};
+use crate::pool::Keeping;
+use crate::pool::connections::Lending;
+use crate::relay::{Denied, End, Exchange, Protocol, Side, Work};
+
+/// A statement of which more has come is not read to its end.
+const STATEMENT_BYTES_MAX: usize = 1 << 20;
+
+/// Who the client is to the pool.
+#[derive(Debug)]
+pub struct Member {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// The connections that can serve it, as it began.
+    pub kind: Arc<Kind>,
+    /// What one is opened with.
+    pub login: Login,
+    /// What KILL meets.
+    pub target: Arc<Target>,
+    /// The number that it was given for that.
+    pub thread_id: u32,
+}
+
+/// Where the session's connection is.
+enum Phase {
+    /// It has no unit.
+    Resting,
+    /// Its unit is admitted and waits for a connection.
+    Acquiring(Acquiring),
+    /// The connection is given what the session has: so many answers are to come.
+    Preparing(usize),
+    /// It has a unit and a connection.
+    Relaying,
+    /// The server is asked for these variables.
+    Looking(Names, Look),
+    /// It kills somebody.
+    Killing(Killing),
+}
+
+type Acquired = Result<Lending<super::backend::Backend>, AcquireError>;
+type Acquiring = Pin<Box<dyn Future<Output = Acquired> + Send>>;
+type Killing = Pin<Box<dyn Future<Output = Result<(), Complaint>> + Send>>;
+
+/// What has come of an answer about variables.
+#[derive(Debug, Default)]
+struct Look {
+    /// Packets before the row.
+    packets: usize,
+    row: Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Phase {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Resting => "Resting",
+            Self::Acquiring(_) => "Acquiring",
+            Self::Preparing(_) => "Preparing",
+            Self::Relaying => "Relaying",
+            Self::Looking(..) => "Looking",
+            Self::Killing(_) => "Killing",
+        })
+    }
+}
+
+/// Whose turn it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    /// The client's next command.
+    Command,
+    /// The rest of a command is to come, then the server's response, if it has one.
+    Sending { has_response: bool },
+    /// The server's response.
+    Replying,
+    /// The server waits for a local file, in packets that end with an empty one.
+    File { is_empty: bool },
+    /// The rest of a command is to come that is answered with this packet's payload.
+    Dropping(Vec<u8>),
+}
+
+/// Why a session keeps its connection.
+#[derive(Debug, Default)]
+struct Reasons {
+    /// What nobody sees the end of.
+    lasting: Option<&'static str>,
+    /// Prepared statements that it has.
+    statements: BTreeSet<u32>,
+    /// Tables that it has locked.
+    has_locks: bool,
+    /// The next transaction has properties of its own.
+    has_characteristics: bool,
+}
+
+impl Reasons {
+    /// One of them, if there is any.
+    fn first(&self) -> Option<&'static str> {
+        let statements = (!self.statements.is_empty()).then_some("it has prepared statements");
+        let locks = self.has_locks.then_some("it has locked tables");
+        let next = self
+            .has_characteristics
+            .then_some("it has set its next transaction");
+        self.lasting.or(statements).or(locks).or(next)
+    }
+}
+
+/// What a command may leave behind, by its text.
+#[derive(Debug, Default)]
+struct Noted {
+    /// It prepares a statement, which is this.
+    prepares: Option<Prepared>,
+}
+
+/// The session keeps its connection.
+#[derive(Debug)]
+struct Pinned {
+    /// None where all sessions do.
+    _keeping: Option<Keeping>,
+    /// It has no unit: its connection is one less for all others.
+    is_counted: bool,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Pooled {
+    shared: Arc<Shared>,
+    names: ClientNames,
+    member: Member,
+    phase: Phase,
+    turn: Turn,
+    /// The connection it has: during a unit, and longer while it is pinned.
+    held: Option<Box<Held>>,
+    pin: Option<Pinned>,
+    reasons: Reasons,
+    /// The database it is in, and what it has set.
+    schema: Option<Box<[u8]>>,
+    settings: Settings,
+    /// Variables that the unit may have changed.
+    changed: Names,
+    noted: Noted,
+    /// A BEGIN that was answered here, whole.
+    begun: Option<Vec<u8>>,
+    /// The unit begins with one that reads what the one before it has left.
+    clears: bool,
+    /// The types of prepared statements.
+    statements: Statements,
+    scanner: Scanner,
+    reply: Follower,
+    /// The start of a message of the server's that has not come whole.
+    partial: Vec<u8>,
+    server_body_left: usize,
+    /// The server's message goes on in another packet.
+    goes_on: bool,
+    /// What must come of the client's next command before it can be dealt with.
+    wanted_bytes: usize,
+    /// The session ends by this.
+    refusal: Option<Complaint>,
+    is_leaving: bool,
+    /// It begins anew as soon as the server has said where it is.
+    is_resetting: bool,
+}
+
+impl Pooled {
+    /// A session that has done nothing.
+    pub(super) fn new(shared: &Arc<Shared>, names: ClientNames, member: Member) -> Self {
+        let schema = member
+            .login
+            .database
+            .as_ref()
+            .map(|name| name.as_bytes().into());
+        Self {
+            names,
+            phase: Phase::Resting,
+            turn: Turn::Command,
+            held: None,
+            pin: None,
+            reasons: Reasons::default(),
+            schema,
+            settings: Settings::default(),
+            changed: Names::new(),
+            noted: Noted::default(),
+            begun: None,
+            clears: false,
+            statements: Statements::new(shared.config.limits.statements_max),
+            scanner: Scanner::default(),
+            reply: Follower::new(member.kind.capabilities, Status::default()),
+            partial: Vec::new(),
+            server_body_left: 0,
+            goes_on: false,
+            wanted_bytes: 0,
+            refusal: None,
+            is_leaving: false,
+            is_resetting: false,
+            shared: Arc::clone(shared),
+            member,
+        }
+    }
+
+    /// Its client's names, for the types of statements.
+    pub fn names_mut(&mut self) -> &mut ClientNames {
+        &mut self.names
+    }
+
+    fn is_relaying(&self) -> bool {
+        matches!(self.phase, Phase::Relaying)
+    }
+
+    /// Whether the server's side of its connection is between two answers.
+    fn is_between(&self) -> bool {
+        self.turn == Turn::Command && self.partial.is_empty() && self.server_body_left == 0
+    }
+
+    fn held(&mut self) -> &mut Held {
+        self.held
+            .as_mut()
+            .expect("invariant: whoever relays has a connection")
+    }
+}
+
+impl Protocol for Pooled {
+    type Complaint = Complaint;
+
+    fn take_from_server(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<(), Complaint> {
+        self.pass_to_client(exchange, bytes)
+    }
+
+    fn take_from_client(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &mut [u8],
+    ) -> Result<usize, Complaint> {
+        self.pass_to_server(exchange, bytes)
+    }
+
+    fn decided(&mut self, exchange: &mut Exchange<'_, '_>, decision: Result<Duration, Denied>) {
+        match decision {
+            Ok(_waited) => self.acquire(exchange),
+            Err(denied) => self.refuse(&Complaint::from(&denied)),
+        }
+    }
+
+    fn advance(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
+        self.poll_acquire(exchange) || self.poll_kill(exchange)
+    }
+
+    /// A statement is read with its header and the command byte.
+    fn held_bytes_max(&self) -> usize {
+        (self.shared.config.limits.held_bytes_max + HEADER_BYTES + 1).max(self.wanted_bytes)
+    }
+
+    fn goes_through(&self, _work: &Work) -> bool {
+        match self.turn {
+            Turn::Command => self.is_relaying(),
+            Turn::Replying => false,
+            _ => true,
+        }
+    }
+
+    fn is_idle(&self, work: &Work) -> bool {
+        work.is_none()
+            && matches!(self.phase, Phase::Resting)
+            && self.turn == Turn::Command
+            && self.begun.is_none()
+    }
+
+    fn is_owed(&self) -> bool {
+        self.turn == Turn::Replying
+    }
+
+    fn is_paused(&self, client: &Side, server: &Side) -> bool {
+        match (&self.phase, &self.turn) {
+            (Phase::Acquiring(_), _) => true,
+            (Phase::Relaying, Turn::Replying) => !client.has_taken_all(),
+            (Phase::Relaying, Turn::File { .. }) => server.has_taken_all(),
+            (Phase::Relaying, _) => true,
+            _ => false,
+        }
+    }
+
+    fn was_told(&self) -> bool {
+        self.is_leaving
+    }
+
+    fn last_words(&mut self, end: &End<Complaint>) -> Option<Vec<u8>> {
+        match end {
+            End::ClientLeft | End::ServerLeft { .. } => None,
+            End::Refused(complaint) => {
+                Some(complaint.packet(self.scanner.sequence().wrapping_add(1)))
+            }
+            End::Stopped if self.turn == Turn::Command => {
+                Some(Complaint::shutting_down().packet(1))
+            }
+            End::Stopped => None,
+        }
+    }
+
+    fn retire(&mut self, server: Side) {
+        self.give_up(server);
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        self.member
+            .pool
+            .targets
+            .lock()
+            .remove(&self.member.thread_id);
+        self.unpin();
+    }
+}
+
+/// The payload of an OK packet with this status.
+fn ok(status: u16) -> Vec<u8> {
+    let [low, high] = status.to_le_bytes();
+    vec![0, 0, 0, low, high, 0, 0]
+}
+
+/// Whole packets at the front of what has come, without their headers.
+fn take_packet(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let header = crate::mysql::packet::Header::first_of(received)?;
+    let length = HEADER_BYTES + header.payload_bytes as usize;
+    if received.len() < length {
+        return None;
+    }
+    let rest = received.split_off(length);
+    let packet = std::mem::replace(received, rest);
+    Some(packet[HEADER_BYTES..].to_vec())
+}

@@ -1,0 +1,332 @@
+//! When a session has a connection: acquired once its unit is admitted, given the session's database and variables,
+//! looked at and given back at the end.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::{Look, Noted, Phase, Pinned, Pooled, Reasons, Turn, ok};
+use crate::mysql::ask::Row;
+use crate::mysql::complaint::Complaint;
+use crate::mysql::login::error_of;
+use crate::mysql::packet::packet;
+use crate::mysql::pool::backend::{Held, Kind, Login, clean, give_back};
+use crate::mysql::pool::entry::complaint_of;
+use crate::mysql::pool::settings::{Names, Settings, complete, look};
+use crate::mysql::reply::{Follower, Status, status_of_ok};
+use crate::relay::{Exchange, Side, Stream};
+
+const QUERY: u8 = 0x03;
+const INIT_DB: u8 = 0x02;
+const ERR: u8 = 0xff;
+const AUTOCOMMIT: u16 = 2;
+
+impl Pooled {
+    /// The unit is admitted: it gets a connection now, or as soon as there is one.
+    pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
+        if self.held.is_some() {
+            self.count_pin(false);
+            self.phase = Phase::Relaying;
+            return;
+        }
+        let (kind, login) = self.place();
+        let connections = Arc::clone(&self.member.pool.connections);
+        match connections.try_take(&kind) {
+            Some((held, stream)) => self.attach(exchange, held, stream),
+            None => {
+                self.phase = Phase::Acquiring(Box::pin(connections.acquire(kind, login)));
+                self.poll_acquire(exchange);
+            }
+        }
+    }
+
+    /// What connection the session needs now.
+    fn place(&mut self) -> (Arc<Kind>, Login) {
+        let has_database = self.schema.is_some();
+        if self.member.kind.has_database != has_database {
+            self.member.kind = Arc::new(Kind {
+                has_database,
+                ..(*self.member.kind).clone()
+            });
+        }
+        let login = Login {
+            database: self
+                .schema
+                .as_deref()
+                .map(|name| String::from_utf8_lossy(name).into_owned()),
+            ..self.member.login.clone()
+        };
+        (Arc::clone(&self.member.kind), login)
+    }
+
+    /// Takes the connection that was waited for. False if nothing has changed.
+    pub(super) fn poll_acquire(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
+        let Phase::Acquiring(acquiring) = &mut self.phase else {
+            return false;
+        };
+        match acquiring.as_mut().poll(exchange.context) {
+            Poll::Pending => false,
+            Poll::Ready(Ok((held, stream))) => {
+                self.attach(exchange, held, stream);
+                true
+            }
+            Poll::Ready(Err(error)) => {
+                self.phase = Phase::Resting;
+                exchange.work.fail();
+                exchange.work.finish();
+                self.refuse(&complaint_of(&error));
+                true
+            }
+        }
+    }
+
+    /// Answers a KILL that is done. False if nothing has changed.
+    pub(super) fn poll_kill(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
+        let Phase::Killing(killing) = &mut self.phase else {
+            return false;
+        };
+        let Poll::Ready(killed) = killing.as_mut().poll(exchange.context) else {
+            return false;
+        };
+        self.phase = match exchange.work.is_running() {
+            true => Phase::Relaying,
+            false => Phase::Resting,
+        };
+        let said = match killed {
+            Ok(()) => packet(1, &ok(AUTOCOMMIT)),
+            Err(complaint) => complaint.packet(1),
+        };
+        exchange.to_client(&said);
+        true
+    }
+
+    fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
+        exchange.server.attach(stream);
+        exchange.work.set_backend(Some(held.known.thread_id));
+        *self.member.target.current.lock() =
+            Some((held.known.thread_id, Arc::clone(&held.cancels)));
+        let (pool, handle) = (&self.member.pool, exchange.work.handle());
+        pool.connections.servers().lend(&held.server, handle.id());
+        handle.set_link(Some(held.server.id()));
+        self.reply = Follower::new(held.known.capabilities, Status::default());
+        let commands = self.commands_for(&held);
+        self.held = Some(held);
+        if !self.member.pool.is_of_transactions() && self.pin.is_none() {
+            self.pin = Some(Pinned {
+                _keeping: None,
+                is_counted: false,
+            });
+        }
+        if commands.is_empty() {
+            self.phase = Phase::Relaying;
+            return;
+        }
+        exchange.to_server(&commands.concat());
+        self.phase = Phase::Preparing(commands.len());
+    }
+
+    /// What gives a connection the session's database and variables, and begins its transaction.
+    fn commands_for(&mut self, held: &Held) -> Vec<Vec<u8>> {
+        let query = |text: &str| packet(0, &[&[QUERY], text.as_bytes()].concat());
+        let mut commands = Vec::new();
+        if let Some(schema) = self
+            .schema
+            .as_ref()
+            .filter(|_| self.schema != held.known.schema)
+        {
+            commands.push(packet(0, &[&[INIT_DB], &schema[..]].concat()));
+        }
+        let changes = self
+            .settings
+            .changes_from(&held.known.settings, &held.known.base);
+        commands.extend(changes.map(|changes| query(&changes)));
+        if std::mem::take(&mut self.clears) {
+            commands.push(query("DO 0"));
+        }
+        commands.extend(self.begun.clone());
+        commands
+    }
+
+    /// One of these is answered.
+    pub(super) fn prepared(&mut self, exchange: &mut Exchange<'_, '_>, answer: &[u8]) {
+        let Phase::Preparing(left) = &mut self.phase else {
+            return;
+        };
+        *left -= 1;
+        let is_last = *left == 0;
+        if answer.first() == Some(&ERR) {
+            // Whatever it has now, nobody else gets it.
+            let (code, reason) = error_of(answer);
+            self.phase = Phase::Resting;
+            self.unpin();
+            *self.member.target.current.lock() = None;
+            exchange.work.handle().set_link(None);
+            exchange.work.set_backend(None);
+            drop((self.held.take(), exchange.server.detach()));
+            exchange.work.fail();
+            exchange.work.finish();
+            self.refuse(&Complaint::new(code, "HY000", reason));
+            return;
+        }
+        if is_last {
+            let (schema, settings) = (self.schema.clone(), self.settings.clone());
+            let has_begun = self.begun.take().is_some();
+            let known = &mut self.held().known;
+            (known.schema, known.settings) = (schema, settings);
+            if has_begun {
+                let capabilities = known.capabilities;
+                self.reply = Follower::new(capabilities, status_of_ok(answer));
+            }
+            self.phase = Phase::Relaying;
+        }
+    }
+
+    /// The transaction is over. While the session keeps its connection nobody need know what it has set, and a
+    /// question would change what it finds of its last statement.
+    pub(super) fn finish_unit(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
+        let is_kept = self.reasons.first().is_some() || !self.member.pool.is_of_transactions();
+        if self.changed.is_empty() || is_kept {
+            return self.release(exchange);
+        }
+        self.look(exchange);
+        Ok(())
+    }
+
+    /// Asks the server what the session has set.
+    pub(super) fn look(&mut self, exchange: &mut Exchange<'_, '_>) {
+        let mut changed = std::mem::take(&mut self.changed);
+        complete(&mut changed);
+        let query = [&[QUERY], look(&changed).as_bytes()].concat();
+        exchange.to_server(&packet(0, &query));
+        self.phase = Phase::Looking(changed, Look::default());
+    }
+
+    /// The server has said what the session has set.
+    pub(super) fn looked(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        names: &Names,
+        values: Option<Row>,
+    ) {
+        let held = self
+            .held
+            .as_mut()
+            .expect("invariant: who looks has a connection");
+        let followed = values.and_then(|mut values| {
+            let schema = values.pop()?.map(Vec::into_boxed_slice);
+            self.schema.clone_from(&schema);
+            held.known.schema = schema;
+            self.settings.follow(names, values, &held.known.base)
+        });
+        held.known.settings = self.settings.clone();
+        if followed.is_none() {
+            self.reasons.lasting = Some("it has set a variable to what cannot be followed");
+        }
+        if std::mem::take(&mut self.is_resetting) {
+            self.forget(exchange);
+            exchange.to_client(&packet(1, &ok(AUTOCOMMIT)));
+        } else if let Err(complaint) = self.release(exchange) {
+            self.refusal = Some(complaint);
+        }
+    }
+
+    /// The unit is over; the connection goes back unless the session keeps it.
+    fn release(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
+        self.phase = Phase::Resting;
+        if self.member.pool.is_of_transactions() {
+            match self.reasons.first() {
+                None => self.unpin(),
+                Some(reason) if self.pin.is_none() => self.keep(reason)?,
+                Some(_) => {}
+            }
+        }
+        if self.pin.is_some() {
+            self.count_pin(true);
+            exchange.work.finish();
+            return Ok(());
+        }
+        *self.member.target.current.lock() = None;
+        exchange.work.set_backend(None);
+        // First the connection, then the permit: who is let in next finds it.
+        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
+            give_back(held, stream);
+        }
+        exchange.work.finish();
+        Ok(())
+    }
+
+    /// Gives the connection back that a session without a unit has no reason to keep any more.
+    pub(super) fn release_if_free(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+    ) -> Result<(), Complaint> {
+        let is_free = matches!(self.phase, Phase::Resting)
+            && self.held.is_some()
+            && self.turn == Turn::Command
+            && self.reasons.first().is_none()
+            && self.member.pool.is_of_transactions();
+        match is_free {
+            true => self.finish_unit(exchange),
+            false => Ok(()),
+        }
+    }
+
+    /// The session keeps its connection for this reason from now on.
+    fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
+        let user = &self.member.kind.user;
+        tracing::debug!(user, reason, "a session keeps its connection");
+        let Some(keeping) = self.member.pool.pins.keep() else {
+            let message = format!(
+                "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
+            );
+            return Err(Complaint::new(1226, "42000", message));
+        };
+        self.pin = Some(Pinned {
+            _keeping: Some(keeping),
+            is_counted: false,
+        });
+        Ok(())
+    }
+
+    /// The session begins anew, without what it had.
+    pub(super) fn forget(&mut self, exchange: &mut Exchange<'_, '_>) {
+        self.phase = Phase::Resting;
+        *self.member.target.current.lock() = None;
+        exchange.work.set_backend(None);
+        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
+            tokio::spawn(clean(held, stream));
+        }
+        self.unpin();
+        self.reasons = Reasons::default();
+        self.settings = Settings::default();
+        self.changed = Names::new();
+        self.noted = Noted::default();
+        self.begun = None;
+        self.statements.clear();
+        exchange.work.finish();
+    }
+
+    /// The session is over. Its connection goes back if it has nothing under way, without what it left.
+    pub(super) fn give_up(&mut self, mut server: Side) {
+        *self.member.target.current.lock() = None;
+        let is_clean = matches!(self.phase, Phase::Resting | Phase::Relaying) && self.is_between();
+        if let (Some(held), Some(stream), true) = (self.held.take(), server.detach(), is_clean) {
+            tokio::spawn(clean(held, stream));
+        }
+    }
+
+    /// Admission is told whether the session keeps a connection and has no unit.
+    fn count_pin(&mut self, counts: bool) {
+        if let Some(pin) = &mut self.pin
+            && pin.is_counted != counts
+        {
+            pin.is_counted = counts;
+            self.member.pool.pins.set_pinned(counts);
+        }
+    }
+
+    /// The session keeps nothing any more.
+    pub(super) fn unpin(&mut self) {
+        self.count_pin(false);
+        self.pin = None;
+    }
+}

@@ -1,0 +1,201 @@
+//! From the server to the client: what passes as it is, what is left out of OK packets, and what only the pool has
+//! asked for.
+
+use super::{Look, Phase, Pooled, Turn, take_packet};
+use crate::mysql::ask::row;
+use crate::mysql::capability::DEPRECATE_EOF;
+use crate::mysql::complaint::Complaint;
+use crate::mysql::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, START_BYTES, packet};
+use crate::mysql::pool::settings::{INSERT_ID, followed};
+use crate::mysql::pool::track::{Ok as OkPacket, Tracked};
+use crate::relay::Exchange;
+
+const ERR: u8 = 0xff;
+/// The longest packet that is read whole.
+const OK_BYTES_MAX: usize = 1 << 20;
+
+impl Pooled {
+    pub(super) fn pass_to_client(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<(), Complaint> {
+        let joined;
+        let data = match self.partial.is_empty() {
+            true => bytes,
+            false => {
+                joined = [&std::mem::take(&mut self.partial), bytes].concat();
+                &joined
+            }
+        };
+        match self.phase {
+            Phase::Preparing(_) => self.take_prepared(exchange, data),
+            Phase::Looking(..) => self.take_look(exchange, data),
+            Phase::Relaying if self.turn != Turn::Command => self.relay(exchange, data)?,
+            // Nobody has asked for anything.
+            _ if data.is_empty() => {}
+            _ => return Err(unasked()),
+        }
+        self.check_reply(exchange)?;
+        self.refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// Answers to what puts the session on the connection.
+    fn take_prepared(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
+        let mut received = data.to_vec();
+        while let Phase::Preparing(_) = self.phase {
+            let Some(packet) = take_packet(&mut received) else {
+                break;
+            };
+            self.prepared(exchange, &packet);
+        }
+        self.partial = received;
+    }
+
+    /// The values of variables: a number of columns, their definitions, a row, and an end.
+    fn take_look(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
+        let mut received = data.to_vec();
+        let has_end = self.member.kind.capabilities & DEPRECATE_EOF == 0;
+        while let Phase::Looking(names, look) = &mut self.phase {
+            let Some(packet) = take_packet(&mut received) else {
+                break;
+            };
+            // The variables, and the database.
+            let columns = names.len() + 1;
+            let before = 1 + columns + usize::from(has_end);
+            let (is_failed, is_end) = (packet.first() == Some(&ERR), look.packets > before);
+            if look.packets == before {
+                look.row = Some(packet);
+            }
+            look.packets += 1;
+            if is_failed || is_end {
+                let Look { row: values, .. } = std::mem::take(look);
+                let names = std::mem::take(names);
+                let values = values
+                    .filter(|_| !is_failed)
+                    .and_then(|values| row(&values, columns as u64));
+                self.looked(exchange, &names, values);
+            }
+        }
+        self.partial = received;
+    }
+
+    /// The response to the client's command.
+    fn relay(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) -> Result<(), Complaint> {
+        let (mut sent, mut at) = (0, 0);
+        while at < data.len() {
+            if self.server_body_left > 0 {
+                let taken = self.server_body_left.min(data.len() - at);
+                self.reply.follow(&data[at..at + taken]);
+                self.server_body_left -= taken;
+                at += taken;
+                continue;
+            }
+            let rest = &data[at..];
+            let Some(header) = Header::first_of(rest) else {
+                break;
+            };
+            let payload_bytes = header.payload_bytes as usize;
+            if rest.len() < HEADER_BYTES + payload_bytes.min(START_BYTES) {
+                break;
+            }
+            let whole = HEADER_BYTES + payload_bytes;
+            let first = rest
+                .get(HEADER_BYTES)
+                .copied()
+                .filter(|_| payload_bytes > 0);
+            if self.goes_on || !self.reply.is_ok(header.payload_bytes, first) {
+                self.goes_on = header.payload_bytes == PAYLOAD_BYTES_MAX;
+                self.server_body_left = whole;
+                continue;
+            }
+            if payload_bytes > OK_BYTES_MAX {
+                return Err(unread());
+            }
+            if rest.len() < whole {
+                break;
+            }
+            let read = OkPacket::read(&rest[HEADER_BYTES..whole]).ok_or_else(unread)?;
+            exchange.to_client(&data[sent..at]);
+            self.reply.follow(&rest[..whole]);
+            exchange.to_client(&packet(header.sequence, &read.plain));
+            if read.insert_id != 0 {
+                self.changed.insert(INSERT_ID);
+            }
+            self.follow(&read.tracked);
+            at += whole;
+            sent = at;
+        }
+        exchange.to_client(&data[sent..at]);
+        self.partial = data[at..].to_vec();
+        if self.reply.take_file_wanted() && self.turn == Turn::Replying {
+            self.turn = Turn::File { is_empty: false };
+        }
+        Ok(())
+    }
+
+    /// The server says what a statement has changed.
+    fn follow(&mut self, tracked: &Tracked) {
+        let mut is_named = tracked.schema.is_some();
+        let mut beyond = false;
+        for name in &tracked.variables {
+            match followed(name) {
+                Some(name) => drop(self.changed.insert(name)),
+                None => beyond = true,
+            }
+            is_named = true;
+        }
+        if let Some(schema) = &tracked.schema {
+            self.schema = (!schema.is_empty()).then(|| schema.clone());
+            let schema = self.schema.clone();
+            self.held().known.schema = schema;
+        }
+        if let Some(has_locks) = tracked.has_locks {
+            self.reasons.has_locks = has_locks;
+        }
+        if let Some(has_characteristics) = tracked.has_characteristics {
+            self.reasons.has_characteristics = has_characteristics;
+        }
+        if beyond {
+            self.reasons.lasting = self
+                .reasons
+                .lasting
+                .or(Some("it has set a variable that is not followed"));
+        }
+        if tracked.state && !is_named {
+            self.reasons.lasting = self
+                .reasons
+                .lasting
+                .or(Some("it has changed what the server does not name"));
+        }
+    }
+
+    /// Handles a response that may be complete.
+    pub(super) fn check_reply(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
+        if self.turn == Turn::Replying && self.reply.is_done() && self.partial.is_empty() {
+            self.turn = Turn::Command;
+            if let (Some(statement), Some(prepared)) =
+                (self.reply.prepared(), self.noted.prepares.take())
+            {
+                self.statements.prepared(statement, prepared);
+                self.reasons.statements.insert(statement);
+            }
+            if self.reply.has_failed() {
+                exchange.work.fail();
+            }
+            exchange.work.next_statement();
+            if !self.reply.status().is_in_transaction() {
+                return self.finish_unit(exchange);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unasked() -> Complaint {
+    Complaint::malformed("the backend says what nobody has asked for")
+}
+
+fn unread() -> Complaint {
+    Complaint::malformed("an OK packet of the backend's")
+}

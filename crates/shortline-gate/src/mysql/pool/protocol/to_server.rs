@@ -1,0 +1,465 @@
+//! From the client to the pool: which command waits for admission, which is answered here, and what passes to the
+//! connection that the session has.
+
+use std::sync::Arc;
+
+use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Turn, ok};
+use crate::mysql::command::Command;
+use crate::mysql::complaint::Complaint;
+use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
+use crate::mysql::pool::kill::{Kill, kill};
+use crate::mysql::pool::leaving::{names_insert_id, reads_what_is_left, reason_to_keep};
+use crate::mysql::pool::settings::INSERT_ID;
+use crate::mysql::reply::Shape;
+use crate::mysql::statements::Prepared;
+use crate::relay::{Denied, Exchange};
+
+const PING: u8 = 0x0e;
+const SET_OPTION: u8 = 0x1b;
+const QUIT: u8 = 0x01;
+const CHANGE_USER: u8 = 0x11;
+const RESET: u8 = 0x1f;
+const STMT_PREPARE: u8 = 0x16;
+const STMT_EXECUTE: u8 = 0x17;
+const STMT_RESET: u8 = 0x1a;
+const STMT_FETCH: u8 = 0x1c;
+const STMT_BULK_EXECUTE: u8 = 0xfa;
+/// Prepared statements of a session: as many as a server has by default.
+const STATEMENTS_MAX: usize = 16_382;
+/// Statuses: in a transaction, autocommit.
+const IN_TRANSACTION: u16 = 1;
+const AUTOCOMMIT: u16 = 2;
+/// The type of preparing without executing.
+const PREPARATION: &str = "prepare";
+
+/// What becomes of a command.
+enum Step {
+    /// More of it must come, or something else must happen first.
+    Wait,
+    /// It is dealt with, so many bytes of it.
+    Done(usize),
+    /// The turn has changed: look again.
+    Again,
+}
+
+impl Pooled {
+    /// Handles the client's next bytes. Returns how many of them are done; the rest is held.
+    pub(super) fn pass_to_server(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<usize, Complaint> {
+        if let Some(complaint) = self.refusal.take() {
+            return Err(complaint);
+        }
+        let mut at = 0;
+        while at < bytes.len() {
+            match &self.turn {
+                Turn::Command
+                    if matches!(self.phase, Phase::Resting | Phase::Relaying)
+                        && !exchange.work.is_waiting() =>
+                {
+                    match self.begin(exchange, &bytes[at..])? {
+                        Step::Wait => break,
+                        Step::Done(done) => at += done,
+                        Step::Again => {}
+                    }
+                }
+                Turn::Sending { .. } | Turn::File { .. } => {
+                    let from = at;
+                    self.forward(exchange, bytes, &mut at)?;
+                    debug_assert!(at > from);
+                }
+                Turn::Dropping(_) => self.drop_command(exchange, bytes, &mut at),
+                Turn::Command | Turn::Replying => break,
+            }
+        }
+        self.check_reply(exchange)?;
+        self.refusal.take().map_or(Ok(at), Err)
+    }
+
+    /// Reads the command at the front of `bytes` and decides what happens to it.
+    fn begin(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) -> Result<Step, Complaint> {
+        let Some(header) = Header::first_of(bytes) else {
+            return Ok(Step::Wait);
+        };
+        let limit = self.shared.config.limits.message_bytes_max;
+        if header.payload_bytes > limit {
+            return Err(Complaint::too_long(limit.into()));
+        }
+        let payload_bytes = header.payload_bytes as usize;
+        let wanted = payload_bytes.min(STATEMENT_BYTES_MAX);
+        let Some(payload) = bytes[HEADER_BYTES..].get(..wanted) else {
+            self.wanted_bytes = HEADER_BYTES + wanted;
+            return Ok(Step::Wait);
+        };
+        self.wanted_bytes = 0;
+        let is_whole = wanted == payload_bytes;
+        let whole = HEADER_BYTES + payload_bytes;
+        match (payload.first(), Command::read(payload, false)) {
+            (Some(&QUIT), _) => {
+                self.is_leaving = true;
+                exchange.client.is_ended = true;
+                Ok(Step::Done(bytes.len()))
+            }
+            (Some(&PING), _) if !self.is_relaying() => {
+                Ok(self.answer(exchange, &ok(self.status()), whole))
+            }
+            (Some(&RESET), _) => Ok(self.reset(exchange, whole)),
+            (Some(&CHANGE_USER), _) => {
+                let message = "through a pool a session keeps its user: connect anew";
+                Ok(self.refuse_command(&Complaint::new(1235, "42000", message)))
+            }
+            (_, Command::Stream) => {
+                let message =
+                    "replication needs a connection of its own: connect to a gate without --pool";
+                Ok(self.refuse_command(&Complaint::new(1235, "42000", message)))
+            }
+            (_, Command::Kill { thread_id, .. }) if self.is_of_pool(thread_id) => {
+                let text = payload.to_ascii_lowercase();
+                let what = Kill {
+                    thread_id,
+                    is_of_statement: text.windows(5).any(|part| part == b"query"),
+                };
+                Ok(self.kill(exchange, what, whole))
+            }
+            (_, Command::Query(text)) => self.query(
+                exchange,
+                text,
+                is_whole,
+                whole,
+                &bytes[..HEADER_BYTES + wanted],
+            ),
+            (_, Command::Control) => self.query(
+                exchange,
+                &payload[1..],
+                is_whole,
+                whole,
+                &bytes[..HEADER_BYTES + wanted],
+            ),
+            (first, command) => {
+                let statement = payload.get(1..5).and_then(|id| id.try_into().ok());
+                self.other(
+                    exchange,
+                    first.copied(),
+                    statement.map(u32::from_le_bytes),
+                    &command,
+                )
+            }
+        }
+    }
+
+    /// A statement of the text protocol.
+    fn query(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        text: &[u8],
+        is_whole: bool,
+        whole: usize,
+        command: &[u8],
+    ) -> Result<Step, Complaint> {
+        if !exchange.work.is_running() && is_whole && self.pin.is_none() {
+            match boundary(text) {
+                // With properties of its own, or within one, BEGIN is the server's.
+                Some(Boundary::Begin)
+                    if self.begun.is_none() && !self.settings.is_autocommit_off() =>
+                {
+                    self.begun = Some(command.to_vec());
+                    return Ok(self.answer(exchange, &ok(self.status()), whole));
+                }
+                Some(Boundary::End) => {
+                    self.begun = None;
+                    return Ok(self.answer(exchange, &ok(self.status()), whole));
+                }
+                _ => {}
+            }
+        }
+        if !self.is_ready(exchange) {
+            self.clears = reads_what_is_left(text) && self.pin.is_none();
+            let name = self.shared.name_of(text, &self.names.client());
+            return Ok(self.ask(exchange, &name));
+        }
+        self.note(text, is_whole);
+        Ok(self.go(Some(Shape::Results)))
+    }
+
+    /// What a statement may leave behind.
+    fn note(&mut self, text: &[u8], is_whole: bool) {
+        if !self.member.pool.is_of_transactions() {
+            return;
+        }
+        let reason = match is_whole {
+            true => reason_to_keep(text),
+            false => Some("it has sent a statement too long to be read"),
+        };
+        self.reasons.lasting = self.reasons.lasting.or(reason);
+        if names_insert_id(text) {
+            self.changed.insert(INSERT_ID);
+        }
+    }
+
+    /// Any other command.
+    fn other(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        first: Option<u8>,
+        statement: Option<u32>,
+        command: &Command<'_>,
+    ) -> Result<Step, Complaint> {
+        let (name, shape) = match command {
+            Command::Prepare(text) => {
+                let name = self.shared.name_of(text, &self.names.client());
+                if self.is_ready(exchange) {
+                    self.note(text, text.len() < STATEMENT_BYTES_MAX - 1);
+                    self.noted.prepares = Some(Prepared::Work(name));
+                }
+                (PREPARATION.into(), Some(Shape::Prepare))
+            }
+            Command::Execute(statement) => {
+                let known = match self.statements.get(*statement) {
+                    Some(Prepared::Work(name)) => name,
+                    _ => Arc::clone(&self.shared.unknown),
+                };
+                (known, Some(Shape::Results))
+            }
+            // It has no such statement.
+            Command::Close(_) | Command::Unanswered
+                if !statement
+                    .is_some_and(|statement| self.reasons.statements.contains(&statement)) =>
+            {
+                self.turn = Turn::Dropping(Vec::new());
+                return Ok(Step::Again);
+            }
+            Command::Close(statement) => {
+                self.statements.close(*statement);
+                self.reasons.statements.remove(statement);
+                return Ok(self.go(None));
+            }
+            Command::Unanswered => return Ok(self.go(None)),
+            Command::Kill { shape, .. } | Command::Reset(shape) | Command::Other(shape) => {
+                (Arc::clone(&self.shared.unknown), Some(*shape))
+            }
+            Command::Query(_) | Command::Control | Command::Stream => {
+                unreachable!("these are dealt with before")
+            }
+        };
+        if let Some(complaint) = self.refusal_of(first, statement) {
+            return Ok(self.refuse_command(&complaint));
+        }
+        if !self.is_ready(exchange) {
+            return Ok(self.ask(exchange, &name));
+        }
+        if first == Some(SET_OPTION) && self.member.pool.is_of_transactions() {
+            self.reasons.lasting = self
+                .reasons
+                .lasting
+                .or(Some("it has set an option of its connection"));
+        }
+        Ok(self.go(shape))
+    }
+
+    /// Why a command of the binary protocol is not for the server: others may have statements there.
+    fn refusal_of(&self, first: Option<u8>, statement: Option<u32>) -> Option<Complaint> {
+        let has = &self.reasons.statements;
+        match first? {
+            STMT_PREPARE if has.len() >= STATEMENTS_MAX => {
+                let message = format!(
+                    "a session prepares {STATEMENTS_MAX} statements at most through a pool"
+                );
+                Some(Complaint::new(1461, "42000", message))
+            }
+            STMT_EXECUTE | STMT_FETCH | STMT_RESET | STMT_BULK_EXECUTE
+                if !statement.is_some_and(|statement| has.contains(&statement)) =>
+            {
+                Some(Complaint::new(1243, "HY000", "Unknown prepared statement"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the session has a unit and a connection for its next command.
+    fn is_ready(&self, exchange: &Exchange<'_, '_>) -> bool {
+        exchange.work.is_running() && self.is_relaying()
+    }
+
+    /// Sends the command to the server.
+    fn go(&mut self, shape: Option<Shape>) -> Step {
+        if let Some(shape) = shape {
+            self.reply.expect(shape);
+        }
+        self.turn = Turn::Sending {
+            has_response: shape.is_some(),
+        };
+        Step::Again
+    }
+
+    /// Submits the command, which is work. It goes to the server when it is admitted and has a connection.
+    fn ask(&mut self, exchange: &mut Exchange<'_, '_>, type_name: &str) -> Step {
+        match exchange.work.ask(exchange.context, type_name) {
+            Ok(()) if exchange.work.is_running() => {
+                self.acquire(exchange);
+                match self.is_relaying() || self.turn != Turn::Command {
+                    true => Step::Again,
+                    false => Step::Wait,
+                }
+            }
+            Ok(()) => Step::Wait,
+            Err(refused) => {
+                self.refuse(&Complaint::from(&Denied::Refused(refused)));
+                // The session may end by it.
+                match self.refusal {
+                    None => Step::Again,
+                    Some(_) => Step::Wait,
+                }
+            }
+        }
+    }
+
+    /// The next command is not done: its client is told why. Where it was told before that it has a transaction,
+    /// it cannot go on.
+    pub(super) fn refuse(&mut self, complaint: &Complaint) {
+        if self.begun.is_some() {
+            self.refusal = Some(complaint.clone());
+            return;
+        }
+        self.turn = Turn::Dropping(payload(complaint));
+    }
+
+    fn refuse_command(&mut self, complaint: &Complaint) -> Step {
+        self.turn = Turn::Dropping(payload(complaint));
+        Step::Again
+    }
+
+    /// Answers a command that has come whole.
+    fn answer(&mut self, exchange: &mut Exchange<'_, '_>, payload: &[u8], whole: usize) -> Step {
+        exchange.to_client(&packet(1, payload));
+        Step::Done(whole)
+    }
+
+    /// The session begins anew. Its connection, if it has one, forgets it.
+    fn reset(&mut self, exchange: &mut Exchange<'_, '_>, whole: usize) -> Step {
+        if self.held.is_some() && self.reasons.lasting.is_some() {
+            // It may be in another database than the server has said, which a reset does not change.
+            self.is_resetting = true;
+            self.look(exchange);
+            return Step::Done(whole);
+        }
+        self.forget(exchange);
+        self.answer(exchange, &ok(AUTOCOMMIT), whole)
+    }
+
+    fn status(&self) -> u16 {
+        let autocommit = if self.settings.is_autocommit_off() {
+            0
+        } else {
+            AUTOCOMMIT
+        };
+        match self.begun {
+            Some(_) => autocommit | IN_TRANSACTION,
+            None => autocommit,
+        }
+    }
+
+    fn is_of_pool(&self, thread_id: u32) -> bool {
+        self.member.pool.targets.lock().contains_key(&thread_id)
+    }
+
+    fn kill(&mut self, exchange: &mut Exchange<'_, '_>, what: Kill, whole: usize) -> Step {
+        let member = &self.member;
+        let killing = kill(
+            Arc::clone(&self.shared),
+            Arc::clone(&member.pool),
+            member.kind.user.clone(),
+            member.login.clone(),
+            what,
+        );
+        self.phase = Phase::Killing(Box::pin(killing));
+        self.poll_kill(exchange);
+        Step::Done(whole)
+    }
+
+    /// Moves `at` over what passes to the backend, at most to the end of a message.
+    fn forward(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        bytes: &[u8],
+        at: &mut usize,
+    ) -> Result<(), Complaint> {
+        let from = *at;
+        let message_bytes_max = u64::from(self.shared.config.limits.message_bytes_max);
+        let is_end = loop {
+            match self.scanner.next(bytes, at) {
+                None => break false,
+                Some(Found::End) => break true,
+                Some(Found::Start { payload_bytes, .. }) => {
+                    if let Turn::File { is_empty } = &mut self.turn {
+                        *is_empty = payload_bytes == 0;
+                    }
+                }
+            }
+        };
+        if self.scanner.message_bytes() > message_bytes_max {
+            return Err(Complaint::too_long(message_bytes_max));
+        }
+        exchange.to_server(&bytes[from..*at]);
+        if is_end {
+            let is_unanswered = self.turn
+                == Turn::Sending {
+                    has_response: false,
+                };
+            self.turn = match std::mem::replace(&mut self.turn, Turn::Replying) {
+                Turn::Sending {
+                    has_response: false,
+                } => Turn::Command,
+                Turn::Sending { .. } | Turn::File { is_empty: true } => Turn::Replying,
+                other => other,
+            };
+            if is_unanswered {
+                return self.release_if_free(exchange);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the rest of a command, and answers it when it is complete.
+    fn drop_command(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8], at: &mut usize) {
+        while let Some(found) = self.scanner.next(bytes, at) {
+            if found != Found::End {
+                continue;
+            }
+            if let Turn::Dropping(payload) = std::mem::replace(&mut self.turn, Turn::Command)
+                && !payload.is_empty()
+            {
+                let sequence = self.scanner.sequence().wrapping_add(1);
+                exchange.to_client(&packet(sequence, &payload));
+            }
+            return;
+        }
+    }
+}
+
+/// The payload of an error's packet.
+fn payload(complaint: &Complaint) -> Vec<u8> {
+    complaint.packet(0).split_off(HEADER_BYTES)
+}
+
+/// A statement that does nothing but begin a transaction of the usual kind, or end one.
+enum Boundary {
+    Begin,
+    End,
+}
+
+fn boundary(text: &[u8]) -> Option<Boundary> {
+    let text = std::str::from_utf8(text)
+        .ok()?
+        .trim_end_matches([';', ' '])
+        .trim();
+    let is = |known: &&str| text.eq_ignore_ascii_case(known);
+    if ["BEGIN", "BEGIN WORK", "START TRANSACTION"].iter().any(is) {
+        return Some(Boundary::Begin);
+    }
+    ["COMMIT", "ROLLBACK", "COMMIT WORK", "ROLLBACK WORK"]
+        .iter()
+        .any(is)
+        .then_some(Boundary::End)
+}

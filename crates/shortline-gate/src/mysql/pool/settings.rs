@@ -1,0 +1,352 @@
+//! What a session has set, so that the next connection can be given the same and the next session does not
+//! find it.
+//!
+//! No SQL is parsed for it: the server says in its OK packets which variables have changed ([`super::track`]). What
+//! it says of their values may be wrong (`SET STATEMENT`, `SET timestamp = DEFAULT`: MariaDB 10.11), and of
+//! `SET NAMES ... COLLATE` it says half. So behind such a unit it is asked for the values ([`look`]).
+//!
+//! Followed are the variables in `FOLLOWED`: what a later `SET` sets again, with all that it means. A session
+//! that sets another one keeps its connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::mysql::ask::Row;
+
+/// What a session of another connection must have of character sets, in the order in which they are set: a
+/// character set of a connection sets its collation too. They go back to what the connection began with, and not
+/// to DEFAULT, since the client's login decided on them.
+const BASE: [&str; 4] = [
+    "character_set_client",
+    "character_set_results",
+    "character_set_connection",
+    "collation_connection",
+];
+/// Changed by statements that set no variable.
+pub const INSERT_ID: &str = "last_insert_id";
+
+/// Those that are followed, and whether their value is a number.
+const FOLLOWED: [(&str, bool); 58] = [
+    ("auto_increment_increment", true),
+    ("auto_increment_offset", true),
+    ("autocommit", true),
+    ("big_tables", true),
+    ("character_set_client", false),
+    ("character_set_connection", false),
+    ("character_set_results", false),
+    ("collation_connection", false),
+    ("completion_type", false),
+    ("default_storage_engine", false),
+    ("default_week_format", true),
+    ("div_precision_increment", true),
+    ("eq_range_index_dive_limit", true),
+    ("explicit_defaults_for_timestamp", true),
+    ("foreign_key_checks", true),
+    ("group_concat_max_len", true),
+    ("idle_transaction_timeout", true),
+    ("idle_readonly_transaction_timeout", true),
+    ("idle_write_transaction_timeout", true),
+    ("information_schema_stats_expiry", true),
+    ("innodb_lock_wait_timeout", true),
+    ("innodb_strict_mode", true),
+    ("interactive_timeout", true),
+    ("join_buffer_size", true),
+    ("last_insert_id", true),
+    ("lc_messages", false),
+    ("lc_time_names", false),
+    ("lock_wait_timeout", true),
+    ("long_query_time", true),
+    ("low_priority_updates", true),
+    ("max_execution_time", true),
+    ("max_heap_table_size", true),
+    ("max_join_size", true),
+    ("max_recursive_iterations", true),
+    ("max_sort_length", true),
+    ("max_statement_time", true),
+    ("net_read_timeout", true),
+    ("net_retry_count", true),
+    ("net_write_timeout", true),
+    ("optimizer_search_depth", true),
+    ("optimizer_switch", false),
+    ("read_buffer_size", true),
+    ("read_rnd_buffer_size", true),
+    ("sort_buffer_size", true),
+    ("sql_auto_is_null", true),
+    ("sql_big_selects", true),
+    ("sql_mode", false),
+    ("sql_notes", true),
+    ("sql_quote_show_create", true),
+    ("sql_safe_updates", true),
+    ("sql_select_limit", true),
+    ("sql_warnings", true),
+    ("time_zone", false),
+    ("transaction_isolation", false),
+    ("transaction_read_only", true),
+    ("tx_isolation", false),
+    ("tx_read_only", true),
+    ("unique_checks", true),
+];
+/// More bytes than a value of any of them has.
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// Variables that differ from what the connection began with, by name. None is NULL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<&'static str, Option<Box<str>>>);
+
+/// The names that are to be looked at.
+pub type Names = BTreeSet<&'static str>;
+
+/// The variable of this name, if it is followed.
+pub fn followed(name: &[u8]) -> Option<&'static str> {
+    let found = FOLLOWED
+        .iter()
+        .find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
+    found.map(|(known, _)| *known)
+}
+
+/// Adds what must be looked at together with any of the names.
+pub fn complete(names: &mut Names) {
+    names.extend(BASE);
+}
+
+/// Asks what a connection begins with.
+pub fn look_at_base() -> String {
+    look(&BASE.into_iter().collect())
+}
+
+/// A database.
+pub type Schema = Option<Box<[u8]>>;
+
+/// What a connection begins with, and where.
+pub fn base_of(mut row: Row) -> Option<(Settings, Schema)> {
+    let schema = row.pop()?.map(Vec::into_boxed_slice);
+    let mut base = Settings::default();
+    base.follow(&BASE.into_iter().collect(), row, &Settings::default())?;
+    Some((base, schema))
+}
+
+/// Asks for the values of variables, and behind them for the database.
+pub fn look(names: &Names) -> String {
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| format!("@@session.{name}"))
+        .collect();
+    format!("SELECT {},DATABASE()", names.join(","))
+}
+
+impl Settings {
+    /// The variables of these names have the values of this row, on a connection that began with `base`. None if
+    /// one has a value that cannot be set again, or there are not as many.
+    pub fn follow(&mut self, names: &Names, row: Row, base: &Self) -> Option<()> {
+        if row.len() != names.len() {
+            return None;
+        }
+        for (name, value) in names.iter().zip(row) {
+            let value = match value {
+                None => None,
+                Some(value) => Some(settable(name, value)?),
+            };
+            let is_base = match base.0.get(name) {
+                Some(base) => *base == value,
+                None => *name == INSERT_ID && value.as_deref() == Some("0"),
+            };
+            match is_base {
+                true => drop(self.0.remove(name)),
+                false => drop(self.0.insert(name, value)),
+            }
+        }
+        Some(())
+    }
+
+    /// Whether transactions begin by themselves, and end by COMMIT only.
+    pub fn is_autocommit_off(&self) -> bool {
+        self.0
+            .get("autocommit")
+            .is_some_and(|value| value.as_deref() == Some("0"))
+    }
+
+    /// The statement that gives a connection these, which has `there` and began with `base`. None if nothing
+    /// differs.
+    pub fn changes_from(&self, there: &Self, base: &Self) -> Option<String> {
+        let mut changes = Vec::new();
+        for name in order() {
+            let (to, from) = (self.0.get(name), there.0.get(name));
+            if to == from && !(BASE.contains(&name) && self.differs_in_base(there)) {
+                continue;
+            }
+            let value = to.or_else(|| base.0.get(name));
+            let value = match value {
+                Some(value) => literal(name, value.as_deref()),
+                None if name == INSERT_ID => "0".to_owned(),
+                None => "DEFAULT".to_owned(),
+            };
+            changes.push(format!("@@session.{name}={value}"));
+        }
+        (!changes.is_empty()).then(|| format!("SET {}", changes.join(",")))
+    }
+
+    fn differs_in_base(&self, there: &Self) -> bool {
+        BASE.iter()
+            .any(|name| self.0.get(name) != there.0.get(name))
+    }
+}
+
+/// All names, those of character sets last and in their order.
+fn order() -> impl Iterator<Item = &'static str> {
+    let others = FOLLOWED
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !BASE.contains(name));
+    others.chain(BASE)
+}
+
+fn is_number(name: &str) -> bool {
+    FOLLOWED
+        .iter()
+        .any(|(known, is_number)| *known == name && *is_number)
+}
+
+/// A value that can be set again in whatever mode the server reads it.
+fn settable(name: &str, value: Vec<u8>) -> Option<Box<str>> {
+    let value = String::from_utf8(value).ok()?;
+    let is_safe = match is_number(name) {
+        true => {
+            !value.is_empty()
+                && value
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
+        }
+        false => value
+            .bytes()
+            .all(|byte| (b' '..=b'~').contains(&byte) && !matches!(byte, b'\'' | b'\\' | b'"')),
+    };
+    (is_safe && value.len() <= VALUE_BYTES_MAX).then(|| value.into())
+}
+
+fn literal(name: &str, value: Option<&str>) -> String {
+    match value {
+        None => "NULL".to_owned(),
+        Some(value) if is_number(name) => value.to_owned(),
+        Some(value) => format!("'{value}'"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(names: &[&[u8]]) -> Names {
+        names.iter().map(|name| followed(name).unwrap()).collect()
+    }
+
+    fn base() -> Settings {
+        base_of(vec![
+            Some(b"utf8mb4".to_vec()),
+            Some(b"utf8mb4".to_vec()),
+            Some(b"utf8mb4".to_vec()),
+            Some(b"utf8mb4_general_ci".to_vec()),
+            None,
+        ])
+        .unwrap()
+        .0
+    }
+
+    #[test]
+    fn what_differs_is_set_and_what_is_gone_is_set_back() {
+        let mut settings = Settings::default();
+        let row = vec![Some(b"0".to_vec()), Some(b"ANSI".to_vec())];
+        settings
+            .follow(&names(&[b"autocommit", b"SQL_MODE"]), row, &base())
+            .unwrap();
+        assert!(settings.is_autocommit_off());
+        let none = Settings::default();
+        assert_eq!(
+            settings.changes_from(&none, &base()).unwrap(),
+            "SET @@session.autocommit=0,@@session.sql_mode='ANSI'"
+        );
+        assert_eq!(
+            none.changes_from(&settings, &base()).unwrap(),
+            "SET @@session.autocommit=DEFAULT,@@session.sql_mode=DEFAULT"
+        );
+        assert_eq!(settings.changes_from(&settings.clone(), &base()), None);
+    }
+
+    #[test]
+    fn character_sets_are_set_together_and_go_back_to_the_logins() {
+        let mut settings = Settings::default();
+        let row = vec![
+            Some(b"latin1".to_vec()),
+            Some(b"utf8mb4".to_vec()),
+            None,
+            Some(b"utf8mb4_general_ci".to_vec()),
+        ];
+        let mut all = Names::new();
+        complete(&mut all);
+        settings.follow(&all, row, &base()).unwrap();
+        let none = Settings::default();
+        assert_eq!(
+            settings.changes_from(&none, &base()).unwrap(),
+            "SET @@session.character_set_client='latin1',@@session.character_set_results=NULL,\
+             @@session.character_set_connection='utf8mb4',@@session.collation_connection='utf8mb4_general_ci'"
+        );
+        assert!(
+            none.changes_from(&settings, &base())
+                .unwrap()
+                .contains("character_set_results='utf8mb4'")
+        );
+    }
+
+    #[test]
+    fn an_insert_id_goes_back_to_none() {
+        let mut settings = Settings::default();
+        let id = names(&[b"last_insert_id"]);
+        settings
+            .follow(&id, vec![Some(b"7".to_vec())], &base())
+            .unwrap();
+        let none = Settings::default();
+        assert_eq!(
+            none.changes_from(&settings, &base()).unwrap(),
+            "SET @@session.last_insert_id=0"
+        );
+        settings
+            .follow(&id, vec![Some(b"0".to_vec())], &base())
+            .unwrap();
+        assert_eq!(settings, none);
+    }
+
+    #[test]
+    fn a_value_that_could_be_code_is_not_followed() {
+        let mode = names(&[b"sql_mode"]);
+        for value in ["a'b", "a\\", "\u{fc}", "a\"b"] {
+            let row = vec![Some(value.as_bytes().to_vec())];
+            assert_eq!(
+                Settings::default().follow(&mode, row, &base()),
+                None,
+                "{value}"
+            );
+        }
+        let number = names(&[b"autocommit"]);
+        for value in ["", "1;2", "ON"] {
+            let row = vec![Some(value.as_bytes().to_vec())];
+            assert_eq!(
+                Settings::default().follow(&number, row, &base()),
+                None,
+                "{value}"
+            );
+        }
+        assert_eq!(followed(b"timestamp"), None);
+    }
+
+    proptest! {
+        /// Whatever is followed, and given to a connection: statements have no more quotes than values.
+        #[test]
+        fn what_is_set_is_one_statement(value in prop::collection::vec(any::<u8>(), 0..20)) {
+            let mut settings = Settings::default();
+            if settings.follow(&names(&[b"time_zone"]), vec![Some(value)], &base()).is_some() {
+                let set = settings.changes_from(&Settings::default(), &base()).unwrap();
+                prop_assert_eq!(set.matches('\'').count(), 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Clients as `/clients` and `/status` show them.
+
+use serde::Serialize;
+use shortline_gate::Gate;
+use shortline_gate::relay::{ClientState, ClientView};
+
+use super::status::View;
+
+/// The most that `/status` shows, which the page asks for every second.
+const BUSY_MAX: usize = 20;
+
+/// A client's connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClientStatus {
+    /// What `KILL_CLIENT` takes.
+    pub id: u64,
+    /// `idle`, `waiting` or `active`.
+    pub state: &'static str,
+    /// How long it is so.
+    pub state_seconds: f64,
+    /// Who it is.
+    pub user: String,
+    /// Where it works.
+    pub database: String,
+    /// What it calls itself.
+    pub application_name: String,
+    /// Where it connects from. Empty for a Unix socket.
+    pub address: String,
+    /// How long it is open.
+    pub open_seconds: f64,
+}
+
+/// Who is not admitted by the operator's word.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Paused {
+    /// Nobody is.
+    pub all: bool,
+    /// Nobody of these databases is.
+    pub databases: Vec<String>,
+    /// These databases take no new clients.
+    pub disabled: Vec<String>,
+}
+
+impl Paused {
+    /// As it is now.
+    pub fn of(gate: &Gate) -> Self {
+        let closed = gate.closed();
+        let names = |names: &std::collections::BTreeSet<Box<str>>| {
+            names.iter().map(|name| name.to_string()).collect()
+        };
+        Self {
+            all: closed.all,
+            databases: names(&closed.databases),
+            disabled: names(&closed.disabled),
+        }
+    }
+}
+
+/// All clients, by their ids.
+pub fn all(view: &View) -> Vec<ClientStatus> {
+    let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
+    clients.sort_by_key(|client| client.id);
+    clients.iter().map(status).collect()
+}
+
+/// Those whose requests wait or run, for longest first.
+pub fn busy(view: &View) -> Vec<ClientStatus> {
+    let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
+    clients.retain(|client| client.state != ClientState::Idle);
+    clients.sort_by_key(|client| std::cmp::Reverse(client.in_state));
+    clients.iter().take(BUSY_MAX).map(status).collect()
+}
+
+fn status(client: &ClientView) -> ClientStatus {
+    let names = &client.about.names;
+    let text = |name: &Option<Box<str>>| name.as_deref().unwrap_or_default().to_owned();
+    let address = client.about.peer.map(|peer| peer.to_string());
+    ClientStatus {
+        id: client.id,
+        state: match client.state {
+            ClientState::Idle => "idle",
+            ClientState::Waiting => "waiting",
+            ClientState::Active => "active",
+        },
+        state_seconds: client.in_state.as_secs_f64(),
+        user: text(&names.user),
+        database: text(&names.database),
+        application_name: text(&names.application_name),
+        address: address.unwrap_or_default(),
+        open_seconds: client.open.as_secs_f64(),
+    }
+}

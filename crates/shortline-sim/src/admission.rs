@@ -18,8 +18,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
+use shortline_sched::Estimator;
 use shortline_sched::admission::{
-    Admission, AdmissionConfig, Capacity, Estimator, OldestShare, Order, Outcome, RequestId,
+    Admission, AdmissionConfig, Capacity, OldestShare, Order, Outcome, RequestId,
 };
 use shortline_sched::{Policy, Urgency};
 

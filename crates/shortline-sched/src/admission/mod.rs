@@ -1,7 +1,7 @@
 //! Admission in front of a backend: who may start now, and who waits in which order.
 //!
 //! A request has a type. From the requests that ended, each type's service time is estimated
-//! ([`Estimator`]); the *load* is the sum of the estimates of what runs. A request starts if
+//! ([`crate::Estimator`]); the *load* is the sum of the estimates of what runs. A request starts if
 //!
 //! ```text
 //! load + its own estimate <= capacity        (always when nothing runs)
@@ -64,7 +64,6 @@ mod slowdown;
 mod types;
 mod view;
 
-pub use crate::estimate::{Estimator, EstimatorError};
 pub use arrival::Refusal;
 pub use capacity::{
     AutoReason, AutoView, Calibration, CalibrationError, CalibrationStage, CalibrationView,

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use shortline_gate::classify::{RuleText, Source, Trusted};
 use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
-use shortline_sched::admission::{Capacity, Estimator, OldestShare, Runaway};
+use shortline_sched::Estimator;
+use shortline_sched::admission::{Capacity, OldestShare, Runaway};
 use shortline_sched::units::{Size, Span};
 
 use shortline_daemon::admin::HostName;

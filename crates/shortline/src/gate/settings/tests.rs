@@ -4,7 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use clap::Parser;
-use shortline_sched::admission::{AdmissionConfig, Capacity, Estimator, Order};
+use shortline_sched::Estimator;
+use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 
 use super::*;
 

@@ -188,7 +188,7 @@ _shortline() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "fifo sjf" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "fifo sjf boost gittins" -- "${cur}"))
                     return 0
                     ;;
                 --aging)
@@ -196,6 +196,10 @@ _shortline() {
                     return 0
                     ;;
                 --oldest-share)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --runaway)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -149,7 +149,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand sim" -l jobs -d 'Job
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l preload -d 'Jobs in the system at the start, before any arrives' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l arrivals-c2 -d 'C² (squared coefficient of variation) of the times between arrivals; 1 is Poisson' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l rate -d 'Rate of the link, such as 10mbit' -r
-complete -c shortline -n "__fish_shortline_using_subcommand sim" -l policy -d 'Policies to compare, separated by commas: srpt (the optimum), fair, fifo, sjf, psjf, bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp, shares; by round trip time, with --clients: swift, fcf, srrt, stert' -r
+complete -c shortline -n "__fish_shortline_using_subcommand sim" -l policy -d 'Policies to compare, separated by commas: srpt (the optimum), fair, fifo, sjf, psjf, bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp, boost, gittins, shares; by round trip time, with --clients: swift, fcf, srrt, stert' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l aging -d 'Serve overdue jobs first: a job is overdue X times its service time after its arrival' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l growing -d 'Raise priority with age: after X times its service time a job has the highest priority' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l servers -d 'The number of servers of that rate. A job uses at most one; fsp needs exactly one' -r
@@ -210,10 +210,13 @@ prefer\t'With TLS if the backend has it. The certificate is not checked'
 require\t'Only with TLS. The certificate is not checked'
 verify-full\t'Only with TLS, and with a certificate for the backend\'s name signed by one of the authorities'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream-ca -d 'The authorities that sign the backend\'s certificate (PEM), for verify-full or, with http, for an https:// upstream [default: with http those of the system]' -r -F
-complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l policy -d 'Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]' -r -f -a "fifo\t'In order of arrival'
-sjf\t'Shortest estimate first'"
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l policy -d 'Which waiting request goes first: sjf, the shortest estimate; gittins, the least expected work to an end by the type\'s distribution; boost, the earliest, short types as if they had come earlier; fifo, the earliest [default: sjf]' -r -f -a "fifo\t'In order of arrival'
+sjf\t'Shortest estimate first'
+boost\t'In order of arrival, short types as if they had come earlier'
+gittins\t'The least expected work to an end first, by the type\'s distribution'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf, gittins). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l runaway -d 'What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile of its type and 2 s: class or cancel [default: it pays what it takes]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l queue-max -d 'The most requests that may wait; one more is refused [default: 10000]' -r

@@ -165,6 +165,7 @@ mod tests {
                     name: "select ?".to_owned(),
                     service_ns: 7_000_000,
                     requests: 64,
+                    spread: None,
                 }],
             },
         }

@@ -25,7 +25,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
-    Admission, AdmissionView, Kept, NewRequest, Outcome, Refusal, RequestId, TenantId, TypeId,
+    Admission, AdmissionView, Kept, NewRequest, Outcome, Refusal, RequestId, RunawayAction,
+    TenantId, TypeId,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -54,6 +55,8 @@ struct Shared {
     doors: Doors,
     /// Who is at work, if somebody watches waits for locks.
     locks: Option<Locks>,
+    /// Whether those who watch are to cancel runaways.
+    cancels_runaways: bool,
     state: Mutex<State>,
 }
 
@@ -110,6 +113,10 @@ impl Gate {
             hashes: RandomState::new(),
             doors: Doors::default(),
             locks: config.watches_locks.then(Locks::default),
+            cancels_runaways: config
+                .admission
+                .runaway
+                .is_some_and(|runaway| runaway.action == RunawayAction::Cancel),
             state: Mutex::new(State {
                 admission: Admission::new(config.admission()),
                 waiters: Waiters::default(),

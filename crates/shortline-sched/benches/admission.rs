@@ -15,8 +15,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::Aging;
+use shortline_sched::Estimator;
 use shortline_sched::admission::{
-    Admission, AdmissionConfig, Capacity, Estimator, Order, Outcome, RequestId, TypeId,
+    Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
 };
 
 const WAITING: usize = 10_000;

@@ -21,6 +21,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod admission;
+mod estimate;
 mod heap;
 mod job;
 mod network;
@@ -33,6 +34,7 @@ pub mod units;
 pub mod uplink;
 mod urgency;
 
+pub use estimate::{Estimate, Estimator, EstimatorError, KeptSpread, Spread};
 pub use job::{Client, Job, JobId, JobSpec};
 pub use network::{Network, NetworkError};
 pub use path::PathView;

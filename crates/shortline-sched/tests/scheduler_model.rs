@@ -71,8 +71,11 @@ fn path() -> impl Strategy<Value = PathView> {
     })
 }
 
-/// All policies but `fsp` and `shares`, whose order no job shows by itself, with cutoffs that
-/// divide the sizes.
+/// Their order depends on jobs that have gone.
+const HIDDEN: [Policy; 4] = [Policy::Fsp, Policy::Boost, Policy::Gittins, Policy::Shares];
+
+/// All policies but `fsp`, `boost`, `gittins` and `shares`, whose order no job shows by itself, with cutoffs
+/// that divide the sizes.
 fn policies() -> Vec<Policy> {
     let parted = |policy: Policy| match policy.name() {
         "bands" => "bands:5B,20B,40B".parse().unwrap(),
@@ -81,7 +84,7 @@ fn policies() -> Vec<Policy> {
     };
     let policies = Policy::ALL
         .into_iter()
-        .filter(|policy| ![Policy::Fsp, Policy::Shares].contains(policy));
+        .filter(|policy| !HIDDEN.contains(policy));
     policies.map(parted).collect()
 }
 
@@ -120,7 +123,9 @@ impl ModelJob {
                 self.response_ns(0.9).round() as i64 - self.arrival_ns as i64,
             ),
             Policy::Las => whole(self.done),
-            Policy::Fsp | Policy::Shares => unreachable!("left out of the policies"),
+            Policy::Fsp | Policy::Boost | Policy::Gittins | Policy::Shares => {
+                unreachable!("left out of the policies")
+            }
         }
     }
 

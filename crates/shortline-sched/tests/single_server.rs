@@ -141,6 +141,19 @@ proptest! {
         }
     }
 
+    /// With exact sizes the Gittins rank is what remains, so that the schedules are the same.
+    #[test]
+    fn gittins_of_known_sizes_is_srpt(small in incoming_jobs(), large in large_jobs()) {
+        let schedule = |policy| {
+            let mut served = Vec::new();
+            serve(config(policy), &small, |step| served.push(step.served));
+            served
+        };
+        prop_assert_eq!(schedule(Policy::Gittins), schedule(Policy::Srpt));
+        let ended_ns = |policy| serve_by_events(policy, &large);
+        prop_assert_eq!(ended_ns(Policy::Gittins), ended_ns(Policy::Srpt));
+    }
+
     #[test]
     fn fifo_ends_in_the_order_of_arrival(jobs in incoming_jobs()) {
         let ended_ns = serve(config(Policy::Fifo), &jobs, |_| {});

@@ -11,15 +11,16 @@
 //!
 //! [`shortline_sched::admission`], the very code of the gate, decides who is inside, and learns
 //! service times while it runs. Policy `fifo` is 002's FIFO, `sjf` its SJF, with aging its bound,
-//! and estimates are its moving averages. Under `fair` there is no gate. A job's type is its size
+//! `boost` and `gittins` are the gate's, and estimates are moving averages. Under `fair` there is no gate. A job's type is its size
 //! as far as policies know it, in quarters of an octave, so that errors of estimates
 //! (`estimate_sigma`) put jobs into wrong types.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
+use shortline_sched::Estimator;
 use shortline_sched::admission::{
-    Admission, AdmissionConfig, Capacity, Estimator, OldestShare, Order, Outcome, RequestId,
+    Admission, AdmissionConfig, Capacity, OldestShare, Order, Outcome, RequestId,
 };
 use shortline_sched::{Policy, Urgency};
 
@@ -73,7 +74,7 @@ impl Backend {
     /// Whether the gate knows a policy.
     pub(crate) fn check(self, policy: Policy) -> Result<(), SimError> {
         match policy {
-            Policy::Fair | Policy::Fifo | Policy::Sjf => Ok(()),
+            Policy::Fair | Policy::Fifo | Policy::Sjf | Policy::Boost | Policy::Gittins => Ok(()),
             _ => Err(SimError::NoGatePolicy {
                 policy: policy.to_string(),
             }),
@@ -128,6 +129,8 @@ impl Gated {
         let order = match (policy, urgency.aging()) {
             (Policy::Sjf, Some(aging)) => Order::SjfAging(aging),
             (Policy::Sjf, None) => Order::Sjf,
+            (Policy::Boost, _) => Order::Boost,
+            (Policy::Gittins, _) => Order::Gittins,
             _ => Order::Fifo,
         };
         let capacity = match policy {

@@ -44,8 +44,8 @@ pub struct Args {
     rate: Rate,
 
     /// Policies to compare, separated by commas: srpt (the optimum), fair, fifo, sjf, psjf,
-    /// bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp, shares; by round
-    /// trip time, with --clients: swift, fcf, srrt, stert
+    /// bands (or bands:CUTOFF,... or bands:N), quickfix (or quickfix:SIZE), las, fsp, boost,
+    /// gittins, shares; by round trip time, with --clients: swift, fcf, srrt, stert
     #[arg(long, value_name = "NAME,...", default_value = "srpt,fair")]
     policy: Policies,
 

@@ -85,6 +85,32 @@ impl Gate {
             .collect()
     }
 
+    /// The connections whose statement is to be cancelled, each with how long it runs at least, in whole
+    /// seconds, so that whoever cancels it does not meet the next one.
+    pub fn runaways(&self) -> Vec<(u32, u64)> {
+        let Some(locks) = self.0.locks.as_ref().filter(|_| self.0.cancels_runaways) else {
+            return Vec::new();
+        };
+        let now = Instant::now();
+        let at_work: Vec<(u32, Work)> = {
+            let slots = locks.0.lock();
+            let work = |slot: &Slot| *slot.0.lock();
+            let at_work = slots
+                .iter()
+                .filter_map(|(&backend, slot)| Some((backend, work(slot)?)));
+            at_work.take(LOOKED_AT_MAX).collect()
+        };
+        let state = self.0.state.lock();
+        let is_one = |(backend, work): (u32, Work)| {
+            let (after_ns, service_ns) = state.admission.runaway_after_ns(self.ns(now), work.id)?;
+            let runs = now.duration_since(work.since);
+            let is_beyond = service_ns > after_ns && runs.as_nanos() > u128::from(after_ns);
+            // The backend's clock began later.
+            is_beyond.then(|| (backend, runs.as_secs().saturating_sub(1)))
+        };
+        at_work.into_iter().filter_map(is_one).collect()
+    }
+
     /// Of the connections that were `asked` for these wait for a lock now.
     pub fn note_locked(&self, asked: &[u32], locked: &[u32]) {
         let Some(locks) = &self.0.locks else {

@@ -13,6 +13,16 @@
 //! | PostgreSQL | `pg_stat_activity`, `wait_event_type = 'Lock'` | the role `pg_read_all_stats` |
 //! | MySQL, MariaDB | `innodb_trx`, `trx_state = 'LOCK WAIT'`; `processlist`, `Waiting for ... lock` | the privilege `PROCESS` |
 //!
+//! The monitor also cancels runaways ([`shortline_sched::admission::Runaway`]), if it is told to: it asks the
+//! database to cancel the statement of a connection that has been at work on one for so long already
+//! (`pg_cancel_backend`, `KILL QUERY`). A cancel request by the connection's key, as clients send it, needs no
+//! privilege, but says nothing of which statement it means: the next one of the session could meet it.
+//!
+//! | database | needs, to cancel |
+//! |---|---|
+//! | PostgreSQL | the role `pg_signal_backend` |
+//! | MySQL, MariaDB | the privilege `CONNECTION ADMIN` (`CONNECTION_ADMIN`) |
+//!
 //! The monitor logs any failure in one line. Until the database answers again, the gate works as
 //! without a monitor.
 
@@ -65,6 +75,8 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
         match answered.unwrap_or_else(|_| Err("no answer".to_owned())) {
             Ok(locked) => {
                 gate.note_locked(&asked, &locked);
+                let runaways = gate.runaways();
+                cancel(&mut asker, &runaways).await;
                 if std::mem::replace(&mut is_failing, false) {
                     tracing::info!("monitor: the database answers again");
                 }
@@ -90,6 +102,33 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
             }
             tokio::time::sleep(EVERY).await;
         };
+    }
+}
+
+/// Cancels what runs on these connections. A failure is logged: it is tried again at the next look, on another
+/// connection, for this one may be of no more use.
+async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) {
+    for &(backend, runs_s) in runaways {
+        let Some(connected) = asker else { return };
+        let cancelling = async {
+            match connected {
+                Asker::Postgres(asker) => asker.cancel(backend, runs_s).await,
+                Asker::Mysql(asker) => asker.cancel(backend, runs_s).await,
+            }
+        };
+        let cancelled = timeout(ANSWER_TIME_MAX, cancelling).await;
+        match cancelled.unwrap_or_else(|_| Err("no answer".to_owned())) {
+            Ok(true) => tracing::info!(backend, runs_s, "cancelled a runaway"),
+            Ok(false) => {}
+            Err(problem) => {
+                *asker = None;
+                tracing::warn!(
+                    backend,
+                    runs_s,
+                    "monitor: cannot cancel a runaway: {problem}"
+                );
+            }
+        }
     }
 }
 

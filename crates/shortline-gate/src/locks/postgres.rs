@@ -54,6 +54,16 @@ impl Asker {
         self.numbers(&locked).await
     }
 
+    /// Cancels the statement of a process, if it has run for so many seconds; whether it did.
+    pub async fn cancel(&mut self, backend: u32, runs_s: u64) -> Result<bool, String> {
+        let pid = backend.cast_signed();
+        let cancel = format!(
+            "select pg_cancel_backend(pid)::int from pg_stat_activity where pid = {pid} \
+             and state = 'active' and clock_timestamp() - query_start >= interval '{runs_s} seconds'"
+        );
+        Ok(self.numbers(&cancel).await? == [1])
+    }
+
     /// The numbers in the only column of an answer.
     async fn numbers(&mut self, statement: &str) -> Result<Vec<u32>, String> {
         let answered = ask(&mut self.0, &query(statement)).await;

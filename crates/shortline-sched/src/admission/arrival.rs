@@ -120,6 +120,7 @@ impl Admission {
         let kind = self.types.index(request.request_type);
         let tenant = self.tenants.index(request.tenant);
         self.refresh(kind);
+        self.offer(kind);
         let skips_queue = request.never_waits && self.may_skip_queue(tenant);
         if !skips_queue && !self.starts_at_once(kind, tenant) {
             self.may_wait(kind, tenant)?;
@@ -147,8 +148,10 @@ impl Admission {
     /// Whether a new request of a type would surely start before all that wait.
     fn starts_at_once(&self, kind: usize, tenant: usize) -> bool {
         let first = match self.order {
-            Order::Sjf => self.is_shorter_than_all(kind, tenant),
-            Order::Fifo | Order::SjfAging(_) => self.tenants.get(tenant).waiting == 0,
+            Order::Sjf | Order::Gittins => self.is_shorter_than_all(kind, tenant),
+            Order::Fifo | Order::SjfAging(_) | Order::Boost => {
+                self.tenants.get(tenant).waiting == 0
+            }
         };
         let load_ns = self.types.load_ns(kind);
         self.has_place()

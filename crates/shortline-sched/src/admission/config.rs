@@ -4,9 +4,10 @@ use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
-use super::estimate::Estimator;
 use super::oldest::OldestShare;
+use super::runaways::Runaway;
 use crate::Aging;
+use crate::Estimator;
 use crate::units::{Span, UnitError, excerpt};
 
 /// How requests are admitted.
@@ -43,6 +44,8 @@ pub struct AdmissionConfig {
     pub trial_ns: NonZeroU64,
     /// The longest that a request is held back for what its client owes, in nanoseconds.
     pub debt_wait_ns_max: u64,
+    /// What becomes of requests far beyond what their type takes; `None`: nothing beyond their cost.
+    pub runaway: Option<Runaway>,
     /// Everything starts at once; what would have waited is only counted.
     pub dry_run: bool,
     /// Estimates that were kept from before stay as they are (002, 5.1: unstable under high load); of
@@ -68,6 +71,7 @@ impl Default for AdmissionConfig {
             stall_ns: NonZeroU64::new(10_000_000_000),
             trial_ns: NonZeroU64::MIN.saturating_add(4_999_999_999),
             debt_wait_ns_max: 60_000_000_000,
+            runaway: None,
             dry_run: false,
             estimates_fixed: false,
         }
@@ -84,6 +88,23 @@ pub enum Order {
     /// Shortest estimate first as long as that makes nobody wait for longer than so many times
     /// its own expected service (002 3.2).
     SjfAging(Aging),
+    /// In order of arrival, each type as if it had come earlier by its boost ([`super::boosts`]).
+    Boost,
+    /// The least expected work to an end first, by the type's distribution ([`crate::Spread::gittins`]).
+    Gittins,
+}
+
+impl Order {
+    /// Whether whoever has waited longest has a share of the work. The others leave nobody without service
+    /// by themselves.
+    pub fn has_oldest_share(self) -> bool {
+        matches!(self, Order::Sjf | Order::Gittins)
+    }
+
+    /// Whether types that nobody has seen go before the others.
+    pub(super) fn tries_newcomers(self) -> bool {
+        matches!(self, Order::Sjf | Order::Gittins | Order::Boost)
+    }
 }
 
 /// How much may run at once.

@@ -49,9 +49,9 @@ use slab::Slab;
 
 use super::aging::Expected;
 use super::config::Order;
-use super::estimate::SERVICE_NS_MAX;
 use super::requests::{ClientId, RequestId, Stage};
 use super::{Admission, aging::Moment};
+use crate::estimate::SERVICE_NS_MAX;
 
 /// A unit may use so many times its estimate and leaves no debt.
 const GRACE: u64 = 2;

@@ -1,9 +1,10 @@
 //! A type of requests: what is known of it, how many of it wait, and what happened to it.
 
 use super::Outcome;
-use super::estimate::Window;
+use super::boosts::Tail;
 use super::histogram::Times;
 use super::newcomers::KNOWN;
+use crate::estimate::Estimate;
 
 /// What is known of a type, and how many of it wait.
 #[derive(Debug)]
@@ -13,13 +14,15 @@ pub(super) struct Kind {
     /// Whether it was used since the hand passed.
     pub(super) used: bool,
     /// Service times in the unit of [`super::slowdown`].
-    pub(super) window: Window,
+    pub(super) service: Estimate,
     /// Whether the estimate stays as it is.
     pub(super) is_fixed: bool,
     /// The estimate in that unit; 0 before the first request came.
     pub(super) estimate_ns: u64,
     /// The same for the order of types.
     pub(super) rank_ns: u64,
+    /// How much earlier its requests count as come, under [`super::Order::Boost`].
+    pub(super) boost_ns: u64,
     /// What keeps the scale where estimates are divided by the slowdown.
     pub(super) anchor: Anchor,
     /// Since when requests of it have run although none has ended.
@@ -50,10 +53,11 @@ impl Kind {
             name: name.to_owned(),
             generation,
             used: false,
-            window: Window::default(),
+            service: Estimate::default(),
             is_fixed: false,
             estimate_ns: 0,
             rank_ns: 0,
+            boost_ns: 0,
             anchor: Anchor::default(),
             unknown_since_ns: None,
             waiting: 0,
@@ -76,10 +80,20 @@ impl Kind {
         self.rank_ns.max(1)
     }
 
+    /// The boost of its requests, if a unit of samples is so many of load.
+    pub(super) fn boost_ns(&self, tail: Tail, gauge: f64) -> u64 {
+        let rate = tail.rate * gauge;
+        tail.boost_ns(if self.is_known() {
+            self.service.spread().without_outliers().exp_moment(rate)
+        } else {
+            (rate * self.estimate_ns() as f64).exp()
+        })
+    }
+
     /// One of it starts.
     pub(super) fn start(&mut self, now_ns: u64, waited_ns: u64) {
         self.running += 1;
-        if self.window.len() == 0 {
+        if self.service.count() == 0 {
             self.unknown_since_ns.get_or_insert(now_ns);
         }
         let counts = &mut self.counts;
@@ -116,12 +130,12 @@ impl Kind {
 
     /// Whether any of it has ended.
     pub(super) fn is_known(&self) -> bool {
-        self.window.len() > 0
+        self.service.count() > 0
     }
 
     /// Whether one of it is to be tried ([`super::newcomers`]).
     pub(super) fn is_to_be_tried(&self) -> bool {
-        self.window.len() < KNOWN && self.running == 0 && !self.is_fixed
+        self.service.count() < KNOWN && self.running == 0 && !self.is_fixed
     }
 
     pub(super) fn is_idle(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Admission in front of a backend: who may start now, and who waits in which order.
 //!
 //! A request has a type. From the requests that ended, each type's service time is estimated
-//! ([`Estimator`]); the *load* is the sum of the estimates of what runs. A request starts if
+//! ([`crate::Estimator`]); the *load* is the sum of the estimates of what runs. A request starts if
 //!
 //! ```text
 //! load + its own estimate <= capacity        (always when nothing runs)
@@ -44,11 +44,11 @@
 
 mod aging;
 mod arrival;
+mod boosts;
 mod capacity;
 mod config;
 mod deadlines;
 mod debts;
-mod estimate;
 mod growth;
 mod histogram;
 mod kind;
@@ -58,6 +58,7 @@ mod oldest;
 mod queue;
 mod reload;
 mod requests;
+mod runaways;
 mod sight;
 mod slowdown;
 mod tenants;
@@ -70,10 +71,10 @@ pub use capacity::{
     CapacityState, Trial,
 };
 pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
-pub use estimate::{Estimator, EstimatorError};
 pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
+pub use runaways::{Runaway, RunawayAction, RunawayError};
 pub use tenants::{
     CapacityPart, CapacityPartError, DEFAULT_TENANT, TenantId, TenantLimits, TenantView, Weight,
     WeightError,
@@ -87,10 +88,12 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 
 use aging::{Moment, Rate};
+use boosts::Offered;
 use capacity::{Control, Ended};
 use debts::{Debts, Used};
 use next::{Next, Turn};
 use requests::{Requests, Running, Stage};
+use runaways::Runaways;
 use tenants::Tenants;
 use types::{Learnt, Types};
 
@@ -134,7 +137,9 @@ pub struct Admission {
     unqueued_running: usize,
     debts: Debts,
     debt_wait_ns_max: u64,
+    runaways: Runaways,
     rate: Rate,
+    offered: Offered,
     totals: Totals,
     times: Times,
     /// The latest time told.
@@ -170,7 +175,9 @@ impl Admission {
             unqueued_running: 0,
             debts: Debts::default(),
             debt_wait_ns_max: config.debt_wait_ns_max,
+            runaways: Runaways::new(config.runaway),
             rate: Rate::default(),
+            offered: Offered::default(),
             totals: Totals::default(),
             times: Times::default(),
             now_ns: 0,
@@ -182,18 +189,13 @@ impl Admission {
         }
     }
 
-    /// The type of that name, entered into the table if it is new. A table that is full forgets
-    /// one that is not used; while all are, new names share one type.
-    pub fn type_of(&mut self, name: &str) -> TypeId {
-        self.types.enter(name)
-    }
-
     /// Lets the request start that is next, if one may; the driver calls again until `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
         if self.waiting() > 0 {
             self.release_held();
             self.grow();
+            self.boost();
         }
         if !self.has_place() {
             return None;
@@ -232,6 +234,10 @@ impl Admission {
         let Some(request) = self.requests.remove(id) else {
             return;
         };
+        let ran_away = self
+            .runaways
+            .end(now_ns, &self.types, request.kind, &running);
+        self.totals.runaways += u64::from(ran_away);
         self.progress_ns = now_ns;
         self.running -= 1;
         self.unqueued_running -= usize::from(running.is_unqueued);

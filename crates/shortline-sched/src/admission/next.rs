@@ -2,7 +2,7 @@
 //! type of which nothing is known yet.
 
 use super::requests::Running;
-use super::{Admission, Order, RequestId};
+use super::{Admission, RequestId};
 
 /// What goes out of the order counts as one over so much of the capacity at most, so that others run beside
 /// it: whoever has waited longest, and a trial.
@@ -40,13 +40,17 @@ impl Admission {
         let first = self.first(tenant, self.moment())?;
         let of_tenant = self.tenants.get(tenant);
         let oldest = of_tenant.queue.oldest();
-        let due = oldest.filter(|&(id, kind)| id != first && self.is_due(tenant, kind));
+        let due = oldest.filter(|&(id, kind)| {
+            self.order.has_oldest_share() && id != first && self.is_due(tenant, kind)
+        });
         let newcomer = of_tenant.queue.newcomer();
-        let trial = newcomer.filter(|&(id, _)| id != first && of_tenant.newcomers.may_try());
-        let (id, turn) = match (self.order, due, trial) {
-            (Order::Sjf, Some((id, _)), _) => (id, Turn::Oldest),
-            (Order::Sjf, None, Some((id, _))) => (id, Turn::Newcomer),
-            _ => (first, Turn::Policy),
+        let trial = newcomer.filter(|&(id, _)| {
+            self.order.tries_newcomers() && id != first && of_tenant.newcomers.may_try()
+        });
+        let (id, turn) = match (due, trial) {
+            (Some((id, _)), _) => (id, Turn::Oldest),
+            (None, Some((id, _))) => (id, Turn::Newcomer),
+            (None, None) => (first, Turn::Policy),
         };
         let kind = self.requests.get(id)?.kind;
         self.refresh(kind);

@@ -11,6 +11,7 @@ use super::aging::{Bounds, Expected, Moment};
 use super::config::{Order, types_held};
 use super::requests::{RequestId, Requests};
 use super::types::Types;
+use crate::policy::boost::boosted;
 use crate::{JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
 
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(super) struct Queue {
     heads: BTreeSet<(RequestId, usize)>,
     /// Those of them whose type is to be tried.
     newcomers: BTreeSet<(RequestId, usize)>,
+    order: Order,
     bounds: Option<Bounds>,
     waiting: usize,
 }
@@ -37,14 +39,17 @@ struct Line {
     place: Option<JobId>,
     /// The first that waited when it was ranked last.
     head: Option<RequestId>,
+    /// When the first that waits came.
+    head_arrival_ns: u64,
     waiting: u64,
 }
 
 impl Queue {
     pub(super) fn new(order: Order, types_max: usize) -> Self {
         let (policy, aging) = match order {
-            Order::Fifo => (Policy::Fifo, None),
-            Order::Sjf => (Policy::Sjf, None),
+            // A boost makes an arrival of another time.
+            Order::Fifo | Order::Boost => (Policy::Fifo, None),
+            Order::Sjf | Order::Gittins => (Policy::Sjf, None),
             Order::SjfAging(aging) => (Policy::Sjf, Some(aging)),
         };
         Self {
@@ -53,6 +58,7 @@ impl Queue {
             lines: Vec::new(),
             heads: BTreeSet::new(),
             newcomers: BTreeSet::new(),
+            order,
             bounds: aging.map(Bounds::new),
             waiting: 0,
         }
@@ -124,6 +130,7 @@ impl Queue {
         types.get_mut(kind).waiting += 1;
         self.waiting += 1;
         if ends.is_none() {
+            line.head_arrival_ns = arrival_ns;
             self.rank_anew(types, kind);
         }
     }
@@ -138,6 +145,10 @@ impl Queue {
             bounds.remove((waiting.deadline_ns, id));
         }
         link(requests, waiting.before, waiting.after);
+        let head_arrival_ns = waiting
+            .after
+            .and_then(|after| requests.get(after))
+            .map(|request| request.arrival_ns);
         types.get_mut(kind).waiting -= 1;
         let line = &mut self.lines[kind];
         line.waiting -= 1;
@@ -155,6 +166,7 @@ impl Queue {
         };
         line.ends = first.zip(last);
         if waiting.before.is_none() {
+            line.head_arrival_ns = head_arrival_ns.unwrap_or(0);
             self.rank_anew(types, kind);
         }
     }
@@ -181,8 +193,11 @@ impl Queue {
             self.newcomers.insert((first, kind));
         }
         let spec = JobSpec {
-            // Counts arrivals, so that two of one instant keep their order.
-            arrival_ns: first.sequence,
+            arrival_ns: match self.order {
+                Order::Boost => boosted(line.head_arrival_ns, entry.boost_ns as f64),
+                // Counts arrivals, so that two of one instant keep their order.
+                _ => first.sequence,
+            },
             work: entry.rank_ns(),
             ..JobSpec::default()
         };
@@ -204,7 +219,9 @@ impl Queue {
         self.types
             .jobs()
             .map(|(job, _)| self.kinds[job.index()])
-            .filter(|&other| order == Order::Fifo || types.get(other).rank_ns() <= own_ns)
+            .filter(|&other| {
+                matches!(order, Order::Fifo | Order::Boost) || types.get(other).rank_ns() <= own_ns
+            })
             .map(|other| {
                 let waiting = self.lines[other].waiting;
                 types.service_ns(other).saturating_mul(waiting)

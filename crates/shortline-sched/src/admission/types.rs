@@ -23,11 +23,12 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
-use super::config::{AdmissionConfig, Capacity, types_held};
-use super::estimate::{Estimator, SERVICE_NS_MAX, Window};
+use super::boosts::{OUTLIER, Tail};
+use super::config::{AdmissionConfig, Capacity, Order, types_held};
 use super::kind::Kind;
 use super::slowdown::Slowdown;
 use super::view::TypeView;
+use crate::estimate::{Estimate, Estimator, KeptSpread, SERVICE_NS_MAX, Spread};
 
 /// Names a type in the table.
 ///
@@ -49,6 +50,9 @@ pub struct KeptEstimate {
     pub service_ns: u64,
     /// How many requests the estimate came from.
     pub requests: usize,
+    /// How they were spread, in the same unit; files of before 2026-11 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<KeptSpread>,
 }
 
 /// The name of the type that all share for which the table has no room.
@@ -86,6 +90,9 @@ pub(super) struct Types {
     by_name: HashMap<String, usize>,
     held_max: usize,
     hand: usize,
+    order: Order,
+    /// What boosts come from, once enough is known.
+    tail: Option<Tail>,
     /// For the order, and for the load.
     estimator: Estimator,
     estimator_of_load: Estimator,
@@ -93,7 +100,7 @@ pub(super) struct Types {
     estimates_fixed: bool,
     service_ns_prior: u64,
     /// The last requests of all types, in the unit of [`Slowdown`].
-    all: Window,
+    all: Estimate,
     slowdown: Slowdown,
 }
 
@@ -104,6 +111,8 @@ impl Types {
             by_name: HashMap::from([(OTHERS.to_owned(), 0)]),
             held_max: types_held(config.types_max).get(),
             hand: 0,
+            order: config.order,
+            tail: None,
             estimator: config.estimator,
             estimator_of_load: match config.capacity {
                 Capacity::Auto => Estimator::MovingAverage,
@@ -111,7 +120,7 @@ impl Types {
             },
             estimates_fixed: config.estimates_fixed,
             service_ns_prior: config.service_ns_prior.clamp(1, SERVICE_NS_MAX),
-            all: Window::default(),
+            all: Estimate::default(),
             slowdown: Slowdown::new(config.capacity == Capacity::Auto),
         }
     }
@@ -163,7 +172,7 @@ impl Types {
 
     /// What a request adds in the mean over all types.
     pub(super) fn mean_load_ns(&self) -> u64 {
-        let mean_ns = self.all.estimate_ns(Estimator::MovingAverage);
+        let mean_ns = self.all.typical(Estimator::MovingAverage);
         self.slowdown
             .load_ns(mean_ns.unwrap_or(self.service_ns_prior)) as u64
     }
@@ -174,6 +183,15 @@ impl Types {
         ((load_ns * self.slowdown.factor()) as u64).clamp(1, SERVICE_NS_MAX)
     }
 
+    /// The 99th percentile of a type's service under the present load, outliers left out, in nanoseconds;
+    /// `None` before so many have ended.
+    pub(super) fn p99_ns(&self, kind: usize, ended: usize) -> Option<f64> {
+        let service = &self.kinds[kind].service;
+        let sample = service.spread().without_outliers().quantile(0.99);
+        let unit_ns = self.slowdown.load_ns(1) * self.slowdown.factor();
+        (service.count() >= ended).then_some(sample * unit_ns)
+    }
+
     /// How much longer services take than the estimates in the load say.
     pub(super) fn slowdown(&self) -> f64 {
         self.slowdown.factor()
@@ -182,9 +200,9 @@ impl Types {
     /// Looks again at the estimate of a type of which nothing has ended yet; whether it changed.
     pub(super) fn refresh(&mut self, kind: usize, now_ns: u64) -> bool {
         // The mean, for what is not known is as likely as not one of those that take long.
-        let prior_ns = self.all.estimate_ns(Estimator::MovingAverage);
+        let prior_ns = self.all.typical(Estimator::MovingAverage);
         let kind = &mut self.kinds[kind];
-        if kind.window.len() > 0 {
+        if kind.is_known() {
             return false;
         }
         let running_ns = kind
@@ -195,6 +213,9 @@ impl Types {
             .max(self.slowdown.sample_ns(running_ns))
             .min(SERVICE_NS_MAX);
         kind.rank_ns = estimate_ns;
+        kind.boost_ns = self
+            .tail
+            .map_or(0, |tail| kind.boost_ns(tail, self.slowdown.load_ns(1)));
         std::mem::replace(&mut kind.estimate_ns, estimate_ns) != estimate_ns
     }
 
@@ -221,7 +242,7 @@ impl Types {
         let expected_ns = self.service_ns(kind);
         let kind = &mut self.kinds[kind];
         if service_ns < expected_ns / DOUBTFUL && !kind.is_fixed {
-            kind.window = Window::default();
+            kind.service = Estimate::default();
         }
     }
 
@@ -242,18 +263,41 @@ impl Types {
     }
 
     fn add_sample(&mut self, now_ns: u64, index: usize, sample_ns: u64) {
-        self.all.add(now_ns, sample_ns);
         let kind = &mut self.kinds[index];
-        kind.window.add(now_ns, sample_ns);
+        kind.service.add(now_ns, sample_ns);
+        let gauge = self.slowdown.load_ns(1);
         kind.unknown_since_ns = None;
-        let estimate_ns = |estimator| kind.window.estimate_ns(estimator).unwrap_or(1);
+        let estimate_ns = |estimator| kind.service.typical(estimator).unwrap_or(1);
         let of_load_ns = estimate_ns(self.estimator_of_load);
         let rank_ns = estimate_ns(self.estimator);
         (kind.estimate_ns, kind.rank_ns) = (of_load_ns, rank_ns);
+        if self.order == Order::Gittins {
+            let rank_ns = kind.service.spread().without_outliers().gittins(0.0);
+            kind.rank_ns = rank_ns as u64;
+        }
+        kind.boost_ns = self.tail.map_or(0, |tail| kind.boost_ns(tail, gauge));
+        let sample_ns = sample_ns.min(kind.estimate_ns().saturating_mul(OUTLIER));
+        self.all.add(now_ns, sample_ns);
         kind.anchor.recent += 1.0;
-        if kind.window.len() == KNOWN_WELL {
+        if kind.service.count() == KNOWN_WELL {
             let load_ns = self.slowdown.load_ns(kind.estimate_ns());
             kind.anchor.load_ns.get_or_insert(load_ns);
+        }
+    }
+
+    /// How all requests of late are spread, in nanoseconds of load.
+    pub(super) fn spread_of_load(&self) -> Spread {
+        let mut spread = self.all.spread().clone();
+        spread.rescale(self.slowdown.load_ns(1));
+        spread
+    }
+
+    /// Computes all boosts anew.
+    pub(super) fn set_tail(&mut self, tail: Option<Tail>) {
+        self.tail = tail;
+        let gauge = self.slowdown.load_ns(1);
+        for kind in &mut self.kinds {
+            kind.boost_ns = tail.map_or(0, |tail| kind.boost_ns(tail, gauge));
         }
     }
 
@@ -261,7 +305,7 @@ impl Types {
     fn rescale(&mut self, factor: f64) {
         self.all.rescale(factor);
         for kind in &mut self.kinds {
-            kind.window.rescale(factor);
+            kind.service.rescale(factor);
             kind.estimate_ns = (kind.estimate_ns as f64 * factor) as u64;
             kind.rank_ns = (kind.rank_ns as f64 * factor) as u64;
         }
@@ -270,11 +314,14 @@ impl Types {
     /// The estimates, to be kept over a restart.
     pub(super) fn kept(&self) -> Vec<KeptEstimate> {
         (0..self.kinds.len())
-            .filter(|&index| self.kinds[index].window.len() > 0)
+            .filter(|&index| self.kinds[index].is_known())
             .map(|index| KeptEstimate {
                 name: self.kinds[index].name.clone(),
                 service_ns: self.load_ns(index),
-                requests: self.kinds[index].window.len(),
+                requests: self.kinds[index].service.count(),
+                spread: self.kinds[index]
+                    .service
+                    .kept_spread(self.slowdown.load_ns(1)),
             })
             .collect()
     }
@@ -286,6 +333,10 @@ impl Types {
         let sample_ns = self.slowdown.sample_of_load_ns(kept.service_ns);
         for _ in 0..kept.requests.min(KEPT_REQUESTS_MAX) {
             self.add_sample(now_ns, kind, sample_ns);
+        }
+        if let Some(spread) = &kept.spread {
+            let unit = 1.0 / self.slowdown.load_ns(1);
+            self.kinds[kind].service.restore_spread(spread, unit);
         }
         if kept.requests > 0 {
             self.kinds[kind].is_fixed = self.estimates_fixed;
@@ -301,7 +352,7 @@ impl Types {
             TypeView {
                 name: kind.name.clone(),
                 estimate_ns: self.service_ns(index),
-                requests_known: kind.window.len(),
+                requests_known: kind.service.count(),
                 waiting: kind.waiting,
                 running: kind.running,
                 admitted: counts.admitted,

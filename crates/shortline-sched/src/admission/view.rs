@@ -63,6 +63,8 @@ pub struct Totals {
     /// Requests that started although the load was at the capacity, because nothing else
     /// happened any more.
     pub escaped: u64,
+    /// Those that took far longer than their type ([`super::Runaway`]).
+    pub runaways: u64,
     /// In a dry run: requests that started and would have had to wait.
     pub would_wait: u64,
     /// How long those that started have waited, all together, in nanoseconds.

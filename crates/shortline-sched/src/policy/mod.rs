@@ -6,11 +6,13 @@
 //! `bands:1KB,2KB,5KB,50KB`, `bands:6`, `quickfix:2KB`.
 
 mod bands;
+pub(crate) mod boost;
 mod cutoffs;
 mod fair;
 mod fcf;
 mod fifo;
 mod fsp;
+mod gittins;
 mod las;
 mod learnt;
 mod psjf;
@@ -62,6 +64,10 @@ pub enum Policy {
     Las,
     /// In the order in which processor sharing would end the jobs.
     Fsp,
+    /// In order of arrival, short jobs as if they had come earlier.
+    Boost,
+    /// The least expected work to an end first, of sizes that are not known.
+    Gittins,
     /// In the order in which fair sharing among clients would end them; inside a client
     /// shortest remaining first.
     Shares,
@@ -80,7 +86,7 @@ pub enum Needs {
 
 impl Policy {
     /// All policies, with their usual parameters, in the order in which they are documented.
-    pub const ALL: [Policy; 14] = [
+    pub const ALL: [Policy; 16] = [
         Policy::Fair,
         Policy::Fifo,
         Policy::Sjf,
@@ -94,6 +100,8 @@ impl Policy {
         Policy::Stert,
         Policy::Las,
         Policy::Fsp,
+        Policy::Boost,
+        Policy::Gittins,
         Policy::Shares,
     ];
 
@@ -113,6 +121,8 @@ impl Policy {
             Policy::Stert => "stert",
             Policy::Las => "las",
             Policy::Fsp => "fsp",
+            Policy::Boost => "boost",
+            Policy::Gittins => "gittins",
             Policy::Shares => "shares",
         }
     }
@@ -133,6 +143,8 @@ impl Policy {
             Policy::Stert => stert::NEEDS,
             Policy::Las => las::NEEDS,
             Policy::Fsp => fsp::NEEDS,
+            Policy::Boost => boost::NEEDS,
+            Policy::Gittins => gittins::NEEDS,
             Policy::Shares => shares::NEEDS,
         }
     }

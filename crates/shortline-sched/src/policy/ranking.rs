@@ -3,11 +3,13 @@
 //!
 //! Growing needs ranks as times of service ([`Growing`]). Work counts as the service expected for
 //! it, a band as that of its smallest size, a time as itself. Within a band the order is then by
-//! age instead of by turns. `fair`, `fifo`, `fsp` and `shares` pass no job for ever, so growing
-//! leaves them as they are.
+//! age instead of by turns. `fair`, `fifo`, `fsp`, `boost` and `shares` pass no job for ever, so
+//! growing leaves them as they are.
 
 use super::bands::Bands;
+use super::boost::Boosts;
 use super::fsp::Twin;
+use super::gittins::Errors;
 use super::{Cutoffs, Policy};
 use super::{bands, fair, fcf, fifo, las, psjf, quickfix, shares, sjf, srpt, srrt, stert, swift};
 use crate::job::{Job, JobSpec};
@@ -37,6 +39,8 @@ enum Rule {
     Stert(Paths),
     Las,
     Fsp(Twin),
+    Boost(Boosts),
+    Gittins(Errors),
     Shares,
 }
 
@@ -58,6 +62,8 @@ impl Ranking {
             Policy::Stert => Rule::Stert(Paths::default()),
             Policy::Las => Rule::Las,
             Policy::Fsp => Rule::Fsp(Twin::new(jobs_max)),
+            Policy::Boost => Rule::Boost(Boosts::default()),
+            Policy::Gittins => Rule::Gittins(Errors::default()),
             Policy::Shares => Rule::Shares,
         };
         Self { rule, growing }
@@ -68,6 +74,7 @@ impl Ranking {
         match &mut self.rule {
             Rule::Bands(bands) | Rule::QuickFix(bands) => bands.see(job.work_estimate),
             Rule::Fsp(twin) => twin.submit(slot, job, alone),
+            Rule::Boost(boosts) => boosts.submit(slot, job),
             _ => self.update_path(slot, spec.path.unwrap_or(PathView::UNKNOWN)),
         }
     }
@@ -90,10 +97,10 @@ impl Ranking {
 
     /// Notes a job that leaves.
     pub(crate) fn remove(&mut self, slot: u32, job: &Job) {
-        if let Rule::Fsp(twin) = &mut self.rule
-            && job.remaining() > 0
-        {
-            twin.abandon(slot);
+        match &mut self.rule {
+            Rule::Fsp(twin) if job.remaining() > 0 => twin.abandon(slot),
+            Rule::Gittins(errors) if job.remaining() == 0 => errors.learn(job),
+            _ => {}
         }
     }
 
@@ -138,6 +145,8 @@ impl Ranking {
             Rule::Stert(paths) => stert::rank(job, paths.get(slot)),
             Rule::Las => las::rank(job),
             Rule::Fsp(twin) => twin.rank(slot),
+            Rule::Boost(boosts) => boosts.rank(slot),
+            Rule::Gittins(errors) => errors.rank(job),
             Rule::Shares => shares::rank(job),
         }
     }
@@ -145,13 +154,16 @@ impl Ranking {
     fn rank_growing(&self, slot: u32, job: &Job, growing: Growing) -> u64 {
         let work = |work| growing.rank(job.arrival_ns, job.service_ns(work));
         match &self.rule {
-            Rule::Fair | Rule::Fifo | Rule::Fsp(_) | Rule::Shares => self.rank_plain(slot, job),
+            Rule::Fair | Rule::Fifo | Rule::Fsp(_) | Rule::Boost(_) | Rule::Shares => {
+                self.rank_plain(slot, job)
+            }
             Rule::Sjf => sjf::never_preempting(job, work(job.work_estimate)),
             Rule::Psjf => work(job.work_estimate),
             Rule::Srpt => work(job.remaining_estimate()),
             Rule::Bands(bands) => work(bands.floor(job.remaining_estimate())),
             Rule::QuickFix(bands) => work(bands.floor(job.work_estimate)),
             Rule::Las => work(job.work_done),
+            Rule::Gittins(errors) => work(errors.rank(job)),
             Rule::Swift(_) | Rule::Fcf(_) | Rule::Srrt(_) => {
                 growing.rank(job.arrival_ns, self.rank_plain(slot, job) as f64)
             }

@@ -11,6 +11,7 @@
 mod aged;
 mod backend;
 mod calibrated;
+mod orders;
 mod plant;
 mod server;
 mod starving;

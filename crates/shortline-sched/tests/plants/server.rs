@@ -35,6 +35,7 @@ pub struct Server {
 /// A fixed capacity and the work done per second at it.
 pub struct Best {
     pub work_rate: f64,
+    pub capacity_s: f64,
 }
 
 impl Server {
@@ -134,20 +135,29 @@ impl Server {
 
 /// The best fixed capacity by rising search, its estimates exact for one request alone.
 pub fn best_fixed(plant: &Plant) -> Best {
-    const WARM_UP_S: f64 = 2.0;
-    const SECONDS: f64 = 20.0;
-    let mut best = Best { work_rate: 0.0 };
+    best_fixed_within(plant, 2.0, 20.0)
+}
+
+/// The same by trials of so many seconds, after so many to warm up.
+pub fn best_fixed_within(plant: &Plant, warm_up_s: f64, seconds: f64) -> Best {
+    let mut best = Best {
+        work_rate: 0.0,
+        capacity_s: 0.0,
+    };
     let mut capacity_s = plant.mean_s() * 0.8;
     let mut worse = 0;
     while worse < 10 && capacity_s < 20_000.0 * plant.mean_s() {
         let mut server = Server::new(plant, fixed(capacity_s), 1);
-        server.run(WARM_UP_S);
+        server.run(warm_up_s);
         let before = server.work_done();
-        server.run(WARM_UP_S + SECONDS);
-        let work_rate = (server.work_done() - before) / SECONDS;
+        server.run(warm_up_s + seconds);
+        let work_rate = (server.work_done() - before) / seconds;
         worse += 1;
         if work_rate > best.work_rate {
-            best.work_rate = work_rate;
+            best = Best {
+                work_rate,
+                capacity_s,
+            };
             worse = 0;
         }
         capacity_s *= 1.15;
@@ -155,7 +165,7 @@ pub fn best_fixed(plant: &Plant) -> Best {
     best
 }
 
-fn fixed(capacity_s: f64) -> Capacity {
+pub fn fixed(capacity_s: f64) -> Capacity {
     let span = Span::from_duration(std::time::Duration::from_secs_f64(capacity_s));
     Capacity::fixed(span).expect("above 0")
 }

@@ -3,7 +3,7 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use shortline_sched::admission::{Admission, AdmissionConfig};
+use shortline_sched::admission::{Admission, AdmissionConfig, Order};
 
 use crate::backend::{Backend, Ended, Job};
 use crate::plant::Throughput;
@@ -64,6 +64,44 @@ fn a_type_never_seen_starts_with_the_next_end() {
         selected.start_s <= next_end_s + 1e-6,
         "{selected:?}, {next_end_s}"
     );
+}
+
+/// What a release brings: a hundred reports are there, and a statement comes that nobody has seen. Its time is
+/// at most three times its time alone and one report's, which is as long as one takes behind the gate.
+#[test]
+fn the_first_of_a_new_type_behind_a_hundred_reports_waits_for_one_of_them() {
+    for order in [Order::Sjf, Order::Gittins, Order::Boost] {
+        for capacity in ["400ms", "2s", "auto"] {
+            for at_s in [20.0, 20.3, 20.77] {
+                let config = AdmissionConfig {
+                    order,
+                    capacity: capacity.parse().expect("a capacity"),
+                    ..AdmissionConfig::default()
+                };
+                let mut backend = Backend::new(Admission::new(config), TWO);
+                reports(&mut backend, 100, 1.0);
+                let mut report_s: f64 = 0.0;
+                closed_loop(&mut backend, at_s, |_, ended| {
+                    report_s = report_s.max(ended.end_s - ended.start_s);
+                });
+                backend.send(at_s, job("select 1", 0.01, 0));
+                let mut selected = None;
+                closed_loop(&mut backend, at_s + 60.0, |_, ended| {
+                    report_s = report_s.max(ended.end_s - ended.start_s);
+                    if ended.job.client == 0 {
+                        selected = Some(ended);
+                    }
+                });
+                let selected = selected.expect("it has ended");
+                let took_s = selected.end_s - selected.arrival_s;
+                println!("{order:?}, {capacity}, {at_s}: {took_s:.3} s, a report {report_s:.3} s");
+                assert!(
+                    took_s <= 3.0 * 0.01 + report_s,
+                    "{order:?}, {capacity}, {at_s}: {took_s}"
+                );
+            }
+        }
+    }
 }
 
 /// How many requests of twelve clients of a known type end in a minute, beside a flood of unseen

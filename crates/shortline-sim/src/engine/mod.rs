@@ -94,9 +94,12 @@ impl Servers {
         match config.policy {
             Policy::Fair if alone => Self::Sharing(Sharing::new(capacity)),
             Policy::Las if alone => Self::Levels(Levels::new(capacity)),
-            Policy::Fair | Policy::Las | Policy::Bands(_) | Policy::QuickFix { .. } => {
-                Self::Ranked(Box::new(Ranked::new(config, turn_ns, capacity)))
-            }
+            // Service changes the rank of the one that is served.
+            Policy::Fair
+            | Policy::Las
+            | Policy::Bands(_)
+            | Policy::QuickFix { .. }
+            | Policy::Gittins => Self::Ranked(Box::new(Ranked::new(config, turn_ns, capacity))),
             _ => Self::Ranked(Box::new(Ranked::new(config, f64::INFINITY, capacity))),
         }
     }

@@ -95,6 +95,47 @@ fn means_agree_with_closed_forms_at_half_load() {
     agrees_with_closed_forms("bp:300,30000,1.5", 0.5, 200_000, 1, 0.02);
 }
 
+/// Of exponential sizes the tail under gamma-Boost is `(1 - rho) e^(H(1 / (1 - rho)) - 1)` of FIFO's, which is
+/// `e^(-(1 - rho) t)`: 0.722 at load 0.8 (Yu and Scully 2024; [`Policy::Boost`]'s module).
+#[test]
+fn boost_has_the_tail_constant_of_theory() {
+    let simulation = counted(&[Policy::Fifo, Policy::Boost, Policy::Srpt], 400_000);
+    let found = results(&simulation, &poisson("exp:1000", 0.8, 1), 2);
+    let [fifo, boost, srpt] = &found[..] else {
+        unreachable!("three policies");
+    };
+    let harmonic: f64 = (1..=5).map(|k| 1.0 / f64::from(k)).sum();
+    let constant = 0.2 * (harmonic - 1.0).exp();
+    // A millisecond is a mean size; where a share falls as C e^(-t / 5), its quantiles differ by 5 ln C.
+    let earlier_ms = -5.0 * constant.ln();
+    for (fifo_s, boost_s) in [
+        (fifo.sojourn_p99, boost.sojourn_p99),
+        (fifo.sojourn_p999, boost.sojourn_p999),
+    ] {
+        let found_ms = 1e3 * (fifo_s - boost_s);
+        println!("{found_ms:.2} ms earlier, {earlier_ms:.2} by theory");
+        assert!(
+            (found_ms - earlier_ms).abs() < 0.8,
+            "{found_ms} for {earlier_ms}"
+        );
+    }
+    assert!(boost.sojourn_mean < fifo.sojourn_mean && srpt.sojourn_mean < boost.sojourn_mean);
+    assert!(srpt.sojourn_p999 > boost.sojourn_p999);
+}
+
+/// With errors of estimates of a factor of e^1.5, knowing how large they are is worth something.
+#[test]
+fn gittins_has_a_smaller_mean_than_srpt_that_believes_its_estimates() {
+    let simulation = Simulation {
+        estimate_sigma: 1.5,
+        ..counted(&[Policy::Srpt, Policy::Gittins, Policy::Fifo], 200_000)
+    };
+    let found = results(&simulation, &poisson("bp:300,300000,1.3", 0.8, 1), 1);
+    let means: Vec<f64> = found.iter().map(|result| result.sojourn_mean).collect();
+    println!("{means:?}");
+    assert!(means[1] < means[0] && means[1] < means[2], "{means:?}");
+}
+
 #[test]
 fn known_schedule_gives_known_results() {
     let jobs = [

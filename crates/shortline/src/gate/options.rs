@@ -12,7 +12,8 @@ use serde::Deserialize;
 use shortline_gate::classify::{RuleText, Source, TenantBy, Trusted};
 use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
-use shortline_sched::admission::{Capacity, Estimator, OldestShare, TenantLimits};
+use shortline_sched::Estimator;
+use shortline_sched::admission::{Capacity, OldestShare, Runaway, TenantLimits};
 use shortline_sched::units::{Size, Span};
 
 use shortline_daemon::admin::HostName;
@@ -91,20 +92,30 @@ pub struct GateOptions {
     #[arg(long, value_name = "FILE")]
     pub upstream_ca: Option<PathBuf>,
 
-    /// Which waiting request goes first: fifo, or sjf for the shortest estimate [default: sjf]
+    /// Which waiting request goes first: sjf, the shortest estimate; gittins, the least expected work
+    /// to an end by the type's distribution; boost, the earliest, short types as if they had come
+    /// earlier; fifo, the earliest [default: sjf]
     #[arg(long, value_name = "NAME", help_heading = "Admission")]
     pub policy: Option<PolicyName>,
     /// Let a shorter request pass others only if none of them then waits beyond X times its
     /// expected service time (sjf)
     #[arg(long, value_name = "X", help_heading = "Admission")]
     pub aging: Option<Aging>,
-    /// Reserve this share of the work for requests that have waited longest (sjf). With 0 the
-    /// shortest always goes first, and others may starve [default: 10%]
+    /// Reserve this share of the work for requests that have waited longest (sjf, gittins). With 0
+    /// the shortest always goes first, and others may starve [default: 10%]
     ///
     /// At most 50%. It does not count with --aging.
     #[arg(long, value_name = "SHARE", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub oldest_share: Option<OldestShare>,
+    /// What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile
+    /// of its type and 2 s: class or cancel [default: it pays what it takes]
+    ///
+    /// With `class` the next ones like it are of the type runaway for 10 minutes. With `cancel` its
+    /// statement is cancelled as well, by the --monitor.
+    #[arg(long, value_name = "WHAT", help_heading = "Admission")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub runaway: Option<Runaway>,
     /// How much may run at once: a sum of estimated service times, such as 400ms, or off for no
     /// limit. With auto it is the value at which the backend does most; calibrate searches for that
     /// value once, under the current load, and prints it [default: auto]
@@ -389,6 +400,10 @@ pub enum PolicyName {
     Fifo,
     /// Shortest estimate first.
     Sjf,
+    /// In order of arrival, short types as if they had come earlier.
+    Boost,
+    /// The least expected work to an end first, by the type's distribution.
+    Gittins,
 }
 
 impl PolicyName {
@@ -397,6 +412,8 @@ impl PolicyName {
         match self {
             Self::Fifo => "fifo",
             Self::Sjf => "sjf",
+            Self::Boost => "boost",
+            Self::Gittins => "gittins",
         }
     }
 }
@@ -440,6 +457,7 @@ overlay!(GateOptions {
     policy,
     aging,
     oldest_share,
+    runaway,
     capacity,
     trial_time,
     queue_max,

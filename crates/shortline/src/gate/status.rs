@@ -306,11 +306,15 @@ impl AdmissionSettings {
             Order::Fifo => (PolicyName::Fifo, None),
             Order::Sjf => (PolicyName::Sjf, None),
             Order::SjfAging(aging) => (PolicyName::Sjf, Some(aging)),
+            Order::Boost => (PolicyName::Boost, None),
+            Order::Gittins => (PolicyName::Gittins, None),
         };
         Self {
             policy: policy.name(),
             aging: aging.map(|aging| aging.to_string()),
-            oldest_share: (admission.order == Order::Sjf)
+            oldest_share: admission
+                .order
+                .has_oldest_share()
                 .then(|| admission.oldest_share.to_string()),
             capacity: admission.capacity.to_string(),
             dry_run: admission.dry_run,

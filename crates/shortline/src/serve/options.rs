@@ -38,8 +38,8 @@ pub struct UplinkOptions {
     /// (the fewest bytes left), fair (each in turn), las (the fewest bytes sent), fifo, or one for
     /// research [default: shares]
     ///
-    /// Those for research are psjf, sjf, fsp, bands (also bands:1KB,5KB or, learnt, bands:6), quickfix (also
-    /// quickfix:2KB), srrt, stert, fcf and swift. With link mode bands the default is bands.
+    /// Those for research are psjf, sjf, fsp, boost, gittins, bands (also bands:1KB,5KB or, learnt, bands:6),
+    /// quickfix (also quickfix:2KB), srrt, stert, fcf and swift. With link mode bands the default is bands.
     #[arg(long, value_name = "NAME")]
     pub policy: Option<Policy>,
     /// What a client may get in a row before its other responses wait behind clients that ask for

@@ -181,7 +181,7 @@ fn a_gate_that_cannot_be_had_is_refused_in_a_line() {
         ),
         (
             "policy = \"fifo\"\naging = 3.0",
-            "route /app: gate.aging: contradicts policy fifo",
+            "route /app: gate.aging: is for policy sjf and contradicts policy fifo",
         ),
         (
             "capacity = \"1s\"\n[[route]]\npath = \"/b\"\nupstream = [\"SAME\"]\n\

@@ -37,7 +37,7 @@ const PARTS_MIN: usize = 4;
 /// So long a share of a trial passes before it is measured.
 const SETTLING: f64 = 0.5;
 /// So many requests end first, if they do within a trial: as many as an estimate is made of.
-const REQUESTS_SETTLED: usize = super::super::estimate::WINDOW;
+const REQUESTS_SETTLED: usize = crate::estimate::WINDOW;
 /// Somebody must have waited for such a share of the time.
 const WAITED_MIN: f64 = 0.5;
 /// Of the capacity so much, in the mean, counts as used: where the last one was filled, and this

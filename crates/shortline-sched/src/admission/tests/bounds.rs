@@ -42,6 +42,7 @@ fn serve(
                 name: service_ns.to_string(),
                 service_ns,
                 requests: 8,
+                spread: None,
             })
             .collect(),
     };

@@ -82,6 +82,7 @@ impl World {
             name: name.to_owned(),
             service_ns: ms * MS,
             requests: 8,
+            spread: None,
         });
         gate.restore(&Kept {
             capacity_ns: None,

@@ -28,7 +28,7 @@ fn gate(order: Order, capacity: &str) -> Admission {
 /// Estimates and order are those of 002.
 fn as_in_002() -> AdmissionConfig {
     AdmissionConfig {
-        estimator: Estimator::MovingAverage,
+        estimator: crate::Estimator::MovingAverage,
         oldest_share: OldestShare::NONE,
         ..AdmissionConfig::default()
     }

@@ -41,6 +41,7 @@ impl World {
             name: service_ns.to_string(),
             service_ns: *service_ns,
             requests: 8,
+            spread: None,
         };
         gate.restore(&Kept {
             capacity_ns: None,

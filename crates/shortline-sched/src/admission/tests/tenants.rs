@@ -64,6 +64,7 @@ impl Bench {
             name: size_ms.to_string(),
             service_ns: size_ms * MS,
             requests: 8,
+            spread: None,
         });
         gate.restore(&Kept {
             capacity_ns: None,

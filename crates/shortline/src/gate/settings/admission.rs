@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shortline_gate::GateConfig;
 use shortline_gate::classify::{Classifier, ClassifierConfig, Protocol};
-use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
+use shortline_sched::admission::{AdmissionConfig, Capacity, Order, Runaway, RunawayAction};
 use shortline_sched::units::Span;
 
 use super::super::options::{GateOptions, PolicyName};
@@ -59,6 +59,7 @@ fn of_admission(options: &GateOptions) -> GateOptions {
         policy: options.policy,
         aging: options.aging,
         oldest_share: options.oldest_share,
+        runaway: options.runaway,
         capacity: options.capacity,
         queue_max: options.queue_max,
         wait_max: options.wait_max,
@@ -89,10 +90,13 @@ pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
         admission: AdmissionConfig {
             order: match (merged.policy, merged.aging) {
                 (Some(PolicyName::Fifo), _) => Order::Fifo,
+                (Some(PolicyName::Boost), _) => Order::Boost,
+                (Some(PolicyName::Gittins), _) => Order::Gittins,
                 (Some(PolicyName::Sjf) | None, None) => Order::Sjf,
                 (Some(PolicyName::Sjf) | None, Some(aging)) => Order::SjfAging(aging),
             },
             oldest_share: merged.oldest_share.unwrap_or(admission.oldest_share),
+            runaway: merged.runaway,
             capacity: merged.capacity.unwrap_or(Capacity::Auto),
             estimator: merged.estimator.unwrap_or(admission.estimator),
             queue_max: count(merged.queue_max, admission.queue_max),
@@ -124,17 +128,30 @@ pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
 
 fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
-    if merged.aging.is_some() && merged.policy == Some(PolicyName::Fifo) {
+    let policy = merged.policy.unwrap_or(PolicyName::Sjf);
+    if merged.aging.is_some() && policy != PolicyName::Sjf {
         return Err(format!(
-            "{}: contradicts policy fifo, in which no request passes another: leave one of them out",
-            given.at(flags.aging.is_some(), "aging")
+            "{}: is for policy sjf and contradicts policy {}: leave one of them out",
+            given.at(flags.aging.is_some(), "aging"),
+            policy.name()
         ));
     }
-    let is_sjf = merged.policy != Some(PolicyName::Fifo) && merged.aging.is_none();
-    if merged.oldest_share.is_some() && !is_sjf {
+    let starves = match policy {
+        PolicyName::Sjf => merged.aging.is_none(),
+        PolicyName::Gittins => true,
+        PolicyName::Fifo | PolicyName::Boost => false,
+    };
+    if merged.oldest_share.is_some() && !starves {
         return Err(format!(
-            "{}: is for policy sjf without aging: with fifo or aging nobody starves; leave it out",
+            "{}: is for policies gittins, and sjf without aging: with others nobody starves; leave it out",
             given.at(flags.oldest_share.is_some(), "oldest-share")
+        ));
+    }
+    let cancels = |runaway: Runaway| runaway.action == RunawayAction::Cancel;
+    if merged.runaway.is_some_and(cancels) && merged.monitor.is_none() {
+        return Err(format!(
+            "{}: it is the monitor that cancels: add --monitor URL, or write class",
+            given.at(flags.runaway.is_some(), "runaway")
         ));
     }
     if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {

@@ -4,7 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use clap::Parser;
-use shortline_sched::admission::{AdmissionConfig, Capacity, Estimator, Order};
+use shortline_sched::Estimator;
+use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 
 use super::*;
 
@@ -154,7 +155,7 @@ fn contradictions_name_the_flag_or_the_line() {
     assert!(aging.starts_with("--aging:"), "{aging}");
     let share = refused(&format!("{UPSTREAM} --policy fifo --oldest-share 5%"), "");
     assert!(
-        share.starts_with("--oldest-share: is for policy sjf"),
+        share.starts_with("--oldest-share: is for policies gittins, and sjf"),
         "{share}"
     );
     let share = refused(UPSTREAM, "[gate]\naging = 3.0\noldest-share = \"5%\"\n");

@@ -169,7 +169,7 @@ fn every_policy_is_offered_and_some_only_with_a_rate() {
         let flags = format!("--policy {policy}");
         let paced = settings(&format!("{flags} --uplink 10mbit"), "").unwrap();
         assert_eq!(paced.link.policy, policy);
-        if ["fsp", "swift"].contains(&policy.name()) {
+        if ["fsp", "boost", "swift"].contains(&policy.name()) {
             let expected = format!("--policy: `{policy}` needs the uplink's rate");
             assert!(refused(&flags, "").starts_with(&expected));
         } else {

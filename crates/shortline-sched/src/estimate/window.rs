@@ -61,18 +61,18 @@ impl FromStr for Estimator {
 }
 
 /// How many of the last requests of a type count.
-pub(super) const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 
 /// Into how many groups they are cut for [`Estimator::MedianOfMeans`].
 const GROUPS: usize = 8;
 
 /// No service counts as longer: one hour, so that sums of them stay in 64 bits.
-pub(super) const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
+pub(crate) const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Once newer ones have come, no more than so many count
-const OLD_MAX: usize = 2;
+pub(super) const OLD_MAX: usize = 2;
 /// of those that are so much older, in nanoseconds.
-const OLD_NS: u64 = 600_000_000_000;
+pub(super) const OLD_NS: u64 = 600_000_000_000;
 
 /// The last service times of a type, in nanoseconds.
 #[derive(Clone, Debug, Default)]

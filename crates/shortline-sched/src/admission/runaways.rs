@@ -1,0 +1,294 @@
+//! Requests far beyond what their type takes: runaways.
+//!
+//! A request is a runaway once it has been served for longer than
+//!
+//! ```text
+//! max(multiple * p99 of its type, 2 s)
+//! ```
+//!
+//! with the 99th percentile of about the last thousand of its type, outliers left out, under the present
+//! slowdown. Only where [`KNOWN_WELL`] of the type have ended, pauses and waits for locks left out. By itself
+//! that changes nothing: what it takes counts in the load ([`super::growth`]) and is charged to its client
+//! ([`super::debts`]) as it is of any request.
+//!
+//! With [`Runaway`] its type's name is remembered for [`REMEMBERED_NS`]: until then its requests are of the type
+//! [`CLASS`], which has an estimate of its own, so that the next one does not go first by what the quick ones
+//! take. With [`RunawayAction::Cancel`] whoever can reach into the backend also ends its statement (a driver
+//! asks [`Admission::runaway_after_ns`]). TiDB has the same two (`QUERY_LIMIT`, `WATCH SIMILAR`). Off by
+//! default: one that ran away by accident makes all others like it long for a while.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::requests::{RequestId, Running};
+use super::types::Types;
+use super::{Admission, TypeId};
+use crate::units::excerpt;
+
+/// The type of those that have run away of late.
+const CLASS: &str = "runaway";
+
+/// How long a name is remembered, in nanoseconds.
+const REMEMBERED_NS: u64 = 600_000_000_000;
+
+/// So many names are remembered at most; of more the one remembered for longest is forgotten.
+const NAMES_MAX: usize = 1000;
+
+/// Nothing that ends sooner is a runaway, in nanoseconds.
+const LEAST_NS: u64 = 2_000_000_000;
+
+/// So many requests of the type must have ended.
+const KNOWN_WELL: usize = 16;
+
+/// How many times its type's 99th percentile a runaway takes, if nothing else is said.
+const MULTIPLE_DEFAULT: f64 = 20.0;
+
+/// When a request is a runaway, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Runaway {
+    /// What becomes of it.
+    pub action: RunawayAction,
+    /// So many times the 99th percentile of its type.
+    multiple: f64,
+}
+
+/// What becomes of a runaway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunawayAction {
+    /// Its statement is cancelled, and the next ones like it are of a class of their own.
+    Cancel,
+    /// The next ones like it are of a class of their own.
+    Class,
+}
+
+/// A text that is no such rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "runaway `{0}`: must be cancel or class, or with how many times the 99th percentile (2 or more) as cancel:20"
+)]
+pub struct RunawayError(String);
+
+impl FromStr for Runaway {
+    type Err = RunawayError;
+
+    fn from_str(text: &str) -> Result<Self, RunawayError> {
+        let (action, multiple) = match text.split_once(':') {
+            Some((action, multiple)) => (action, multiple.parse().ok()),
+            None => (text, Some(MULTIPLE_DEFAULT)),
+        };
+        let action = match action {
+            "cancel" => Some(RunawayAction::Cancel),
+            "class" => Some(RunawayAction::Class),
+            _ => None,
+        };
+        let multiple = multiple.filter(|multiple: &f64| multiple.is_finite() && *multiple >= 2.0);
+        match (action, multiple) {
+            (Some(action), Some(multiple)) => Ok(Self { action, multiple }),
+            _ => Err(RunawayError(excerpt(text))),
+        }
+    }
+}
+
+impl fmt::Display for Runaway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = match self.action {
+            RunawayAction::Cancel => "cancel",
+            RunawayAction::Class => "class",
+        };
+        f.pad(&format!("{action}:{}", self.multiple))
+    }
+}
+
+/// The names that are remembered.
+#[derive(Debug, Default)]
+pub(super) struct Runaways {
+    rule: Option<Runaway>,
+    /// Until when, in nanoseconds.
+    names: HashMap<String, u64>,
+}
+
+impl Runaways {
+    pub(super) fn new(rule: Option<Runaway>) -> Self {
+        Self {
+            rule,
+            names: HashMap::new(),
+        }
+    }
+
+    /// The name that counts for a request of that name.
+    pub(super) fn class_of<'a>(&self, now_ns: u64, name: &'a str) -> &'a str {
+        match self.names.get(name) {
+            Some(&until_ns) if now_ns < until_ns => CLASS,
+            _ => name,
+        }
+    }
+
+    fn remember(&mut self, now_ns: u64, name: &str) {
+        if self.names.len() >= NAMES_MAX {
+            self.names.retain(|_, until_ns| *until_ns > now_ns);
+        }
+        if self.names.len() >= NAMES_MAX {
+            let oldest = self.names.iter().min_by_key(|(_, until_ns)| **until_ns);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                self.names.remove(&oldest);
+            }
+        }
+        let until_ns = now_ns.saturating_add(REMEMBERED_NS);
+        self.names.insert(name.to_owned(), until_ns);
+    }
+
+    /// After how much service a request of a type is a runaway; `None` if none is.
+    fn after_ns(&self, types: &Types, kind: usize) -> Option<u64> {
+        let rule = self.rule?;
+        let limit_ns = rule.multiple * types.p99_ns(kind, KNOWN_WELL)?;
+        // The class is for them.
+        (types.get(kind).name() != CLASS).then(|| (limit_ns as u64).max(LEAST_NS))
+    }
+
+    /// A request of a type has ended.
+    pub(super) fn end(
+        &mut self,
+        now_ns: u64,
+        types: &Types,
+        kind: usize,
+        running: &Running,
+    ) -> bool {
+        let after_ns = self.after_ns(types, kind);
+        let is_one = after_ns.is_some_and(|after_ns| running.service_ns(now_ns) > after_ns);
+        if is_one {
+            self.remember(now_ns, types.get(kind).name());
+        }
+        is_one
+    }
+}
+
+impl Admission {
+    /// The type of that name, entered into the table if it is new. A table that is full forgets
+    /// one that is not used; while all are, new names share one type. One whose requests ran away
+    /// of late is of the class of those.
+    pub fn type_of(&mut self, name: &str) -> TypeId {
+        let name = self.runaways.class_of(self.now_ns, name);
+        self.types.enter(name)
+    }
+
+    /// After how much service a request that runs is a runaway, in nanoseconds, and how much it has had;
+    /// `None` if it does not run, or if it never is one.
+    pub fn runaway_after_ns(&self, now_ns: u64, id: RequestId) -> Option<(u64, u64)> {
+        let running = self.requests.running(id)?;
+        let kind = self.requests.get(id)?.kind;
+        let after_ns = self.runaways.after_ns(&self.types, kind)?;
+        Some((after_ns, running.service_ns(now_ns.max(self.now_ns))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{AdmissionConfig, Outcome};
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn gate(rule: &str) -> Admission {
+        Admission::new(AdmissionConfig {
+            runaway: Some(rule.parse().unwrap()),
+            ..AdmissionConfig::default()
+        })
+    }
+
+    /// Runs one of a type for so long; returns when it has ended.
+    fn run(
+        gate: &mut Admission,
+        now_ns: u64,
+        name: &str,
+        service_ns: u64,
+        outcome: Outcome,
+    ) -> u64 {
+        let kind = gate.type_of(name);
+        let id = gate.arrive(now_ns, kind).unwrap();
+        assert_eq!(gate.admit_next(now_ns), Some(id));
+        gate.finish(now_ns + service_ns, id, outcome);
+        now_ns + service_ns
+    }
+
+    #[test]
+    fn a_rule_reads_back_and_nonsense_is_refused_in_a_line() {
+        for (text, shown) in [("cancel", "cancel:20"), ("class:2.5", "class:2.5")] {
+            assert_eq!(text.parse::<Runaway>().unwrap().to_string(), shown);
+        }
+        for text in [
+            "",
+            "kill",
+            "cancel:",
+            "cancel:1",
+            "class:inf",
+            "class:nan",
+            ":3",
+        ] {
+            let refusal = text.parse::<Runaway>().unwrap_err().to_string();
+            assert!(
+                refusal.contains("cancel:20") && refusal.lines().count() == 1,
+                "{refusal}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_next_like_a_runaway_are_of_their_class_until_it_is_forgotten() {
+        let mut gate = gate("class:10");
+        let mut now_ns = 0;
+        for _ in 0..KNOWN_WELL {
+            now_ns = run(&mut gate, now_ns, "web", 500 * MS, Outcome::Completed);
+        }
+        let own = gate.type_of("web");
+        // Ten times as long is none yet.
+        now_ns = run(&mut gate, now_ns, "web", 5000 * MS, Outcome::Completed);
+        assert_eq!(gate.type_of("web"), own);
+        now_ns = run(&mut gate, now_ns, "web", 5500 * MS, Outcome::Failed);
+        assert_ne!(gate.type_of("web"), own);
+        assert_eq!(gate.type_of("web"), gate.type_of(CLASS));
+        assert_eq!(gate.view().totals.runaways, 1);
+        run(
+            &mut gate,
+            now_ns + REMEMBERED_NS,
+            "other",
+            MS,
+            Outcome::Completed,
+        );
+        assert_eq!(gate.type_of("web"), own);
+    }
+
+    #[test]
+    fn what_is_short_or_hardly_known_never_runs_away() {
+        let mut gate = gate("cancel:2");
+        let mut now_ns = 0;
+        for count in 0..KNOWN_WELL {
+            let id = gate.type_of("web");
+            let id = gate.arrive(now_ns, id).unwrap();
+            gate.admit_next(now_ns).unwrap();
+            assert_eq!(gate.runaway_after_ns(now_ns, id), None, "{count}");
+            now_ns += MS;
+            gate.finish(now_ns, id, Outcome::Completed);
+        }
+        let id = gate.type_of("web");
+        let id = gate.arrive(now_ns, id).unwrap();
+        gate.admit_next(now_ns).unwrap();
+        let found = gate.runaway_after_ns(now_ns + 7 * MS, id);
+        assert_eq!(found, Some((LEAST_NS, 7 * MS)));
+        gate.finish(now_ns + 7 * MS, id, Outcome::Completed);
+        assert_eq!(gate.view().totals.runaways, 0);
+        assert_eq!(gate.runaway_after_ns(now_ns, id), None);
+    }
+
+    #[test]
+    fn no_more_names_are_remembered_than_there_is_room_for() {
+        let mut runaways = Runaways::default();
+        for name in 0..2 * NAMES_MAX as u64 {
+            runaways.remember(name, &name.to_string());
+        }
+        assert_eq!(runaways.names.len(), NAMES_MAX);
+        assert_eq!(runaways.class_of(0, "1999"), CLASS);
+        assert_eq!(runaways.class_of(0, "3"), "3");
+    }
+}

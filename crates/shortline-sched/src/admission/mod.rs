@@ -363,49 +363,6 @@ impl Admission {
         self.load_ns
     }
 
-    /// Everything that can be seen from outside, types included, at the latest time told.
-    pub fn view(&self) -> AdmissionView {
-        self.view_at(self.now_ns)
-    }
-
-    /// The same at a later time, up to which nothing has happened.
-    pub fn view_at(&self, now_ns: u64) -> AdmissionView {
-        let oldest = sight::oldest(&self.requests, self.types.len(), now_ns.max(self.now_ns));
-        AdmissionView {
-            waiting: self.waiting(),
-            running: self.requests.len() - self.waiting(),
-            active: self.active,
-            load_ns: self.load_ns,
-            capacity_ns: self.control.limit_ns(),
-            capacity_state: self.control.state(),
-            slowdown: self.types.slowdown(),
-            oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
-            totals: self.totals,
-            times: self.times,
-            tenants: self.tenants.views().collect(),
-            types: self.types.views(&oldest.waits_ns).collect(),
-        }
-    }
-
-    /// What was learnt, to be kept over a restart.
-    pub fn kept(&self) -> Kept {
-        Kept {
-            capacity_ns: self.control.kept_ns(),
-            estimates: self.types.kept(),
-        }
-    }
-
-    /// Begins with what was learnt before. Of more types than there is room for the last are
-    /// left out.
-    pub fn restore(&mut self, kept: &Kept) {
-        if let Some(capacity_ns) = kept.capacity_ns {
-            self.control.restore(capacity_ns);
-        }
-        for estimate in &kept.estimates {
-            self.types.restore(self.now_ns, estimate);
-        }
-    }
-
     /// Takes note of the time, during which everything was as it is.
     fn tell_time(&mut self, now_ns: u64) -> u64 {
         let span_ns = now_ns.saturating_sub(self.now_ns);

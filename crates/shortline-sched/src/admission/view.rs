@@ -1,10 +1,11 @@
-//! What can be seen of admission from outside: plain values, for metrics and pages.
+//! What can be seen of admission from outside: plain values, for metrics and pages; and what is kept over a restart.
 
 use serde::Serialize;
 
 use super::capacity::CapacityState;
 use super::histogram::Times;
 use super::tenants::TenantView;
+use super::{Admission, Kept, sight};
 
 /// The queue, the load and the types at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -108,4 +109,49 @@ pub struct TypeView {
     /// How long the one that waits for longest has waited so far, in nanoseconds; 0 while none of
     /// it waits.
     pub oldest_wait_ns: u64,
+}
+
+impl Admission {
+    /// Everything that can be seen from outside, types included, at the latest time told.
+    pub fn view(&self) -> AdmissionView {
+        self.view_at(self.now_ns)
+    }
+
+    /// The same at a later time, up to which nothing has happened.
+    pub fn view_at(&self, now_ns: u64) -> AdmissionView {
+        let oldest = sight::oldest(&self.requests, self.types.len(), now_ns.max(self.now_ns));
+        AdmissionView {
+            waiting: self.waiting(),
+            running: self.requests.len() - self.waiting(),
+            active: self.active,
+            load_ns: self.load_ns,
+            capacity_ns: self.control.limit_ns(),
+            capacity_state: self.control.state(),
+            slowdown: self.types.slowdown(),
+            oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
+            totals: self.totals,
+            times: self.times,
+            tenants: self.tenants.views().collect(),
+            types: self.types.views(&oldest.waits_ns).collect(),
+        }
+    }
+
+    /// What was learnt, to be kept over a restart.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            capacity_ns: self.control.kept_ns(),
+            estimates: self.types.kept(),
+        }
+    }
+
+    /// Begins with what was learnt before. Of more types than there is room for the last are
+    /// left out.
+    pub fn restore(&mut self, kept: &Kept) {
+        if let Some(capacity_ns) = kept.capacity_ns {
+            self.control.restore(capacity_ns);
+        }
+        for estimate in &kept.estimates {
+            self.types.restore(self.now_ns, estimate);
+        }
+    }
 }

@@ -22,9 +22,9 @@ const END_S: f64 = 60.0;
 const CAPACITY: &str = "110ms";
 
 /// The response times of honest tenants, in seconds, sorted.
-struct Seen(Vec<f64>);
+struct Sample(Vec<f64>);
 
-impl Seen {
+impl Sample {
     fn at(&self, share: f64) -> f64 {
         self.0[((self.0.len() - 1) as f64 * share) as usize]
     }
@@ -35,7 +35,7 @@ impl Seen {
 }
 
 /// Loads are parts of the backend; the flood is a multiple of a tenth of it.
-fn run(seed: u64, are_told_apart: bool, load_each: f64, flood: f64) -> Seen {
+fn run(seed: u64, are_told_apart: bool, load_each: f64, flood: f64) -> Sample {
     let gate = Admission::new(AdmissionConfig {
         capacity: CAPACITY.parse::<Capacity>().expect("a capacity"),
         ..AdmissionConfig::default()
@@ -66,7 +66,7 @@ fn run(seed: u64, are_told_apart: bool, load_each: f64, flood: f64) -> Seen {
         }
     }
     seen.sort_by(f64::total_cmp);
-    Seen(seen)
+    Sample(seen)
 }
 
 /// All requests of a tenant.
@@ -102,7 +102,7 @@ fn compare(seeds: std::ops::Range<u64>, load_each: f64) -> f64 {
         let one = run(seed, false, load_each, 20.0);
         let fair = run(seed, true, load_each, 20.0);
         let [p50, p99] = [0.5, 0.99].map(|share| [&alone, &one, &fair].map(|seen| seen.at(share)));
-        let mean = [&alone, &one, &fair].map(Seen::mean);
+        let mean = [&alone, &one, &fair].map(Sample::mean);
         println!(
             "{load_each} each, seed {seed}: alone, one tenant, ten: mean {:.1?} ms, median {:.1?} ms, p99 {:.1?} ms; p99 over \
              alone {:.2} and {:.2}; ended {} {} {}",

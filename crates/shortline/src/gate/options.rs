@@ -3,6 +3,8 @@
 //!
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -21,6 +23,8 @@ use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_daemon::overlay;
 use shortline_daemon::sockets::Address;
 use shortline_sched::Network;
+
+pub use names::{LogFormat, PolicyName, PoolName, UpstreamTlsMode};
 
 /// `[gate]`: what is relayed where, and who waits.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -372,73 +376,6 @@ pub struct GateOptions {
         help_heading = "Research"
     )]
     pub estimates_fixed: Option<bool>,
-}
-
-/// Whether the backend is spoken to with TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UpstreamTlsMode {
-    /// With TLS for clients that use it, if the backend has it; without TLS for the others. The
-    /// certificate is not checked.
-    Follow,
-    /// Without TLS.
-    Disable,
-    /// With TLS if the backend has it. The certificate is not checked.
-    Prefer,
-    /// Only with TLS. The certificate is not checked.
-    Require,
-    /// Only with TLS, and with a certificate for the backend's name signed by one of the
-    /// authorities.
-    VerifyFull,
-}
-
-/// Who goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicyName {
-    /// In order of arrival.
-    Fifo,
-    /// Shortest estimate first.
-    Sjf,
-    /// In order of arrival, short types as if they had come earlier.
-    Boost,
-    /// The least expected work to an end first, by the type's distribution.
-    Gittins,
-}
-
-impl PolicyName {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::Sjf => "sjf",
-            Self::Boost => "boost",
-            Self::Gittins => "gittins",
-        }
-    }
-}
-
-/// How long connections are lent for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PoolName {
-    /// Each client has a connection of its own.
-    Off,
-    /// For a client's session, from its first statement on.
-    Session,
-    /// For a transaction.
-    Transaction,
-}
-
-/// How the log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object per line.
-    Json,
 }
 
 overlay!(GateOptions {

@@ -17,7 +17,7 @@
 //!
 //! The smallest tag goes first. The virtual time is the largest tag that was admitted, so that one who asked for
 //! nothing has no credit for it. While nobody waits, the virtual time is also as far as the largest
-//! level: nothing was refused to anybody, so nobody owes for what he took of it. (In the paper the virtual
+//! level: nothing was refused to anybody, so nobody owes for what it took. (In the paper the virtual
 //! time becomes the largest finish tag when a busy period ends; the work that still runs is left out here,
 //! for it is served while others wait.) Work is counted as in the load: service over the slowdown, without
 //! pauses and waits for locks. So what a client keeps open costs its tenant nothing, whatever it is called
@@ -25,8 +25,8 @@
 //!
 //! It departs from the paper in that costs are not known when a request is admitted. The estimate is an
 //! advance: it is replaced by what was spent. So tags fall below the virtual time where estimates were too long,
-//! and whoever begins to wait joins the least served of those that wait, not behind them. An advance is not given back if the tenant's tag was raised to the
-//! virtual time after it was paid, for the tag would then be below what others joined at. Several requests
+//! and whoever begins to wait joins the least served of those that wait, not behind them. An advance is not
+//! given back if the tenant's tag was raised to the virtual time after it was paid, for the tag would then be below what others joined at. Several requests
 //! are served at once, as in SFQ(D) (Jin, Chase and Kaur, SIGMETRICS 2004, 3.2).
 //!
 //! **Theorem.** Let two tenants `f` and `g` wait, and not for limits of their own, all the time from `t1` to
@@ -43,8 +43,8 @@
 //! no more than `D_g` advances given back. So `f` is never ahead by more than `B` after it was
 //! admitted. At `t1` neither is ahead of the virtual time by more than its running requests are charged. Neither
 //! is behind it by more than its advances given back, or by those of the tenant that it joined: `B + M`
-//! between them. So the tags' difference changes by `2 B + M` at most. What was served differs from the change of a tag times `w` by the advances and
-//! charges of what runs at `t1` or at `t2`: by `B` for both tenants. With exact estimates and one request at
+//! between them. So the tags' difference changes by `2 B + M` at most. What was served differs from the change
+//! of a tag times `w` by the advances and charges of what runs at `t1` or at `t2`: by `B` for both tenants. With exact estimates and one request at
 //! a time it is the paper's `c_f / w_f + c_g / w_g` (Theorem 1); `tests/tenants.rs` holds both.
 //!
 //! So a tenant that waits is served: between two of its turns every other one is served a bounded amount.

@@ -26,8 +26,8 @@
 //! It departs from the paper in that costs are not known when a request is admitted. The estimate is an
 //! advance: it is replaced by what was spent. So tags fall below the virtual time where estimates were too long,
 //! and whoever begins to wait joins the least served of those that wait, not behind them. An advance is not
-//! given back if the tenant's tag was raised to the virtual time after it was paid, for the tag would then be below what others joined at. Several requests
-//! are served at once, as in SFQ(D) (Jin, Chase and Kaur, SIGMETRICS 2004, 3.2).
+//! given back if the tenant's tag was raised to the virtual time after it was paid, for the tag would
+//! then be below what others joined at. Several requests are served at once, as in SFQ(D) (Jin, Chase and Kaur, SIGMETRICS 2004, 3.2).
 //!
 //! **Theorem.** Let two tenants `f` and `g` wait, and not for limits of their own, all the time from `t1` to
 //! `t2`. Let `c` be the most that one request of a tenant is charged (its estimate, or what it takes), `w`
@@ -44,8 +44,8 @@
 //! admitted. At `t1` neither is ahead of the virtual time by more than its running requests are charged. Neither
 //! is behind it by more than its advances given back, or by those of the tenant that it joined: `B + M`
 //! between them. So the tags' difference changes by `2 B + M` at most. What was served differs from the change
-//! of a tag times `w` by the advances and charges of what runs at `t1` or at `t2`: by `B` for both tenants. With exact estimates and one request at
-//! a time it is the paper's `c_f / w_f + c_g / w_g` (Theorem 1); `tests/tenants.rs` holds both.
+//! of a tag times `w` by the advances and charges of what runs at `t1` or at `t2`: by `B` for both tenants. With
+//! exact estimates and one request at a time it is the paper's `c_f / w_f + c_g / w_g` (Theorem 1); `tests/tenants.rs` holds both.
 //!
 //! So a tenant that waits is served: between two of its turns every other one is served a bounded amount.
 //!

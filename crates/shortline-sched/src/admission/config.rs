@@ -88,7 +88,7 @@ pub enum Order {
     /// Shortest estimate first as long as that makes nobody wait for longer than so many times
     /// its own expected service (002 3.2).
     SjfAging(Aging),
-    /// In order of arrival, each type as if it had come earlier by its boost ([`super::boosts`]).
+    /// In order of arrival, each type as if it had come earlier by its boost (module `boosts`).
     Boost,
     /// The least expected work to an end first, by the type's distribution ([`crate::Spread::gittins`]).
     Gittins,

@@ -22,11 +22,29 @@ pub struct Pins {
 
 /// A session keeps its connection as long as this lives.
 #[derive(Debug)]
-pub struct Keeping(Arc<Pins>);
+pub struct Keeping {
+    pins: Arc<Pins>,
+    /// It is one of those that are bounded.
+    is_kept: bool,
+    /// Admission counts without its connection.
+    is_counted: bool,
+}
+
+impl Keeping {
+    /// Its session has no unit from now on, or has one again: admission is told how many units can run.
+    pub fn set_resting(&mut self, rests: bool) {
+        if std::mem::replace(&mut self.is_counted, rests) != rests {
+            self.pins.set_pinned(rests);
+        }
+    }
+}
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        self.0.kept.fetch_sub(1, Ordering::AcqRel);
+        self.set_resting(false);
+        if self.is_kept {
+            self.pins.kept.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -47,9 +65,7 @@ impl Pins {
         self.pinned.load(Ordering::Relaxed)
     }
 
-    /// A session keeps its connection without a unit from now on, or no more: admission is told how many
-    /// units can run.
-    pub fn set_pinned(&self, is_pinned: bool) {
+    fn set_pinned(&self, is_pinned: bool) {
         if self.mode != PoolMode::Transaction {
             return;
         }
@@ -83,6 +99,19 @@ impl Pins {
         let kept = self
             .kept
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        kept.ok().map(|_| Keeping(Arc::clone(self)))
+        kept.ok().map(|_| self.pin(true))
+    }
+
+    /// A session keeps its connection to its end, whoever else wants one.
+    pub fn keep_for_session(self: &Arc<Self>) -> Keeping {
+        self.pin(false)
+    }
+
+    fn pin(self: &Arc<Self>, is_kept: bool) -> Keeping {
+        Keeping {
+            pins: Arc::clone(self),
+            is_kept,
+            is_counted: false,
+        }
     }
 }

@@ -138,15 +138,6 @@ struct Noted {
     prepares: Option<Prepared>,
 }
 
-/// The session keeps its connection.
-#[derive(Debug)]
-struct Pinned {
-    /// None where all sessions do.
-    _keeping: Option<Keeping>,
-    /// It has no unit: its connection is one less for all others.
-    is_counted: bool,
-}
-
 /// See the module's text.
 #[derive(Debug)]
 pub struct Pooled {
@@ -157,7 +148,7 @@ pub struct Pooled {
     turn: Turn,
     /// The connection it has: during a unit, and longer while it is pinned.
     held: Option<Box<Held>>,
-    pin: Option<Pinned>,
+    pin: Option<Keeping>,
     reasons: Reasons,
     /// The database it is in, and what it has set.
     schema: Option<Box<[u8]>>,
@@ -343,7 +334,6 @@ impl Drop for Pooled {
             .targets
             .lock()
             .remove(&self.member.thread_id);
-        self.unpin();
     }
 }
 

@@ -125,7 +125,7 @@ pub struct Pooled {
     /// The connection it has: during a unit, and longer while it is pinned.
     held: Option<Box<Held>>,
     /// Why it keeps its connection, and whether admission knows of it.
-    pin: Option<Pinned>,
+    pin: Option<Keeping>,
     conversation: Conversation,
     pipeline: Pipeline,
     /// What it has prepared: texts, and types.
@@ -163,15 +163,6 @@ pub struct Pooled {
     /// The last message to the client was an error.
     was_told: bool,
     is_leaving: bool,
-}
-
-/// Why a session keeps its connection.
-#[derive(Debug)]
-struct Pinned {
-    /// None where all sessions do.
-    _keeping: Option<Keeping>,
-    /// It has no unit: its connection is one less for all others.
-    is_counted: bool,
 }
 
 impl Pooled {
@@ -358,6 +349,5 @@ impl Protocol for Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         self.member.pool.targets.lock().remove(&self.member.key);
-        self.unpin();
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Look, Noted, Phase, Pinned, Pooled, Reasons, Turn, ok};
+use super::{Look, Noted, Phase, Pooled, Reasons, Turn, ok};
 use crate::mysql::ask::Row;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::login::error_of;
@@ -24,7 +24,9 @@ impl Pooled {
     /// The unit is admitted: it gets a connection now, or as soon as there is one.
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
         if self.held.is_some() {
-            self.count_pin(false);
+            if let Some(pin) = &mut self.pin {
+                pin.set_resting(false);
+            }
             self.phase = Phase::Relaying;
             return;
         }
@@ -114,10 +116,7 @@ impl Pooled {
         let commands = self.commands_for(&held);
         self.held = Some(held);
         if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
-            self.pin = Some(Pinned {
-                _keeping: None,
-                is_counted: false,
-            });
+            self.pin = Some(self.member.pool.common.pins.keep_for_session());
         }
         if commands.is_empty() {
             self.phase = Phase::Relaying;
@@ -160,7 +159,7 @@ impl Pooled {
             // Whatever it has now, nobody else gets it.
             let (code, reason) = error_of(answer);
             self.phase = Phase::Resting;
-            self.unpin();
+            self.pin = None;
             *self.member.target.current.lock() = None;
             exchange.work.handle().set_link(None);
             exchange.work.set_backend(None);
@@ -238,13 +237,13 @@ impl Pooled {
         self.phase = Phase::Resting;
         if self.member.pool.common.is_of_transactions() {
             match self.reasons.first() {
-                None => self.unpin(),
+                None => self.pin = None,
                 Some(reason) if self.pin.is_none() => self.keep(reason)?,
                 Some(_) => {}
             }
         }
-        if self.pin.is_some() {
-            self.count_pin(true);
+        if let Some(pin) = &mut self.pin {
+            pin.set_resting(true);
             exchange.work.finish();
             return Ok(());
         }
@@ -278,16 +277,13 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
-        let Some(keeping) = self.member.pool.common.pins.keep() else {
+        let Some(pin) = self.member.pool.common.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
             );
             return Err(Complaint::new(1226, "42000", message));
         };
-        self.pin = Some(Pinned {
-            _keeping: Some(keeping),
-            is_counted: false,
-        });
+        self.pin = Some(pin);
         Ok(())
     }
 
@@ -299,7 +295,7 @@ impl Pooled {
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
             tokio::spawn(clean(held, stream));
         }
-        self.unpin();
+        self.pin = None;
         self.reasons = Reasons::default();
         self.settings = Settings::default();
         self.changed = Names::new();
@@ -316,21 +312,5 @@ impl Pooled {
         if let (Some(held), Some(stream), true) = (self.held.take(), server.detach(), is_clean) {
             tokio::spawn(clean(held, stream));
         }
-    }
-
-    /// Admission is told whether the session keeps a connection and has no unit.
-    fn count_pin(&mut self, counts: bool) {
-        if let Some(pin) = &mut self.pin
-            && pin.is_counted != counts
-        {
-            pin.is_counted = counts;
-            self.member.pool.common.pins.set_pinned(counts);
-        }
-    }
-
-    /// The session keeps nothing any more.
-    pub(super) fn unpin(&mut self) {
-        self.count_pin(false);
-        self.pin = None;
     }
 }

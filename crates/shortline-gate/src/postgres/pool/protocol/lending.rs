@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Dropping, Phase, Pinned, Pooled};
+use super::{Dropping, Phase, Pooled};
 use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::backend::Held;
@@ -19,7 +19,9 @@ impl Pooled {
     /// The unit is admitted: it gets a connection now, or as soon as there is one.
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
         if self.held.is_some() {
-            self.count_pin(false);
+            if let Some(pin) = &mut self.pin {
+                pin.set_resting(false);
+            }
             self.put_settings_on(exchange);
             return;
         }
@@ -126,10 +128,7 @@ impl Pooled {
         self.phase = Phase::Relaying;
         self.has_sent = false;
         if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
-            self.pin = Some(Pinned {
-                _keeping: None,
-                is_counted: false,
-            });
+            self.pin = Some(self.member.pool.common.pins.keep_for_session());
         }
         if let Some(begin) = self.begun.take() {
             self.send(exchange, &begin);
@@ -216,24 +215,21 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
-        let Some(keeping) = self.member.pool.common.pins.keep() else {
+        let Some(pin) = self.member.pool.common.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
             );
             return Err(Complaint::new("53300", message));
         };
-        self.pin = Some(Pinned {
-            _keeping: Some(keeping),
-            is_counted: false,
-        });
+        self.pin = Some(pin);
         Ok(())
     }
 
     /// The unit is over; the connection goes back unless the session keeps it.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Resting;
-        if self.pin.is_some() {
-            self.count_pin(true);
+        if let Some(pin) = &mut self.pin {
+            pin.set_resting(true);
             exchange.work.finish();
             return;
         }
@@ -259,22 +255,6 @@ impl Pooled {
         if let (Some(held), Some(stream), true) = (self.held.take(), server.detach(), is_clean) {
             tokio::spawn(clean(held, stream));
         }
-    }
-
-    /// Admission is told whether the session keeps a connection and has no unit.
-    fn count_pin(&mut self, counts: bool) {
-        if let Some(pin) = &mut self.pin
-            && pin.is_counted != counts
-        {
-            pin.is_counted = counts;
-            self.member.pool.common.pins.set_pinned(counts);
-        }
-    }
-
-    /// The session keeps nothing any more.
-    pub(super) fn unpin(&mut self) {
-        self.count_pin(false);
-        self.pin = None;
     }
 
     /// The backend reports a parameter.

@@ -32,6 +32,7 @@ mod socket;
 pub mod trailers;
 mod unwanted;
 mod watch;
+mod write_through;
 
 pub use clients::Clients;
 pub use context::Settings;

@@ -15,9 +15,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use memchr::memchr_iter;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::chunked::Chunked;
+use crate::write_through::write_through;
 
 /// The state of [`Messages`] while nothing has been said about the last head.
 const UNSAID: u64 = u64::MAX;
@@ -204,35 +205,7 @@ where
     }
 }
 
-impl<S: AsyncWrite + Unpin, M: Unpin> AsyncWrite for Reading<S, M> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
+write_through!(Reading<S, M>);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
-//! The gate as its relays use it: ask, wait, run, tell how it ended.
+//! The gate as its relays use it: ask, wait, run, report the outcome.
 //!
-//! [`Gate::admit`] may be dropped at any point and then leaves the queue; an [`Admitted`] that is
-//! dropped gives its load back. What is decided is decided by
-//! [`shortline_sched::admission::Admission`] behind one lock, which is held for well under a
-//! microsecond and never across an await. Tasks that may go on are woken after it is released.
+//! A future of [`Gate::admit`] can be dropped at any point. The request then leaves the queue.
+//! A dropped [`Admitted`] gives its load back. [`shortline_sched::admission::Admission`] makes all
+//! decisions, behind one lock. The lock is held for well under a microsecond and never across an
+//! await. Admitted tasks are woken after it is released.
 
 mod client;
 mod config;
@@ -39,23 +39,23 @@ use locks::{Locks, Slot};
 pub use question::Question;
 use waiting::{Waiters, Waiting};
 
-/// A gate in front of a backend; clones are the same gate.
+/// A gate in front of a backend. A handle: clones share it.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Exchanged at a reload.
+    /// Replaced at a reload.
     config: RwLock<GateConfig>,
     slow_waits: Mutex<Throttle>,
-    /// The origin of the times that are told.
+    /// The zero of the times that `admission` receives.
     origin: Instant,
-    /// Names accounts.
+    /// Hashes the names of accounts.
     hashes: RandomState,
     doors: Doors,
-    /// Who is at work, if somebody watches waits for locks.
+    /// The connections at work. `None` unless waits for locks are watched.
     locks: Option<Locks>,
-    /// Whether those who watch are to cancel runaways.
+    /// Whether the monitor is to cancel runaways.
     cancels_runaways: bool,
     state: Mutex<State>,
 }
@@ -64,41 +64,42 @@ struct Shared {
 struct State {
     admission: Admission,
     waiters: Waiters,
-    /// Whether a task looks after those that wait when nothing else happens.
+    /// Whether the task of `Gate::watch` runs.
     watched: bool,
 }
 
-/// What a gate says to a request.
+/// The gate's answer to a request.
 pub enum Decision {
-    /// It may run.
+    /// The request may run.
     Admitted(Admitted),
-    /// It waits until this is ready.
+    /// The request waits until this future is ready.
     Waits(Wait),
 }
 
-/// A request that waits, until it is admitted or has waited for too long. Dropping it leaves the
-/// queue.
+/// A request that waits. Ready when the request is admitted or has waited too long. Dropping it
+/// leaves the queue.
 pub type Wait = Pin<Box<dyn Future<Output = Result<Admitted, Refusal>> + Send>>;
 
-/// A request that may run, or runs. Dropping it gives its load back as [`Outcome::Failed`].
+/// The permit of a request. Dropping it ends the request as [`Outcome::Failed`] and gives its load
+/// back.
 #[derive(Debug)]
 #[must_use = "dropping it at once gives its load back"]
 pub struct Admitted {
     gate: Gate,
     id: RequestId,
     waited: Duration,
-    /// Since when its statement runs; `None` while it is paused.
+    /// The start of its current statement. `None` while it is paused.
     statement_since: Option<Instant>,
     /// Its longest statement so far.
     longest: Duration,
-    /// Where its connection is watched.
+    /// The slot in which its statement is watched.
     slot: Option<Arc<Slot>>,
-    /// Whether its end was told.
+    /// Whether its end was reported.
     ended: bool,
 }
 
 impl Gate {
-    /// A gate that nobody has passed yet.
+    /// A gate without requests.
     pub fn new(config: GateConfig) -> Self {
         let tenants = config.tenants.clone();
         let gate = Self::without_tenants(config);
@@ -126,18 +127,19 @@ impl Gate {
         }))
     }
 
-    /// The type of that name, entered into the table if it is new and there is room; else the
-    /// one that the rare types share.
+    /// The type of that name. A new name is entered into the table if there is room. Otherwise
+    /// returns the type that rare types share.
     pub fn type_of(&self, name: &str) -> TypeId {
         self.0.state.lock().admission.type_of(name)
     }
 
-    /// The tenant of that name, entered into the table if it is new and there is room; else the first one.
+    /// The tenant of that name. A new name is entered into the table if there is room. Otherwise
+    /// returns the first tenant.
     pub fn tenant_of(&self, name: &str) -> TenantId {
         self.0.state.lock().admission.tenant_of(name)
     }
 
-    /// The weights and limits of tenants from now on.
+    /// Uses these weights and limits of tenants from now on.
     fn set_tenants(&self, tenants: &TenantTable) {
         let named = tenants.named.iter();
         let named = named.map(|(name, limits)| (name.as_str(), *limits));
@@ -147,7 +149,7 @@ impl Gate {
     /// Waits until a request may run. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// [`Refusal`] if it may not wait, or has waited for as long as it may.
+    /// [`Refusal`] if the request may not wait, or has waited for the longest time allowed.
     pub async fn admit(&self, question: impl Into<Question<'_>>) -> Result<Admitted, Refusal> {
         match self.ask(question)? {
             Decision::Admitted(admitted) => Ok(admitted),
@@ -155,12 +157,12 @@ impl Gate {
         }
     }
 
-    /// Admits a request if it may run at once; else says how to wait. Nearly every
-    /// request of a backend without overload is admitted at once, and needs no future for it. What it
-    /// uses beyond what was expected its client pays with its next ones.
+    /// Admits a request if it may run at once. Otherwise returns a future to wait on. Without
+    /// overload nearly every request is admitted at once and needs no future. If a request uses more
+    /// than its estimate, the next requests of its client pay for it.
     ///
     /// # Errors
-    /// [`Refusal`] if it may not even wait.
+    /// [`Refusal`] if the request may not wait.
     pub fn ask<'a>(&self, question: impl Into<Question<'a>>) -> Result<Decision, Refusal> {
         let arrival = Instant::now();
         let question = question.into();
@@ -184,7 +186,7 @@ impl Gate {
         })))
     }
 
-    /// Waits for admission, and before that until the client's database is not kept out.
+    /// Waits for admission. While the client's database is kept out, it waits before the queue.
     async fn wait(
         &self,
         mut waiting: Option<Waiting>,
@@ -213,14 +215,15 @@ impl Gate {
                 }
             };
             match admitted {
-                // What was admitted as the door closed has not begun.
+                // If the door closed in the meantime, the permit is dropped. The request has not
+                // begun, and waits again.
                 Some(admitted) if !doors.keeps_out(database) => return Ok(admitted),
                 _ => {}
             }
         }
     }
 
-    /// Logs a long wait, unless too many are logged already.
+    /// Logs a long wait, unless too many were logged already.
     fn tell_slow_wait(&self, request_type: TypeId, waited: Duration, is_admitted: bool) {
         let Some(untold) = self.0.slow_waits.lock().allow(Instant::now()) else {
             return;
@@ -240,7 +243,7 @@ impl Gate {
         );
     }
 
-    /// The queue, the load against the capacity, and what is known of each type.
+    /// The queue, the load, the capacity, and the state of each tenant and type.
     pub fn snapshot(&self) -> GateSnapshot {
         let AdmissionView {
             waiting,
@@ -277,12 +280,12 @@ impl Gate {
         }
     }
 
-    /// At most so many requests run at once from now on, paused ones too.
+    /// Runs at most `running_max` requests at once from now on. Paused ones count.
     pub fn set_running_max(&self, running_max: NonZeroUsize) {
         self.after(|admission, _| admission.set_running_max(Some(running_max)));
     }
 
-    /// Goes on with the capacity, the tenants and the limits of `config`. The order stays, and what estimates come from.
+    /// Uses the capacity, the tenants and the limits of `config` from now on. The order and the estimator stay.
     pub fn reconfigure(&self, config: &GateConfig) {
         let old = std::mem::replace(&mut *self.0.config.write(), config.clone());
         self.after(|admission, now_ns| {
@@ -292,17 +295,17 @@ impl Gate {
         self.watch_if_any_waits();
     }
 
-    /// Requests that were admitted and have not ended.
+    /// The number of requests that were admitted and have not ended.
     pub fn running(&self) -> usize {
         self.0.state.lock().admission.running()
     }
 
-    /// What was learnt, to be kept over a restart.
+    /// What was learnt, to be kept across a restart.
     pub fn kept(&self) -> Kept {
         self.0.state.lock().admission.kept()
     }
 
-    /// Begins with what was learnt before.
+    /// Restores what was learnt before a restart.
     pub fn restore(&self, kept: &Kept) {
         self.0.state.lock().admission.restore(kept);
     }
@@ -336,7 +339,7 @@ impl Gate {
         })
     }
 
-    /// Begins to look after those that wait, if nobody does: nothing was to be seen for a while.
+    /// Starts the task of `watch` if it does not run and something can become due.
     fn watch_if_any_waits(&self) {
         let mut state = self.0.state.lock();
         let begins = state.admission.next_change_ns().is_some()
@@ -347,7 +350,7 @@ impl Gate {
         }
     }
 
-    /// Looks after those that wait, as long as somebody does.
+    /// Admits requests that become due with time alone. Ends when no more can become due.
     async fn watch(self) {
         loop {
             let next_ns = self.after(|admission, _| admission.next_change_ns());
@@ -358,7 +361,7 @@ impl Gate {
         }
     }
 
-    /// Ends the watch if nobody waits; else says when to look next.
+    /// Returns the time of the next look. `None` if nothing is due, and then the watch has ended.
     fn watched_until_now(&self) -> Option<u64> {
         let mut state = self.0.state.lock();
         let next_ns = state.admission.next_change_ns();
@@ -366,7 +369,7 @@ impl Gate {
         next_ns
     }
 
-    /// Lets `change` happen to the queue, then wakes whoever may run because of it.
+    /// Applies `change` to the queue, then wakes the requests that may run now.
     fn after<T>(&self, change: impl FnOnce(&mut Admission, u64) -> T) -> T {
         self.after_at(Instant::now(), change)
     }
@@ -407,22 +410,22 @@ impl Admitted {
         self.waited
     }
 
-    /// The client itself keeps the request from going on (it is idle in a transaction, or sends
-    /// what a COPY waits for): no service, and others may run meanwhile.
+    /// The request waits for its own client, which is idle in a transaction or sends the data of a
+    /// COPY. This time is not service, and other requests may run meanwhile.
     pub fn pause(&mut self) {
         self.end_statement(Instant::now());
         self.gate
             .after(|admission, now_ns| admission.pause(now_ns, self.id));
     }
 
-    /// The client has gone on. The request is not queued again.
+    /// The client goes on. The request is not queued again.
     pub fn resume(&mut self) {
         self.begin_statement();
         self.gate
             .after(|admission, now_ns| admission.resume(now_ns, self.id));
     }
 
-    /// One of its statements has ended, and another follows.
+    /// A statement has ended and the next one begins.
     pub fn next_statement(&mut self) {
         self.end_statement(Instant::now());
         self.begin_statement();
@@ -444,7 +447,7 @@ impl Admitted {
         }
     }
 
-    /// Since when its statement runs; None while it is paused.
+    /// The start of its current statement. `None` while it is paused.
     pub fn statement_since(&self) -> Option<Instant> {
         self.statement_since
     }
@@ -454,7 +457,7 @@ impl Admitted {
         self.finish_at(Instant::now(), outcome);
     }
 
-    /// The same, for whoever knows the time.
+    /// As `finish`, with the time `now` of the end.
     pub fn finish_at(mut self, now: Instant, outcome: Outcome) {
         self.end(now, outcome);
     }
@@ -478,14 +481,14 @@ impl Drop for Admitted {
     }
 }
 
-/// What becomes of a request at once.
+/// The immediate result of an arrival.
 enum Arrival {
     Admitted(Admitted),
     Waits(Waiting),
 }
 
 impl State {
-    /// Admits all that may run.
+    /// Admits all requests that may run.
     fn admit_waiting(&mut self, now_ns: u64) -> waiting::Woken {
         let mut woken = waiting::Woken::default();
         while let Some(id) = self.admission.admit_next(now_ns) {

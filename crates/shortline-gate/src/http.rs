@@ -1,6 +1,6 @@
 //! The gate in front of a web application: `shortline gate http`, and the routes of `serve`.
 //!
-//! The proxy itself is `shortline_web::proxy`. It asks this module when a request may go. The
+//! The proxy itself is `shortline_web::proxy`. It calls this module to admit each request. The
 //! [`Classifier`] finds the request's type (a rule, or else method and route template), and the
 //! [`Gate`] decides. The unit of work is the request, from its admission until the last byte of its
 //! response has come from the backend. Time in which the backend waits for a slow client is not
@@ -40,7 +40,7 @@ pub struct HttpConfig {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Receives a record of every response.
     pub access_log: Option<Arc<dyn AccessLog>>,
-    /// Time that responses under way get after shutdown was asked for.
+    /// Time that responses under way get after shutdown begins.
     pub drain_time_max: Duration,
 }
 
@@ -53,7 +53,7 @@ pub enum HttpError {
     /// TLS to the backends cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A socket or thread cannot be had.
+    /// A socket or thread cannot be created.
     #[error("gate http: {0}")]
     Io(#[from] io::Error),
 }
@@ -73,7 +73,7 @@ pub struct GateAdmission {
 }
 
 impl HttpRelay {
-    /// Does not listen yet. Must be called inside a runtime.
+    /// A relay that does not listen yet. Must be called inside a runtime.
     ///
     /// # Errors
     /// [`HttpError::Link`], [`HttpError::Tls`]
@@ -139,7 +139,7 @@ impl HttpRelay {
 }
 
 impl GateAdmission {
-    /// Types come from `classifier`, admission from `gate`.
+    /// Finds types with `classifier` and admits through `gate`.
     pub fn new(gate: Gate, classifier: Classifier) -> Self {
         Self { gate, classifier }
     }

@@ -1,8 +1,8 @@
 //! Admission in front of a database or an application server.
 //!
 //! A [`Gate`] learns the service time of each type of request. It admits as much work as the
-//! backend does well, and lets the rest wait in the order of a policy. `shortline_sched::admission`
-//! decides. This crate has the clock, the waiting tasks, and the relays that ask it.
+//! backend handles well. The rest waits in the order of a policy. `shortline_sched::admission`
+//! makes the decisions. This crate adds the clock, the waiting tasks and the relays.
 #![forbid(unsafe_code)]
 
 pub mod classify;

@@ -1,4 +1,4 @@
-//! What the gate has to know of a request to admit it.
+//! The class of a request: what the gate needs to admit it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use super::{Client, Tags};
 
-/// What a request is: of what type, of what tenant, and whether it waits.
+/// A request's type and tenant, and whether it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Its type.
     pub name: Arc<str>,
-    /// Its tenant; that of its connection if this is `None`.
+    /// Its tenant. `None` stands for that of its connection.
     pub tenant: Option<Arc<str>>,
-    /// It is admitted at once, as far as that is allowed.
+    /// Whether it is admitted at once, up to `unqueued_max` such requests.
     pub never_waits: bool,
 }
 
 impl<T: Into<Arc<str>>> From<T> for Class {
-    /// A type of that name, and nothing else.
+    /// A class with a type of that name and no tenant. It waits.
     fn from(name: T) -> Self {
         Self {
             name: name.into(),
@@ -28,10 +28,10 @@ impl<T: Into<Arc<str>>> From<T> for Class {
     }
 }
 
-/// By what tenants are told apart, where no rule names one.
+/// The source of a tenant's name if no rule gives one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TenantBy {
-    /// All are one.
+    /// There is one tenant.
     #[default]
     None,
     /// The database user.
@@ -42,12 +42,12 @@ pub enum TenantBy {
     ApplicationName,
     /// A SQLCommenter tag, of clients whose tags count.
     Tag(Arc<str>),
-    /// HTTP's host, of those that the configuration names as tenants.
+    /// HTTP's host, if the configuration names it as a tenant.
     Host,
 }
 
 impl TenantBy {
-    /// The tenant of a connection, if that tells.
+    /// The tenant of a connection, if the connection determines it.
     pub(super) fn of_connection(&self, client: &Client<'_>, is_trusted: bool) -> Option<Arc<str>> {
         let name = match self {
             Self::User => client.user,
@@ -58,7 +58,7 @@ impl TenantBy {
         name.filter(|name| !name.is_empty()).map(Arc::from)
     }
 
-    /// The tenant of a statement with these tags, if they tell.
+    /// The tenant of a statement with these tags, if they determine it.
     pub(super) fn of_tags(&self, tags: &Tags<'_>) -> Option<Arc<str>> {
         let Self::Tag(key) = self else {
             return None;
@@ -67,7 +67,7 @@ impl TenantBy {
         (!value.is_empty()).then(|| value.replace(char::is_control, "_").into())
     }
 
-    /// The tag that it asks for.
+    /// The tag that it reads, if any.
     pub(super) fn tag_key(&self) -> Option<&str> {
         match self {
             Self::Tag(key) => Some(key),
@@ -75,13 +75,13 @@ impl TenantBy {
         }
     }
 
-    /// Whether it asks for what is a client's own claim.
+    /// Whether the name is the client's own claim.
     pub fn is_claim(&self) -> bool {
         matches!(self, Self::Tag(_) | Self::ApplicationName)
     }
 }
 
-/// A text that does not say by what tenants are told apart.
+/// A text that is not a `TenantBy`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` tells no tenants apart: choose none, user, database, application-name, tag:KEY, or host for http"

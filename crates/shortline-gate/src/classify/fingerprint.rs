@@ -1,11 +1,15 @@
 //! A statement's fingerprint: the statement without what changes from one request to the next.
 //!
-//! Two statements have the same fingerprint if they differ only in constants and their signs, in
-//! the length of lists of constants (`in (1, 2)`, `values (1), (2)`, `array[1, 2]`), in how often a
-//! row of a list is repeated, in casts of constants, comments, blanks, upper and lower case outside
-//! quotes, or a semicolon at the end. This follows PostgreSQL's `pg_stat_statements` and MySQL's
-//! statement digests, but the result is readable text, and a lexer makes it instead of a parser.
-//! Libraries that parse (libpg_query, sqlparser) take tens of microseconds, and one of them is C.
+//! Two statements have the same fingerprint if they differ only in:
+//!
+//! - constants, their signs and their casts;
+//! - the length of lists of constants (`in (1, 2)`, `values (1), (2)`, `array[1, 2]`), and how often
+//!   a row of a list is repeated;
+//! - comments, blanks, upper and lower case outside quotes, or a semicolon at the end.
+//!
+//! This follows PostgreSQL's `pg_stat_statements` and MySQL's statement digests. But the result is
+//! readable text, and a lexer makes it instead of a parser. Libraries that parse (libpg_query,
+//! sqlparser) take tens of microseconds, and one of them is C.
 //!
 //! | statement | fingerprint |
 //! |---|---|
@@ -13,8 +17,9 @@
 //! | `... WHERE a IN (1,2,3)` | `... where a in (...)` |
 //! | `INSERT INTO t VALUES (1, now()), (2, now())` | `insert into t values (?, now())` |
 //!
-//! The text is cut to [`NAME_BYTES_MAX`], followed by a hash of the whole, so that a type's name
-//! stays the same over restarts and releases. The hash is 64-bit FNV-1a of the fingerprint's bytes.
+//! A text longer than [`NAME_BYTES_MAX`] is cut to that length, with a hash of the whole at its end.
+//! The hash is the low 40 bits of the 64-bit FNV-1a of the text. So a type's name stays the same
+//! across restarts and releases.
 
 use super::lexer::{Dialect, Lexer, Token};
 
@@ -28,7 +33,7 @@ const FINGERPRINT_BYTES_MAX: usize = 2 << 10;
 const LEVELS_MAX: usize = 64;
 /// Replaces a list of constants.
 const LIST: &[u8] = b"...";
-/// The bytes that a hash and the mark before it take in a name.
+/// The bytes of the hash in a name, with the mark before it.
 const HASH_BYTES: usize = "… 0123456789".len();
 
 /// The name of a statement's type. Empty only if the statement is.
@@ -316,7 +321,7 @@ impl Writer {
     }
 }
 
-/// Tells words after which an expression or a list begins from names.
+/// The kind of a word: one after which an expression or a list begins, or a name.
 fn kind(word: &[u8]) -> Last {
     match word {
         b"is" | b"not" | b"set" => Last::KeepsNull,

@@ -5,9 +5,9 @@
 //! (`/*!50110 ... */`), whose content is code. Any bytes can be cut into tokens. A string or
 //! comment without an end goes to the end of the statement.
 //!
-//! Departures: settings of a session are not followed. So a backslash escapes in MySQL's strings
-//! (`NO_BACKSLASH_ESCAPES` is off), and in PostgreSQL only in `E''` (`standard_conforming_strings`
-//! is on). `"` quotes a string in MySQL (`ANSI_QUOTES` is off).
+//! Departures: settings of a session are ignored. In MySQL a backslash always escapes in strings
+//! (`NO_BACKSLASH_ESCAPES` is off), and `"` quotes a string (`ANSI_QUOTES` is off). In PostgreSQL a
+//! backslash escapes only in `E''` (`standard_conforming_strings` is on).
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -203,8 +203,8 @@ fn word_length(rest: &[u8]) -> usize {
     rest.iter().take_while(|&&byte| is_word(byte)).count()
 }
 
-/// The length of `@name` or `@@global.name`. An `@` before a quote, as in `user@'host'`, is not
-/// one.
+/// The length of a variable, such as `@name`. An `@` before a quote, as in `user@'host'`, does not
+/// begin one.
 fn variable_length(rest: &[u8]) -> Option<usize> {
     let marks = rest.iter().take_while(|&&byte| byte == b'@').count();
     match word_length(&rest[marks..]) {

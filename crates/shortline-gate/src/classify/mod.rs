@@ -12,10 +12,10 @@
 //! `PostgreSQL JDBC Driver`), and all statements of an application would be one type.
 //!
 //! A statement that was seen before is looked up in a bounded cache, by a hash under a random key.
-//! The lookup uses the statement, the client's names, and those tags that can decide. A short
-//! statement is looked up without its constants (module `skeleton`), unless a rule may ask for
-//! them. Otherwise each statement with values in its text would be a new one. A new statement costs
-//! a pass over its bytes.
+//! The hash covers the statement, the client's names, and those tags that can decide. A short
+//! statement is looked up without its constants (module `skeleton`), unless a rule reads the
+//! statement. Otherwise each statement with values in its text would be a new one. A new statement
+//! costs a pass over its bytes.
 
 mod class;
 mod fingerprint;
@@ -48,7 +48,7 @@ use skeleton::Skeleton;
 
 /// The most statements in the cache. Each takes 64 bytes and its type's name.
 const CACHE_STATEMENTS_MAX: usize = 8192;
-/// The type of requests about which nothing is known.
+/// The type of requests that no rule and no source gives a type.
 pub const OTHER: &str = "other";
 
 /// The protocol that a gate relays.
@@ -78,12 +78,12 @@ pub struct ClassifierConfig {
     pub protocol: Protocol,
     /// The first rule that matches names the type.
     pub rules: Vec<RuleText>,
-    /// For what no rule matches: the first source that has a value. If none has, the type is
-    /// [`OTHER`].
+    /// For requests that no rule matches: the first source that has a value gives the type. If none
+    /// has, the type is [`OTHER`].
     pub sources: Vec<Source>,
-    /// Whose tags count, for rules, as a source, and for tenants.
+    /// The clients whose tags count, for rules, as a source, and for tenants.
     pub tags_from: Vec<Trusted>,
-    /// The tenant of what no rule names one for.
+    /// The source of a tenant's name if no rule gives one.
     pub tenant_by: TenantBy,
     /// The hosts that may be tenants.
     pub tenant_hosts: Vec<String>,
@@ -116,15 +116,15 @@ pub struct Client<'a> {
     pub database: Option<&'a str>,
 }
 
-/// Says what a statement is, by its text (or as much of it as has come) and what is known about the
-/// connection's client. A prepared statement keeps the name. Each of its requests asks the gate for
-/// the type of that name, which a full table may have forgotten in the meantime.
+/// Returns the class of a statement, by its text (or the part that has come) and the connection's
+/// client. A prepared statement keeps the class. Each of its requests asks the gate for the type of
+/// that name, since a full table may have forgotten the type in the meantime.
 pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Class + Send + Sync>;
 
-/// Names the tenant of a connection, by what is known of its client.
+/// Returns the tenant of a connection, by its client.
 pub type TenantOf = Arc<dyn Fn(&Client<'_>) -> Option<Arc<str>> + Send + Sync>;
 
-/// A [`Client`] that owns its names: what a relay keeps of a connection.
+/// A [`Client`] that owns its names. A relay keeps one for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientNames {
     /// Where it connects from.
@@ -162,7 +162,7 @@ struct Inner {
     tags_from: Vec<Trusted>,
     tenant_by: TenantBy,
     tenant_hosts: Vec<String>,
-    /// Whether the log already says that somebody's tags did not count.
+    /// Whether the log already reports tags that did not count.
     has_told: AtomicBool,
     /// The dialect if constants are left out of the cache's keys.
     folds: Option<Dialect>,
@@ -189,7 +189,7 @@ impl Classifier {
         Ok(())
     }
 
-    /// What a statement is.
+    /// The class of a statement.
     pub fn statement(&self, sql: &[u8], client: &Client<'_>) -> Class {
         self.0.read().statement(sql, client)
     }
@@ -199,7 +199,7 @@ impl Classifier {
         self.0.read().tenant(client)
     }
 
-    /// What an HTTP request is: `host` without a port, `path` with its query.
+    /// The class of an HTTP request: `host` without a port, `path` with its query.
     pub fn request(&self, method: &str, host: Option<&str>, path: &str) -> Class {
         let inner = Arc::clone(&self.0.read());
         let said = inner.rules.request(method, host, path);
@@ -259,7 +259,7 @@ impl Inner {
         named.or_else(|| self.tenant_by.of_connection(client, self.trusts(client)))
     }
 
-    /// A host is a client's claim. One that nobody has named would be a tenant for the asking.
+    /// The tenant of a host. A host is a client's own claim, so only configured ones are tenants.
     fn tenant_host(&self, host: Option<&str>) -> Option<Arc<str>> {
         let named = |host: &&str| {
             self.tenant_hosts
@@ -330,7 +330,7 @@ impl Inner {
     }
 }
 
-/// What rules say, or else what is found without them.
+/// The class that the rules set. `name` and `tenant` supply what they leave open.
 fn class(
     said: Said<'_>,
     name: impl FnOnce() -> String,

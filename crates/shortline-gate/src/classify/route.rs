@@ -1,28 +1,31 @@
-//! The route template of an HTTP request: its path without what names one thing among many.
+//! The route template of an HTTP request: its path without identifiers.
 //!
 //! | part of the path | becomes |
 //! |---|---|
-//! | a number, a UUID, hexadecimal digits (8 or more, one of 0 to 9 among them), a token of 20 or more letters and digits, escapes (`%41`), anything longer than 40 bytes | `:id` |
+//! | a number, or a UUID | `:id` |
+//! | 8 or more hexadecimal digits, with one of 0 to 9 among them | `:id` |
+//! | a token: 20 or more letters, digits and `-_=~`, with a digit and a capital letter | `:id` |
+//! | anything with an escape (`%41`), or longer than 40 bytes | `:id` |
 //! | a number inside a part: of three digits or more, or not directly after a letter | `:n` |
-//! | the query, and what follows `;` in a part | nothing |
+//! | the query, and the text from `;` on in a part | nothing |
 //!
 //! So `/books/17/pages/3?x=y` becomes `/books/:id/pages/:id`, `/img/thumb_12.gif` becomes
-//! `/img/thumb_:n.gif`, and `/api/v2/oauth2` stays. What this cannot recognise (slugs), rules of
-//! the configuration can.
+//! `/img/thumb_:n.gif`, and `/api/v2/oauth2` stays. Slugs are not recognised. Rules of the
+//! configuration can name them.
 
 use std::fmt::Write;
 
-/// The parts of a path that count. Further ones become `...`.
+/// The most parts of a path that are kept. Further ones become `...`.
 const PARTS_MAX: usize = 10;
 /// The longest part that is kept, in bytes.
 const PART_BYTES_MAX: usize = 40;
-/// This many letters and digits are a token rather than a word.
+/// The least length of a token, in bytes.
 const TOKEN_BYTES_MIN: usize = 20;
 const HEXADECIMAL_BYTES_MIN: usize = 8;
-/// This many digits are a number even right after a letter.
+/// At least this many digits are a number even right after a letter.
 const NUMBER_DIGITS_MIN: usize = 3;
 
-/// Writes the template of a path, which may have a query.
+/// Appends the template of a path. The path may have a query.
 pub(super) fn push_template(out: &mut String, path: &str) {
     let end = path.find(['?', '#']).unwrap_or(path.len());
     let path = path[..end].strip_prefix('/').unwrap_or(&path[..end]);

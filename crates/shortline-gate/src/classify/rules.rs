@@ -1,10 +1,10 @@
-//! Rules of the configuration: what a request is, by conditions.
+//! Rules of the configuration: a request's type, tenant and waiting, by conditions.
 //!
-//! A rule says of what type a request is, whose tenant it is of, whether it waits, or several of these. Each
-//! is taken from the first rule that matches and says it. All conditions of a rule must hold. Each condition is a regular expression
-//! (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags must match the
-//! whole value. Those on the statement and the path may match any part. A rule without conditions
-//! matches everything.
+//! A rule sets the type of a request, its tenant, whether it waits, or several of these. Each is taken
+//! from the first matching rule that sets it. All conditions of a rule must hold. Each condition is a
+//! regular expression (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags
+//! must match the whole value. Those on the statement and the path may match any part. A rule without
+//! conditions matches everything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{Client, Protocol, Tags};
 /// The most rules of one gate.
 pub const RULES_MAX: usize = 256;
 
-/// A rule as it is written in the configuration.
+/// A rule as written in the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuleText {
@@ -78,7 +78,7 @@ pub enum RuleError {
         /// The name.
         name: String,
     },
-    /// Nothing follows from it.
+    /// A rule that sets nothing.
     #[error("rule {position}: says nothing of what it matches: add type, tenant or wait")]
     Empty {
         /// The position of the rule, from 1.
@@ -155,7 +155,7 @@ impl Rules {
         tags.map(|(key, _)| key.as_str())
     }
 
-    /// What the rules say of a statement (without its tags' comment).
+    /// What the rules set for a statement (without its tags' comment).
     pub(super) fn statement(&self, sql: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> Said<'_> {
         self.said(|rule| {
             rule.fits(client)
@@ -170,12 +170,12 @@ impl Rules {
         })
     }
 
-    /// What they say of a connection, whatever statements come.
+    /// What the rules set for a connection, for any of its statements.
     pub(super) fn connection(&self, client: &Client<'_>) -> Said<'_> {
         self.said(|rule| rule.statement.is_none() && rule.tags.is_empty() && rule.fits(client))
     }
 
-    /// What they say of an HTTP request.
+    /// What the rules set for an HTTP request.
     pub(super) fn request(&self, method: &str, host: Option<&str>, path: &str) -> Said<'_> {
         self.said(|rule| {
             holds(rule.method.as_ref(), Some(method))
@@ -195,7 +195,7 @@ impl Rules {
     }
 }
 
-/// What rules say of a request.
+/// What the rules set for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said<'a> {
     pub(super) name: Option<&'a str>,
@@ -212,7 +212,7 @@ impl Rule {
     }
 }
 
-/// Whether a condition holds. A missing value never fulfils one.
+/// Whether a condition holds. It never holds for a missing value.
 fn holds(condition: Option<&Regex>, value: Option<&str>) -> bool {
     condition
         .is_none_or(|condition| value.is_some_and(|value| condition.is_match(value.as_bytes())))
@@ -269,7 +269,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What the rule is called in an error.
+    /// The rule's name in an error.
     fn name(&self) -> String {
         let named = self.text.name.as_ref().or(self.text.tenant.as_ref());
         named.cloned().unwrap_or_default()
@@ -317,7 +317,7 @@ impl Reading<'_> {
     }
 
     fn expression(&self, key: &str, value: &str, whole: bool) -> Result<Regex, RuleError> {
-        // First alone, so that nothing in it can close our group.
+        // First built alone, so that nothing in it can close our group.
         let alone = build(value);
         let expression = match alone {
             Ok(_) if whole => build(&format!(r"\A(?:{value})\z")),

@@ -1,8 +1,8 @@
 //! A short statement without its constants, as a key for lookups.
 //!
 //! Equal skeletons have equal fingerprints. A [`fingerprint`](super::fingerprint()) is a function
-//! of the tokens, and of a constant it sees only that there is one. The converse does not hold:
-//! lists of different lengths have different skeletons.
+//! of the tokens, and does not use the value of a constant. The converse does not hold: lists of
+//! different lengths have different skeletons.
 
 use super::lexer::{Dialect, Lexer, Token};
 
@@ -12,14 +12,14 @@ const STATEMENT_BYTES_MAX: usize = 512;
 /// A token takes at most one byte more here than in the statement.
 const SKELETON_BYTES: usize = 2 * STATEMENT_BYTES_MAX;
 
-/// Begins a constant. Nothing else of it is kept.
+/// Stands for a constant.
 const CONSTANT: u8 = 1;
-/// Begin a token whose text is kept. No byte of that text is less than a blank.
+/// Begins a word. Its text follows, as that of the other two kinds. No byte of the text is below a blank.
 const WORD: u8 = 2;
 const QUOTED: u8 = 3;
 const OPERATOR: u8 = 4;
 
-/// See the module's text.
+/// The skeleton of a statement.
 pub(super) struct Skeleton {
     bytes: [u8; SKELETON_BYTES],
     length: usize,

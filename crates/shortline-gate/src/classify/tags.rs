@@ -2,9 +2,8 @@
 //!
 //! Source: SQLCommenter's specification (OpenTelemetry). Keys and values are URL-encoded. Values
 //! are in single quotes, with a backslash before quotes inside them. Pairs are separated by commas,
-//! all in one comment at the statement's end. Two more forms are read: the comment at the
-//! beginning, as some libraries put it, and `key:value` without quotes, as in Rails' query logs by
-//! default before 7.1.
+//! all in one comment at the statement's end. Two more forms are read. Some libraries put the comment
+//! at the beginning. Rails' query logs before 7.1 have `key:value` without quotes by default.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What names a type and a tenant, by examples.
+//! The type and the tenant of a request, by examples.
 #![allow(clippy::unwrap_used)]
 use super::*;
 

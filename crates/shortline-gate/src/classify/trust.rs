@@ -1,4 +1,4 @@
-//! Whose tags count.
+//! The clients whose tags count.
 //!
 //! A tag is a client's own claim. A client that puts the tag of a short request on a long one goes
 //! first each time. So tags count only from clients that the configuration names, by the network

@@ -1,5 +1,5 @@
-//! A client whose requests are told apart from others', so that it pays for what they use beyond what
-//! was expected ([`shortline_sched::admission::ClientId`]).
+//! A client of the gate. Its requests are told apart from others', so that it pays for requests that use
+//! more than their estimate ([`shortline_sched::admission::ClientId`]).
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use shortline_sched::admission::{ClientId, Refusal, TenantId};
 use super::Gate;
 use super::locks::Slot;
 
-/// A client that is there; it leaves when this is dropped, and what it owes waits for the next of its
+/// A connected client. Dropping it disconnects the client. Its debt then passes to the next client of its
 /// account.
 #[derive(Debug)]
 pub struct GateClient {
     gate: Gate,
     place: Place,
-    /// Whose connections it counts among, once it has joined.
+    /// The tenant that counts its connection, once it has joined one.
     tenant: Option<TenantId>,
     /// The number of its connection to the backend, while it has one.
     backend: Option<u32>,
 }
 
-/// What a request of a client says of it.
+/// The client of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) id: ClientId,
-    /// Where its work is watched, if anybody looks.
+    /// The slot in which its work is watched. `None` unless waits for locks are watched.
     pub(super) slot: Option<Arc<Slot>>,
     database: Option<Arc<str>>,
 }
@@ -37,8 +37,8 @@ impl Place {
 }
 
 impl Gate {
-    /// A client comes, of an account that it cannot choose freely: the database user. Its connection to
-    /// the backend has the number `backend` there.
+    /// Adds a client. `account` must be a name that it cannot choose freely, such as the database user.
+    /// `backend` is the backend's number for its connection, if it has one.
     pub fn client(&self, account: &str, backend: Option<u32>) -> GateClient {
         let account = self.0.hashes.hash_one(account);
         let mut client = GateClient {
@@ -61,15 +61,15 @@ impl GateClient {
         &self.place
     }
 
-    /// Its work is in this database: an operator may keep it out by this name.
+    /// Sets its database. An operator can pause a database by this name.
     pub fn set_database(&mut self, name: &str) {
         self.place.database = Some(name.into());
     }
 
-    /// It is of the tenant of that name from now on, or of the first one, and is one of its connections.
+    /// Makes it a client of the tenant of that name, or of the first tenant. Its connection counts there.
     ///
     /// # Errors
-    /// [`Refusal`] if the tenant has as many as it may.
+    /// [`Refusal`] if the tenant has as many connections as it may.
     pub fn join(&mut self, tenant: Option<&str>) -> Result<(), Refusal> {
         let mut state = self.gate.0.state.lock();
         let admission = &mut state.admission;
@@ -81,12 +81,12 @@ impl GateClient {
         Ok(())
     }
 
-    /// Its tenant: the first one, unless it has joined another.
+    /// Its tenant. The first one, unless it has joined another.
     pub fn tenant(&self) -> TenantId {
         self.tenant.unwrap_or_default()
     }
 
-    /// Its connection to the backend has this number from now on, or it has none.
+    /// Sets the backend's number for its connection. `None` if it has no connection.
     pub fn set_backend(&mut self, backend: Option<u32>) {
         let left = std::mem::replace(&mut self.backend, backend);
         if let (Some(locks), Some(slot)) = (&self.gate.0.locks, &self.place.slot) {

@@ -1,4 +1,4 @@
-//! What a gate is told, and what it shows.
+//! A gate's settings, and the snapshot of its state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use shortline_sched::admission::{
     AdmissionConfig, CapacityState, OldestWaiter, TenantLimits, TenantView, Times, Totals, TypeView,
 };
 
-/// How a gate admits.
+/// The settings of a gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateConfig {
     /// The order, the capacity, the limits of the queue and of the types.
     pub admission: AdmissionConfig,
-    /// The longest that a request waits before it is refused.
+    /// The longest wait of a request. Then it is refused.
     pub wait_max: Duration,
-    /// Who waits for as long as this is logged; nobody if it is `None`.
+    /// A wait of at least this is logged. `None` logs none.
     pub slow_wait: Option<Duration>,
-    /// Whether somebody watches who waits for a lock in the backend ([`crate::locks`]).
+    /// Whether the monitor watches waits for locks in the backend ([`crate::locks`]).
     pub watches_locks: bool,
     /// The weights and limits of tenants.
     pub tenants: TenantTable,
@@ -26,14 +26,14 @@ pub struct GateConfig {
 /// The weights and limits of tenants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TenantTable {
-    /// By name.
+    /// Those of named tenants.
     pub named: BTreeMap<String, TenantLimits>,
-    /// Of those that have no name here.
+    /// Those of all other tenants.
     pub others: TenantLimits,
 }
 
 impl Default for GateConfig {
-    /// The defaults of [`AdmissionConfig`]; two minutes of waiting, as PgBouncer's
+    /// The defaults of [`AdmissionConfig`]. `wait_max` is two minutes, as PgBouncer's
     /// `query_wait_timeout`.
     fn default() -> Self {
         Self {
@@ -47,7 +47,8 @@ impl Default for GateConfig {
 }
 
 impl GateConfig {
-    /// What is told to admission: nobody is held back for his debts until he is refused.
+    /// The settings of admission. Debts hold a client back for at most half of `wait_max`, so that they
+    /// do not get it refused.
     pub(super) fn admission(&self) -> AdmissionConfig {
         let half_ns = u64::try_from(self.wait_max.as_nanos() / 2).unwrap_or(u64::MAX);
         AdmissionConfig {
@@ -57,7 +58,7 @@ impl GateConfig {
     }
 }
 
-/// What can be seen of a gate at one moment.
+/// The state of a gate at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateSnapshot {
     /// Requests that wait.
@@ -68,21 +69,20 @@ pub struct GateSnapshot {
     pub active: usize,
     /// The sum of the estimates of the active ones, in nanoseconds.
     pub load_ns: u64,
-    /// How much of that is admitted at most; `None` without a limit.
+    /// The capacity: the most load that is admitted, in nanoseconds. `None` without a limit.
     pub capacity_ns: Option<u64>,
-    /// How that limit comes about.
+    /// How the capacity is set or found.
     pub capacity_state: CapacityState,
-    /// How many times longer services take than what they add to the load says; 1 unless the
-    /// capacity is `auto`.
+    /// Service time over the load that a request adds. 1 unless the capacity is `auto`.
     pub slowdown: f64,
-    /// Who has waited for longest of those that wait now; `None` while nobody does.
+    /// The request that has waited longest so far. `None` while none waits.
     pub oldest: Option<OldestWaiter>,
-    /// Since the start.
+    /// Counts since the start.
     pub totals: Totals,
     /// How long requests took.
     pub times: Times,
-    /// Each tenant; the first is that of whoever has no other.
+    /// Each tenant. The first one has all requests without another tenant.
     pub tenants: Vec<TenantView>,
-    /// Each type; the first is the one that the rare share.
+    /// Each type. The first is the one that rare types share.
     pub types: Vec<TypeView>,
 }

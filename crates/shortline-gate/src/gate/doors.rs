@@ -1,10 +1,10 @@
-//! Who is kept out for now, by the operator's word: everybody, or those of a database (`PAUSE`), and the
-//! databases that take no new clients (`DISABLE`).
+//! What the operator keeps out: all requests or those of a database (`PAUSE`), and new clients of a database
+//! (`DISABLE`).
 //!
-//! A pause of everything is [`Admission::set_paused`](shortline_sched::admission::Admission::set_paused): who waits keeps
-//! his place. Those of one database wait before the queue instead, and those of it that wait already leave the
-//! queue, so that they keep nobody from his turn; they come anew when it goes on. Nobody's wait ends by its limit
-//! meanwhile: the limit counts no time of a pause.
+//! A pause of everything is [`Admission::set_paused`](shortline_sched::admission::Admission::set_paused). Waiting
+//! requests keep their places. A pause of one database works differently. Its requests leave the queue, so that they
+//! do not hold up others, and new ones wait before the queue. After the pause all of them arrive anew. The limit on
+//! waiting does not count the time of a pause.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,30 +16,30 @@ use tokio::time::Instant;
 
 use super::Gate;
 
-/// Databases that are kept out at once at most.
+/// The most databases that are paused, or disabled, at once.
 const NAMES_MAX: usize = 1000;
 
-/// Who is kept out.
+/// What is kept out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
-    /// Everybody.
+    /// Whether all requests are kept out.
     pub all: bool,
-    /// Those of these databases.
+    /// Requests of these databases are kept out.
     pub databases: BTreeSet<Box<str>>,
-    /// These take no new clients.
+    /// These databases take no new clients.
     pub disabled: BTreeSet<Box<str>>,
 }
 
-/// Why an order is not obeyed.
+/// Why a command of the operator fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DoorError {
-    /// It is so already.
+    /// It is paused already.
     #[error("{0} is paused already")]
     IsPaused(String),
-    /// There is nothing to resume.
+    /// It is not paused.
     #[error("{0} is not paused")]
     IsNotPaused(String),
-    /// More than anybody needs.
+    /// More than 1000 databases.
     #[error("{NAMES_MAX} databases are paused or disabled, and no more can be")]
     TooMany,
 }
@@ -47,7 +47,7 @@ pub enum DoorError {
 #[derive(Debug, Default)]
 pub(super) struct Doors {
     closed: watch::Sender<Closed>,
-    /// Whether some database is: most gates never have one.
+    /// Whether any database is paused. The fast path checks only this.
     any_database: AtomicBool,
     pauses: Mutex<Pauses>,
 }
@@ -60,20 +60,20 @@ struct Pauses {
 }
 
 impl Closed {
-    /// Whether the work of this database is kept out.
+    /// Whether requests of this database are kept out.
     pub fn is_closed(&self, database: Option<&str>) -> bool {
         self.all || database.is_some_and(|name| self.databases.contains(name))
     }
 }
 
 impl Doors {
-    /// Whether those of this database wait before the queue.
+    /// Whether requests of this database wait before the queue.
     pub(super) fn keeps_out(&self, database: Option<&str>) -> bool {
         self.any_database.load(Ordering::Acquire)
             && database.is_some_and(|name| self.closed.borrow().databases.contains(name))
     }
 
-    /// Waits until those of this database are kept out of the queue, or no longer.
+    /// Waits until the database is paused (`keeps_out` is true) or not paused (false).
     pub(super) async fn keeping_out(&self, database: Option<&str>, keeps_out: bool) {
         let mut closed = self.closed.subscribe();
         let is_in = |name: &str, closed: &Closed| closed.databases.contains(name);
@@ -83,7 +83,7 @@ impl Doors {
         let _ = closed.wait_for(wanted).await;
     }
 
-    /// How long everything was paused so far.
+    /// How long everything was paused so far, in total.
     pub(super) fn paused_time(&self) -> Duration {
         let pauses = self.pauses.lock();
         pauses.over + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
@@ -111,7 +111,7 @@ impl Doors {
 }
 
 impl Gate {
-    /// Admits nobody from now on, or nobody of a database. What runs goes on.
+    /// Admits no request from now on, or none of a database. Running requests go on.
     ///
     /// # Errors
     /// [`DoorError`]
@@ -135,7 +135,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Admits again.
+    /// Ends a pause of everything, or of a database.
     ///
     /// # Errors
     /// [`DoorError`]
@@ -159,7 +159,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Whether a database takes new clients from now on.
+    /// Sets whether a database takes new clients.
     ///
     /// # Errors
     /// [`DoorError::TooMany`]
@@ -176,7 +176,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Who is kept out now.
+    /// What is kept out now.
     pub fn closed(&self) -> Closed {
         self.0.doors.closed.borrow().clone()
     }
@@ -186,7 +186,7 @@ impl Gate {
         self.0.doors.closed.borrow().disabled.contains(database)
     }
 
-    /// Waits until work of this database is not kept out.
+    /// Waits until requests of this database are not kept out.
     pub async fn opened(&self, database: Option<&str>) {
         let mut closed = self.0.doors.closed.subscribe();
         // The sender is here: this never fails.

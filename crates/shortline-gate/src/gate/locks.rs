@@ -1,8 +1,8 @@
-//! Which of the backend's connections work on a unit now, so that somebody who can look into the
-//! backend ([`crate::locks`]) can say which of them wait for a lock there.
+//! The backend's connections that are at work now. The monitor ([`crate::locks`]) asks the backend which
+//! of them wait for a lock there.
 //!
-//! It is known by looking now and then: a connection that is found waiting is taken to have waited
-//! since the look before, or since its statement began. In the mean that is right.
+//! The monitor only samples. A connection that is found waiting is assumed to have waited since the
+//! previous look, or since its statement began. On average that is right.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use tokio::time::Instant;
 
 use super::Gate;
 
-/// Connections that are asked for at one look at most.
+/// The most connections that one look covers.
 const LOOKED_AT_MAX: usize = 1000;
 
-/// All connections to the backend, by the number it has for them.
+/// All connections to the backend, by the backend's number for them.
 #[derive(Debug, Default)]
 pub(super) struct Locks(Mutex<HashMap<u32, Arc<Slot>>>);
 
-/// What a connection works on.
+/// The work of a connection, if it has any.
 #[derive(Debug, Default)]
 pub(super) struct Slot(Mutex<Option<Work>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Work {
     id: RequestId,
-    /// Since when its statement runs.
+    /// The start of its statement.
     since: Instant,
-    /// Up to when it is known whether it waited.
+    /// The time up to which its waits are known.
     known_until: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Locks {
 
     pub(super) fn leave(&self, backend: u32, slot: &Arc<Slot>) {
         let mut slots = self.0.lock();
-        // A backend that was started anew may have given the number to another.
+        // A restarted backend may have given the number to another connection.
         if slots
             .get(&backend)
             .is_some_and(|other| Arc::ptr_eq(other, slot))
@@ -52,7 +52,7 @@ impl Locks {
 }
 
 impl Slot {
-    /// The backend works on a request, or on none.
+    /// Sets the request that the backend works on. `None` if there is none.
     pub(super) fn set(&self, id: Option<RequestId>) {
         let work = id.map(|id| {
             let now = Instant::now();
@@ -67,8 +67,7 @@ impl Slot {
 }
 
 impl Gate {
-    /// The connections whose statement has run for longer than `at_least`: only of these it is worth
-    /// knowing whether they wait for a lock.
+    /// The connections whose statement has run for `at_least` or longer. Only these are worth asking about.
     pub fn long_at_work(&self, at_least: Duration) -> Vec<u32> {
         let Some(locks) = &self.0.locks else {
             return Vec::new();
@@ -85,8 +84,8 @@ impl Gate {
             .collect()
     }
 
-    /// The connections whose statement is to be cancelled, each with how long it runs at least, in whole
-    /// seconds, so that whoever cancels it does not meet the next one.
+    /// The connections whose statement is to be cancelled. Each comes with a lower bound on the statement's
+    /// running time, in whole seconds. With it the cancel does not hit the next statement.
     pub fn runaways(&self) -> Vec<(u32, u64)> {
         let Some(locks) = self.0.locks.as_ref().filter(|_| self.0.cancels_runaways) else {
             return Vec::new();
@@ -105,13 +104,13 @@ impl Gate {
             let (after_ns, service_ns) = state.admission.runaway_after_ns(self.ns(now), work.id)?;
             let runs = now.duration_since(work.since);
             let is_beyond = service_ns > after_ns && runs.as_nanos() > u128::from(after_ns);
-            // The backend's clock began later.
+            // The backend started its clock later than the gate.
             is_beyond.then(|| (backend, runs.as_secs().saturating_sub(1)))
         };
         at_work.into_iter().filter_map(is_one).collect()
     }
 
-    /// Of the connections that were `asked` for these wait for a lock now.
+    /// Records a look: of the connections in `asked`, those in `locked` wait for a lock now.
     pub fn note_locked(&self, asked: &[u32], locked: &[u32]) {
         let Some(locks) = &self.0.locks else {
             return;

@@ -1,20 +1,20 @@
-//! What a gate is asked.
+//! The question that a relay asks a gate.
 
 use shortline_sched::admission::{NewRequest, TenantId, TypeId};
 
 use super::GateClient;
 use super::client::Place;
 
-/// Whether a request may run.
+/// Asks whether a request may run.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Of what type it is.
+    /// Its type.
     pub request_type: TypeId,
-    /// Who pays with the next ones for what it uses beyond what was expected.
+    /// Its client. If the request uses more than its estimate, the client's next ones pay for it.
     pub client: Option<&'a GateClient>,
-    /// Whose share it is of.
+    /// The tenant whose share it uses.
     pub tenant: TenantId,
-    /// It is admitted at once, as far as that is allowed.
+    /// Whether it is admitted at once, up to `unqueued_max` such requests.
     pub never_waits: bool,
 }
 
@@ -34,7 +34,7 @@ impl Question<'_> {
 }
 
 impl From<TypeId> for Question<'_> {
-    /// A request of that type, of no known client and of the first tenant.
+    /// A request of that type, without a client and of the first tenant.
     fn from(request_type: TypeId) -> Self {
         Self {
             request_type,

@@ -1,4 +1,4 @@
-//! The gate as its relays use it: who is admitted, who waits, what is given back.
+//! The gate as its relays use it: which requests are admitted, which wait, and what is given back.
 
 #![allow(clippy::unwrap_used)]
 use std::future::Future;
@@ -12,12 +12,12 @@ use super::*;
 
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// A gate that lets one request through at a time.
+/// A gate that admits one request at a time.
 fn narrow(queue_max: usize) -> Gate {
     narrow_with_escape(queue_max, None)
 }
 
-/// The same; after so many milliseconds without any progress the next goes through.
+/// The same. After `stall_ms` without progress, the next request is admitted.
 fn narrow_with_escape(queue_max: usize, stall_ms: Option<u64>) -> Gate {
     Gate::new(GateConfig {
         admission: AdmissionConfig {
@@ -186,8 +186,8 @@ fn refusals_are_one_line() {
     }
 }
 
-/// Tasks on several threads ask, wait, give up, pause and end in every way: what is left is an
-/// empty gate that still admits.
+/// Tasks on several threads ask, wait, give up, pause and end in every way. In the end the gate is
+/// empty and still admits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_left_behind_by_many_at_once() {
     let gate = Gate::new(GateConfig {
@@ -217,7 +217,7 @@ async fn nothing_is_left_behind_by_many_at_once() {
     gate.admit(kind).await.unwrap().finish(Outcome::Completed);
 }
 
-/// One of many; whether it was not refused.
+/// One of the tasks. Returns false if its request was refused.
 async fn visit(gate: Gate, number: u32) -> bool {
     let kind = gate.type_of(&(number % 7).to_string());
     if number.is_multiple_of(5) {
@@ -263,7 +263,7 @@ async fn a_pause_keeps_all_waiting_and_counts_for_nobodys_limit() {
     assert!(gate.resume(None).is_err());
     let second = waiting.await.unwrap().unwrap();
     assert!(second.waited() >= WAIT_MAX * 10);
-    // Behind the pause everybody's limit holds as before, and so does the escape from a standstill.
+    // After the pause the limits hold as before, and so does the escape from a standstill.
     let third = gate.admit(kind).await.unwrap();
     assert!(third.waited() >= Duration::from_millis(100));
     assert_eq!(gate.snapshot().totals.escaped, 1);

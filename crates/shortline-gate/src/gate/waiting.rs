@@ -1,4 +1,4 @@
-//! A task that waits at the gate, and how it is told that it may go on.
+//! A task that waits at the gate, and how it is woken.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use tokio::time::{Instant, timeout_at};
 use super::locks::Slot;
 use super::{Admitted, Gate};
 
-/// How to tell each request that waits.
+/// The channel to wake each waiting request.
 #[derive(Debug, Default)]
 pub(super) struct Waiters(HashMap<RequestId, oneshot::Sender<()>>);
 
 impl Waiters {
-    /// A request begins to wait; the receiver hears when it may go on.
+    /// Adds a waiting request. The receiver is ready when it may run.
     pub(super) fn enter(&mut self, id: RequestId) -> oneshot::Receiver<()> {
         let (tell, told) = oneshot::channel();
         self.0.insert(id, tell);
         told
     }
 
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A request waits no longer.
+    /// Removes a request.
     pub(super) fn leave(&mut self, id: RequestId) -> Option<oneshot::Sender<()>> {
         self.0.remove(&id)
     }
 }
 
-/// Those to be told once the lock is released.
+/// Requests to wake once the lock is released.
 #[derive(Debug, Default)]
 pub(super) struct Woken(Vec<oneshot::Sender<()>>);
 
@@ -46,21 +46,21 @@ impl Woken {
 
     pub(super) fn wake(self) {
         for tell in self.0 {
-            // Whoever no longer listens has withdrawn, or does so as it is dropped.
+            // A receiver that is gone has withdrawn, or does so in its drop.
             let _ = tell.send(());
         }
     }
 }
 
-/// A request that waits. Dropping it withdraws the request, or gives its load back if it was
-/// admitted in the meantime.
+/// A request that waits. Dropping it withdraws the request. If the request was admitted in the
+/// meantime, its load is given back.
 #[derive(Debug)]
 pub(super) struct Waiting {
     gate: Gate,
     id: RequestId,
     arrival: Instant,
     told: oneshot::Receiver<()>,
-    /// Where its connection is watched.
+    /// The slot in which its work is watched.
     slot: Option<Arc<Slot>>,
     /// Whether an [`Admitted`] has taken over.
     over: bool,
@@ -84,7 +84,7 @@ impl Waiting {
         }
     }
 
-    /// Waits until the request may run. Time while the gate is paused is not counted.
+    /// Waits until the request may run, for at most `wait_max`. Time while the gate is paused does not count.
     pub(super) async fn admitted_within(mut self, wait_max: Duration) -> Result<Admitted, Refusal> {
         let gate = self.gate.clone();
         let doors = &gate.0.doors;
@@ -111,13 +111,13 @@ impl Waiting {
         Ok(Admitted::new(self.gate.clone(), self.id, waited, slot))
     }
 
-    /// Leaves the queue; false if the request was admitted before.
+    /// Leaves the queue. Returns false if the request was already admitted.
     fn withdraw(&self) -> bool {
         let now_ns = self.gate.ns(Instant::now());
         let mut state = self.gate.0.state.lock();
         state.waiters.leave(self.id);
         let left = state.admission.withdraw(now_ns, self.id);
-        // A head that did not fit may have left room for those behind it.
+        // The request may have been a head that did not fit. Those behind it may fit.
         let woken = state.admit_waiting(now_ns);
         drop(state);
         woken.wake();

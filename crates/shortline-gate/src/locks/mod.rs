@@ -1,22 +1,23 @@
-//! Waits for locks inside the database, which are not service of the waiting statement.
+//! Waits for locks inside the database. They are not service of the waiting statement.
 //!
-//! A statement that waits for a row locked by another transaction takes as long as that transaction
-//! holds it. If that time were learnt as service, the type would seem long and the gate would let
-//! it wait. The gate's own connections cannot tell. So the monitor asks the database over a
-//! connection of its own which of the gate's connections wait for a lock: every `EVERY`, and only
-//! while a statement runs for longer than `LONG`. That time is not learnt. The load stays;
-//! otherwise more and more requests would be admitted to wait for the same lock. Paper 002 counts
-//! such a wait as service.
+//! A statement may wait for a row that another transaction has locked. If that time were learnt as
+//! service, the type would seem long and the gate would let it wait. The gate's own connections do
+//! not show such a wait. So the monitor has a connection of its own and asks the database which of
+//! the gate's connections wait for a lock. It asks every `EVERY`, and only while a statement has run
+//! for longer than `LONG`. The time of such a wait is not learnt. The load stays. Otherwise more and
+//! more requests would be admitted to wait for the same lock. Paper 002 counts such a wait as
+//! service.
 //!
 //! | database | asked | needs |
 //! |---|---|---|
 //! | PostgreSQL | `pg_stat_activity`, `wait_event_type = 'Lock'` | the role `pg_read_all_stats` |
-//! | MySQL, MariaDB | `innodb_trx`, `trx_state = 'LOCK WAIT'`; `processlist`, `Waiting for ... lock` | the privilege `PROCESS` |
+//! | MySQL, MariaDB | `innodb_trx`, `trx_state = 'LOCK WAIT'` | the privilege `PROCESS` |
+//! | | `processlist`, `Waiting for ... lock` | |
 //!
-//! The monitor also cancels runaways ([`shortline_sched::admission::Runaway`]), if it is told to: it asks the
-//! database to cancel the statement of a connection that has been at work on one for so long already
-//! (`pg_cancel_backend`, `KILL QUERY`). A cancel request by the connection's key, as clients send it, needs no
-//! privilege, but says nothing of which statement it means: the next one of the session could meet it.
+//! The monitor also cancels runaways ([`shortline_sched::admission::Runaway`]), if configured. It asks the database
+//! to cancel the statement of a connection (`pg_cancel_backend`, `KILL QUERY`), on condition that the statement has
+//! run for some time. A client's cancel request, by the connection's key, needs no privilege. But it does not name
+//! the statement, so it could cancel the next one of the session.
 //!
 //! | database | needs, to cancel |
 //! |---|---|
@@ -67,7 +68,7 @@ enum Asker {
 pub async fn watch(gate: Gate, config: MonitorConfig) {
     let mut asker = None;
     let mut is_failing = false;
-    // Asks once before anything happens, so that any fault is logged at the start.
+    // The first question comes before any work, so that a fault is logged at the start.
     let mut asked = Vec::new();
     loop {
         let begun = Instant::now();
@@ -90,7 +91,7 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
                     );
                 }
                 tokio::time::sleep(AGAIN_AFTER).await;
-                // Who waited in the meantime is unknown.
+                // Waits in the meantime are unknown.
                 gate.note_locked(&gate.long_at_work(Duration::ZERO), &[]);
             }
         }
@@ -105,8 +106,8 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
     }
 }
 
-/// Cancels what runs on these connections. A failure is logged: it is tried again at the next look, on another
-/// connection, for this one may be of no more use.
+/// Cancels the statements of these connections, each with the least seconds that it must have run. A failure is
+/// logged and closes the monitor's connection. The next look tries again over a new one.
 async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) {
     for &(backend, runs_s) in runaways {
         let Some(connected) = asker else { return };

@@ -1,5 +1,5 @@
-//! Asks MySQL and MariaDB. InnoDB's transactions show whether they wait for a row. The process list
-//! shows who waits for a table or for metadata.
+//! Asks MySQL and MariaDB. InnoDB's transactions show waits for rows. The process list shows waits
+//! for tables and for metadata.
 
 use super::ANSWER_TIME_MAX;
 use super::url::Place;
@@ -7,7 +7,7 @@ use crate::mysql::ask::{Row, ask};
 use crate::mysql::login::{self, Account, Ready, Secret, Way, Wishes};
 use crate::relay::tls::UpstreamTls;
 
-/// The most rows read of an answer.
+/// The connections that wait for a lock. At most 10,000 rows are read of each table.
 const LOCKED: &str = "(select trx_mysql_thread_id from information_schema.innodb_trx \
     where trx_state = 'LOCK WAIT' limit 10000) \
     union (select id from information_schema.processlist \
@@ -37,7 +37,7 @@ impl Asker {
 
     /// Which of these connections wait for a lock.
     pub async fn ask(&mut self, backends: &[u32]) -> Result<Vec<u32>, String> {
-        // The gate knows the lower 32 bits of the numbers.
+        // The gate has only the lower 32 bits of the numbers.
         let mut locked: Vec<u32> = self
             .numbers(LOCKED)
             .await?
@@ -49,13 +49,13 @@ impl Asker {
         Ok(backends.iter().filter(is_locked).copied().collect())
     }
 
-    /// Cancels the statement of a connection, if it has run for so many seconds; whether it did.
+    /// Cancels the statement of a connection if it has run for `runs_s` seconds. Returns whether it did.
     pub async fn cancel(&mut self, backend: u32, runs_s: u64) -> Result<bool, String> {
         let running = format!(
             "select id from information_schema.processlist \
              where command in ('Query', 'Execute') and time >= {runs_s} limit 10000"
         );
-        // The gate knows the lower 32 bits of the numbers.
+        // The gate has only the lower 32 bits of the numbers.
         let mut running = self.numbers(&running).await?.into_iter();
         let Some(id) = running.find(|&id| id as u32 == backend) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Asks PostgreSQL. `pg_stat_activity` shows what each of its processes waits for.
+//! Asks PostgreSQL. `pg_stat_activity` shows what each process waits for.
 
 use super::ANSWER_TIME_MAX;
 use super::url::Place;
@@ -9,7 +9,7 @@ use crate::postgres::scram::Secret;
 use crate::relay::Stream;
 use crate::relay::tls::UpstreamTls;
 
-/// A role without this sees the waits of its own sessions only.
+/// Whether the role has `pg_read_all_stats`. Without it, it sees only the waits of its own sessions.
 const MAY_SEE: &str = "select pg_has_role('pg_read_all_stats', 'usage')::int";
 
 /// A connection of the monitor.
@@ -54,7 +54,7 @@ impl Asker {
         self.numbers(&locked).await
     }
 
-    /// Cancels the statement of a process, if it has run for so many seconds; whether it did.
+    /// Cancels the statement of a process if it has run for `runs_s` seconds. Returns whether it did.
     pub async fn cancel(&mut self, backend: u32, runs_s: u64) -> Result<bool, String> {
         let pid = backend.cast_signed();
         let cancel = format!(
@@ -74,7 +74,8 @@ impl Asker {
     }
 }
 
-/// The number in a DataRow's body that has one column: how many there are, a length, and the text.
+/// The number in the body of a DataRow with one column. The body is the number of columns (2 bytes), the length of
+/// the text (4 bytes), and the text.
 fn number(row: &[u8]) -> Option<u32> {
     let (columns, rest) = row.split_first_chunk::<2>()?;
     let (length, text) = rest.split_first_chunk::<4>()?;

@@ -1,5 +1,5 @@
-//! Where the monitor asks, and as which user: `postgres://user:password@host:port/database` or
-//! `mysql://user:password@host:port`. What is special in a name is percent-encoded, as in any URL (RFC 3986).
+//! The database that the monitor asks, and its user there: `postgres://user:password@host:port/database` or
+//! `mysql://user:password@host:port`. Special characters in names are percent-encoded, as in any URL (RFC 3986).
 //! The password is never shown.
 
 use std::fmt;
@@ -21,16 +21,16 @@ pub enum MonitorUrl {
     Mysql(Place),
 }
 
-/// One database, and who asks there.
+/// A database's address, and the account of the monitor.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Place {
     /// Where it listens.
     pub upstream: Upstream,
     /// The user.
     pub user: String,
-    /// Empty where there is none.
+    /// The password. Empty if there is none.
     pub password: String,
-    /// Where to ask; none is the server's default.
+    /// The database to log in to. `None` is the server's default.
     pub database: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl FromStr for MonitorUrl {
 }
 
 impl Place {
-    /// Reads what stands behind `://`.
+    /// Reads the part behind `://`.
     fn parse(text: &str, port: u16) -> Result<Self, &'static str> {
         if text.contains(['?', '#']) {
             return Err("has parameters, and takes none");
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-/// A name as it is meant. No protocol here has a zero byte in one.
+/// Decodes a percent-encoded name. No protocol here allows a zero byte in one.
 fn decoded(text: &str) -> Result<String, &'static str> {
     let text = percent_decode_str(text).decode_utf8();
     let text = text.map_err(|_| "has a name that is not UTF-8")?;

@@ -1,4 +1,4 @@
-//! What a pool asks of a protocol: to open connections.
+//! The part of a pool that each protocol implements: opening connections.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -8,15 +8,15 @@ use std::hash::Hash;
 use super::Names;
 use crate::relay::Stream;
 
-/// What opens connections, and what is known of them.
+/// Opens the connections of a pool.
 pub trait Backend: Debug + Send + Sync + 'static {
-    /// What names a connection's kind: connections of one kind can stand in for each other.
+    /// The kind of a connection. Connections of one kind are interchangeable.
     type Kind: Clone + Debug + Eq + Hash + Send + Sync;
-    /// What the gate logs in with.
+    /// The credentials that the gate logs in with.
     type Login: Clone + Send + Sync;
-    /// What is known of a connection, whoever has it.
+    /// The protocol's state of a connection. It stays with the connection from session to session.
     type Known: Debug + Send;
-    /// Why there is no connection.
+    /// Why a connection could not be opened.
     type Refusal: Error + Send + Sync + 'static;
 
     /// Opens a connection and logs in.
@@ -26,6 +26,6 @@ pub trait Backend: Debug + Send + Sync + 'static {
         login: &Self::Login,
     ) -> impl Future<Output = Result<(Self::Known, Stream), Self::Refusal>> + Send;
 
-    /// What an operator is told of it.
+    /// The names that an operator sees.
     fn names(&self, kind: &Self::Kind, known: &Self::Known) -> Names;
 }

@@ -1,24 +1,24 @@
-//! Cancel requests for a connection that are under way: it is not lent on before they are over, or they would
-//! meet the next session's statement.
+//! Cancel requests under way for a pooled connection. The connection is not lent again before they are over.
+//! Otherwise they could cancel the next session's statement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// Cancel requests for a connection that are under way.
+/// The cancel requests under way for a connection.
 #[derive(Debug, Default)]
 pub struct Cancels {
     under_way: AtomicUsize,
     ended: Notify,
 }
 
-/// One of them; over when dropped.
+/// A cancel request. It is over when this is dropped.
 #[derive(Debug)]
 pub struct Cancelling(Arc<Cancels>);
 
 impl Cancels {
-    /// One begins.
+    /// Counts a new cancel request.
     pub fn begin(self: &Arc<Self>) -> Cancelling {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         Cancelling(Arc::clone(self))
@@ -29,7 +29,7 @@ impl Cancels {
         self.under_way.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until none is.
+    /// Waits until none is under way.
     pub async fn end(&self) {
         loop {
             let ended = self.ended.notified();

@@ -1,4 +1,4 @@
-//! What the pools of all protocols have, and what an operator sees of it.
+//! The common part of all protocols' pools, and an operator's view of it.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -13,34 +13,34 @@ use super::users::{Stored, Users};
 use super::{Backend, Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError};
 use crate::Gate;
 
-/// What every pool has, whatever the protocol.
+/// The part of a pool that does not depend on the protocol.
 pub struct Common<B: Backend, S> {
-    /// How large it is.
+    /// Its settings.
     pub limits: PoolLimits,
     /// The backend's connections.
     pub connections: Arc<Connections<B>>,
-    /// Sessions that keep their connection.
+    /// The sessions that keep their connection.
     pub pins: Arc<Pins>,
-    /// Exchanged at a reload.
+    /// Replaced at a reload.
     users: RwLock<Arc<Users<S>>>,
 }
 
 /// A protocol's pool.
 pub trait Pooling: fmt::Debug + Send + Sync {
-    /// What opens connections.
+    /// Opens connections.
     type Backend: Backend;
-    /// What is known of a user's password.
+    /// The stored form of a user's password.
     type Secret: Stored + Send + Sync;
 
-    /// What it has as every pool.
+    /// The common part.
     fn common(&self) -> &Common<Self::Backend, Self::Secret>;
 
-    /// Statements that are prepared by somebody, as far as sessions share them.
+    /// The number of prepared statements that sessions share.
     fn shared_statements(&self) -> usize;
 }
 
 impl<B: Backend, S> Common<B, S> {
-    /// A pool before `gate`, without connections.
+    /// A pool of `gate`, without connections.
     pub fn new(backend: B, limits: PoolLimits, users: Arc<Users<S>>, gate: &Gate) -> Self {
         Self {
             connections: Connections::new(backend, &limits),
@@ -50,7 +50,7 @@ impl<B: Backend, S> Common<B, S> {
         }
     }
 
-    /// Who may use it, as far as the file says.
+    /// The users in the file of users.
     pub fn users(&self) -> Arc<Users<S>> {
         Arc::clone(&self.users.read())
     }
@@ -60,7 +60,7 @@ impl<B: Backend, S> Common<B, S> {
         self.limits.mode == PoolMode::Transaction
     }
 
-    /// Closes what has been idle for too long, for ever.
+    /// Closes connections that have been idle for too long. Never returns.
     pub async fn sweep(&self) {
         let every =
             (self.limits.idle_time_max / 4).clamp(Duration::from_secs(1), Duration::from_secs(60));

@@ -1,9 +1,9 @@
-//! The backend's connections: opened ahead, lent out, and taken back.
+//! The backend's connections: opened ahead, lent, and taken back.
 //!
-//! One bound holds for all users and databases together. A connection that is idle serves others of its own
-//! [`Backend::Kind`] only; where there is room for no more, the one that has been idle for longest makes room for
-//! another kind. Whoever finds none waits in the order of arrival: the order that counts was decided by the gate
-//! before. A few are opened at a time, whatever the crowd.
+//! One bound holds for all users and databases together. An idle connection serves only its own [`Backend::Kind`].
+//! If the pool is full, the connection that has been idle longest is closed to make room for another kind. A session
+//! that finds no connection waits in the order of arrival. The gate has already decided the order that counts. Only
+//! a few connections are opened at a time, however many sessions wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
@@ -23,14 +23,14 @@ use super::servers::{Server, Servers};
 use super::{Backend, PoolLimits};
 use crate::relay::Stream;
 
-/// Connections that are opened at once at most: each costs the backend a process.
+/// The most connections that are opened at once. Each costs the backend a process.
 const OPENINGS_MAX: usize = 2;
 
 /// All connections of a pool.
 #[derive(Debug)]
 pub struct Connections<B: Backend> {
     backend: B,
-    /// Exchanged at a reload.
+    /// The most connections. Replaced at a reload.
     size: AtomicUsize,
     idle_time_max: Duration,
     wait_max: Duration,
@@ -41,11 +41,11 @@ pub struct Connections<B: Backend> {
 
 #[derive(Debug)]
 struct State<B: Backend> {
-    /// Open, lent out, or being opened.
+    /// Connections that are idle, lent, or being opened.
     total: usize,
     idle: HashMap<Arc<B::Kind>, Vec<Idle<B>>>,
     waiting: VecDeque<Waiter<B>>,
-    /// A connection is being opened for whoever comes.
+    /// Whether a connection is being opened for the next session.
     is_opening_ahead: bool,
 }
 
@@ -64,63 +64,63 @@ struct Waiter<B: Backend> {
     lend: oneshot::Sender<Lent<B>>,
 }
 
-/// What a waiter gets: a connection, or room to open one.
+/// What a waiter receives: a connection, or room to open one.
 #[derive(Debug)]
 enum Lent<B: Backend> {
     Ready(Box<Held<B>>, Stream),
     Room(Room<B>),
 }
 
-/// Room for one connection; given to somebody else when dropped. None of it is left once the connection is idle.
+/// Room for one connection. When dropped, it goes to the next waiter. `None` once the connection is idle.
 #[derive(Debug)]
 struct Room<B: Backend>(Option<Arc<Connections<B>>>);
 
-/// A connection that somebody has. It is closed when this is dropped, unless it is given back.
+/// A lent connection. Dropping this closes it. `give_back` keeps it open.
 #[derive(Debug)]
 pub struct Held<B: Backend> {
-    /// As an operator sees it.
+    /// Its entry in an operator's view.
     pub server: Place<Server>,
-    /// Whom it can serve.
+    /// Its kind.
     pub kind: Arc<B::Kind>,
-    /// What is known of it.
+    /// The protocol's state of it.
     pub known: B::Known,
-    /// Cancel requests for it that are under way.
+    /// The cancel requests under way for it.
     pub cancels: Arc<Cancels>,
     room: Room<B>,
 }
 
-/// A connection, and what is known of it.
+/// A lent connection and its stream.
 pub type Lending<B> = (Box<Held<B>>, Stream);
 
-/// Why nobody gets a connection.
+/// Why a session gets no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum AcquireError<E: Error> {
     /// It cannot be opened.
     #[error(transparent)]
     Login(#[from] E),
-    /// All are in use for too long.
+    /// All connections were in use for too long.
     #[error("none of the pool's {size} connections became free within {} ms", limit.as_millis())]
     Busy {
-        /// How many there are.
+        /// The most connections of the pool.
         size: usize,
-        /// How long it was waited for.
+        /// How long the session waited.
         limit: Duration,
     },
 }
 
-/// Numbers of a pool now.
+/// The counts of a pool at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Open, or being opened.
     pub total: usize,
-    /// Of these, lent to nobody.
+    /// Of these, lent to no session.
     pub idle: usize,
-    /// Sessions that wait for one.
+    /// Sessions that wait for a connection.
     pub waiting: usize,
 }
 
 impl<B: Backend> Connections<B> {
-    /// None is open yet.
+    /// A pool without connections.
     pub fn new(backend: B, limits: &PoolLimits) -> Arc<Self> {
         Arc::new(Self {
             backend,
@@ -138,7 +138,7 @@ impl<B: Backend> Connections<B> {
         })
     }
 
-    /// How many there are.
+    /// The counts at this moment.
     pub fn counts(&self) -> Counts {
         let state = self.state.lock();
         Counts {
@@ -148,12 +148,12 @@ impl<B: Backend> Connections<B> {
         }
     }
 
-    /// How many there may be.
+    /// The most connections.
     pub fn size(&self) -> usize {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// So many there may be from now on. Of more those that are idle close now, others as they are given back.
+    /// Sets the most connections. Of those above it, idle ones close now and lent ones when they are given back.
     pub fn resize(&self, size: usize) {
         self.size.store(size, Ordering::Relaxed);
         let mut closed = Vec::new();
@@ -168,12 +168,12 @@ impl<B: Backend> Connections<B> {
         drop(state);
     }
 
-    /// What is seen of them.
+    /// An operator's view of the connections.
     pub fn servers(&self) -> &Servers {
         &self.servers
     }
 
-    /// Closes those of a database, or all: the idle ones now, each other once it is given back.
+    /// Closes the connections of a database, or all. Idle ones close now, lent ones when they are given back.
     pub fn close(&self, database: Option<&str>) {
         self.servers.close(database);
         let mut closed = Vec::new();
@@ -186,12 +186,12 @@ impl<B: Backend> Connections<B> {
         drop(state);
     }
 
-    /// One that is idle, if there is one.
+    /// Lends an idle connection of this kind, if there is one.
     pub fn try_take(self: &Arc<Self>, kind: &Arc<B::Kind>) -> Option<Lending<B>> {
         loop {
             let mut idle = self.state.lock().take_idle(kind)?;
             let room = Room::of(self);
-            // Whatever it says while nobody asks, it is not to be trusted with a client.
+            // A backend that sends unasked, or has closed, must not get a client.
             let said = idle
                 .stream
                 .poll_read_some(&mut Context::from_waker(noop_waker_ref()), &mut [0; 1]);
@@ -208,7 +208,7 @@ impl<B: Backend> Connections<B> {
         }
     }
 
-    /// A connection of this kind, as soon as there is one.
+    /// Lends a connection of this kind. Waits until there is one.
     ///
     /// # Errors
     /// [`AcquireError`]
@@ -274,7 +274,7 @@ impl<B: Backend> Connections<B> {
             .acquire()
             .await
             .expect("invariant: it is never closed");
-        // One may have become idle meanwhile.
+        // A connection may have become idle in the meantime.
         if let Some(taken) = self.try_take(kind) {
             return Ok(taken);
         }
@@ -290,7 +290,7 @@ impl<B: Backend> Connections<B> {
         Ok((Box::new(held), stream))
     }
 
-    /// Opens one more of a kind of which none is idle, so that the next to come finds one.
+    /// Opens a connection ahead if none of this kind is idle, so that the next session finds one.
     fn open_ahead(self: &Arc<Self>, kind: &Arc<B::Kind>, login: &B::Login) {
         {
             let mut state = self.state.lock();
@@ -317,7 +317,7 @@ impl<B: Backend> Connections<B> {
         });
     }
 
-    /// Closes what has been idle for too long.
+    /// Closes connections that have been idle for too long.
     pub fn sweep(&self) {
         let now = Instant::now();
         let mut closed = Vec::new();
@@ -343,7 +343,7 @@ impl<B: Backend> State<B> {
         taken
     }
 
-    /// Counts one connection more, if one may be opened, closing an idle one of another kind if it must.
+    /// Counts one more connection, if one may be opened. In a full pool it closes the one idle longest.
     fn make_room(&mut self, size: usize) -> bool {
         if self.total < size {
             self.total += 1;
@@ -367,13 +367,13 @@ impl<B: Backend> State<B> {
 }
 
 impl<B: Backend> Held<B> {
-    /// Gives it back, to serve whoever is next. Its session has nothing under way on it.
+    /// Gives it back, for the next session. Nothing may be under way on it.
     pub fn give_back(self: Box<Self>, stream: Stream) {
         if self.cancels.are_none() {
             self.lend_on(stream);
             return;
         }
-        // A cancel request that is under way would meet the next session's statement.
+        // A cancel request under way could cancel the next session's statement.
         let cancels = Arc::clone(&self.cancels);
         tokio::spawn(async move {
             cancels.end().await;
@@ -390,7 +390,7 @@ impl<B: Backend> Held<B> {
         loop {
             let mut state = pool.state.lock();
             if held.server.is_to_close() || state.total > pool.size() {
-                // Its room is given to somebody else.
+                // Dropping it closes it and passes its room on.
                 drop(state);
                 return;
             }
@@ -419,14 +419,14 @@ impl<B: Backend> Held<B> {
                     state.idle.entry(kind).or_default().push(idle);
                     return;
                 }
-                // It is closed, and its room goes to whoever waits for another kind.
+                // Dropping it closes it. Its room goes to a waiter of another kind.
                 drop(state);
                 return;
             };
             drop(state);
             match waiter.lend.send(Lent::Ready(held, stream)) {
                 Ok(()) => return,
-                // It has left meanwhile.
+                // The waiter has left in the meantime.
                 Err(Lent::Ready(back, back_stream)) => (held, stream) = (back, back_stream),
                 Err(Lent::Room(_)) => return,
             }
@@ -435,7 +435,7 @@ impl<B: Backend> Held<B> {
 }
 
 impl<B: Backend> Room<B> {
-    /// Room that is counted already.
+    /// Room that is already counted.
     fn of(pool: &Arc<Connections<B>>) -> Self {
         Self(Some(Arc::clone(pool)))
     }
@@ -459,7 +459,7 @@ impl<B: Backend> Drop for Room<B> {
             };
             waiter
         };
-        // Where the waiter has left meanwhile, the room comes back here and goes to the next.
+        // If the waiter has left in the meantime, the room is dropped here and goes to the next.
         drop(waiter.lend.send(Lent::Room(Room::of(&pool))));
     }
 }

@@ -1,20 +1,20 @@
-//! Pooling, whatever the protocol: many clients on few connections of the backend (`--pool`).
+//! Pooling for all protocols: many clients on few connections of the backend (`--pool`).
 //!
-//! A client has no connection until it begins a unit of work. Then admission decides whose turn it is, and hands
-//! over a connection with it: no more units run than there are connections
-//! ([`shortline_sched::admission::AdmissionConfig::running_max`]). At the end of its transaction the
-//! connection goes back. So a crowd of clients costs the backend nothing, and who waits, waits in the order of
-//! the gate. What a session sets is the protocol's to follow
-//! ([`crate::postgres::pool`], [`crate::mysql::pool`]).
+//! A client has no connection until it begins a unit of work. The gate admits the unit, and the pool lends it a
+//! connection. No more units run than there are connections
+//! ([`shortline_sched::admission::AdmissionConfig::running_max`]). At the end of the transaction the connection
+//! goes back. So idle clients cost the backend nothing, and all waiting is in the order of the gate. Each protocol
+//! tracks the settings of its sessions ([`crate::postgres::pool`], [`crate::mysql::pool`]).
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `common` | what the pools of all protocols have |
-//! | `backend` | what opens connections |
-//! | `connections`, `servers` | all of them: idle, lent, waited for; as an operator sees them |
-//! | `cancels` | requests to cancel that are under way |
-//! | `pins` | sessions that keep their connection |
-//! | `users` | who clients are |
+//! | `common` | the common part of all protocols' pools |
+//! | `backend` | opens connections |
+//! | `connections` | lends connections, and queues sessions for them |
+//! | `servers` | an operator's view of the connections |
+//! | `cancels` | counts cancel requests under way |
+//! | `pins` | counts sessions that keep their connection |
+//! | `users` | the file of users |
 
 mod backend;
 pub mod cancels;
@@ -45,57 +45,57 @@ pub enum PoolMode {
     Transaction,
 }
 
-/// How large a pool is, and how it works.
+/// The settings of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
     /// How long connections are lent for.
     pub mode: PoolMode,
-    /// Connections to the backend at most, of all users and databases together.
+    /// The most connections to the backend, for all users and databases together.
     pub size: NonZeroUsize,
-    /// A connection that nobody has used for so long is closed.
+    /// A connection that has been idle for this long is closed.
     pub idle_time_max: Duration,
-    /// How long a unit that was admitted waits for a connection.
+    /// The longest that an admitted unit waits for a connection.
     pub wait_max: Duration,
-    /// Prepared statements of a connection.
+    /// The most prepared statements of a connection.
     pub statements_max: usize,
 }
 
-/// Goes on with what was read.
+/// Applies a reload that was read without an error.
 pub type Reload<'a> = Box<dyn FnOnce() + 'a>;
 
-/// What is shown of a pool, and done with it at an operator's word.
+/// An operator's view of a pool, and the operator's commands to it.
 pub trait Shown: Debug + Send + Sync {
     /// How long connections are lent for.
     fn mode(&self) -> PoolMode;
 
-    /// Connections to the backend at most.
+    /// The most connections to the backend.
     fn size(&self) -> usize;
 
-    /// Its connections now.
+    /// The counts of its connections.
     fn counts(&self) -> Counts;
 
-    /// Sessions that keep a connection between two units.
+    /// The number of sessions that keep a connection between two units.
     fn pinned(&self) -> usize;
 
-    /// Statements that are prepared by somebody.
+    /// The number of prepared statements that sessions share.
     fn statements(&self) -> usize;
 
-    /// Each of its connections now.
+    /// All its connections.
     fn servers(&self) -> Vec<ServerView>;
 
-    /// How often one was lent to a session.
+    /// How often a connection was lent to a session.
     fn lent(&self) -> u64;
 
-    /// Closes the connections to a database, or all: those that are lent, once they are given back.
+    /// Closes the connections to a database, or all. Lent ones close when they are given back.
     fn reconnect(&self, database: Option<&str>);
 
-    /// Whether some that [`Self::reconnect`] closes are not given back yet.
+    /// Whether connections that [`Self::reconnect`] closes are still lent.
     fn is_reconnecting(&self, database: Option<&str>) -> bool;
 
-    /// Reads the file of users again. What it returns goes on with them and so many connections; those that are
-    /// lent stay so until they are given back.
+    /// Reads the file of users again. Calling the returned function applies the users and the new size. Lent
+    /// connections stay lent until they are given back.
     ///
     /// # Errors
-    /// The file cannot be read, or a line of it makes no sense: then nothing has changed.
+    /// The file cannot be read, or a line of it is malformed. Then nothing has changed.
     fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError>;
 }

@@ -1,4 +1,4 @@
-//! Sessions that keep their connection: how many may, and how many units can run beside them.
+//! Sessions that keep their connection: how many may, and how many units can run besides them.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,31 +7,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::PoolMode;
 use crate::Gate;
 
-/// All of a pool.
+/// The pins of a pool.
 #[derive(Debug)]
 pub struct Pins {
     mode: PoolMode,
-    /// Exchanged at a reload.
+    /// The pool's connections. Replaced at a reload.
     size: AtomicUsize,
-    /// Sessions that keep their connection.
+    /// Sessions that keep their connection, of those that are bounded.
     kept: AtomicUsize,
-    /// Of these, those without a unit.
+    /// Sessions that keep their connection and have no unit.
     pinned: AtomicUsize,
     gate: Gate,
 }
 
-/// A session keeps its connection as long as this lives.
+/// A pin: the session keeps its connection for as long as this lives.
 #[derive(Debug)]
 pub struct Keeping {
     pins: Arc<Pins>,
-    /// It is one of those that are bounded.
+    /// Whether it counts towards the bound of `Pins::keep`.
     is_kept: bool,
-    /// Admission counts without its connection.
+    /// Whether it counts as pinned. Admission then does not count on its connection.
     is_counted: bool,
 }
 
 impl Keeping {
-    /// Its session has no unit from now on, or has one again: admission is told how many units can run.
+    /// Sets whether its session has no unit now. Admission's bound on running units changes accordingly.
     pub fn set_resting(&mut self, rests: bool) {
         if std::mem::replace(&mut self.is_counted, rests) != rests {
             self.pins.set_pinned(rests);
@@ -49,7 +49,7 @@ impl Drop for Keeping {
 }
 
 impl Pins {
-    /// Of a pool of so many connections, before `gate`.
+    /// The pins of a pool of `size` connections at `gate`.
     pub fn new(mode: PoolMode, size: NonZeroUsize, gate: &Gate) -> Arc<Self> {
         Arc::new(Self {
             mode,
@@ -60,7 +60,7 @@ impl Pins {
         })
     }
 
-    /// Sessions that keep a connection between two units.
+    /// The number of sessions that keep a connection between two units.
     pub fn pinned(&self) -> usize {
         self.pinned.load(Ordering::Relaxed)
     }
@@ -76,7 +76,7 @@ impl Pins {
         self.tell_places(pinned);
     }
 
-    /// The pool has so many connections from now on.
+    /// Sets the number of the pool's connections.
     pub fn resize(&self, size: NonZeroUsize) {
         self.size.store(size.get(), Ordering::Relaxed);
         if self.mode == PoolMode::Transaction {
@@ -84,15 +84,15 @@ impl Pins {
         }
     }
 
-    /// Tells admission how many units can run, where so many sessions keep a connection without one.
+    /// Sets how many units can run while `pinned` sessions keep a connection without a unit.
     fn tell_places(&self, pinned: usize) {
         let left = self.size.load(Ordering::Relaxed).saturating_sub(pinned);
-        // One at least: what it lets in waits for a connection.
+        // At least one. A unit that finds no connection waits for one.
         self.gate
             .set_running_max(NonZeroUsize::new(left).unwrap_or(NonZeroUsize::MIN));
     }
 
-    /// One more session keeps its connection, if one is left for all others.
+    /// Lets one more session keep its connection, if at least one is left for the others.
     pub fn keep(self: &Arc<Self>) -> Option<Keeping> {
         let size = self.size.load(Ordering::Relaxed);
         let more = |kept| (kept + 1 < size).then_some(kept + 1);
@@ -102,7 +102,7 @@ impl Pins {
         kept.ok().map(|_| self.pin(true))
     }
 
-    /// A session keeps its connection to its end, whoever else wants one.
+    /// Lets a session keep its connection to its end, without a bound.
     pub fn keep_for_session(self: &Arc<Self>) -> Keeping {
         self.pin(false)
     }

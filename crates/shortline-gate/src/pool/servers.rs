@@ -1,4 +1,4 @@
-//! The backend's connections as an operator sees them, and their end at his word (`RECONNECT`).
+//! An operator's view of the backend's connections, and the operator's `RECONNECT`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,53 +15,53 @@ pub struct Servers {
     lent: AtomicU64,
 }
 
-/// Whose it is, and where.
+/// The names of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// Who is logged in.
+    /// The user that it is logged in as.
     pub user: String,
-    /// The database, or the one that it was opened in.
+    /// The database that it was opened in.
     pub database: String,
     /// The backend's number for it.
     pub process: Option<u32>,
 }
 
-/// One of them.
+/// A connection to the backend.
 #[derive(Debug)]
 pub struct Server {
     id: u64,
     names: Names,
     opened: Instant,
-    /// When it was last lent or given back, in milliseconds since it was opened.
+    /// The time when it was last lent or given back, in milliseconds since it was opened.
     since_ms: AtomicU64,
-    /// The number of the client that has it; 0 for nobody.
+    /// The number of the client that has it. 0 while it is idle.
     client: AtomicU64,
     is_to_close: AtomicBool,
 }
 
-/// One of them as it is now.
+/// A connection to the backend at one moment.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    /// Its number, which no other of the pool has or had.
+    /// Its number, unique in the pool since the start.
     pub id: u64,
-    /// Who is logged in.
+    /// The user that it is logged in as.
     pub user: String,
-    /// Where.
+    /// The database that it was opened in.
     pub database: String,
-    /// The number of the client that has it.
+    /// The number of the client that has it. `None` while it is idle.
     pub client: Option<u64>,
     /// The backend's number for it.
     pub process: Option<u32>,
-    /// How long it is open.
+    /// How long it has been open.
     pub open: Duration,
-    /// How long it is lent, or idle.
+    /// How long it has been lent, or idle.
     pub in_state: Duration,
-    /// Whether it is closed once it is given back.
+    /// Whether it closes when it is given back.
     pub is_to_close: bool,
 }
 
 impl Servers {
-    /// A connection of these names is open.
+    /// Adds a connection.
     pub fn enter(&self, names: Names) -> Place<Server> {
         let server = Server {
             id: self.opened.fetch_add(1, Ordering::Relaxed) + 1,
@@ -74,14 +74,14 @@ impl Servers {
         self.roster.enter(server).0
     }
 
-    /// All of them now.
+    /// All connections at this moment.
     pub fn views(&self) -> Vec<ServerView> {
         let mut views = Vec::new();
         self.roster.for_each(|server| views.push(server.view()));
         views
     }
 
-    /// Whether some of a database, or of all, are to close yet.
+    /// Whether connections of a database, or any, have yet to close.
     pub fn any_to_close(&self, database: Option<&str>) -> bool {
         let mut any = false;
         self.roster
@@ -89,7 +89,7 @@ impl Servers {
         any
     }
 
-    /// Those of a database, or all, close once they are given back.
+    /// Marks the connections of a database, or all, to close when they are given back.
     pub fn close(&self, database: Option<&str>) {
         self.roster.for_each(|server| {
             if server.is_of(database) {
@@ -98,12 +98,12 @@ impl Servers {
         });
     }
 
-    /// How often one was lent.
+    /// How often a connection was lent.
     pub fn lent(&self) -> u64 {
         self.lent.load(Ordering::Relaxed)
     }
 
-    /// One is lent to the client of this number.
+    /// Records that a connection is lent to the client of this number.
     pub fn lend(&self, server: &Server, client: u64) {
         self.lent.fetch_add(1, Ordering::Relaxed);
         server.note(client);
@@ -116,17 +116,17 @@ impl Server {
         self.id
     }
 
-    /// Whether it closes once it is given back.
+    /// Whether it closes when it is given back.
     pub fn is_to_close(&self) -> bool {
         self.is_to_close.load(Ordering::Acquire)
     }
 
-    /// Nobody has it now.
+    /// Records that it was given back.
     pub fn rest(&self) {
         self.note(0);
     }
 
-    /// Whether it is of this database, or any is meant.
+    /// Whether it is of this database. `None` stands for any.
     pub fn is_of(&self, database: Option<&str>) -> bool {
         database.is_none_or(|name| self.names.database == name)
     }

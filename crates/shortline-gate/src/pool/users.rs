@@ -1,7 +1,7 @@
-//! Who may use a pool: PgBouncer's `userlist.txt`, read as it is.
+//! The users of a pool, from a file in the format of PgBouncer's `userlist.txt`.
 //!
-//! A line is `"user" "secret"`, where a quote inside is doubled. What a secret may be is the protocol's. Empty
-//! lines and those that begin with `;` or `#` say nothing.
+//! A line is `"user" "secret"`. A quote inside is doubled. The protocol defines the forms of a secret. Empty lines
+//! and lines that begin with `;` or `#` are skipped.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// The most bytes such a file may have.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What is known of a user's password.
+/// The stored form of a user's password.
 pub trait Stored: Sized {
-    /// What this is the secret of.
+    /// Reads a secret from the file.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -24,7 +24,7 @@ pub trait Stored: Sized {
 /// All users by name.
 pub struct Users<S>(HashMap<String, S>);
 
-/// Nobody's secret.
+/// Shows no secrets.
 impl<S> fmt::Debug for Users<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} users", self.0.len())
@@ -39,16 +39,16 @@ pub enum UsersError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// It is absurdly long.
+    /// It is too large.
     #[error("users {}: larger than {FILE_BYTES_MAX} bytes; is it the right file?", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// A line that is none.
+    /// A malformed line.
     #[error("{}:{line}: {problem}; a line is \"user\" \"password\"", path.display())]
     Line {
         /// The file.
@@ -85,7 +85,7 @@ impl<S: Stored> Users<S> {
         })
     }
 
-    /// What is known of a user, if anything.
+    /// The password of a user, if the file has the user.
     pub fn get(&self, user: &str) -> Option<&S> {
         self.0.get(user)
     }
@@ -123,7 +123,7 @@ fn entry(line: &str) -> Result<(String, String), &'static str> {
     Ok((user, secret))
 }
 
-/// A text in quotes at the front, and what follows.
+/// The quoted text at the front, and the rest behind it.
 fn quoted(text: &str) -> Result<(String, &str), &'static str> {
     let mut rest = text.strip_prefix('"').ok_or("a quote is missing")?;
     let mut value = String::new();

@@ -1,4 +1,4 @@
-//! What every relay is told, whatever protocol it is for.
+//! The settings of a relay, for all protocols.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use super::tls::{ClientTls, UpstreamTls};
 use super::{Limits, Registry, Upstream};
 use crate::classify::{Classify, TenantOf};
 
-/// How a relay works.
+/// The settings of a relay.
 #[derive(Clone)]
 pub struct RelayConfig {
     /// The backend.
     pub upstream: Upstream,
-    /// TLS towards it.
+    /// TLS towards the backend.
     pub upstream_tls: UpstreamTls,
-    /// TLS towards clients; without it they are told, or see, that there is none.
+    /// TLS towards clients. `None` offers none.
     pub client_tls: Option<ClientTls>,
-    /// What clients may do.
+    /// The limits of clients.
     pub limits: Limits,
-    /// What statements are.
+    /// Classifies statements.
     pub classify: Classify,
-    /// Proxies of these networks say who the client is ([`super::proxy`]).
+    /// Proxies in these networks announce the client's address ([`super::proxy`]).
     pub proxies: Arc<[Network]>,
-    /// The tenants of connections.
+    /// Names the tenants of connections.
     pub tenant_of: TenantOf,
-    /// The open connections; a clone sees them from outside.
+    /// The open connections.
     pub registry: Arc<Registry>,
 }
 

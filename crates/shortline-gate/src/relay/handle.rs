@@ -1,4 +1,4 @@
-//! One connection of a client, as others see it: who it is, what it does, and what it is told.
+//! The handle of a client's connection: its client, its state, and orders to it.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 use crate::Gate;
 use crate::classify::ClientNames;
 
-/// What a connection is told to do.
+/// An order to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Order {
-    /// Nothing.
+    /// No order.
     None = 0,
     /// Close as soon as no transaction is under way.
     Drain = 1,
@@ -25,39 +25,39 @@ pub enum Order {
     Close = 2,
 }
 
-/// One connection, as others see it.
+/// A client's connection, as the rest of the gate sees it.
 #[derive(Debug)]
 pub struct Handle {
     id: u64,
     opened: Instant,
     about: OnceLock<Box<About>>,
     state: AtomicU8,
-    /// Since when it is in that state, in milliseconds since it was opened.
+    /// The start of that state, in milliseconds since it was opened.
     since_ms: AtomicU64,
-    /// The number of the connection to the backend that is lent to it; 0 for none.
+    /// The number of the connection to the backend that is lent to it. 0 for none.
     link: AtomicU64,
-    /// It waits to be let in because its database is kept out.
+    /// Whether it waits to log in because its database is paused.
     is_kept_out: AtomicBool,
     order: AtomicU8,
-    /// A transaction waits for admission, and whoever takes this away decides what becomes of it.
+    /// Whether a transaction waits for admission. The side that clears this decides: admission or a cancel.
     waiting: AtomicBool,
     waker: AtomicWaker,
 }
 
-/// Who a connection's client is.
+/// A connection's client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Where it connects from.
     pub peer: Option<SocketAddr>,
     /// Where it connects to.
     pub local: Option<SocketAddr>,
-    /// Whether it has TLS.
+    /// Whether it uses TLS.
     pub is_secure: bool,
-    /// What it says of itself.
+    /// The names that it gave at login.
     pub names: Arc<ClientNames>,
 }
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClientState {
@@ -69,20 +69,20 @@ pub enum ClientState {
     Active = 2,
 }
 
-/// A connection as it is now.
+/// A connection at one moment.
 #[derive(Clone, Debug)]
 pub struct ClientView {
-    /// Its number, which no other has or had.
+    /// Its number, unique since the start.
     pub id: u64,
-    /// Whose it is.
+    /// Its client.
     pub about: About,
-    /// What it does.
+    /// Its state.
     pub state: ClientState,
-    /// How long it has done so.
+    /// How long it has been in that state.
     pub in_state: Duration,
-    /// How long it is open.
+    /// How long it has been open.
     pub open: Duration,
-    /// The number of the connection to the backend that is lent to it.
+    /// The number of the connection to the backend that is lent to it, if any.
     pub link: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Default for Handle {
 }
 
 impl Handle {
-    /// A connection that opens now, by this number.
+    /// The handle of a connection that opens now, with this number.
     pub fn new(id: u64) -> Self {
         Self {
             id,
@@ -114,19 +114,19 @@ impl Handle {
         self.id
     }
 
-    /// Its client is this one.
+    /// Sets its client.
     pub fn introduce(&self, about: About) {
-        // It is introduced once.
+        // This is called once.
         let _ = self.about.set(Box::new(about));
     }
 
-    /// Whether its client is known, and of this database if one is named.
+    /// Whether its client is known and of this database. `None` stands for any database.
     pub fn is_of(&self, database: Option<&str>) -> bool {
         let about = self.about.get();
         about.is_some_and(|about| database.is_none() || about.names.database.as_deref() == database)
     }
 
-    /// It does this from now on.
+    /// Records its state from `now` on.
     pub fn note(&self, state: ClientState, now: Instant) {
         let since = now.saturating_duration_since(self.opened).as_millis();
         let since_ms = u64::try_from(since).unwrap_or(u64::MAX);
@@ -139,24 +139,24 @@ impl Handle {
         self.state.load(Ordering::Relaxed) == ClientState::Active as u8
     }
 
-    /// This connection to the backend is lent to it, or none.
+    /// Records the connection to the backend that is lent to it, if any.
     pub fn set_link(&self, server: Option<u64>) {
         self.link.store(server.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Whether it waits to be let in, because its database is kept out.
+    /// Whether it waits to log in because its database is paused.
     pub fn is_kept_out(&self) -> bool {
         self.is_kept_out.load(Ordering::Acquire)
     }
 
-    /// Waits until its database is not kept out.
+    /// Waits until its database is not paused.
     pub async fn wait_to_enter(&self, gate: &Gate, database: Option<&str>) {
         self.is_kept_out.store(true, Ordering::Release);
         gate.opened(database).await;
         self.is_kept_out.store(false, Ordering::Release);
     }
 
-    /// As it is now; None while its client is not known.
+    /// Its state at this moment. `None` while its client is not known.
     pub fn view(&self) -> Option<ClientView> {
         let about = self.about.get()?;
         let open = self.opened.elapsed();
@@ -175,12 +175,12 @@ impl Handle {
         })
     }
 
-    /// The task to wake when something changes here.
+    /// Sets the task to wake when something changes here.
     pub fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    /// What the connection is told to do.
+    /// The order to the connection.
     pub fn order(&self) -> Order {
         match self.order.load(Ordering::Acquire) {
             0 => Order::None,
@@ -189,7 +189,7 @@ impl Handle {
         }
     }
 
-    /// Waits until the connection is told to do this, or more. Of a connection one task may.
+    /// Waits until the connection has this order or a stronger one. Only one task of a connection may wait.
     pub async fn ordered(&self, order: Order) {
         poll_fn(|context| {
             self.register(context.waker());
@@ -202,12 +202,12 @@ impl Handle {
         .await;
     }
 
-    /// A transaction waits for admission from now on; it can be cancelled.
+    /// Records that a transaction waits for admission. It can be cancelled from now on.
     pub fn begin_waiting(&self) {
         self.waiting.store(true, Ordering::Release);
     }
 
-    /// The wait is over. False if the transaction was cancelled before.
+    /// Ends the wait. Returns false if the transaction was cancelled before.
     pub fn end_waiting(&self) -> bool {
         self.waiting.swap(false, Ordering::AcqRel)
     }
@@ -217,7 +217,7 @@ impl Handle {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Cancels the transaction that waits for admission. False if none does.
+    /// Cancels the transaction that waits for admission. Returns false if none waits.
     pub fn cancel_waiting(&self) -> bool {
         let cancelled = self.end_waiting();
         if cancelled {
@@ -226,7 +226,7 @@ impl Handle {
         cancelled
     }
 
-    /// Tells it to do as ordered, or more.
+    /// Gives it an order, unless it has a stronger one.
     pub fn give(&self, order: Order) {
         self.order.fetch_max(order as u8, Ordering::AcqRel);
         self.waker.wake();

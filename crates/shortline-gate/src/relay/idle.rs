@@ -1,7 +1,7 @@
-//! How long a client has kept a transaction open without saying anything.
+//! The limit on how long a client keeps a transaction open without asking for anything.
 //!
-//! A transaction begins and goes on too often to set an alarm each time. The alarm is left where it
-//! was, and is put off when it goes off too early.
+//! Transactions begin and go on too often to set the alarm each time. The alarm stays as it is, and is
+//! set again when it goes off too early.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// So long is allowed; without a limit for ever.
+    /// The longest idle time. `None` sets no limit.
     pub fn new(max: Option<Duration>) -> Self {
         Self {
             max,
@@ -27,8 +27,8 @@ impl Idle {
         }
     }
 
-    /// Whether that is over, given whether the transaction is idle now. If not, the task is woken when
-    /// to ask again.
+    /// Whether the limit is exceeded, given whether the transaction is idle now. If not, the task is woken
+    /// in time to check again.
     pub fn is_over(&mut self, context: &mut Context<'_>, is_idle: bool) -> bool {
         let Some(max) = self.max else {
             return false;
@@ -76,7 +76,7 @@ mod tests {
         assert!(!ask(&mut idle, true).await);
         tokio::time::advance(9 * second).await;
         assert!(!ask(&mut idle, true).await);
-        // Whoever waits is woken.
+        // The alarm wakes the task.
         let over = poll_fn(|context| match idle.is_over(context, true) {
             true => Poll::Ready(()),
             false => Poll::Pending,

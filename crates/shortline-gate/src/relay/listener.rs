@@ -1,6 +1,6 @@
-//! Accepts connections on several threads, and ends them when the relay is to end.
+//! Accepts connections on several threads, and ends them at shutdown.
 //!
-//! They come by TCP, or by a Unix socket, whose clients have no address.
+//! Clients connect by TCP or by a Unix socket. The latter have no address.
 
 use std::future::Future;
 use std::io;
@@ -15,8 +15,8 @@ use tokio::sync::watch;
 
 use super::{Limits, Order, Registration, Registry, Socket};
 
-/// Connections above the limit that are heard out, so that they can be told of it (and so that a
-/// cancel request still gets through). Beyond these nobody is accepted.
+/// Connections above the limit that are still accepted. They get an error in their protocol, and a
+/// cancel request still gets through. Beyond these no connection is accepted.
 const REFUSED_AT_ONCE_MAX: usize = 100;
 
 /// Where clients connect.
@@ -24,7 +24,7 @@ const REFUSED_AT_ONCE_MAX: usize = 100;
 pub enum Listener {
     /// By TCP.
     Tcp(TcpListener),
-    /// In the file system.
+    /// By a Unix socket.
     Unix(UnixListener),
 }
 
@@ -35,7 +35,7 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// The same socket for another thread's poller.
+    /// A copy of the socket for another thread's runtime.
     fn detached(&self) -> io::Result<OwnedFd> {
         match self {
             Self::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
@@ -43,7 +43,7 @@ impl Listener {
         }
     }
 
-    /// On this thread's poller.
+    /// Registers `socket` with this thread's runtime.
     fn attach(&self, socket: OwnedFd) -> io::Result<Self> {
         Ok(match self {
             Self::Tcp(_) => Self::Tcp(TcpListener::from_std(socket.into())?),
@@ -69,15 +69,15 @@ impl Accepts for Listener {
     }
 }
 
-/// Serves each connection to `listener` with `relay` until `shutdown` is ready; then lets
-/// transactions end within [`Limits::drain_time_max`] and closes what is left.
+/// Serves each connection to `listener` with `relay` until `shutdown` is ready. Then lets
+/// transactions end within [`Limits::drain_time_max`] and closes the rest.
 ///
-/// Each worker has a runtime of its own, and a connection stays where it was accepted: handing a
-/// task between threads costs more than most statements' relaying. `relay` must mind the
-/// [`Registration::handle`]'s orders.
+/// Each worker has a runtime of its own, and a connection stays on the worker that accepted it.
+/// Moving a task between threads costs more than relaying most statements. `relay` must follow the
+/// orders of [`Registration::handle`].
 ///
 /// # Errors
-/// When a thread cannot be started or the listener not be put on its poller.
+/// A thread cannot be started, or the listener cannot be registered with its runtime.
 pub async fn serve<R, F>(
     listener: Listener,
     limits: &Limits,
@@ -128,10 +128,10 @@ where
     ended.await
 }
 
-/// One thread's part.
+/// The state of one thread.
 struct Worker {
     socket: OwnedFd,
-    /// What the socket is.
+    /// The listener of which `socket` is a copy.
     like: Arc<Listener>,
     registry: Arc<Registry>,
     connections_max: usize,
@@ -158,8 +158,8 @@ impl Worker {
         runtime.block_on(async {
             let listener = like.attach(socket)?;
             drop(like);
-            // Whatever ends this closes the listener: a kernel that listened on would keep clients waiting
-            // for nobody.
+            // When this ends, the listener is closed. Otherwise the kernel would go on accepting clients,
+            // and no task would serve them.
             tokio::select! {
                 () = accept(listener, &registry, connections_max, relay) => {}
                 () = registry.shutting() => {}

@@ -1,25 +1,25 @@
-//! What every relay between a client and its database needs, whatever they speak.
+//! The common part of the relays between a client and its database.
 //!
-//! A relay is one to one: a connection of a client has a connection to the backend of its own, and
-//! one task serves both. The parts:
+//! A relay is one to one: each client's connection has its own connection to the backend, and one task
+//! serves both. With a pool, the connection to the backend is lent. The parts:
 //!
 //! | part | what it does |
 //! |---|---|
 //! | [`serve`] | accepts on several threads, counts connections, ends them |
-//! | [`RelayConfig`], [`Limits`] | what a relay is told |
+//! | [`RelayConfig`], [`Limits`] | the settings of a relay |
 //! | [`Stream`], [`Socket`] | a socket with TLS or without; the kernel's, or a simulated one |
-//! | [`Side`] | one of the two of a session, with what it has not taken yet |
-//! | [`proxy`] | who the client is, as a proxy before us says |
+//! | [`Side`] | a side of a session, with the bytes that it has not taken yet |
+//! | [`proxy`] | reads the client's address from a proxy's header |
 //! | [`tls`] | certificates towards clients, checks of the backend's |
-//! | [`Upstream`] | connects to the backend within a limit of time |
-//! | [`Outbox`], [`with_scratch`] | bytes from one side to the other: read into the thread's one buffer, written from there, kept only where the receiver does not take them |
-//! | [`Session`], [`Protocol`] | relays between the two, and what they say to each other |
+//! | [`Upstream`] | connects to the backend within a time limit |
+//! | [`Outbox`], [`with_scratch`] | relay bytes through one buffer per thread; keep only bytes not taken |
+//! | [`Session`], [`Protocol`] | relays between the two sides; parses their messages |
 //! | [`Work`] | the unit of work: there is none, it waits for admission, or it runs |
-//! | `idle` | how long a transaction has been open without work |
-//! | [`Waits`] | whose wait a cancel request or a KILL ends |
-//! | [`Registry`], [`Handle`] | the open connections, and what they are told from outside |
+//! | `idle` | limits how long a transaction is open without work |
+//! | [`Waits`] | finds the session that a cancel request or a KILL names |
+//! | [`Registry`], [`Handle`] | the open connections, and orders to them |
 //!
-//! So an idle connection holds no buffer, and a slow one holds one read's worth at most.
+//! So an idle connection holds no buffer, and a slow one holds at most the bytes of one read.
 
 mod config;
 mod handle;

@@ -1,4 +1,4 @@
-//! Bytes on their way to one side: written at once, kept only where the socket does not take them.
+//! Bytes on their way to one side. They are written at once, and kept only if the socket does not take them.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,28 +9,27 @@ use tokio::io::AsyncWrite;
 
 use super::Stream;
 
-/// The most that one read takes, in bytes, and so the most that an outbox holds beside what the
-/// gate itself says.
+/// The most bytes of one read. So an outbox holds at most these, plus the gate's own messages.
 pub const SCRATCH_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
 }
 
-/// Lends `work` the thread's buffer to read into. What is to outlive the call must be copied.
+/// Lends `work` the thread's buffer to read into. Bytes that are to outlive the call must be copied.
 ///
 /// # Panics
-/// When called from within `work`: there is one buffer a thread.
+/// When called from within `work`, since each thread has one buffer.
 pub fn with_scratch<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
     SCRATCH.with_borrow_mut(|scratch| work(scratch))
 }
 
-/// What one side has not taken yet.
+/// The bytes that one side has not taken yet.
 #[derive(Debug, Default)]
 pub struct Outbox {
     kept: Vec<u8>,
     written: usize,
-    /// Bytes are in the TLS session that its socket has not taken.
+    /// Whether the TLS session holds bytes that the socket has not taken.
     unflushed: bool,
 }
 
@@ -40,10 +39,10 @@ impl Outbox {
         self.kept.is_empty() && !self.unflushed
     }
 
-    /// Writes what `stream` takes now and keeps the rest.
+    /// Writes the bytes that `stream` takes now and keeps the rest.
     ///
     /// # Errors
-    /// Those of the socket; the bytes are then lost.
+    /// Those of the socket. The bytes are then lost.
     pub fn send(
         &mut self,
         context: &mut Context<'_>,
@@ -64,7 +63,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Writes what is kept. Ready when the socket has taken all of it; the memory is then given back.
+    /// Writes the kept bytes. Ready when the socket has taken all of them. The memory is then freed.
     ///
     /// # Errors
     /// Those of the socket.
@@ -91,7 +90,7 @@ impl Outbox {
     }
 }
 
-/// A socket that takes nothing of something will never take it.
+/// A write of 0 bytes is an error, since the socket will never take the bytes.
 fn nonzero(taken: usize) -> io::Result<usize> {
     if taken == 0 {
         return Err(io::ErrorKind::WriteZero.into());

@@ -1,13 +1,13 @@
-//! Who the client really is, as a proxy before us says: the PROXY protocol, versions 1 and 2 (HAProxy's
-//! proxy-protocol.txt).
+//! The client's address, as announced by a proxy in front of the gate. Source: the PROXY protocol, versions 1 and 2
+//! (HAProxy's proxy-protocol.txt).
 //!
 //! ```text
 //! v1   PROXY TCP4|TCP6 source destination source-port destination-port CRLF, or PROXY UNKNOWN ... CRLF
 //! v2   signature (12)  0x2v (v: 0 local, 1 proxied)  family (high 4 bits) | protocol  length (2)  addresses  TLVs
 //! ```
 //!
-//! Whether a header comes is not guessed: it must from the networks that are trusted with it, and is not read
-//! from others, who could otherwise be whoever they like. Of the header no byte more is read than it has.
+//! The gate does not guess whether a header comes. From trusted networks it is required. From others it is not read,
+//! since they could announce any address. Not a byte beyond the header is read.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,43 +17,42 @@ use tokio::io::AsyncReadExt;
 
 use super::Socket;
 
-/// How version 2 begins.
+/// The start of a header of version 2.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// How version 1 begins.
+/// The start of a header of version 1.
 const WORD: &[u8] = b"PROXY ";
 /// The longest line of version 1, in bytes.
 const LINE_BYTES_MAX: usize = 107;
-/// Signature, command, family, length.
+/// The bytes of version 2 before the addresses: signature, command, family, length.
 const PREFIX_BYTES: usize = 16;
-/// The longest rest of version 2 that is read, in bytes: addresses and what a proxy adds, such as certificates'
-/// names.
+/// The longest rest of version 2 that is read, in bytes: addresses and TLVs, such as the names of certificates.
 const REST_BYTES_MAX: usize = 4096;
 
-/// The bytes of a header so far.
+/// The state of a header that is being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// So many are needed to know more.
+    /// The header needs this many bytes to go on.
     Needs(usize),
-    /// It is whole. None where the proxy speaks for itself, such as to see whether we live.
+    /// The header is complete. `None` if it has no address, such as for a health check of the proxy itself.
     Whole(Option<SocketAddr>),
 }
 
-/// Bytes that are no header.
+/// Bytes that are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     /// Neither of the two versions.
     #[error("a trusted proxy sent no PROXY header")]
     None,
-    /// A line of version 1 that is none.
+    /// A malformed line of version 1.
     #[error("a trusted proxy sent a wrong PROXY line")]
     Line,
-    /// Version 2 with something in it that does not exist.
+    /// A malformed header of version 2.
     #[error("a trusted proxy sent a wrong PROXY header")]
     Binary,
 }
 
 impl Header {
-    /// What these bytes say, which are the first that came.
+    /// Reads the header from the first bytes of a connection.
     ///
     /// # Errors
     /// [`ProxyError`]
@@ -73,7 +72,7 @@ impl Header {
 
 fn line(bytes: &[u8]) -> Result<Header, ProxyError> {
     if !bytes.ends_with(b"\n") {
-        // A byte at a time: what is behind the line is not ours to read.
+        // Reads one byte at a time, so as not to read beyond the line.
         return if bytes.len() < LINE_BYTES_MAX {
             Ok(Header::Needs(bytes.len() + 1))
         } else {
@@ -123,7 +122,7 @@ fn binary(bytes: &[u8]) -> Result<Header, ProxyError> {
             .map(|port| u16::from_be_bytes([port[0], port[1]]))
     };
     let source = match (prefix[12], prefix[13] >> 4) {
-        // The proxy itself, or a family that has no address for us.
+        // A connection of the proxy itself, or a family without IP addresses.
         (0x20, _) | (0x21, 0 | 3) => return Ok(Header::Whole(None)),
         (0x21, 1) => rest
             .first_chunk::<4>()
@@ -139,16 +138,16 @@ fn binary(bytes: &[u8]) -> Result<Header, ProxyError> {
     Ok(Header::Whole(Some(SocketAddr::new(ip, port))))
 }
 
-/// Who a client is, and how that is known.
+/// A client's address, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its address, if it has one.
     pub address: Option<SocketAddr>,
-    /// A proxy says so.
+    /// Whether the client came by a trusted proxy.
     pub is_told: bool,
 }
 
-/// Who a client is that connected from `address`, where proxies of these networks say it.
+/// The address of a client that connected from `address`. Proxies in these networks announce the client's own.
 ///
 /// # Errors
 /// Those of the socket, and [`ProxyError`] as invalid data.
@@ -181,7 +180,7 @@ async fn source(socket: &mut Socket) -> io::Result<Option<SocketAddr>> {
     }
 }
 
-/// What a proxy says of a client: version 2.
+/// The header of version 2 that announces a client.
 #[cfg(test)]
 fn announcement(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
     let mut header = SIGNATURE.to_vec();
@@ -213,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of bytes that come as they are asked for, and how many are taken.
+    /// Reads a header from bytes that come as they are needed. Returns the result and how many bytes it took.
     fn fed(bytes: &[u8]) -> (Result<Option<SocketAddr>, ProxyError>, usize) {
         let mut length = 0;
         loop {

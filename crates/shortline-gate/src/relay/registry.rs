@@ -1,4 +1,4 @@
-//! The open connections, and what they are told from outside.
+//! The open connections, and orders to them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{ClientView, Handle, Order};
 
-/// Connections of a relay, now and since its start.
+/// The counts of a relay's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
     /// Open now.
@@ -17,7 +17,7 @@ pub struct ConnectionCounts {
     pub total: u64,
     /// Closed because there were too many.
     pub refused_total: u64,
-    /// Ended by an error: of the protocol, of a socket, of the backend.
+    /// Ended by an error of the protocol, of a socket or of the backend.
     pub failed_total: u64,
 }
 
@@ -28,23 +28,23 @@ pub struct Registry {
     total: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
-    /// The last connection to the backend that was tried came about.
+    /// Whether the last attempt to connect to the backend succeeded.
     is_backend_reached: AtomicBool,
-    /// No connection is accepted any more.
+    /// Whether the relay has stopped accepting.
     is_shut: watch::Sender<bool>,
 }
 
 /// A connection's place in the registry, given back when dropped.
 #[derive(Debug)]
 pub struct Registration {
-    /// The connection, as others see it.
+    /// The handle of the connection.
     pub handle: Place<Handle>,
-    /// There are more connections than allowed: this one is to be told so and closed.
+    /// Whether it is above the limit. It is then to get an error and be closed.
     pub is_too_many: bool,
 }
 
 impl Registry {
-    /// Takes a connection in.
+    /// Registers a connection.
     pub fn register(&self, connections_max: usize) -> Registration {
         let id = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let (handle, open) = self.roster.enter(Handle::new(id));
@@ -57,18 +57,19 @@ impl Registry {
         }
     }
 
-    /// A connection ended by an error; clients cause most of them, so they are only counted.
+    /// Counts a connection that ended by an error. Clients cause most of these, so they are logged only at debug
+    /// level.
     pub fn count_failure(&self, error: &(dyn std::error::Error + 'static)) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("connection ended: {error}");
     }
 
-    /// Whether a connection to the backend came about that was just tried.
+    /// Records whether an attempt to connect to the backend succeeded.
     pub fn note_backend(&self, is_reached: bool) {
         self.is_backend_reached.store(is_reached, Ordering::Relaxed);
     }
 
-    /// Whether the last that was tried did.
+    /// Whether the last attempt to connect to the backend succeeded.
     pub fn is_backend_reached(&self) -> bool {
         self.is_backend_reached.load(Ordering::Relaxed)
     }
@@ -78,7 +79,7 @@ impl Registry {
         self.roster.open()
     }
 
-    /// All counts now.
+    /// The counts at this moment.
     pub fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
             open: self.open(),
@@ -88,12 +89,12 @@ impl Registry {
         }
     }
 
-    /// Tells every connection to do as ordered.
+    /// Gives every connection this order.
     pub fn give_all(&self, order: Order) {
         self.roster.for_each(|handle| handle.give(order));
     }
 
-    /// All connections whose client is known, as they are now.
+    /// All connections whose client is known.
     pub fn clients(&self) -> Vec<ClientView> {
         let mut handles = Vec::new();
         self.roster
@@ -101,17 +102,17 @@ impl Registry {
         handles.iter().filter_map(|handle| handle.view()).collect()
     }
 
-    /// Tells the connection with this number to do as ordered. False if there is none.
+    /// Gives the connection of this number an order. Returns false if there is none.
     pub fn give(&self, id: u64, order: Order) -> bool {
         self.give_where(order, |handle| handle.id() == id) > 0
     }
 
-    /// Tells those of a database, or all whose client is known, to do as ordered. Returns how many there are.
+    /// Gives an order to the connections of a database, or to all whose client is known. Returns their number.
     pub fn give_to_clients(&self, database: Option<&str>, order: Order) -> usize {
         self.give_where(order, |handle| handle.is_of(database))
     }
 
-    /// Whether a unit of a client of this database, or of any, runs.
+    /// Whether a unit runs for a client of this database, or of any if it is `None`.
     pub fn any_active(&self, database: Option<&str>) -> bool {
         let mut is_any = false;
         self.roster
@@ -130,12 +131,12 @@ impl Registry {
         given
     }
 
-    /// Accepts no connection any more; those that are open stay.
+    /// Stops accepting. Open connections stay.
     pub fn shut(&self) {
         self.is_shut.send_replace(true);
     }
 
-    /// Waits until no connection is accepted any more.
+    /// Waits until the relay has stopped accepting.
     pub async fn shutting(&self) {
         // The sender is here: this never fails.
         let _ = self.is_shut.subscribe().wait_for(|is_shut| *is_shut).await;

@@ -1,17 +1,17 @@
-//! A session after its authentication, whatever protocol it is in: bytes go from side to side in large
-//! pieces, and the start of each unit of work is held until the gate has admitted it.
+//! A session after its authentication, for all protocols. Bytes go from side to side in large pieces.
+//! The start of each unit of work is held until the gate has admitted it.
 //!
-//! The session has the sockets and the unit of work ([`Work`]); a [`Protocol`] reads the bytes and says
-//! what becomes of them. It knows no socket, no task and no time: it acts on an [`Exchange`] alone.
+//! The session has the sockets and the unit of work ([`Work`]). A [`Protocol`] parses the bytes and
+//! decides what to send. It has no socket, no task and no clock, and acts only on an [`Exchange`].
 //!
-//! One task polls both directions. A read takes what there is into the thread's scratch buffer;
-//! the messages in it are found in place, and what may go on is written at once. What is kept per
-//! session is what a socket did not take, and the held start of a unit.
+//! One task polls both directions. A read fills the thread's scratch buffer. The protocol finds the
+//! messages in place, and bytes that may go on are written at once. A session keeps only the bytes
+//! that a socket did not take, and the held start of a unit.
 //!
-//! A unit of work begins with the first message that asks for work while there is none, and ends when
-//! the protocol says so. Until then everything goes through unheld: an admitted transaction is never
-//! queued again. While the backend waits for the client the unit is paused. A client that leaves in the
-//! middle of a statement keeps its load until the backend has noticed, as it would without a gate.
+//! A unit of work begins with the first message that asks for work while there is none. The protocol
+//! ends it. Until then nothing is held: an admitted transaction is never queued again. While the
+//! backend waits for the client, the unit is paused. If a client leaves in the middle of a statement,
+//! its load stays until the backend notices, as it would without a gate.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -25,16 +25,16 @@ use super::{
     with_scratch,
 };
 
-/// What a backend may go on sending to a client that has left, before it is left too; so that a
-/// statement that only produces rows does not go on for nobody.
+/// The most bytes that are read from the backend for a client that has left. Then the session ends, so
+/// that a statement does not go on producing rows for no client.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// What the two sides of a session say to each other: a machine for each direction.
+/// The protocol of a session: a state machine for each direction.
 pub trait Protocol {
-    /// What the gate tells a client of an error. As an error it ends the session.
+    /// An error that ends the session. The gate reports it to the client.
     type Complaint: Error + 'static;
 
-    /// The backend sent this. What of it goes to the client is sent.
+    /// Takes bytes of the backend, and sends the client its part of them.
     ///
     /// # Errors
     /// The backend does not speak the protocol.
@@ -44,19 +44,19 @@ pub trait Protocol {
         bytes: &[u8],
     ) -> Result<(), Self::Complaint>;
 
-    /// The client sent this, and it is the next that was not dealt with. Returns how many bytes are done
-    /// with; the rest is held. The protocol may change the bytes, of those that are done with only.
+    /// Takes the client's next bytes. Returns how many of them are done with. The rest is held, and comes
+    /// again. The protocol may change only bytes that are done with.
     ///
     /// # Errors
-    /// The client does not speak the protocol, or does what it may not.
+    /// The client does not speak the protocol, or does something that is not allowed.
     fn take_from_client(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
         bytes: &mut [u8],
     ) -> Result<usize, Self::Complaint>;
 
-    /// Reads what the client says to the end of `plain`, which may have `plain_bytes_max` bytes then.
-    /// None where its bytes are what it means: the session reads them.
+    /// Reads from the client and appends the decoded bytes to `plain`, up to `plain_bytes_max` bytes in
+    /// all. `None` if the client's bytes need no decoding. The session then reads them itself.
     fn poll_decode(
         &mut self,
         _exchange: &mut Exchange<'_, '_>,
@@ -66,43 +66,43 @@ pub trait Protocol {
         None
     }
 
-    /// The unit that waited runs now, after so long, or is not to run.
+    /// The waiting unit was decided on: it runs now, after this wait, or may not run.
     fn decided(&mut self, exchange: &mut Exchange<'_, '_>, decision: Result<Duration, Denied>);
 
-    /// Does what had to wait for something else. False if there is nothing.
+    /// Does work that was put off. Returns false if there is none.
     fn advance(&mut self, _exchange: &mut Exchange<'_, '_>) -> bool {
         false
     }
 
-    /// The most that is held of what a client says ahead of its turn, in bytes.
+    /// The most bytes of a client that are held.
     fn held_bytes_max(&self) -> usize;
 
-    /// Whether the client's next bytes need no decision.
+    /// Whether the client's next bytes need no decision of the gate.
     fn goes_through(&self, work: &Work) -> bool;
 
-    /// Whether nothing is under way that an end of the session would break off.
+    /// Whether the session can end without breaking anything off.
     fn is_idle(&self, work: &Work) -> bool;
 
-    /// Whether the backend works on something of the client's.
+    /// Whether the backend owes the client an answer.
     fn is_owed(&self) -> bool;
 
     /// Whether the backend waits for the client.
     fn is_paused(&self, client: &Side, server: &Side) -> bool;
 
-    /// Whether a transaction is open and nothing of it is under way.
+    /// Whether a transaction is open and no statement of it is under way.
     fn is_idle_in_transaction(&self, work: &Work) -> bool;
 
-    /// Whether the client knows why the backend leaves.
+    /// Whether the client was told why the backend closes the connection.
     fn was_told(&self) -> bool;
 
-    /// What the client is told at such an end.
+    /// The last message to the client at this end, if any.
     fn last_words(&mut self, end: &End<Self::Complaint>) -> Option<Vec<u8>>;
 
-    /// The session is over: what becomes of the backend's side.
+    /// The session is over. Closes the backend's side, or gives its connection back.
     fn retire(&mut self, _server: Side) {}
 }
 
-/// What a protocol acts on.
+/// The parts of a session that a protocol acts on.
 pub struct Exchange<'a, 'task> {
     /// The session's task.
     pub context: &'a mut Context<'task>,
@@ -115,12 +115,12 @@ pub struct Exchange<'a, 'task> {
 }
 
 impl Exchange<'_, '_> {
-    /// Sends the client this.
+    /// Sends bytes to the client.
     pub fn to_client(&mut self, bytes: &[u8]) {
         self.client.send(self.context, bytes);
     }
 
-    /// Sends the backend this.
+    /// Sends bytes to the backend.
     pub fn to_server(&mut self, bytes: &[u8]) {
         self.server.send(self.context, bytes);
     }
@@ -129,18 +129,18 @@ impl Exchange<'_, '_> {
 /// How a session ended.
 #[derive(Debug)]
 pub enum End<Complaint> {
-    /// The client has left, and the backend has nothing of it to do any more.
+    /// The client has left, and the backend does nothing for it any more.
     ClientLeft,
-    /// The backend has left. If it did not say why, the gate must.
+    /// The backend has closed the connection. If it did not report why, the gate does.
     ServerLeft {
-        /// Whether it did, or the client wants to know of nothing more.
+        /// Whether the backend reported why, or the client needs no report.
         was_told: bool,
     },
-    /// One of the two did something that ends the connection.
+    /// The client or the backend broke the protocol or a rule of the gate.
     Refused(Complaint),
     /// The client kept a transaction open without work for too long.
     IdleInTransaction,
-    /// The gate ends: the session had nothing under way, or was told to close at once.
+    /// An order ended the session: nothing was under way, or it was to close at once.
     Stopped,
 }
 
@@ -149,7 +149,7 @@ pub enum End<Complaint> {
 #[error("the backend closed the connection")]
 struct ServerLeft;
 
-/// A client was not let in within its time.
+/// A client did not log in within the time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the client's authentication took too long")]
 struct TooSlow;
@@ -159,7 +159,7 @@ struct TooSlow;
 #[error("the client kept a transaction open without work for too long")]
 struct IdleInTransaction;
 
-/// In which directions something may be moved.
+/// The directions in which bytes may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Directions {
     to_client: bool,
@@ -177,20 +177,20 @@ impl Directions {
     };
 }
 
-/// What `opening` ends with, if it does so in time and nobody orders the connection to be closed. Other
-/// ends are counted.
+/// Returns the value of `opening`, if it is ready in time. `None` if it fails, takes too long, or the
+/// connection is ordered to close. The first two are counted as failures.
 pub async fn open_in_time<T, E: Error + 'static>(
     opening: impl Future<Output = Result<T, E>>,
     registration: &Registration,
     config: &RelayConfig,
 ) -> Option<T> {
-    // Boxed, so that what it needs is given back before the session, which may be long.
+    // Boxed, so that its memory is freed before the session, which may be long.
     let mut opening = Box::pin(opening);
     let opened = loop {
         let limit = tokio::time::sleep(config.limits.authentication_time_max);
         tokio::select! {
             opened = &mut opening => break Some(opened),
-            // Whoever is kept out is not slow.
+            // A client whose database is paused is not slow.
             () = limit => if !registration.handle.is_kept_out() { break None },
             () = registration.handle.ordered(Order::Close) => return None,
         }
@@ -203,7 +203,7 @@ pub async fn open_in_time<T, E: Error + 'static>(
     None
 }
 
-/// See the module's text.
+/// A session, as described in the module's text.
 #[derive(Debug)]
 pub struct Session<P> {
     protocol: P,
@@ -212,16 +212,16 @@ pub struct Session<P> {
     server: Side,
     work: Work,
     idle: Idle,
-    /// Of the client, and not sent yet.
+    /// Bytes of the client that were not sent yet.
     held: Vec<u8>,
-    /// Sent by the backend after the client had left.
+    /// The number of bytes that the backend sent after the client had left.
     unread_bytes: usize,
-    /// The backend knows that nothing more will come.
+    /// Whether the direction to the backend is shut down.
     is_shut: bool,
 }
 
 impl<P: Protocol> Session<P> {
-    /// A session whose backend is ready, or will be lent to it. `ahead` is what the client has said already.
+    /// A session whose backend is ready, or will be lent to it. `ahead` has the bytes that the client already sent.
     pub fn new(
         protocol: P,
         handle: &Arc<Handle>,
@@ -243,13 +243,13 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// A transaction may be open without work for so long.
+    /// Limits how long a transaction may be open without work.
     pub fn limit_idle_transactions(mut self, time_max: Option<Duration>) -> Self {
         self.idle = Idle::new(time_max);
         self
     }
 
-    /// Relays until the session ends. `ahead` is what the backend has said already.
+    /// Relays until the session ends. `ahead` has the bytes that the backend already sent.
     pub async fn relay(&mut self, ahead: Vec<u8>) -> End<P::Complaint> {
         let begun = poll_fn(|context| Poll::Ready(self.take_from_server(context, &ahead))).await;
         drop(ahead);
@@ -259,8 +259,8 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// Lets go of the backend and of the unit of work, counts an end that is an error, and tells the
-    /// client of one that it does not know of.
+    /// Releases the backend and the unit of work. Counts an end by an error, and reports the end to the
+    /// client if need be.
     pub async fn close(self, end: End<P::Complaint>, registry: &Registry) {
         let Self {
             mut protocol,
@@ -307,9 +307,9 @@ impl<P: Protocol> Session<P> {
         Poll::Pending
     }
 
-    /// Moves what can be moved now, once in each of these directions. Returns those in which more
-    /// may be moved at once: what comes from the backend may let the client go on, but not the
-    /// other way round, since an answer takes longer than this.
+    /// Moves the bytes that can move now, once in each of these directions. Returns the directions to
+    /// try again at once. Bytes from the backend may let the client go on. The reverse is not tried,
+    /// since an answer takes longer than this.
     fn turn(
         &mut self,
         context: &mut Context<'_>,
@@ -317,7 +317,7 @@ impl<P: Protocol> Session<P> {
     ) -> Result<Directions, P::Complaint> {
         let from_server = now.to_client && self.relay_to_client(context)?;
         let decided = self.advance(context);
-        // A client that answers at once would else keep a gate from its end.
+        // Otherwise a client that answers at once could keep the gate from ending.
         let from_client = (now.to_server || from_server || decided)
             && !self.is_drained()
             && self.relay_to_server(context)?;
@@ -328,7 +328,7 @@ impl<P: Protocol> Session<P> {
         })
     }
 
-    /// Minds what the gate has decided, and what waited for something else. False if nothing has
+    /// Handles a decision of the gate, or else work that was put off. Returns false if nothing has
     /// changed.
     fn advance(&mut self, context: &mut Context<'_>) -> bool {
         let decision = self.work.decided(context);
@@ -340,7 +340,7 @@ impl<P: Protocol> Session<P> {
         true
     }
 
-    /// Whether it is over, and how.
+    /// The end of the session, if it is over.
     fn end(&mut self, context: &mut Context<'_>) -> Option<End<P::Complaint>> {
         if self.handle.order() == Order::Close || self.is_drained() {
             return Some(End::Stopped);
@@ -365,13 +365,13 @@ impl<P: Protocol> Session<P> {
         if !self.protocol.is_owed() || self.unread_bytes > UNREAD_BYTES_MAX {
             return Some(End::ClientLeft);
         }
-        // The backend works on: its load stays until it notices, as it does without a gate, that
-        // the client has left.
+        // The backend works on. The load stays until it notices that the client has left, as it
+        // does without a gate.
         self.is_shut = self.is_shut || self.server.poll_shutdown(context).is_ready();
         None
     }
 
-    /// Whether the session was to end as soon as it rests, and does.
+    /// Whether the session has the order to drain and nothing is under way.
     fn is_drained(&self) -> bool {
         self.handle.order() == Order::Drain
             && (self.held.is_empty() || self.work.is_waiting())
@@ -454,7 +454,7 @@ impl<P: Protocol> Session<P> {
         decoded
     }
 
-    /// How much more is taken from the client, in bytes.
+    /// The most bytes to read from the client now.
     fn room(&self) -> usize {
         if self.held.is_empty() && self.protocol.goes_through(&self.work) {
             return SCRATCH_BYTES;
@@ -465,7 +465,7 @@ impl<P: Protocol> Session<P> {
             .min(SCRATCH_BYTES)
     }
 
-    /// Sends of what is held what may go on. False if nothing may.
+    /// Passes on the held bytes that may go on. Returns false if none may.
     fn take_held(&mut self, context: &mut Context<'_>) -> Result<bool, P::Complaint> {
         let mut held = std::mem::take(&mut self.held);
         let (protocol, mut exchange) = self.parts(context);
@@ -474,7 +474,7 @@ impl<P: Protocol> Session<P> {
             held.drain(..taken);
             self.held = held;
         }
-        // Else it is not only emptied: an idle session keeps no memory.
+        // Otherwise the vector is dropped, so that an idle session keeps no memory.
         Ok(taken > 0)
     }
 

@@ -1,5 +1,5 @@
-//! One side of a session: its socket and what it has not taken yet. In a pooled session the backend's side
-//! has a socket only while a connection is lent to it.
+//! One side of a session: its socket, and the bytes that it has not taken yet. In a pooled session the backend's
+//! side has a socket only while a connection is lent to it.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,27 +11,27 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Outbox, Stream};
 
-/// How long somebody is given to take the last that it is told.
+/// The longest time for a peer to read the last message.
 pub const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
-/// What it may still say meanwhile, in bytes.
+/// The most bytes that are read from it in that time.
 const LINGER_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A side. Errors of its socket are no more than its end, in the direction they are of.
+/// A side. An error of its socket counts as its end, in that direction.
 #[derive(Debug)]
 pub struct Side {
-    /// None while no connection is lent to it.
+    /// `None` while no connection is lent to it.
     stream: Option<Stream>,
-    /// It was lent a connection that nobody has polled since.
+    /// Whether it has a connection that was not polled yet.
     is_unpolled: bool,
     outbox: Outbox,
-    /// Nothing more comes from it.
+    /// Whether nothing more comes from it.
     pub is_ended: bool,
-    /// It takes nothing more.
+    /// Whether it takes nothing more.
     pub is_broken: bool,
 }
 
 impl Side {
-    /// A side of which nothing has come.
+    /// A side with this connection.
     pub fn new(stream: Stream) -> Self {
         Self {
             stream: Some(stream),
@@ -58,13 +58,13 @@ impl Side {
         };
     }
 
-    /// Whether a connection came since this was asked last: then its task is to read from it, or nothing wakes
-    /// the task when there is something.
+    /// Whether a connection was attached since the last call. The task must then read from it. Otherwise nothing
+    /// wakes the task when bytes come.
     pub fn take_attached(&mut self) -> bool {
         std::mem::take(&mut self.is_unpolled)
     }
 
-    /// Takes its connection away, if that can go on to serve somebody else.
+    /// Takes its connection away. Returns it if it can serve another session.
     pub fn detach(&mut self) -> Option<Stream> {
         let is_whole = !self.is_ended && !self.is_broken && self.outbox.is_empty();
         let stream = self.stream.take().filter(|_| is_whole);
@@ -77,7 +77,7 @@ impl Side {
         self.outbox.is_empty()
     }
 
-    /// Sends `bytes`, or keeps what it does not take now.
+    /// Sends `bytes`, and keeps those that it does not take now.
     pub fn send(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
         if self.is_broken || bytes.is_empty() {
             return;
@@ -100,9 +100,9 @@ impl Side {
         Poll::Ready(())
     }
 
-    /// The next bytes, into the front of `bytes`; 0 at its end.
+    /// Reads the next bytes into the front of `bytes`. Returns 0 at the end.
     pub fn poll_read(&mut self, context: &mut Context<'_>, bytes: &mut [u8]) -> Poll<usize> {
-        // Whoever attaches a connection polls again.
+        // `attach` leads to another poll.
         let Some(stream) = self.stream.as_mut() else {
             return Poll::Pending;
         };
@@ -111,17 +111,17 @@ impl Side {
         Poll::Ready(read)
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the direction to it.
     pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(stream) = self.stream.as_mut() else {
             return Poll::Ready(());
         };
-        // An error means that it has gone already.
+        // An error means that it has gone.
         Pin::new(stream).poll_shutdown(context).map(|_| ())
     }
 
-    /// Ends the connection with `last_words`, which may be none, so that they arrive: what the other has
-    /// sent meanwhile must be read, or the kernel's reset overtakes them.
+    /// Ends the connection with `last_words`, which may be empty. To make sure that they arrive, it reads what the
+    /// peer still sends. Otherwise the kernel's reset could overtake them.
     pub async fn close(mut self, last_words: &[u8]) {
         if self.is_broken {
             return;
@@ -138,7 +138,7 @@ impl Side {
                 None => Ok(()),
             }
         };
-        // It is over either way.
+        // The connection ends either way.
         let _ = tokio::time::timeout(LINGER_TIME_MAX, closing).await;
     }
 
@@ -148,7 +148,7 @@ impl Side {
     }
 }
 
-/// Says that nothing more will be sent, and reads what still comes.
+/// Shuts down the direction to the peer, and reads what it still sends, up to 1 MiB.
 ///
 /// # Errors
 /// Those of the socket.

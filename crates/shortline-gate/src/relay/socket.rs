@@ -1,4 +1,4 @@
-//! A socket without TLS: the kernel's, by TCP or in the file system, or one of a simulated world.
+//! A socket without TLS: TCP, a Unix socket, or one of a simulated world.
 
 use std::fmt;
 use std::io;
@@ -14,16 +14,16 @@ use super::stream::prepare;
 
 /// A socket.
 pub enum Socket {
-    /// The kernel's.
+    /// TCP.
     Kernel(TcpStream),
-    /// A Unix socket, and its first byte if somebody has looked at it.
+    /// A Unix socket, and its first byte if `first_byte` has read it.
     Unix(UnixStream, Option<u8>),
-    /// One of a simulated world, and its first byte if somebody has looked at it.
+    /// One of a simulated world, and its first byte if it was read, too.
     Simulated(Box<dyn world::Stream>, Option<u8>),
 }
 
 impl Socket {
-    /// The first byte that comes, which stays to be read; `None` at the end.
+    /// Waits for the first byte, and leaves it to be read. `None` at the end.
     ///
     /// # Errors
     /// Those of the socket.
@@ -47,10 +47,10 @@ impl Socket {
         }
     }
 
-    /// Sets what every socket of a relay has.
+    /// Sets the options of a relay's sockets.
     ///
     /// # Errors
-    /// It has been reset already.
+    /// The socket has been reset.
     pub fn prepare(&self) -> io::Result<()> {
         match self {
             Self::Kernel(stream) => prepare(stream),
@@ -58,10 +58,10 @@ impl Socket {
         }
     }
 
-    /// Our own end's address.
+    /// The address of our end.
     ///
     /// # Errors
-    /// It has none: it was reset, or nobody else has to know it.
+    /// The socket was reset, or is not TCP.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Kernel(stream) => stream.local_addr(),

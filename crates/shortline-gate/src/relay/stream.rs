@@ -13,11 +13,11 @@ use tokio_rustls::TlsStream;
 
 use super::Socket;
 
-/// A peer that is silent for so long is asked whether it is still there.
+/// The first keep-alive probe goes to a peer that has been silent for this long.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
-/// And again after so long, six times.
+/// The time between keep-alive probes.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
-/// Questions that stay without an answer until the connection ends.
+/// The unanswered keep-alive probes that end the connection.
 const KEEPALIVE_TRIES: u32 = 6;
 
 /// One side of a relay.
@@ -30,7 +30,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Whether the other side is on TLS.
+    /// Whether it uses TLS.
     pub fn is_secure(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
@@ -40,7 +40,7 @@ impl Stream {
         self.is_secure()
     }
 
-    /// The certificate the other side showed.
+    /// The certificate that the peer presented.
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         match self {
             Self::Plain(_) => None,
@@ -48,7 +48,7 @@ impl Stream {
         }
     }
 
-    /// The next bytes, into the front of `bytes`; 0 at the end.
+    /// Reads the next bytes into the front of `bytes`. Returns 0 at the end.
     ///
     /// # Errors
     /// Those of the socket.
@@ -64,11 +64,10 @@ impl Stream {
     }
 }
 
-/// Sets what every socket of a relay has: no delay of small packets, and an end if the peer has
-/// vanished.
+/// Sets the options of a relay's sockets: no delay of small packets, and keep-alive probes.
 ///
 /// # Errors
-/// When the socket has been reset already.
+/// The socket has been reset.
 pub fn prepare(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()

@@ -1,6 +1,6 @@
-//! A task that ends with whoever wanted it.
+//! A task that ends with its owner.
 
-/// See the module's text.
+/// Aborts the task when dropped.
 #[derive(Debug)]
 pub struct AbortOnDrop(pub tokio::task::JoinHandle<()>);
 

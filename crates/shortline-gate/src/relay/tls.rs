@@ -1,8 +1,8 @@
-//! TLS on both sides of a relay: the gate's certificate towards clients, and how far the backend's
-//! is checked. TLS 1.2 and 1.3 by rustls with ring.
+//! TLS on both sides of a relay: the gate's certificate towards clients, and the check of the
+//! backend's. TLS 1.2 and 1.3 by rustls with ring.
 //!
-//! A relay reads what it relays, so TLS ends here. Certificates of clients therefore do not reach
-//! the backend.
+//! A relay reads the bytes that it relays, so TLS ends here. Certificates of clients therefore do not
+//! reach the backend.
 
 use std::io;
 use std::path::Path;
@@ -16,17 +16,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Socket, Stream};
 
-/// TLS towards clients. Clones share the certificate, also one that comes later.
+/// TLS towards clients. Clones share the certificate, even after it is replaced.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     certificate: Arc<Certificate>,
     config: Arc<ServerConfig>,
-    /// Whether clients without TLS are turned away.
+    /// Whether clients without TLS are rejected.
     pub is_required: bool,
 }
 
 impl ClientTls {
-    /// With the gate's certificate; `alpn` are the protocol's names.
+    /// TLS with the gate's certificate. `alpn` has the names of the protocol.
     ///
     /// # Errors
     /// [`TlsError::Setup`]
@@ -39,34 +39,34 @@ impl ClientTls {
         })
     }
 
-    /// New handshakes of this and all its clones get this certificate; those under way keep theirs.
+    /// Uses this certificate for new handshakes of this and all its clones. Handshakes under way keep theirs.
     pub fn replace(&self, key: CertifiedKey) {
         self.certificate.replace(key);
     }
 
-    /// The client's side of the handshake is about to come.
+    /// Does the handshake with a client.
     ///
     /// # Errors
-    /// What rustls says of the handshake.
+    /// Those of rustls in the handshake.
     pub async fn accept(&self, socket: Socket) -> io::Result<Stream> {
         let acceptor = TlsAcceptor::from(Arc::clone(&self.config));
         let accepted = acceptor.accept(socket).await?;
         Ok(Stream::Tls(Box::new(accepted.into())))
     }
 
-    /// Whether clients see this very certificate. One who shook hands just before it was exchanged saw
-    /// another, and would fail at a channel binding rather than be let in wrongly.
+    /// Whether new clients see this certificate. A client whose handshake came just before a replacement
+    /// saw another. Its channel binding fails, so it is never admitted wrongly.
     pub fn shows(&self, certificate: &CertificateDer<'_>) -> bool {
         self.certificate.shows(certificate)
     }
 }
 
-/// TLS towards the backend, named as libpq's `sslmode` but for the first.
+/// TLS towards the backend. The names, except the first, are those of libpq's `sslmode`.
 #[derive(Clone, Debug, Default)]
 pub enum UpstreamTls {
-    /// As the client: with TLS for clients that have it, if the backend offers it, and without for
-    /// the others. So the backend's rules about who needs TLS mean what they say. Its certificate is
-    /// not checked.
+    /// As the client: with TLS for clients that use it, if the backend offers it, and without for the
+    /// others. So the backend's rules about TLS still apply to its clients. Its certificate is not
+    /// checked.
     Follow(Connector),
     /// Never.
     #[default]
@@ -75,7 +75,7 @@ pub enum UpstreamTls {
     Prefer(Connector),
     /// Always; its certificate is not checked.
     Require(Connector),
-    /// Always, with a certificate for the backend's name from an authority in the file.
+    /// Always. The certificate must be for the backend's name, from an authority in the file.
     VerifyFull(Connector),
 }
 
@@ -114,7 +114,7 @@ impl UpstreamTls {
         ))?))
     }
 
-    /// How to begin TLS for a client that has it to the gate or not, if it is wanted at all.
+    /// The connector for a client with or without TLS. `None` if TLS is not wanted for it.
     pub fn connector(&self, client_is_secure: bool) -> Option<&Connector> {
         match self {
             Self::Disable => None,
@@ -125,13 +125,13 @@ impl UpstreamTls {
         }
     }
 
-    /// Whether a backend without TLS is used nevertheless.
+    /// Whether a backend without TLS is used all the same.
     pub fn is_optional(&self) -> bool {
         matches!(self, Self::Disable | Self::Follow(_) | Self::Prefer(_))
     }
 }
 
-/// How TLS towards the backend begins.
+/// Begins TLS towards the backend.
 #[derive(Clone, Debug)]
 pub struct Connector(Arc<ClientConfig>);
 
@@ -140,11 +140,11 @@ impl Connector {
         Ok(Self(Arc::new(client_config(trust, &[])?)))
     }
 
-    /// Begins TLS on a socket whose backend is ready for it.
+    /// Begins TLS on a socket. The backend must be ready for the handshake.
     ///
     /// # Errors
-    /// What rustls says of the handshake or of the certificate, or a name that cannot be one of a
-    /// certificate.
+    /// Those of rustls in the handshake or about the certificate, or a name that no certificate can
+    /// have.
     pub async fn connect(&self, socket: Socket, host: &str) -> io::Result<Stream> {
         let connected = shortline_tls::connect(&self.0, host, socket).await?;
         Ok(Stream::Tls(Box::new(connected.into())))

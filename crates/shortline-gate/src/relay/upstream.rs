@@ -1,4 +1,4 @@
-//! The way to the backend.
+//! The backend's address, and how to connect to it.
 
 use std::fmt;
 use std::io;
@@ -12,43 +12,43 @@ use tokio::net::{TcpStream, UnixStream};
 use super::Socket;
 use super::stream::prepare;
 
-/// Where the backend listens: a name or an address, and a port; or the path of a Unix socket.
+/// The backend's address: a name or an IP address with a port, or the path of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// A host name or an IP address, without brackets; or a path, which begins with a slash.
+    /// A host name, or an IP address without brackets, or a path that begins with a slash.
     pub host: String,
-    /// Its port; 0 for a path.
+    /// Its port. 0 for a path.
     pub port: u16,
 }
 
 /// Why the backend could not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The kernel or the name service says no.
+    /// The kernel or the resolver reports an error.
     #[error("cannot connect to {upstream}: {source}")]
     Refused {
         /// The backend.
         upstream: Upstream,
-        /// What was said.
+        /// The error.
         source: io::Error,
     },
-    /// Nobody said anything.
+    /// No answer came in time.
     #[error("cannot connect to {upstream} within {} ms", limit.as_millis())]
     TooSlow {
         /// The backend.
         upstream: Upstream,
-        /// How long it was waited for.
+        /// The time limit.
         limit: Duration,
     },
 }
 
-/// A text that names no backend.
+/// A text that is not a backend's address.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no HOST:PORT; an IPv6 address goes in brackets; a Unix socket is unix:/PATH")]
 pub struct UpstreamError(String);
 
 impl Upstream {
-    /// Whether it is on this machine, as far as its name tells.
+    /// Whether it is on this machine, judged by its name alone.
     pub fn is_here(&self) -> bool {
         let address: Result<IpAddr, _> = self.host.parse();
         address.map_or(self.host == "localhost" || self.is_path(), |address| {
@@ -61,7 +61,7 @@ impl Upstream {
         self.host.starts_with('/')
     }
 
-    /// A connection to the first of the backend's addresses that takes one.
+    /// Connects to the first of the backend's addresses that accepts, within `limit`.
     ///
     /// # Errors
     /// [`ConnectError`]

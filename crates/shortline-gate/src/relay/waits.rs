@@ -1,8 +1,8 @@
-//! Which session waits for admission, by the key that a client names it by to end its statement:
-//! PostgreSQL's cancel key, MySQL's connection number.
+//! Finds a session by the key with which a client cancels its statement: PostgreSQL's cancel key, or
+//! MySQL's connection number.
 //!
-//! The backend's own keys go to the clients, so what names one means the same to both. Of a
-//! statement that still waits here the backend knows nothing, and the wait is ended by the gate.
+//! Clients get the backend's own keys, so a key means the same to the gate and to the backend. The
+//! backend does not have a statement that still waits here, so the gate itself ends the wait.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::{Handle, Order};
 #[derive(Debug)]
 pub struct Waits<Key>(Mutex<HashMap<Key, Arc<Handle>>>);
 
-/// A session's entry, forgotten when dropped.
+/// A session's entry, removed when dropped.
 #[derive(Debug)]
 pub struct Entry<Key: Eq + Hash> {
     waits: Arc<Waits<Key>>,
@@ -32,7 +32,7 @@ impl<Key> Default for Waits<Key> {
 }
 
 impl<Key: Clone + Eq + Hash> Waits<Key> {
-    /// The backend gave a session this key.
+    /// Registers a session under the key that the backend gave it.
     pub fn register(self: &Arc<Self>, key: Key, handle: &Arc<Handle>) -> Entry<Key> {
         self.0.lock().insert(key.clone(), Arc::clone(handle));
         Entry {
@@ -42,7 +42,7 @@ impl<Key: Clone + Eq + Hash> Waits<Key> {
         }
     }
 
-    /// Ends the session's wait. False if it does not wait.
+    /// Ends the session's wait. Returns false if it does not wait.
     pub fn cancel<Q>(&self, key: &Q) -> bool
     where
         Key: Borrow<Q>,
@@ -68,7 +68,7 @@ impl<Key: Clone + Eq + Hash> Waits<Key> {
 impl<Key: Eq + Hash> Drop for Entry<Key> {
     fn drop(&mut self) {
         let mut sessions = self.waits.0.lock();
-        // A backend that was started anew may have given the same key to another.
+        // A restarted backend may have given the same key to another session.
         let is_this = |handle: &Arc<Handle>| Arc::ptr_eq(handle, &self.handle);
         if sessions.get(&self.key).is_some_and(is_this) {
             sessions.remove(&self.key);

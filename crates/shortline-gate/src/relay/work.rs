@@ -1,5 +1,4 @@
-//! The unit of work of a session before the gate, whatever protocol it is in: the question whether it
-//! may start, and what is known of it while it runs.
+//! A session's unit of work, for all protocols: its admission, and its state while it runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,22 +12,22 @@ use super::{ClientState, Handle};
 use crate::classify::Class;
 use crate::{Admitted, Decision, Gate, GateClient, Outcome, Question, Wait};
 
-/// Why a unit does not start.
+/// Why a unit may not start.
 #[derive(Debug)]
 pub enum Denied {
-    /// The gate does not admit it.
+    /// The gate refused it.
     Refused(Refusal),
-    /// Its client ended it while it waited.
+    /// Its client cancelled it while it waited.
     Cancelled,
 }
 
-/// Where the session's unit of work stands, and what it needs to begin another.
+/// The session's unit of work, if there is one, and the means to begin another.
 #[derive(Debug)]
 pub struct Work {
     unit: Unit,
     gate: Gate,
     handle: Arc<Handle>,
-    /// Who pays for what a unit uses beyond what was expected; leaves after the unit.
+    /// The client that pays for units that use more than their estimate. Dropped after the unit.
     account: Option<GateClient>,
 }
 
@@ -51,7 +50,7 @@ struct Running {
 }
 
 impl Work {
-    /// A session without a unit yet. Without an account its units are charged to nobody.
+    /// A session without a unit. Without an account, no client pays for its units.
     pub fn new(gate: &Gate, handle: &Arc<Handle>, account: Option<GateClient>) -> Self {
         Self {
             unit: Unit::None,
@@ -61,7 +60,7 @@ impl Work {
         }
     }
 
-    /// The session's connection.
+    /// The handle of the session's connection.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -81,11 +80,11 @@ impl Work {
         matches!(self.unit, Unit::Running(_))
     }
 
-    /// Asks the gate for a unit of this class, for a task that is woken when its wait is
-    /// over. It runs or waits then.
+    /// Asks the gate to admit a unit of this class. The unit then runs or waits. The task is woken when
+    /// its wait is over.
     ///
     /// # Errors
-    /// [`Refusal`] if it may not even wait.
+    /// [`Refusal`] if the unit may not wait.
     pub fn ask(&mut self, context: &mut Context<'_>, class: &Class) -> Result<(), Refusal> {
         let account = self.account.as_ref();
         let own = || account.map(GateClient::tenant).unwrap_or_default();
@@ -100,7 +99,7 @@ impl Work {
             Decision::Admitted(admitted) => Unit::Running(Running::new(admitted, &self.handle)),
             Decision::Waits(wait) => {
                 let mut waiting = Waiting(wait);
-                // Between the question and now it may have been its turn.
+                // It may have been admitted in the meantime.
                 match waiting.0.as_mut().poll(context) {
                     Poll::Ready(admitted) => Unit::Running(Running::new(admitted?, &self.handle)),
                     Poll::Pending => {
@@ -114,8 +113,8 @@ impl Work {
         Ok(())
     }
 
-    /// What became of the unit that waited, and how long it did if it runs now. None while it waits, or
-    /// if none does.
+    /// The decision on the unit that waited. If it runs now, returns how long it waited. `None` while it
+    /// waits, or if no unit waits.
     pub fn decided(&mut self, context: &mut Context<'_>) -> Option<Result<Duration, Denied>> {
         let Unit::Waiting(waiting) = &mut self.unit else {
             return None;
@@ -140,28 +139,29 @@ impl Work {
         }))
     }
 
-    /// The client has left: a unit that was not admitted has not begun.
+    /// Drops a unit that waits, since its client has left.
     pub fn forget_waiting(&mut self) {
         if self.is_waiting() {
             self.unit = Unit::None;
         }
     }
 
-    /// The session's units run on the backend's connection of this number from now on, or on none.
+    /// Sets the backend's number for the connection that the session's units run on. `None` for no connection.
     pub fn set_backend(&mut self, backend: Option<u32>) {
         if let Some(account) = &mut self.account {
             account.set_backend(backend);
         }
     }
 
-    /// The backend reported an error: the unit's time says nothing of what the work takes.
+    /// Records an error of the backend. The unit then ends as failed, and its time is only a lower bound of its
+    /// service.
     pub fn fail(&mut self) {
         if let Unit::Running(running) = &mut self.unit {
             running.has_failed = true;
         }
     }
 
-    /// A statement has ended; whatever the backend does next is another one.
+    /// A statement has ended, and the backend goes on with the next one.
     pub fn next_statement(&mut self) {
         if let Unit::Running(running) = &mut self.unit
             && !running.is_paused
@@ -170,7 +170,7 @@ impl Work {
         }
     }
 
-    /// Whether the backend waits for the client from now on.
+    /// Sets whether the backend waits for the client.
     pub fn set_paused(&mut self, is_paused: bool) {
         if let Unit::Running(running) = &mut self.unit
             && running.is_paused != is_paused
@@ -184,7 +184,7 @@ impl Work {
         }
     }
 
-    /// The unit that runs has ended.
+    /// Ends the running unit.
     pub fn finish(&mut self) {
         if let Unit::Running(running) = std::mem::take(&mut self.unit) {
             let now = Instant::now();

@@ -1,12 +1,11 @@
-//! What the admin endpoint of a gate answers beside what it shows: `/ready`, and commands by `POST /command`.
+//! The admin endpoint of a gate: its pages, `/ready`, and commands by `POST /command`.
 //!
-//! `/ready` says whether clients are to be sent here: the gate is neither paused nor ending, and the backend can
-//! be reached. Whether it can is known from the last connection that was tried; only if that failed, or
-//! there was none, one is tried now. (Each that ends without a login counts against us in MySQL,
-//! `max_connect_errors`.)
+//! `/ready` reports whether to send clients here: the gate is neither paused nor ending, and the backend can be
+//! reached. If the last connection to the backend succeeded, that is enough. Otherwise a connection is tried now.
+//! (MySQL counts connections without a login as errors, `max_connect_errors`.)
 //!
-//! Commands are heard from whoever the admin database hears without a password: root, the gate's own user and
-//! those of `--admin-uids`, on this machine.
+//! Commands are accepted from the users that need no password at the admin database. These are root, the gate's own
+//! user and those of `--admin-uids`, on this machine.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use super::console::Console;
 use super::settings::Settings;
 use super::status::View;
 
-/// How long the backend has for a connection.
+/// The longest time to connect to the backend.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The pages of a gate.
@@ -28,7 +27,7 @@ pub struct AdminPages {
     view: View,
     console: Console,
     uids: Vec<u32>,
-    /// None for gate http, whose backends have their own checks.
+    /// `None` for gate http, whose backends have their own checks.
     upstream: Option<Upstream>,
 }
 
@@ -86,7 +85,7 @@ impl Pages for AdminPages {
     }
 }
 
-/// A table as objects, or the name of what was done.
+/// The rows of a table as objects, or else the tag of the command.
 fn shown(answer: &Answer) -> Page {
     let Some(table) = &answer.table else {
         return Page::line(StatusCode::OK, answer.tag);

@@ -11,7 +11,7 @@ use shortline_sched::admission::{
 
 use shortline_daemon::estimates::Keeper;
 
-/// How often to check. A trial takes longer than this unless it is set to be very short.
+/// How often to check. A trial takes longer than this, unless it is set to be very short.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Follows the search of `gate` until it is over, and saves what it found.
@@ -28,12 +28,12 @@ pub async fn follow(gate: Gate, keeper: Option<Keeper>) {
         }
     }
     if let Some(keeper) = keeper {
-        // A panic in there has its own message.
+        // A panic inside prints its own message.
         let _ = tokio::task::spawn_blocking(move || keeper.save()).await;
     }
 }
 
-/// What was reported so far.
+/// The progress that was reported so far.
 #[derive(Default)]
 struct Progress {
     trials: usize,
@@ -83,7 +83,7 @@ fn done(trial: Trial) -> String {
     )
 }
 
-/// A capacity in the form of the flag. It has three digits, as it is known to a tenth.
+/// A capacity in the form of the flag. It has three digits, since it is known to about a tenth.
 fn written(capacity_ns: u64) -> String {
     let unit = 10u64.pow(capacity_ns.max(1).ilog10().saturating_sub(2));
     let rounded = (capacity_ns / unit).max(1).saturating_mul(unit);

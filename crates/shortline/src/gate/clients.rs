@@ -6,43 +6,43 @@ use shortline_gate::relay::{ClientState, ClientView};
 
 use super::status::View;
 
-/// The most that `/status` shows, which the page asks for every second.
+/// The most clients in `/status`. The page fetches it every second.
 const BUSY_MAX: usize = 20;
 
 /// A client's connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientStatus {
-    /// What `KILL_CLIENT` takes.
+    /// Its number, as `KILL_CLIENT` takes it.
     pub id: u64,
     /// `idle`, `waiting` or `active`.
     pub state: &'static str,
-    /// How long it is so.
+    /// How long it has been in this state, in seconds.
     pub state_seconds: f64,
-    /// Who it is.
+    /// Its user.
     pub user: String,
-    /// Where it works.
+    /// Its database.
     pub database: String,
-    /// What it calls itself.
+    /// The application name that it gave.
     pub application_name: String,
-    /// Where it connects from. Empty for a Unix socket.
+    /// The address it connects from. Empty for a Unix socket.
     pub address: String,
-    /// How long it is open.
+    /// How long it has been open, in seconds.
     pub open_seconds: f64,
 }
 
-/// Who is not admitted by the operator's word.
+/// What the operator has paused or disabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Paused {
-    /// Nobody is.
+    /// Whether everything is paused.
     pub all: bool,
-    /// Nobody of these databases is.
+    /// The databases that are paused.
     pub databases: Vec<String>,
-    /// These databases take no new clients.
+    /// The databases that take no new clients.
     pub disabled: Vec<String>,
 }
 
 impl Paused {
-    /// As it is now.
+    /// The state at this moment.
     pub fn of(gate: &Gate) -> Self {
         let closed = gate.closed();
         let names = |names: &std::collections::BTreeSet<Box<str>>| {
@@ -56,14 +56,14 @@ impl Paused {
     }
 }
 
-/// All clients, by their ids.
+/// All clients, in the order of their ids.
 pub fn all(view: &View) -> Vec<ClientStatus> {
     let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
     clients.sort_by_key(|client| client.id);
     clients.iter().map(status).collect()
 }
 
-/// Those whose requests wait or run, for longest first.
+/// The clients whose requests wait or run. The longest in that state come first.
 pub fn busy(view: &View) -> Vec<ClientStatus> {
     let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
     clients.retain(|client| client.state != ClientState::Idle);

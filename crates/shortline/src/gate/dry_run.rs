@@ -1,4 +1,4 @@
-//! Logs what a dry run has shown, whenever that changes and at the end.
+//! Logs the result of a dry run: when the capacity becomes known or unknown, and at the end.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub async fn follow(gate: Gate) {
     }
 }
 
-/// What it has shown so far, in one line.
+/// The result so far, in one line.
 pub fn render(snapshot: &GateSnapshot) -> String {
     let totals = &snapshot.totals;
     match snapshot.capacity_ns {

@@ -22,7 +22,7 @@ pub struct Sample {
     pub at_seconds: f64,
     /// The sum of the estimates of the running requests, in nanoseconds.
     pub load_ns: u64,
-    /// The most that was admitted of that sum, in nanoseconds.
+    /// The capacity: the most load that was admitted, in nanoseconds. `None` without a limit.
     pub capacity_ns: Option<u64>,
     /// Requests that waited.
     pub waiting: usize,
@@ -38,7 +38,7 @@ pub struct History(Arc<Mutex<VecDeque<Sample>>>);
 
 impl History {
     /// Takes a sample of the gate every second from now on, for as long as the runtime lives. Also
-    /// logs when the gate changes nothing.
+    /// logs when the gate has changed nothing for minutes.
     pub fn start(gate: Gate, started: Instant, quiet: Quiet) -> Self {
         let history = Self::default();
         let kept = history.clone();

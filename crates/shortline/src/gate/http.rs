@@ -27,7 +27,7 @@ pub struct HttpFront {
 }
 
 impl HttpFront {
-    /// Does not listen yet. Must be called inside a runtime.
+    /// A web server that does not listen yet. Must be called inside a runtime.
     ///
     /// # Errors
     /// [`CommandError`]: a backend's address or a certificate cannot be used.
@@ -59,7 +59,7 @@ impl HttpFront {
         })
     }
 
-    /// Counts the clients' connections from now on.
+    /// Returns a function that counts the clients' connections.
     pub fn connections(&self) -> impl Fn() -> Connections + Send + Sync + 'static {
         let relay = Arc::clone(&self.relay);
         move || (&relay.snapshot()).into()
@@ -68,7 +68,7 @@ impl HttpFront {
     /// Serves the connections to `sockets` until `ending`.
     ///
     /// # Errors
-    /// A socket or thread cannot be had.
+    /// A socket or thread cannot be created.
     pub fn run<F: Future<Output = ()>>(
         &self,
         sockets: Vec<TcpListener>,

@@ -13,7 +13,7 @@ use shortline_sched::admission::{BOUNDS_NS, Histogram, Times, TypeView};
 use super::status::{Connections, PoolStatus, Status};
 use shortline_daemon::admin::prometheus::Text;
 
-/// Labels that tell a gate from others in its process. Empty if it is the only one.
+/// Labels that tell a gate from others in its process. Empty for the only one.
 pub type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 /// All metrics of one moment.
@@ -112,7 +112,7 @@ pub fn admission(text: &mut Text, gates: &[AtGate<'_>]) {
     tenants::tenants(text, gates);
 }
 
-/// What a histogram is of, and how it is had of the times.
+/// A histogram's name, its help, and its part of the times.
 type Of = (&'static str, &'static str, fn(&Times) -> &Histogram);
 
 const TIMES: [Of; 3] = [
@@ -127,7 +127,7 @@ const TIMES: [Of; 3] = [
     ),
 ];
 
-/// Histograms of a gate, and of its types. In Prometheus, each bucket includes all those below it.
+/// The histograms of a gate and of its types. In Prometheus, each bucket includes all those below it.
 fn times(text: &mut Text, gates: &[AtGate<'_>]) {
     for (name, help, of) in TIMES {
         let name = format!("gate_{name}_seconds");

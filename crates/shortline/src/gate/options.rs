@@ -1,7 +1,7 @@
 //! Every option of `shortline gate`, each defined once: as a flag and as a key of the table `[gate]`
 //! of the configuration file (`--wait-max 60s` is `wait-max = "60s"`).
 //!
-//! What is left out is `None` here; the defaults are those of the rooms that use the values.
+//! An option that is left out is `None`. The code that uses a value defines its default.
 
 mod names;
 

@@ -1,5 +1,5 @@
-//! Whether a gate changes anything. It orders waiting requests, so if none has waited for minutes
-//! it changes nothing, and says so.
+//! Reports that a gate changes nothing. A gate orders waiting requests. If none has waited for
+//! minutes, it has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use shortline_gate::GateSnapshot;
 
-/// How long nothing must have waited before this is said.
+/// How long no request must have waited before it is reported.
 const SAID_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// Since when nothing has waited. A handle: clones share it.
+/// Records when a request last waited. A handle: clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Quiet(Arc<Mutex<Observed>>);
 
 #[derive(Debug, Default)]
 struct Observed {
     waits: Waits,
-    /// How many had been admitted when a request was last seen to wait.
+    /// The number of requests that were admitted when a request last waited.
     admitted: u64,
     since: Duration,
     is_logged: bool,
 }
 
-/// Counters, one of which grows with each request that waits, or would wait.
+/// Counters. Each request that waits, or would wait, raises one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
     waited_ns_sum: u64,
@@ -50,7 +50,7 @@ impl Quiet {
                 is_logged: false,
             };
         }
-        // If nothing passes, nobody wonders.
+        // A gate without requests has nothing to report.
         if last.is_logged || totals.admitted == last.admitted {
             return None;
         }

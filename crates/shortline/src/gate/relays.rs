@@ -1,4 +1,4 @@
-//! The relays of a gate, one per address: what each kind is given, and where it listens.
+//! The relays of a gate, one per address: their settings and their sockets.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -30,32 +30,32 @@ use super::status::{Connections, View};
 use shortline_command::CommandError;
 use shortline_daemon::sockets::{Address, bind, bind_shared, bind_unix, handed_over};
 
-/// Relays. Each ends with the reason why it did.
+/// The tasks of the relays. Each returns why it ended.
 pub type Relays = JoinSet<Result<(), CommandError>>;
 
-/// What accepts clients' connections, by protocol.
+/// Accepts clients' connections, by protocol.
 pub enum Front {
-    /// A relay per address.
+    /// A relay of PostgreSQL per address.
     Postgres(Relayed),
-    /// The same.
+    /// A relay of MySQL per address.
     Mysql(Relayed),
     /// One web server at all addresses.
     Http(HttpFront),
 }
 
-/// What the relays of a database share.
+/// The state that the relays of a database share.
 pub struct Relayed {
-    /// Counts their connections.
+    /// Their connections.
     registry: Arc<Registry>,
     /// TLS towards clients.
     tls: Option<ClientTls>,
 }
 
 impl Front {
-    /// Does not listen yet. Must be called inside a runtime.
+    /// A front that does not listen yet. Must be called inside a runtime.
     ///
     /// # Errors
-    /// [`CommandError`]: a certificate that cannot be used, or an error of [`HttpFront::new`].
+    /// [`CommandError`]: a certificate cannot be used, or an error of [`HttpFront::new`].
     pub fn new(
         settings: &Settings,
         classifier: &Classifier,
@@ -71,7 +71,7 @@ impl Front {
         })
     }
 
-    /// Counts the connections from now on.
+    /// Returns a function that counts the connections.
     pub fn connections(&self) -> Box<dyn Fn() -> Connections + Send + Sync> {
         match self {
             Self::Postgres(relayed) | Self::Mysql(relayed) => {
@@ -82,7 +82,7 @@ impl Front {
         }
     }
 
-    /// The clients of a database; None before an application.
+    /// The clients of a database. `None` for HTTP.
     pub fn clients(&self) -> Option<Arc<Registry>> {
         match self {
             Self::Postgres(relayed) | Self::Mysql(relayed) => Some(Arc::clone(&relayed.registry)),
@@ -132,12 +132,12 @@ pub struct Starting<'a> {
     pub view: &'a View,
     pub console: &'a Console,
     pub front: &'a Front,
-    /// Tells the relays to end.
+    /// Ends the relays when it becomes true.
     pub ending: &'a watch::Sender<bool>,
 }
 
 impl Starting<'_> {
-    /// Relays the connections to `sockets`.
+    /// Starts the relays of the connections to `sockets`.
     ///
     /// # Errors
     /// [`CommandError`]: a backend's address or a certificate cannot be used.
@@ -170,7 +170,7 @@ impl Starting<'_> {
         }
     }
 
-    /// A relay for each socket.
+    /// Starts a relay for each socket.
     fn spawn_each<R, E>(
         &self,
         sockets: Vec<Bound>,
@@ -223,7 +223,7 @@ impl Starting<'_> {
     fn until_ending(&self) -> Ending {
         let mut ending = self.ending.subscribe();
         Box::pin(async move {
-            // If the sender is gone, it has ended too.
+            // If the sender is gone, the gate has ended, too.
             let _ = ending.wait_for(|is_ending| *is_ending).await;
         })
     }
@@ -318,7 +318,7 @@ impl Starting<'_> {
 pub enum Bound {
     /// By TCP.
     Tcp(TcpListener),
-    /// In the file system, at this path.
+    /// By a Unix socket at this path.
     Unix(UnixListener, PathBuf),
 }
 
@@ -377,8 +377,8 @@ fn one_upstream(settings: &Settings) -> Result<Upstream, CommandError> {
     upstream.map_err(|error| CommandError::Usage(format!("upstream: {error}")))
 }
 
-/// Warns about a remote backend that gets no TLS because clients have none. By default the client
-/// decides, and no client has TLS to a gate without a certificate.
+/// Warns about a remote backend without TLS. By default the backend gets TLS for clients that use
+/// it, and no client can use TLS to a gate without a certificate.
 pub fn warn_of_plain_backend(settings: &Settings) {
     let is_asked = settings.kind == Kind::Http || settings.options.upstream_tls.is_some();
     if is_asked || settings.client_tls.is_some() {
@@ -393,7 +393,7 @@ pub fn warn_of_plain_backend(settings: &Settings) {
     }
 }
 
-/// How to ask the database who waits for a lock, if it is to be asked.
+/// The settings of the monitor, if one is configured.
 ///
 /// # Errors
 /// [`CommandError`]: a file with a password or certificates cannot be used.

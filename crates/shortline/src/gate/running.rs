@@ -1,8 +1,9 @@
 //! A running gate: start, signals, end.
 //!
-//! SIGHUP and RELOAD read the whole configuration again. They exchange the rules for requests, the tenants, the
-//! certificate, the capacity, the limits of the queue, the pool's size and its file of users; or keep everything
-//! as it is and say why. Any other change needs a restart. A reload refuses it rather than ignore it silently.
+//! SIGHUP and RELOAD read the whole configuration again. They replace the rules for requests, the tenants, the
+//! certificate, the capacity, the limits of the queue, the pool's size and its users. On an error everything stays
+//! as it was, and the error is reported. Any other change needs a restart. A reload refuses it rather than ignore it
+//! silently.
 
 use sd_notify::NotifyState;
 use shortline_gate::classify::Classifier;
@@ -43,7 +44,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
             Some(asked) = asked.recv() => match asked {
                 Request::Reload(tell) => {
                     let reloaded = running.reload();
-                    // Whoever asked may have left.
+                    // The receiver may be gone.
                     let _ = tell.send(reloaded.as_ref().map_err(ToString::to_string).copied());
                     tell_reload(reloaded);
                 }
@@ -68,7 +69,7 @@ fn why(ended: Option<Result<Result<(), CommandError>, JoinError>>) -> CommandErr
     }
 }
 
-/// The gate, with all that a reload exchanges.
+/// The gate, with everything that a reload replaces.
 struct Running {
     args: Args,
     settings: Settings,
@@ -78,7 +79,7 @@ struct Running {
     keeper: Option<Keeper>,
     /// One relay per address.
     relays: JoinSet<Result<(), CommandError>>,
-    /// Tells the relays to end.
+    /// Ends the relays when it becomes true.
     ending: watch::Sender<bool>,
 }
 
@@ -147,7 +148,7 @@ impl Running {
         Ok((running, asked))
     }
 
-    /// Does everything that can fail first, then everything that cannot.
+    /// Reads the configuration again. First does everything that can fail, then everything that cannot.
     fn reload(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
@@ -175,7 +176,7 @@ impl Running {
         Ok(())
     }
 
-    /// Accepts nobody, and waits until all clients have left, or somebody asks for the end once more.
+    /// Stops accepting, and waits until all clients have left or a second order to end comes.
     async fn until_all_left(&self, signals: &mut Signals, asked: &mut mpsc::Receiver<Request>) {
         let Some(clients) = self.front.clients() else {
             return;
@@ -193,7 +194,7 @@ impl Running {
         }
     }
 
-    /// Lets transactions finish until the deadline or the next signal, or ends at once.
+    /// Lets transactions finish, until the deadline or the next signal. Or ends at once.
     async fn drain(mut self, signals: &mut Signals, is_at_once: bool) -> Result<(), CommandError> {
         self.view.end();
         self.ending.send_replace(true);

@@ -1,7 +1,7 @@
 //! Which types of requests have their own series in `/metrics`.
 //!
-//! The table of types may have a thousand rows, and it forgets some for others. A metrics store
-//! pays for every name it has ever seen. So only the types with the most work have series. The
+//! The table of types may have a thousand rows, and types are replaced when it is full. A metrics
+//! store pays for every name it has ever seen. So only the types with the most work have series. The
 //! others share one, `other`. The work of a type is its requests so far times its estimate. A type
 //! keeps its series until another has twice its work, so that series do not come and go.
 //!

@@ -1,7 +1,7 @@
-//! From flags and file to the gate's settings: flags override the table `[gate]`, which overrides
-//! the defaults.
+//! From flags and file to the gate's settings. Flags override the table `[gate]`, and the table
+//! overrides the defaults.
 //!
-//! A contradiction in the result is an error that names the flag, or the file, line and key.
+//! A contradiction is an error. It names the flag, or the file, line and key.
 
 mod admission;
 mod limits;
@@ -46,11 +46,11 @@ pub struct Settings {
     pub options: GateOptions,
     /// What the backend speaks.
     pub kind: Kind,
-    /// Where clients connect. Empty if systemd hands a socket over.
+    /// The addresses that clients connect to. Empty if systemd hands sockets over.
     pub listen: Vec<Address>,
-    /// Whether other processes may listen there, too.
+    /// Whether other processes may listen on these addresses, too.
     pub reuse_port: bool,
-    /// Proxies that say who the client is.
+    /// Proxies in these networks announce the client's address.
     pub proxies: Vec<Network>,
     /// Whether the backend sees the client's address in `application_name`.
     pub tells_address: bool,
@@ -64,9 +64,9 @@ pub struct Settings {
     pub upstream_tls: UpstreamTlsMode,
     /// The authorities of the backend's certificate. Set for `verify-full`.
     pub upstream_ca: Option<PathBuf>,
-    /// Where the database is asked who waits for a lock.
+    /// The database that the monitor asks for waits for locks.
     pub monitor: Option<MonitorUrl>,
-    /// The file with the password for it.
+    /// The file with the monitor's password.
     pub monitor_password_file: Option<PathBuf>,
     /// The settings of admission.
     pub gate: GateConfig,
@@ -76,11 +76,11 @@ pub struct Settings {
     pub limits: Limits,
     /// The pool of connections to the backend.
     pub pool: Option<PoolSettings>,
-    /// The file with what was learnt.
+    /// The file of estimates.
     pub estimates: Option<PathBuf>,
     /// The format of the log.
     pub log_format: LogFormat,
-    /// The admin endpoint.
+    /// The address of the admin endpoint.
     pub admin: Option<SocketAddr>,
     /// The most open connections to it.
     pub admin_connections_max: Option<NonZeroUsize>,
@@ -88,13 +88,13 @@ pub struct Settings {
     pub admin_hosts: Vec<HostName>,
     /// The most types with their own metrics.
     pub metrics_types_max: usize,
-    /// The name of the database that is the gate itself. Empty for none.
+    /// The name of the admin database. Empty for none.
     pub admin_database: String,
-    /// The users of this machine who may use it, besides root and the gate's own.
+    /// Users of this machine that may use the admin database, besides root and the gate's own.
     pub admin_uids: Vec<u32>,
-    /// Users of the pool who may say everything there.
+    /// Users of the pool that may give all its commands.
     pub admin_users: Vec<String>,
-    /// Users of the pool who may look.
+    /// Users of the pool that may only SHOW.
     pub stats_users: Vec<String>,
 }
 
@@ -209,7 +209,7 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
     Ok(())
 }
 
-/// For databases, whose TLS is set by an option.
+/// For databases: refuses verify-full without authorities, and authorities without verify-full.
 fn refuse_unchecked_authorities(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let (flags, merged) = (given.flags, given.merged);
     let verifies = merged.upstream_tls == Some(UpstreamTlsMode::VerifyFull);
@@ -229,7 +229,7 @@ fn refuse_unchecked_authorities(given: &Given<'_, GateOptions>) -> Result<(), St
     Ok(())
 }
 
-/// Refuses what no HTTP server can be told, and authorities for backends without TLS.
+/// For HTTP: refuses a Unix socket to listen on, and authorities for backends without TLS.
 fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let upstream = given.merged.upstream.as_deref().unwrap_or_default();
     if given.merged.upstream_ca.is_some() && !upstream.contains("https://") {

@@ -1,5 +1,5 @@
-//! What `shortline gate` serves at its admin endpoint: a live page, `/status`, `/history`,
-//! `/metrics`.
+//! The pages of the admin endpoint of `shortline gate`: a live page, `/status`, `/history`,
+//! `/metrics`, `/clients`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -39,9 +39,9 @@ pub struct Status {
     pub connections: Connections,
     /// The pool of connections to the backend, if there is one.
     pub pool: Option<PoolStatus>,
-    /// The clients whose requests wait or run, those that have done so for longest.
+    /// The clients whose requests wait or run. At most 20, the longest in that state.
     pub busy_clients: Vec<ClientStatus>,
-    /// Whether nobody is admitted, and the databases that are paused.
+    /// What the operator has paused or disabled.
     pub paused: Paused,
     /// Chooses the types that have metrics.
     #[serde(skip)]
@@ -72,9 +72,9 @@ pub struct PoolStatus {
     pub open: usize,
     /// Of these, lent to no session.
     pub idle: usize,
-    /// Of these, kept by sessions between two transactions.
+    /// Of these, kept by sessions that have no transaction.
     pub pinned: usize,
-    /// Sessions that wait for a connection although they are admitted.
+    /// Sessions that are admitted and wait for a connection.
     pub waiting: usize,
     /// Prepared statements that some client or connection has.
     pub statements: usize,
@@ -106,9 +106,9 @@ impl PoolStatus {
 pub struct SettingsView {
     /// The kind of backend, such as `postgres`.
     pub kind: &'static str,
-    /// Where clients connect.
+    /// The addresses that clients connect to.
     pub listen: Vec<String>,
-    /// Where the backend listens.
+    /// The backend's address.
     pub upstream: String,
     /// The settings of admission.
     #[serde(flatten)]
@@ -118,20 +118,20 @@ pub struct SettingsView {
 /// The settings of admission.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AdmissionSettings {
-    /// `fifo` or `sjf`.
+    /// `fifo`, `sjf`, `boost` or `gittins`.
     pub policy: &'static str,
     /// The bound on waiting, in multiples of the expected service time.
     pub aging: Option<String>,
-    /// The share of the work for the request that has waited longest. `None` except for `sjf`
-    /// without aging.
+    /// The share of the work for the request that has waited longest. `None` except for `gittins`, and
+    /// for `sjf` without aging.
     pub oldest_share: Option<String>,
-    /// `off`, `auto` or a time.
+    /// `off`, `auto`, `calibrate` or a time.
     pub capacity: String,
     /// Whether everything is admitted, and waits are only counted.
     pub dry_run: bool,
     /// The most requests that may wait.
     pub queue_max: usize,
-    /// Time a request may wait, in seconds.
+    /// The longest time that a request may wait, in seconds.
     pub wait_max_seconds: f64,
 }
 
@@ -142,19 +142,19 @@ pub struct View {
     connections: Arc<dyn Fn() -> Connections + Send + Sync>,
     connections_max: usize,
     is_ending: Arc<AtomicBool>,
-    /// Clients of a database, by name.
+    /// The clients of a database. `None` for HTTP.
     clients: Option<Arc<Registry>>,
     pool: Arc<OnceLock<Arc<dyn Shown>>>,
     history: History,
     quiet: Quiet,
     started: Instant,
-    /// Exchanged at a reload.
+    /// Replaced at a reload.
     told: Arc<RwLock<SettingsView>>,
     series: Arc<Series>,
 }
 
 impl View {
-    /// A gate that starts now.
+    /// The view of a gate that starts now.
     pub fn new(
         gate: Gate,
         connections: impl Fn() -> Connections + Send + Sync + 'static,
@@ -202,12 +202,12 @@ impl View {
         self.pool.get().map(|pool| &**pool)
     }
 
-    /// The clients of a database; None before an application.
+    /// The clients of a database. `None` for HTTP.
     pub fn clients(&self) -> Option<&Registry> {
         self.clients.as_deref()
     }
 
-    /// The gate ends, and takes no new clients.
+    /// Records that the gate ends, and stops accepting clients.
     pub fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
         if let Some(clients) = self.clients() {

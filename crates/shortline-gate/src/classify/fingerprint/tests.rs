@@ -1,4 +1,4 @@
-//! Which statements are equal and which are not, by example and by property.
+//! Which statements have equal fingerprints, by example and by property.
 #![allow(clippy::unwrap_used)]
 
 use proptest::collection::vec;

@@ -1,5 +1,5 @@
-//! The session with a protocol that is as small as one can be: each of the client's bytes is a request
-//! that is work, and each of the backend's ends one.
+//! The session with a minimal protocol: each byte of the client is a request, and each byte of the
+//! backend ends one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::relay::Socket;
 use crate::{Gate, GateConfig};
 
-/// What a socket takes that nobody reads, in bytes.
+/// The most bytes that a socket takes without a reader.
 const SOCKET_BYTES: usize = 4;
 
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Protocol for Bytes {
     }
 }
 
-/// A session, and who is at its ends.
+/// A session, and its two ends.
 struct Tried {
     gate: Gate,
     registry: Arc<Registry>,

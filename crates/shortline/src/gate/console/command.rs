@@ -6,33 +6,33 @@
 //! WAIT_CLOSE [db] | RELOAD | SHUTDOWN [WAIT_FOR_CLIENTS | WAIT_FOR_SERVERS]
 //! ```
 //!
-//! Names of commands are read in any case. A database is named as it is, or in double quotes, in which two stand
-//! for one. `SHUTDOWN` alone ends at once, as in PgBouncer.
+//! The case of commands does not matter. The name of a database is plain, or in double quotes. Inside them a double
+//! quote is doubled. `SHUTDOWN` alone ends at once, as in PgBouncer.
 
-/// What somebody asks for.
+/// A command of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To look at something, whose name is in capitals.
+    /// Shows a table. Its name is in capitals.
     Show(String),
-    /// To admit nobody, of a database or at all, and to wait until what runs has ended.
+    /// Admits no request of a database, or none at all, and waits until running ones have ended.
     Pause(Option<String>),
-    /// To go on.
+    /// Ends a pause.
     Resume(Option<String>),
-    /// To close the backend's connections once they are given back.
+    /// Closes the backend's connections when they are given back.
     Reconnect(Option<String>),
-    /// To close clients' connections at once, and to admit nobody.
+    /// Closes clients' connections at once, and admits no request.
     Kill(Option<String>),
-    /// To close a client's connection at once.
+    /// Closes a client's connection at once.
     KillClient(u64),
-    /// To let no new client into a database.
+    /// Refuses new clients of a database.
     Disable(String),
-    /// To let them in again.
+    /// Accepts new clients of a database again.
     Enable(String),
-    /// To wait until connections that are to close have closed.
+    /// Waits until connections that are to close have closed.
     WaitClose(Option<String>),
-    /// To read the configuration again.
+    /// Reads the configuration again.
     Reload,
-    /// To end.
+    /// Ends the gate.
     Shutdown(End),
 }
 
@@ -41,19 +41,19 @@ pub enum Command {
 pub enum End {
     /// At once.
     Now,
-    /// When what runs has ended, as after SIGTERM.
+    /// When running transactions have ended, as after SIGTERM.
     WhenServersRest,
-    /// When all clients have left. No new one is accepted.
+    /// When all clients have left. No new ones are accepted.
     WhenClientsLeft,
 }
 
-/// A text that is no command.
+/// A text that is not a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// There is none of this name.
+    /// There is no command of this name.
     #[error("no such command; try SHOW HELP")]
     Unknown,
-    /// It needs a word more.
+    /// A word is missing.
     #[error("{command} needs {what}")]
     Missing {
         /// Its name.
@@ -61,22 +61,22 @@ pub enum CommandError {
         /// What it needs.
         what: &'static str,
     },
-    /// Something is behind it.
+    /// There are too many words.
     #[error("{0} has too many words")]
     TooMany(&'static str),
-    /// A double quote is not closed, or something touches it.
+    /// A double quote is not closed, or no blank follows the closing one.
     #[error("a double quote has no end, or no blank behind it")]
     Quote,
     /// A number was expected.
     #[error("KILL_CLIENT needs the id of SHOW CLIENTS, a number")]
     NoId,
-    /// A way to end that nobody knows.
+    /// An unknown way to end.
     #[error("SHUTDOWN alone, or with WAIT_FOR_CLIENTS or WAIT_FOR_SERVERS")]
     NoWay,
 }
 
 impl Command {
-    /// What a text asks for.
+    /// Reads a command.
     ///
     /// # Errors
     /// [`CommandError`]
@@ -156,7 +156,7 @@ fn end(way: Option<&str>) -> Result<End, CommandError> {
     }
 }
 
-/// The words of a text, without the quotes of those that have them.
+/// The words of a text, without quotes.
 fn words(text: &str) -> Result<Vec<String>, CommandError> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -179,7 +179,7 @@ fn words(text: &str) -> Result<Vec<String>, CommandError> {
     Ok(words)
 }
 
-/// A word up to its closing quote, and how many bytes it takes with that.
+/// A word up to its closing quote, and its length in bytes including that quote.
 fn quoted_word(text: &str) -> Option<(String, usize)> {
     let mut word = String::new();
     let mut from = 0;

@@ -1,8 +1,8 @@
-//! Tables of who is there: `SHOW CLIENTS`, `SERVERS`, `POOLS`, `DATABASES`, `USERS`, `LISTS`, `ACTIVE_SOCKETS`, with
-//! PgBouncer's columns where they mean the same.
+//! Tables of clients and connections: `SHOW CLIENTS`, `SERVERS`, `POOLS`, `DATABASES`, `USERS`, `LISTS`,
+//! `ACTIVE_SOCKETS`. A column with the same meaning as one of PgBouncer's has the same name.
 //!
-//! `ptr` and `link` are numbers behind a letter: `c7` is the client of the id 7, `s3` the connection to the
-//! backend of the id 3. Without a pool each client has a connection of its own, of the same number.
+//! `ptr` and `link` are a letter and an id: `c7` is the client with the id 7, and `s3` the connection to the backend
+//! with the id 3. Without a pool each client has its own connection, with the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use shortline_gate::relay::{ClientState, ClientView};
 
 use super::super::status::{PoolStatus, View};
 
-/// All of a gate at one moment.
+/// The clients and connections of a gate at one moment.
 pub struct Lists {
     clients: Vec<ClientView>,
     servers: Vec<ServerView>,
@@ -30,7 +30,7 @@ pub struct Lists {
 type Cell = (&'static str, String);
 
 impl Lists {
-    /// What is there now.
+    /// The state at this moment.
     pub fn of(view: &View) -> Self {
         let status = view.status();
         let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Lists {
         }))
     }
 
-    /// Every database that a client or a connection is in, or that is paused or disabled.
+    /// Every database that has a client or a connection, or that is paused or disabled.
     pub fn databases(&self) -> Table {
         let (host, port) = match self.upstream.rsplit_once(':') {
             Some((host, port)) => (host, port),
@@ -170,7 +170,7 @@ impl Lists {
         }))
     }
 
-    /// How many there are of everything.
+    /// The number of items in each list.
     pub fn counts(&self) -> Table {
         let users: BTreeSet<&str> = self.clients.iter().map(user_of).collect();
         let idle = self.servers.iter().filter(|server| server.client.is_none());
@@ -270,7 +270,7 @@ impl Lists {
         ]
     }
 
-    /// `2026-11-25 10:00:00 UTC`, so long ago.
+    /// The time `ago` before now, such as `2026-11-25 10:00:00 UTC`.
     fn time(&self, ago: Duration) -> String {
         let at = self.now.checked_sub(ago).unwrap_or(self.now);
         // Wed, 25 Nov 2026 10:00:00 GMT
@@ -313,7 +313,7 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// What is of a pair of database and user.
+/// The counts of a pair of database and user.
 #[derive(Default)]
 struct Count {
     clients: usize,
@@ -323,7 +323,7 @@ struct Count {
     idle: usize,
 }
 
-/// The connection to the backend that a client has for itself.
+/// A client's own connection to the backend, without a pool.
 fn own_server(client: &ClientView) -> ServerView {
     ServerView {
         id: client.id,
@@ -345,7 +345,7 @@ fn database_of(client: &ClientView) -> &str {
     client.about.names.database.as_deref().unwrap_or_default()
 }
 
-/// A table of rows that have the same columns each.
+/// A table of rows that all have the same columns.
 fn table(rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     let mut table = Table::default();
     for row in rows {

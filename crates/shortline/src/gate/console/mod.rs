@@ -1,5 +1,5 @@
-//! What an operator may say to a running gate: at the admin database, and by `POST /command` at the admin
-//! endpoint. Both take the same commands and show the same tables.
+//! The operator's console of a running gate: the admin database, and `POST /command` at the admin endpoint. Both
+//! take the same commands and show the same tables.
 
 pub mod command;
 mod lists;
@@ -15,21 +15,21 @@ use tokio::sync::{mpsc, oneshot};
 use super::status::View;
 use command::{Command, End};
 
-/// How often it is looked whether what a command waits for has come.
+/// How often a waiting command checks its condition.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Commands to the process that wait.
+/// The most requests to the process that wait.
 const ASKED_MAX: usize = 16;
 
-/// What the process itself is asked for.
+/// A request to the process itself.
 #[derive(Debug)]
 pub enum Request {
-    /// To read its configuration again, and to say what came of it.
+    /// Reads the configuration again, and sends the result.
     Reload(oneshot::Sender<Result<(), String>>),
-    /// To end.
+    /// Ends the gate.
     End(End),
 }
 
-/// Obeys commands. A handle: clones obey for the same gate.
+/// Executes commands. A handle: clones are for the same gate.
 #[derive(Clone)]
 pub struct Console {
     view: View,
@@ -37,13 +37,13 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console for this gate. The receiver hears what the process is asked for.
+    /// A console for this gate. The receiver gets the requests to the process.
     pub fn new(view: View) -> (Self, mpsc::Receiver<Request>) {
         let (asks, asked) = mpsc::channel(ASKED_MAX);
         (Self { view, asks }, asked)
     }
 
-    /// Does what a text says. The answer comes when that is done; it goes on if nobody waits for it.
+    /// Executes the command in `text`. The answer is ready when the command is done.
     pub fn answer(&self, text: String, rights: Rights) -> Answering {
         let console = self.clone();
         Box::pin(async move {
@@ -92,14 +92,14 @@ impl Console {
         Ok(None)
     }
 
-    /// Admits nobody, and waits until what runs has ended and no idle connection is left.
+    /// Admits no request, and waits until running ones have ended. Also closes the pool's connections.
     async fn pause(&self, database: Option<&str>) -> Result<(), String> {
         let gate = self.view.gate();
         if database.is_some() {
             self.clients()?;
         }
         gate.hold(database).map_err(|error| error.to_string())?;
-        // Twice: what was admitted a moment before the pause may not be seen at once.
+        // Checks twice: a request admitted just before the pause may not show at once.
         let mut quiet_looks = 0;
         while quiet_looks < 2 {
             tokio::time::sleep(LOOK_EVERY).await;

@@ -1,7 +1,7 @@
-//! What SHOW shows, modelled on PgBouncer's console.
+//! The tables of SHOW, modelled on PgBouncer's console.
 //!
-//! A column that means the same as PgBouncer's has its name. Times in such columns are in
-//! microseconds (names without a unit). Our own columns name their unit.
+//! A column with the same meaning as one of PgBouncer's has the same name. Times in such columns are
+//! in microseconds (names without a unit). Our own columns name their unit.
 
 use shortline_gate::postgres::Table;
 use shortline_sched::admission::{CapacityState, TypeView};
@@ -11,7 +11,7 @@ use shortline_gate::GateConfig;
 use super::super::status::{AdmissionSettings, PoolStatus, Status, View};
 use super::lists::Lists;
 
-/// What can be shown, and what it is.
+/// The tables, and what each has.
 const SHOWN: [(&str, &str); 17] = [
     ("HELP", "these commands"),
     ("STATS", "transactions and waits since the start"),
@@ -38,7 +38,7 @@ const SHOWN: [(&str, &str); 17] = [
     ("VERSION", "the program's version"),
 ];
 
-/// What can be said beside SHOW.
+/// The commands besides SHOW.
 const SAID: [(&str, &str); 10] = [
     (
         "PAUSE [db]",
@@ -61,10 +61,10 @@ const SAID: [(&str, &str); 10] = [
     ),
 ];
 
-/// Shows what has this name, in capitals.
+/// The table of this name. The name is in capitals.
 ///
 /// # Errors
-/// There is nothing of the name: says so in a line.
+/// There is no such table. The text is one line.
 pub fn table(what: &str, view: &View) -> Result<Table, String> {
     let lists = || Lists::of(view);
     let status = || view.status();
@@ -107,7 +107,7 @@ fn help() -> Table {
     }
 }
 
-/// As the kernel tells it: what is in memory now, and the most that ever was.
+/// The process's resident memory, now and at its peak, in KiB. Source: `/proc/self/status`.
 fn memory() -> Table {
     let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let value = |name: &str| {
@@ -200,7 +200,7 @@ fn gate(status: &Status) -> Table {
     ])
 }
 
-/// Why there is no capacity. A dry run of `auto` does not know it.
+/// The text for a missing capacity. In a dry run of `auto` it is not known.
 fn no_capacity(status: &Status) -> String {
     match status.admission.capacity_state {
         CapacityState::Auto(_) => "not known".to_owned(),
@@ -309,7 +309,7 @@ fn tenants(status: &Status) -> Table {
     }
 }
 
-/// With PgBouncer's columns. Of our own names those change at a reload that name what a reload exchanges.
+/// The settings, with PgBouncer's columns. `changeable` tells whether a reload can change a setting.
 fn config(status: &Status, connections_max: usize) -> Table {
     let settings = &status.settings;
     let default = AdmissionSettings::new(&GateConfig::default());

@@ -1,7 +1,7 @@
-//! `shortline gate import pgbouncer.ini`: the same in the gate's own words, on standard output.
+//! `shortline gate import pgbouncer.ini`: translates the file to a configuration of the gate, on standard output.
 //!
-//! What has no counterpart stands there as a comment that says why. If something of weight is among it, which
-//! would make the gate do something else than PgBouncer does, the exit status is 1.
+//! A setting without a counterpart becomes a comment with the reason. If one of these makes the gate behave
+//! differently from PgBouncer, the exit status is 1.
 
 mod settings;
 mod translate;
@@ -17,15 +17,15 @@ use translate::Entry;
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// Files that may stand in one another, as in PgBouncer.
+/// The deepest nesting of included files, as in PgBouncer.
 const DEPTH_MAX: usize = 10;
-/// Lines of all files together.
+/// The most keys of all files together.
 const ENTRIES_MAX: usize = 100_000;
 
 /// Translates the file.
 ///
 /// # Errors
-/// [`CommandError`]: it cannot be read, or something of weight is lost.
+/// [`CommandError`]: the file cannot be read, or a setting that matters is lost.
 pub fn run(path: &Path) -> Result<(), CommandError> {
     let mut reading = Reading::default();
     reading.read(path, 0)?;
@@ -81,7 +81,7 @@ impl Reading {
     }
 }
 
-/// A file that another names: as PgBouncer finds it, from the current folder, or else beside the other.
+/// The path of an included file: relative to the current folder, as in PgBouncer, or else to the including file.
 fn beside(path: &Path, named: &str) -> PathBuf {
     let named = Path::new(named);
     let beside = path.parent().unwrap_or(Path::new("")).join(named);
@@ -106,6 +106,6 @@ fn content(path: &Path) -> Result<String, CommandError> {
             "{named}: larger than {FILE_BYTES_MAX} bytes"
         )));
     }
-    // A name in another encoding is shown as well as can be.
+    // Bytes that are not UTF-8 are replaced.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

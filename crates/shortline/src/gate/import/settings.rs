@@ -1,25 +1,25 @@
-//! What becomes of each key of PgBouncer's section `[pgbouncer]` that stands for itself.
+//! The translation of each key of PgBouncer's section `[pgbouncer]`.
 //!
-//! The list is that of PgBouncer 1.25 (doc/config.md).
+//! Source: the list of PgBouncer 1.25 (doc/config.md).
 
-/// What becomes of a key.
+/// The translation of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is this key, with the same text.
+    /// This key, with the same text.
     Text(&'static str),
-    /// It is this key, a list of texts with commas between.
+    /// This key, from a list separated by commas.
     Texts(&'static str),
-    /// It is this key, on or off.
+    /// This key, on or off.
     Switch(&'static str),
-    /// It is this key, a number.
+    /// This key, a number.
     Number(&'static str),
-    /// It is this key, a time in seconds. 0, which means never to PgBouncer, is this instead, if there is anything.
+    /// This key, a time in seconds. PgBouncer's 0 stands for never, and becomes the second value, if there is one.
     Seconds(&'static str, Option<&'static str>),
-    /// It is looked at with others.
+    /// Translated together with other keys.
     Together,
-    /// The gate needs no such key, for this reason.
+    /// Not needed, for this reason.
     Needless(&'static str),
-    /// If it is on (neither empty nor 0), something is lost: this.
+    /// Lost if it is on (neither empty nor 0), with this reason or advice.
     Lost(&'static str),
 }
 
@@ -30,7 +30,7 @@ const DNS: &str = "the system's resolver is asked for each new connection";
 const CLEAN: &str = "the gate looks what a session left, and puts each session's own settings on";
 const TLS: &str = "TLS 1.2 and 1.3 with rustls' ciphers";
 
-/// What becomes of a key; None if PgBouncer has no such key.
+/// The translation of a key. `None` if PgBouncer has no such key.
 pub fn fate(key: &str) -> Option<Fate> {
     use Fate::{Lost, Needless, Number, Seconds, Text, Texts, Together};
     let listed = FATES.iter().find(|(name, _)| *name == key);
@@ -71,7 +71,7 @@ pub fn fate(key: &str) -> Option<Fate> {
     })
 }
 
-/// Keys that change what a session may do or what it meets.
+/// Keys that change the behaviour of sessions, and have no counterpart.
 fn lost(key: &str) -> Option<&'static str> {
     Some(match key {
         "auth_hba_file" | "auth_ident_file" => {

@@ -1,8 +1,8 @@
 //! From the keys of a `pgbouncer.ini` to a table `[gate]`.
 //!
-//! The gate has one backend and one bound on its connections. So the databases of one server are translated, the
-//! server that most of them are on, and the bound is what PgBouncer's pools may have together at
-//! one user each. Whatever else a database or a user is given of its own is lost, and told.
+//! The gate has one backend and one bound on its connections. So only the databases of one server are translated:
+//! the server with most of them. The bound is the sum of PgBouncer's pools for these databases, with one user each.
+//! Other settings of single databases and users are lost, and reported.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -11,7 +11,7 @@ use shortline_gate::postgres::pgbouncer::{IniError, pairs};
 
 use super::settings::{Fate, fate};
 
-/// A key, and where it stands.
+/// A key and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// File and line.
@@ -20,23 +20,23 @@ pub struct Entry {
     pub section: String,
     /// Its name.
     pub key: String,
-    /// Its value, as it is written.
+    /// Its value, as written.
     pub value: String,
 }
 
-/// The gate's own words.
+/// A translated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translated {
     /// A TOML file.
     pub text: String,
-    /// How many things of weight are lost.
+    /// The number of settings that matter and are lost.
     pub lost: usize,
 }
 
 /// Why there is no translation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranslateError {
-    /// A list of pairs is none.
+    /// A malformed list of pairs.
     #[error("{place}: {error}")]
     Pairs {
         /// Where.
@@ -44,30 +44,33 @@ pub enum TranslateError {
         /// What is wrong.
         error: IniError,
     },
-    /// A number is none.
+    /// A malformed number.
     #[error("{place}: `{value}` is no {what}")]
     Value {
         /// Where.
         place: String,
-        /// What stands there.
+        /// The text in its place.
         value: String,
         /// What was expected.
         what: &'static str,
     },
-    /// There is nothing to go to.
+    /// There is no database.
     #[error("no section [databases]: where is the backend?")]
     NoDatabase,
 }
 
-/// PgBouncer's defaults.
+/// PgBouncer's default `listen_port`.
 const PORT: &str = "6432";
+/// PgBouncer's default `port` of a database.
 const SERVER_PORT: &str = "5432";
-/// Where Debian's PostgreSQL has its Unix sockets.
+/// The folder of Debian's PostgreSQL for its Unix sockets.
 const SOCKETS: &str = "/var/run/postgresql";
+/// PgBouncer's `default_pool_size`.
 const POOL_SIZE: u64 = 20;
+/// PgBouncer's default `max_prepared_statements`.
 const STATEMENTS_MAX: u64 = 200;
 
-/// Translates all keys; `of` names where they come from.
+/// Translates all keys. `of` names their file.
 ///
 /// # Errors
 /// [`TranslateError`]
@@ -138,7 +141,7 @@ struct Database<'a> {
     pairs: BTreeMap<String, String>,
 }
 
-/// Where databases are.
+/// A database server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Server {
     host: String,
@@ -167,7 +170,8 @@ impl<'a> Database<'a> {
         self.pairs.get(name).map(String::as_str)
     }
 
-    /// The first of its hosts. A folder has a Unix socket; where there is none, it is Debian's.
+    /// The server at the first of its hosts. A host that is a folder has a Unix socket. Without a host it is Debian's
+    /// folder.
     fn server(&self) -> Server {
         let hosts = self.get("host").unwrap_or_default();
         let first = hosts.split(',').next().unwrap_or_default();
@@ -186,7 +190,7 @@ fn pairs_of(entry: &Entry) -> Result<Vec<(String, String)>, TranslateError> {
     })
 }
 
-/// What is written so far.
+/// The text written so far.
 #[derive(Default)]
 struct Writing {
     keys: Vec<String>,
@@ -209,7 +213,7 @@ impl Writing {
         self.notes.push(line_of(entry, &format!("LOST: {why}")));
     }
 
-    /// What `[users]` gives to one.
+    /// The settings of one user in `[users]`. All are lost.
     fn user(&mut self, entry: &Entry) -> Result<(), TranslateError> {
         for (name, _) in pairs_of(entry)? {
             self.lost(entry, &format!("{name}: the gate has no settings by user"));
@@ -217,7 +221,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Finds the server that most databases are on, and tells what is lost of each.
+    /// Finds the server with most databases, and reports the settings that are lost of each.
     fn databases(
         &mut self,
         databases: &[Database<'_>],
@@ -400,12 +404,12 @@ impl Writing {
             (Some((_, mode @ ("disable" | "require"))), _) => {
                 self.key("upstream-tls", &quoted(mode));
             }
-            // PgBouncer's default, and what is nearest to `allow`.
+            // PgBouncer's default, and the nearest to `allow`.
             _ => self.key("upstream-tls", &quoted("prefer")),
         }
     }
 
-    /// A key of `[pgbouncer]` that stands for itself.
+    /// Translates a key of `[pgbouncer]` by its fate.
     fn setting(&mut self, entry: &Entry) -> Result<(), TranslateError> {
         let Some(fate) = fate(&entry.key) else {
             self.lost(entry, "PgBouncer 1.25 has no such key");
@@ -454,7 +458,7 @@ impl Writing {
     }
 }
 
-/// A comment about an entry, without the secret that it may have.
+/// A comment about an entry, without its value if that may have a password.
 fn line_of(entry: &Entry, what: &str) -> String {
     let Entry {
         place,

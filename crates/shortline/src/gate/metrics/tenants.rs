@@ -1,7 +1,7 @@
-//! The metrics of tenants, where there are several.
+//! The metrics of tenants, for gates with more than one.
 //!
-//! The label `tenant` has a bounded number of values: the first tenants of the table, which keep their
-//! places, and one for the sum of all others.
+//! The label `tenant` has a bounded number of values: the first tenants of the table, and one for the sum of
+//! all others. Tenants keep their places in the table.
 
 use shortline_sched::admission::TenantView;
 
@@ -11,7 +11,7 @@ use shortline_daemon::admin::prometheus::Text;
 /// The most tenants of a gate that have series of their own.
 const TENANTS_MAX: usize = 100;
 
-/// The name under which the rest is summed up.
+/// The label of the sum of all others.
 const OTHERS: &str = "(others)";
 
 const OF_A_TENANT: [Metric<TenantView, Number>; 9] = [

@@ -1,4 +1,4 @@
-//! What options are named by words: TLS to the backend, policies, pools, formats of the log.
+//! The options whose values are words: TLS to the backend, policies, pools, formats of the log.
 
 use serde::Deserialize;
 

@@ -14,7 +14,7 @@ use super::tenants;
 use shortline_daemon::given::{Given, count};
 use shortline_daemon::keys::Overlay;
 
-/// The gate of an upstream of `serve`.
+/// The gate of a route of `serve`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteGate {
     /// The settings of admission.
@@ -53,7 +53,7 @@ impl RouteGate {
     }
 }
 
-/// Those of the options that a route's gate has too.
+/// Keeps only the options that a route's gate has, too.
 fn of_admission(options: &GateOptions) -> GateOptions {
     GateOptions {
         policy: options.policy,
@@ -80,7 +80,7 @@ fn of_admission(options: &GateOptions) -> GateOptions {
 /// The settings of admission.
 ///
 /// # Errors
-/// Names the place of a value that makes no sense, or that contradicts another.
+/// Names the place of a value that is out of range, or that contradicts another.
 pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
     refuse_contradictions(given)?;
     let merged = given.merged;

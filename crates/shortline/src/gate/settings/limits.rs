@@ -9,7 +9,7 @@ use shortline_daemon::given::{Given, count};
 /// The limits.
 ///
 /// # Errors
-/// Names the place of one that is out of range.
+/// Names the place of a limit that is out of range.
 pub fn limits(given: &Given<'_, GateOptions>) -> Result<Limits, String> {
     let merged = given.merged;
     let defaults = Limits::default();

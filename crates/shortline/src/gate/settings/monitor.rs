@@ -1,4 +1,4 @@
-//! Where to ask the database who waits for a lock, if it can be asked.
+//! The database that the monitor asks for waits for locks.
 
 use shortline_gate::locks::MonitorUrl;
 
@@ -6,10 +6,10 @@ use crate::gate::Kind;
 use crate::gate::options::GateOptions;
 use shortline_daemon::given::Given;
 
-/// The database to ask, of the same kind as the backend.
+/// The database to ask, if one is configured. It must be of the same kind as the backend.
 ///
 /// # Errors
-/// Names the place of what does not fit together.
+/// Names the place of values that do not fit together.
 pub fn monitor(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Option<MonitorUrl>, String> {
     let (flags, merged) = (given.flags, given.merged);
     let Some(url) = merged.monitor.clone() else {

@@ -1,4 +1,4 @@
-//! The pool as it was asked for.
+//! The settings of the pool.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,27 +16,27 @@ const SIZE: NonZeroUsize = NonZeroUsize::new(20).expect("not zero");
 const STATEMENTS_MAX: NonZeroUsize = NonZeroUsize::new(200).expect("not zero");
 const IDLE_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// A pool that is wanted.
+/// The settings of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
     /// How long connections are lent for.
     pub mode: PoolMode,
-    /// Connections to the backend at most.
+    /// The most connections to the backend.
     pub size: NonZeroUsize,
-    /// The file of those who may use it.
+    /// The file of users.
     pub users: PathBuf,
-    /// Where users that it does not have are looked up.
+    /// How to look up users that the file does not have.
     pub lookup: Option<Lookup>,
-    /// When an idle connection is closed.
+    /// An idle connection is closed after this time.
     pub idle_time_max: Duration,
-    /// Prepared statements of a connection.
+    /// The most prepared statements of a connection.
     pub statements_max: NonZeroUsize,
 }
 
-/// The pool, if there is to be one.
+/// The pool, if one is configured.
 ///
 /// # Errors
-/// Names the place of what makes no sense.
+/// Names the place of a missing or malformed value.
 pub fn pool(given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, String> {
     let (flags, merged) = (given.flags, given.merged);
     let mode = match merged.pool {
@@ -60,7 +60,7 @@ pub fn pool(given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, Stri
     }))
 }
 
-/// PgBouncer's own.
+/// PgBouncer's default query.
 const LOOKUP_QUERY: &str = "SELECT usename, passwd FROM pg_catalog.pg_shadow WHERE usename = $1";
 
 fn lookup(given: &Given<'_, GateOptions>) -> Result<Option<Lookup>, String> {
@@ -82,7 +82,7 @@ fn lookup(given: &Given<'_, GateOptions>) -> Result<Option<Lookup>, String> {
     }
 }
 
-/// With a pool that lends for transactions no more of them run than it has connections.
+/// If the pool lends for transactions, no more of them run than it has connections.
 pub fn bound(gate: &mut GateConfig, pool: Option<&PoolSettings>) {
     let transactions = pool.filter(|pool| pool.mode == PoolMode::Transaction);
     gate.admission.running_max = transactions.map(|pool| pool.size);

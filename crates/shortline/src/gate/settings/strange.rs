@@ -1,10 +1,10 @@
-//! Options that mean nothing to a gate of this kind, or without a pool: refused, so that nobody counts on them.
+//! Refuses options that have no effect for a gate of this kind, or without a pool.
 
 use super::super::Kind;
 use super::super::options::{GateOptions, PoolName};
 use shortline_daemon::given::Given;
 
-/// An option's field, whether a flag gives it, and whether anything does.
+/// An option's field, whether a flag sets it, and whether it is set at all.
 type Said = (&'static str, bool, bool);
 
 macro_rules! said {
@@ -13,7 +13,7 @@ macro_rules! said {
     };
 }
 
-/// Refuses the first option that means nothing.
+/// Refuses the first option that has no effect.
 ///
 /// # Errors
 /// Names its place.

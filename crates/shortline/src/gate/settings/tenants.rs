@@ -1,4 +1,4 @@
-//! The tenants as they were asked for.
+//! The settings of tenants.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use shortline_sched::admission::{DEFAULT_TENANT, TenantLimits};
 use super::super::options::GateOptions;
 use shortline_daemon::given::Given;
 
-/// The name under which the limits of all tenants stand that have none of their own.
+/// The name for the limits of all tenants without limits of their own.
 const OTHERS: &str = "*";
 
 /// The weights and limits of tenants.
 ///
 /// # Errors
-/// Names the place of what makes no sense.
+/// Names the place of a tenant that no request can have.
 pub fn tenants(given: &Given<'_, GateOptions>) -> Result<TenantTable, String> {
     let mut named = given.merged.tenant.clone().unwrap_or_default();
     for name in named.keys() {
@@ -30,17 +30,17 @@ pub fn tenants(given: &Given<'_, GateOptions>) -> Result<TenantTable, String> {
     Ok(TenantTable { named, others })
 }
 
-/// Whether something may be of the tenant of that name.
+/// Whether a request can have the tenant of that name.
 fn is_named(options: &GateOptions, name: &str) -> bool {
     let is_by_name = !matches!(options.tenant_by, None | Some(TenantBy::None));
     let mut rules = options.rule.iter().flatten();
     is_by_name || rules.any(|rule| rule.tenant.as_deref() == Some(name))
 }
 
-/// By what tenants are told apart.
+/// The source of tenants' names.
 ///
 /// # Errors
-/// Names the place of what the protocol does not have, or of a claim that counts from nobody.
+/// Names the place of a source or limit that the protocol does not have, or of a claim that counts from no client.
 pub fn tenant_by(given: &Given<'_, GateOptions>, protocol: Protocol) -> Result<TenantBy, String> {
     let tenant_by = given.merged.tenant_by.clone().unwrap_or_default();
     let place = || given.at(given.flags.tenant_by.is_some(), "tenant-by");

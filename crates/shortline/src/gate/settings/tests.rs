@@ -1,4 +1,4 @@
-//! What flags and file mean together, and which combinations are refused.
+//! The settings of flags and file together, and the combinations that are refused.
 #![allow(clippy::unwrap_used)]
 use std::num::NonZeroU64;
 use std::time::Duration;

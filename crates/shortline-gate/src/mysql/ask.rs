@@ -1,4 +1,4 @@
-//! A statement of the gate's own on a connection that no session has: answered to its end, in the text protocol
+//! Runs a statement of the gate's own on a connection that no session holds, in the text protocol
 //! (MySQL's source documentation, "COM_QUERY").
 
 use std::io;
@@ -16,37 +16,37 @@ const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
 /// An EOF packet is shorter than this.
 const EOF_BYTES_MAX: usize = 9;
-/// More columns than any statement of the gate's own has.
+/// The most columns in an answer.
 const COLUMNS_MAX: u64 = 64;
-/// What an answer may have, in bytes.
+/// The most bytes in the rows of an answer.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// The values of a row as text; NULL is None.
+/// The values of a row as text. NULL is None.
 pub type Row = Vec<Option<Vec<u8>>>;
 
-/// Why it has no answer.
+/// Why a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The backend says no.
+    /// The backend returned an error.
     #[error("{reason}")]
     Refused {
-        /// Its code.
+        /// MySQL's error number.
         code: u16,
-        /// What it says.
+        /// The message.
         reason: String,
     },
     /// The connection broke.
     #[error("the backend closed the connection: {0}")]
     Left(#[from] io::Error),
-    /// It does not speak the protocol, or says more than was to be.
+    /// The answer breaks the protocol or is too large.
     #[error("the backend's answer cannot be read")]
     Unread,
 }
 
-/// Runs one statement, and takes its rows.
+/// Runs one statement. Returns the connection and the rows.
 ///
 /// # Errors
-/// [`AskError`]. After anything but [`AskError::Refused`] the connection is of no more use.
+/// [`AskError`]. The connection is closed then.
 pub async fn ask(
     stream: Stream,
     capabilities: Capabilities,
@@ -89,7 +89,7 @@ fn refused(packet: &[u8]) -> AskError {
     AskError::Refused { code, reason }
 }
 
-/// The values in a row of the text protocol.
+/// Reads a row of the text protocol with this many columns. None if it is malformed.
 pub fn row(packet: &[u8], columns: u64) -> Option<Row> {
     let rest = &mut &packet[..];
     let mut row = Row::new();

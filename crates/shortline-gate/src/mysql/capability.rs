@@ -1,4 +1,4 @@
-//! Capabilities: what client and server agree on in the handshake. Sources: MySQL's source
+//! Capabilities, which client and server agree on in the handshake. Sources: MySQL's source
 //! documentation, "Capabilities Flags"; for those above 32 bits, MariaDB's knowledge base,
 //! "Connecting".
 //!
@@ -22,7 +22,7 @@ pub const CONNECT_WITH_DB: Capabilities = 1 << 3;
 pub const COMPRESS: Capabilities = 1 << 5;
 /// The protocol since MySQL 4.1.
 pub const PROTOCOL_41: Capabilities = 1 << 9;
-/// Statuses tell of transactions.
+/// Status flags show transactions.
 pub const TRANSACTIONS: Capabilities = 1 << 13;
 /// TLS begins before the client's answer.
 pub const SSL: Capabilities = 1 << 11;
@@ -36,15 +36,15 @@ pub const PLUGIN_AUTH: Capabilities = 1 << 19;
 pub const CONNECT_ATTRS: Capabilities = 1 << 20;
 /// The length of the authentication data is length-encoded.
 pub const PLUGIN_AUTH_LENENC: Capabilities = 1 << 21;
-/// OK packets say what has changed in the session.
+/// OK packets report changes of the session.
 pub const SESSION_TRACK: Capabilities = 1 << 23;
 /// A result set ends with an OK packet, and no EOF packet follows the columns.
 pub const DEPRECATE_EOF: Capabilities = 1 << 24;
-/// Attributes stand before the text of a statement.
+/// Attributes precede the text of a statement.
 pub const QUERY_ATTRIBUTES: Capabilities = 1 << 27;
 /// MariaDB: reports of progress come as ERR packets with code 65535.
 pub const MARIADB_PROGRESS: Capabilities = 1 << 32;
-/// MariaDB: a byte after the number of columns says whether they follow.
+/// MariaDB: a byte after the number of columns shows whether their definitions follow.
 pub const MARIADB_CACHE_METADATA: Capabilities = 1 << 36;
 
 const OPTIONAL_RESULTSET_METADATA: Capabilities = 1 << 25;
@@ -54,16 +54,16 @@ const REMEMBER_OPTIONS: Capabilities = 1 << 31;
 /// Bulk execution, extended metadata, cached metadata, and results for each unit of a bulk.
 const MARIADB_KNOWN: Capabilities = MARIADB_PROGRESS | 1 << 34 | 1 << 35 | 1 << 36 | 1 << 37;
 
-/// What the gate passes: all 32 bits are taken, except for those it removes.
+/// The capabilities that the gate passes: the 32 bits except those it removes, and MariaDB's known ones.
 pub const KNOWN: Capabilities = ((REMEMBER_OPTIONS << 1) - 1 - STRUCK) | MARIADB_KNOWN;
 const STRUCK: Capabilities = OPTIONAL_RESULTSET_METADATA | ZSTD | EXTENSION;
 
-/// What changes the answers of a server, or what it takes, and so is the same on a pooled connection as its
-/// client has it: found instead of changed rows, long flags, local files, spaces before parentheses, the
-/// timeout of whoever is interactive, several statements and results, and no EOF packets.
+/// Capabilities that must be the same on a pooled connection as at its client, because they change the server's
+/// responses or input. They are: found instead of changed rows, long flags, local files, spaces before
+/// parentheses, the timeout of interactive clients, several statements and results, and no EOF packets.
 pub const OF_POOLED: Capabilities =
     1 << 1 | 1 << 2 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 16 | MULTI_RESULTS | 1 << 18 | DEPRECATE_EOF;
-/// What a pool offers a client beside these.
+/// The other capabilities that a pool offers a client.
 pub const OF_OPENING: Capabilities = MYSQL
     | CONNECT_WITH_DB
     | PROTOCOL_41

@@ -1,10 +1,11 @@
-//! What a client's command asks for: the shape of its response, and whether it is work that needs
+//! Reads a client's command: the shape of its response, and whether it is work that needs
 //! admission. Sources: MySQL's source documentation, "Command Phase"; MariaDB's knowledge base,
 //! "Client Server Protocol Commands".
 //!
-//! Work is whatever executes statements. Everything else passes at once. It is cheap (a statement
-//! is only prepared, a session reset, rows fetched from a cursor that was filled when it was
-//! opened), it must not wait (KILL), or it belongs to another order (replication).
+//! Any command that executes statements is work. Everything else passes at once, for one of three
+//! reasons. It is cheap: a statement is only prepared, a session reset, or rows fetched from a cursor
+//! that was filled when it was opened. It must not wait (KILL). Or it is replication, which does not
+//! follow commands and responses.
 
 use super::control::{self, Control};
 use super::reply::Shape;
@@ -47,11 +48,11 @@ pub enum Command<'a> {
     Prepare(&'a [u8]),
     /// A prepared statement to execute, once or in bulk.
     Execute(u32),
-    /// A prepared statement to forget. It has no response.
+    /// A prepared statement to close. It has no response.
     Close(u32),
     /// Data for a prepared statement, or a goodbye. It has no response.
     Unanswered,
-    /// Forgets everything about the session, prepared statements too.
+    /// Resets the session, including its prepared statements.
     Reset(Shape),
     /// A cheap command.
     Other(Shape),
@@ -72,7 +73,7 @@ impl<'a> Command<'a> {
     /// Reads the start of a message.
     pub fn read(start: &'a [u8], has_query_attributes: bool) -> Self {
         let Some((&command, body)) = start.split_first() else {
-            // The server takes it for COM_SLEEP and answers with an error.
+            // The server reads this as COM_SLEEP and returns an error.
             return Self::Other(Shape::Single);
         };
         let number = value::integer(&mut &body[..], 4).map(|number| number as u32);

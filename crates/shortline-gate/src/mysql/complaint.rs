@@ -2,24 +2,24 @@
 //!
 //! | what | code, SQLSTATE | why this one |
 //! |---|---|---|
-//! | more connections than allowed | 1040, 08004 | what the server says |
-//! | more connections of a tenant than allowed | 1203, 42000 | what the server says of a user |
-//! | a transaction without work for too long | 4031, HY000 | what MySQL says of an idle client; the connection ends |
+//! | more connections than allowed | 1040, 08004 | as the server does |
+//! | more connections of a tenant than allowed | 1203, 42000 | the server's code for a user with too many |
+//! | a transaction without work for too long | 4031, HY000 | MySQL's code for an idle client; the connection ends |
 //! | the backend cannot be reached, or not with TLS | 1429, HY000 | "unable to connect to foreign data source" |
-//! | no TLS where it is required | 3159, HY000 | what the server says |
-//! | no handshake, or one this gate cannot read | 1043, 08S01 | what the server says |
-//! | packets out of order before the end of authentication, unlike any MySQL client | 1156, 08S01 | what the server says |
-//! | the gate ends | 1053, 08S01 | what the server says; the connection ends |
-//! | a message above the limit | 1153, 08S01 | what the server says; the connection ends |
-//! | packets that cannot be read | 1835, HY000 | what the server says; the connection ends |
-//! | waited for too long | 1205, HY000 | "lock wait timeout": drivers know to try again |
+//! | no TLS where it is required | 3159, HY000 | as the server does |
+//! | no handshake, or one this gate cannot read | 1043, 08S01 | as the server does |
+//! | packets out of order before the end of authentication (from no MySQL client) | 1156, 08S01 | as the server does |
+//! | the gate shuts down | 1053, 08S01 | as the server does; the connection ends |
+//! | a message above the limit | 1153, 08S01 | as the server does; the connection ends |
+//! | packets that cannot be read | 1835, HY000 | as the server does; the connection ends |
+//! | waited for too long | 1205, HY000 | "lock wait timeout": drivers try again |
 //! | the queue is full, or the gate sheds | 1226, 42000 | "resource limit": retrying at once is useless |
-//! | KILL QUERY while it waits | 1317, 70100 | what the server says |
+//! | KILL QUERY during the wait | 1317, 70100 | as the server does |
 //!
-//! The codes from 2000 to 2999 belong to the clients: MariaDB's treat a packet with one as
-//! malformed. After the last three the connection lives on. An open transaction stays open, as
-//! after any failed statement in MySQL. If a backend dies, the gate adds no message of its own. The
-//! connection is closed, which drivers report as 2013, outcome unknown.
+//! The codes from 2000 to 2999 belong to the clients. MariaDB's clients treat a packet with such a
+//! code as malformed. After the last three errors the connection stays open, and so does an open
+//! transaction, as after any failed statement in MySQL. If a backend dies, the gate adds no message
+//! of its own. The connection is closed, which drivers report as 2013, outcome unknown.
 
 use super::packet::packet;
 use crate::relay::Denied;
@@ -61,7 +61,7 @@ impl Complaint {
         Self::new(1203, "42000", refusal.to_string())
     }
 
-    /// A transaction was open without work for too long. What MySQL says of a client that is idle.
+    /// A transaction was open without work for too long. The code is MySQL's for an idle client.
     pub fn idle_in_transaction() -> Self {
         Self::new(
             4031,
@@ -120,8 +120,8 @@ impl Complaint {
         packet(sequence, &payload)
     }
 
-    /// The error as the first packet of a connection. It has no SQLSTATE, which is not agreed on
-    /// yet.
+    /// The error as the first packet of a connection. It has no SQLSTATE, because no capabilities are
+    /// agreed on yet.
     pub fn first_packet(&self) -> Vec<u8> {
         let mut payload = vec![0xff];
         payload.extend(self.code.to_le_bytes());

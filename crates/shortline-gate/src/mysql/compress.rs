@@ -3,7 +3,7 @@
 //! length is given as 0. The content is the plain stream of packets, cut anywhere.
 //!
 //! Compression ends at the gate. The gate speaks it with a client that asks for it, and does not
-//! offer it to the server. So the gate does the work of it, and it sees every message.
+//! offer it to the server. So the gate bears the cost of compression, and can read every message.
 
 use std::cell::RefCell;
 
@@ -35,7 +35,7 @@ pub enum CompressionError {
     },
 }
 
-/// Decodes what a client sends.
+/// Decodes a client's bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// Frames not decoded yet.
@@ -62,7 +62,7 @@ impl Decoder {
         self.frames.extend_from_slice(bytes);
     }
 
-    /// Decodes what has come and appends it to `plain`, until `plain` has `plain_bytes_max` bytes
+    /// Decodes the received bytes and appends them to `plain`, until `plain` has `plain_bytes_max` bytes
     /// or more. Returns false if nothing could be decoded.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
-//! Recognises statements that say nothing about the work to come: those that only begin or end a
-//! transaction, and KILL, which must not wait for what it is to end.
+//! Recognises statements that are not work: those that only begin or end a transaction, and KILL,
+//! which must not wait for the statement that it is to end.
 //!
 //! A bare BEGIN hides the type of its transaction, takes neither a snapshot nor a lock, and costs
-//! the server next to nothing. So does the end of a transaction in which nothing was done. They go
+//! the server almost nothing. So does the end of a transaction that did nothing. Such statements go
 //! to the server at once, and the client's next statement is held, as in front of PostgreSQL. `SET
 //! autocommit` (which every driver sends), `SET TRANSACTION` and `SET NAMES` are treated the same
 //! way. `WITH CONSISTENT SNAPSHOT` is not, since its snapshot would be taken before the wait.
@@ -192,7 +192,7 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'@') || byte >= 0x80
 }
 
-/// What follows white space and comments. A comment that is executed, or that has no end, is not
+/// The text after white space and comments. A comment that is executed, or that has no end, is not
 /// skipped.
 fn behind_blanks(mut text: &[u8]) -> &[u8] {
     loop {

@@ -25,7 +25,7 @@ const COLLATION_AT: usize = 8;
 const SERVER_MARIADB_OFFSET: usize = 14;
 /// The offset from the lower capabilities to the length of the nonce.
 const NONCE_LENGTH_OFFSET: usize = 7;
-/// As much of the nonce stands before the capabilities.
+/// The bytes of the nonce that stand before the capabilities.
 const NONCE_FIRST_BYTES: usize = 8;
 /// The offset from the lower capabilities to the upper ones.
 const SERVER_UPPER_OFFSET: usize = 5;
@@ -89,7 +89,7 @@ impl Greeting {
         self.thread_id
     }
 
-    /// The server's version, as it writes it.
+    /// The server's version string.
     pub fn version(&self) -> &[u8] {
         let mut rest = &self.payload[1..];
         value::text(&mut rest).expect("parse has found its end")
@@ -100,7 +100,7 @@ impl Greeting {
         self.payload[self.capabilities_at + 2]
     }
 
-    /// What a proof of a password is to be made with. Zeros where the server has sent none.
+    /// The nonce for a proof of the password. Missing bytes are zero.
     pub fn nonce(&self) -> [u8; NONCE_BYTES] {
         let mut nonce = [0; NONCE_BYTES];
         let first = &self.payload[self.capabilities_at - 9..][..NONCE_FIRST_BYTES];
@@ -116,7 +116,7 @@ impl Greeting {
 
     /// The name of the server's authentication plugin.
     pub fn method(&self) -> &[u8] {
-        // At least 13 bytes: the rest of the nonce with a zero behind it.
+        // At least 13 bytes: the rest of the nonce and a zero.
         let length = usize::from(self.payload[self.capabilities_at + NONCE_LENGTH_OFFSET]);
         let nonce_bytes = length.saturating_sub(NONCE_FIRST_BYTES).max(13);
         let at = self.capabilities_at + SERVER_MARIADB_OFFSET + 4 + nonce_bytes;
@@ -124,7 +124,7 @@ impl Greeting {
         value::text(&mut rest).unwrap_or(rest)
     }
 
-    /// What the server offers.
+    /// The capabilities that the server offers.
     pub fn capabilities(&self) -> Capabilities {
         let at = self.capabilities_at;
         let lower = self.integer(at, 2);
@@ -193,7 +193,7 @@ impl Answer {
         request
     }
 
-    /// The offered capabilities that the client wants.
+    /// The offered capabilities that the client asks for.
     pub fn capabilities(&self) -> Capabilities {
         let lower = self.integer(0);
         if lower & MYSQL != 0 {
@@ -217,7 +217,7 @@ impl Answer {
         self.0[COLLATION_AT]
     }
 
-    /// The plugin's name and the proof that the client has brought. Empty where they cannot be read.
+    /// The plugin's name and the proof in the answer. Both are empty if they cannot be read.
     pub fn proof(&self) -> (Vec<u8>, Vec<u8>) {
         self.read_proof().unwrap_or_default()
     }

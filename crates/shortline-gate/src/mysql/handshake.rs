@@ -2,9 +2,9 @@
 //!
 //! The server greets first, so the gate connects to the backend at once. The greeting is passed on
 //! with the capabilities that the gate can keep ([`greeting::offered`]). TLS and compression are
-//! separate on each side. What follows is relayed message by message until the server says OK or
-//! ERR. The gate knows no authentication plugin, and needs to know none. Only sequence numbers
-//! change, because one side may have an `SSLRequest` and the other not.
+//! separate on each side. Later messages are relayed one by one until the server sends OK or ERR.
+//! The gate needs no knowledge of authentication plugins. Only sequence numbers change, because one
+//! side may have an `SSLRequest` and the other not.
 //!
 //! If only one side has TLS, `caching_sha2_password` and `sha256_password` cannot send a full
 //! password. With TLS it goes in the clear, without it under the server's RSA key, and the two
@@ -48,7 +48,7 @@ pub struct Authenticated {
     pub ahead: Vec<u8>,
 }
 
-/// Says whether a client of these names, to which the address is added, may be there.
+/// Decides whether a client with these names may connect. Adds the client's address to the names.
 pub type Join<'a> = &'a mut (dyn FnMut(&mut ClientNames) -> Result<(), Refusal> + Send);
 
 /// Why no session began.
@@ -65,8 +65,8 @@ pub enum HandshakeError {
     Io(#[from] io::Error),
 }
 
-/// Connects to the backend and relays until it accepts the client. A client that is refused has
-/// been told.
+/// Connects to the backend and relays until it accepts the client. If the client is refused, it gets
+/// the error here.
 ///
 /// # Errors
 /// [`HandshakeError`]
@@ -148,7 +148,7 @@ async fn answered(
     let answer = tokio::select! {
         biased;
         answer = client.read_answer() => answer,
-        // A client that has said nothing is not waited for.
+        // A drain does not wait for a client that has sent nothing.
         () = handle.ordered(Order::Drain) => {
             Err(refuse(&mut client, Complaint::shutting_down(), false).await)
         }
@@ -218,9 +218,9 @@ async fn secured(mut server: Link, answer: &Answer, config: &RelayConfig) -> io:
     Ok(server)
 }
 
-/// Passes messages on in both directions, up to the server's verdict. Once it says who the client is,
-/// `join` says whether it may be there. Also returns what has come of
-/// the client's next message.
+/// Passes messages on in both directions, up to the server's verdict. When the server has authenticated
+/// the client, `join` decides whether its tenant has room. Also returns the part of the client's next
+/// message that has come.
 async fn exchange(
     client: &mut Link,
     server: &mut Link,
@@ -259,7 +259,7 @@ async fn exchange(
     }
 }
 
-/// Tells a client why it is refused.
+/// Sends a client the error and closes its connection.
 pub(super) async fn refuse(
     client: &mut Link,
     complaint: Complaint,
@@ -269,7 +269,7 @@ pub(super) async fn refuse(
         true => complaint.first_packet(),
         false => complaint.packet(client.sequence),
     };
-    // A client that has already left need not be told.
+    // The client may already have left.
     let _ = client.stream.write_all(&packet).await;
     client.linger().await;
     HandshakeError::Refused(complaint)

@@ -1,5 +1,5 @@
-//! One end of a connection before commands begin, or with one command at a time: whole packets, read and
-//! written with the sequence numbers of the protocol.
+//! One end of a connection, before commands begin or with one command at a time. Whole packets are read and
+//! written with the protocol's sequence numbers.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::relay::{LINGER_TIME_MAX, Socket, Stream, lingering_close};
 /// 64 KiB, and so do Kerberos tickets.
 pub const PACKET_BYTES_MAX: u32 = 256 * 1024;
 
-/// One side, with its sequence numbers.
+/// One end, with its sequence numbers.
 #[derive(Debug)]
 pub struct Link {
     /// Its connection.
@@ -27,10 +27,10 @@ pub struct Link {
 /// Bytes that are not a packet of this part of the protocol.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPacket {
-    /// Of another turn.
+    /// The sequence number is wrong.
     #[error("a packet whose number is not its turn's")]
     OutOfOrder,
-    /// Above the limit.
+    /// The packet has this many bytes, which is above the limit.
     #[error("a packet of {0} bytes, more than {PACKET_BYTES_MAX}")]
     TooLong(u32),
 }
@@ -40,7 +40,7 @@ fn invalid(no_packet: NoPacket) -> io::Error {
 }
 
 impl Link {
-    /// A client that has said nothing.
+    /// A new connection of a client.
     pub fn of_client(socket: Socket) -> Self {
         Self {
             stream: Stream::Plain(socket),
@@ -49,7 +49,7 @@ impl Link {
         }
     }
 
-    /// A server that has said nothing.
+    /// A new connection to a server.
     pub fn of_server(socket: Socket) -> Self {
         Self {
             is_client: false,
@@ -57,7 +57,7 @@ impl Link {
         }
     }
 
-    /// A server that is logged in to, before a command.
+    /// A connection to a server after login, before a command.
     pub fn of_established(stream: Stream) -> Self {
         Self {
             stream,
@@ -66,7 +66,7 @@ impl Link {
         }
     }
 
-    /// The client begins TLS.
+    /// Accepts TLS from the client.
     ///
     /// # Errors
     /// Those of the handshake.

@@ -1,10 +1,10 @@
-//! A connection to the backend of the gate's own: opened, logged in, and ready for its first command (MySQL's
-//! source documentation, "Connection Phase").
+//! Opens a connection of the gate's own to the backend, and logs in (MySQL's source documentation, "Connection
+//! Phase").
 //!
-//! The gate proves a password by `mysql_native_password` or `caching_sha2_password` ([`super::scramble`]). Where a
-//! server of the latter has not seen the user for a while it wants the password itself. The gate sends that
-//! over TLS only: without TLS it would have to be encrypted under whatever RSA key the server, or
-//! somebody between, sends.
+//! The gate proves a password by `mysql_native_password` or `caching_sha2_password` ([`super::scramble`]). With
+//! the latter, a server that has not cached the user asks for the password itself. The gate sends it over TLS
+//! only. Without TLS it would be encrypted under the RSA key that the server sends, or that an attacker between
+//! them sends.
 
 use std::fmt;
 use std::io;
@@ -25,14 +25,14 @@ const OK: u8 = 0x00;
 const MORE_DATA: u8 = 0x01;
 const SWITCH: u8 = 0xfe;
 const ERR: u8 = 0xff;
-/// What a server of `caching_sha2_password` says of a proof.
+/// A server's answers to a proof by `caching_sha2_password`.
 const PROOF_IS_GOOD: u8 = 3;
 const PASSWORD_WANTED: u8 = 4;
-/// `utf8mb4_general_ci`, which every server knows.
+/// `utf8mb4_general_ci`, which every server has.
 const COLLATION: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 24;
 
-/// What the gate needs of a server for commands of its own.
+/// The capabilities that the gate needs for commands of its own.
 pub const CAPABILITIES: Capabilities = MYSQL
     | PROTOCOL_41
     | TRANSACTIONS
@@ -46,33 +46,33 @@ pub const CAPABILITIES: Capabilities = MYSQL
 pub struct Way<'a> {
     /// The backend.
     pub upstream: &'a Upstream,
-    /// TLS to it: there is, wherever this allows it.
+    /// TLS to the backend. It is used if this allows it.
     pub tls: &'a UpstreamTls,
-    /// To connect, and for TLS.
+    /// The time limit for connecting, and again for the TLS handshake.
     pub time_max: Duration,
 }
 
-/// Whom to log in.
+/// The user to log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The name.
     pub user: String,
-    /// What proves it.
+    /// The secret for the proof.
     pub secret: Secret,
     /// The database to begin in.
     pub database: Option<String>,
 }
 
-/// What the gate knows of a password.
+/// A secret that can make a proof.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// The password itself; empty where there is none.
+    /// The password itself. Empty if there is none.
     Password(String),
-    /// SHA1 of it, which a client's proof has shown.
+    /// SHA1(password), which a client's proof has revealed.
     NativeKey([u8; SHA1_BYTES]),
 }
 
-/// Nobody's secret.
+/// Does not show the secret.
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -82,10 +82,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How the session is to be.
+/// The properties of the new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
-    /// Beside those that a login needs ([`CAPABILITIES`]).
+    /// The capabilities apart from those that a login needs ([`CAPABILITIES`]).
     pub capabilities: Capabilities,
     /// The number of a collation.
     pub collation: u8,
@@ -105,7 +105,7 @@ impl Default for Wishes {
 pub struct Ready {
     /// The connection.
     pub stream: Stream,
-    /// What both sides agreed on.
+    /// The capabilities that both sides agreed on.
     pub capabilities: Capabilities,
     /// The number by which KILL names the connection.
     pub thread_id: u32,
@@ -114,43 +114,43 @@ pub struct Ready {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// There is none at all.
+    /// The backend cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It was to have TLS.
+    /// TLS is required, and the backend has none.
     #[error("the backend offers no TLS")]
     NoTls,
-    /// The handshake failed, or its certificate is not what was wanted.
+    /// The handshake failed, or the certificate was not accepted.
     #[error("TLS with the backend: {0}")]
     Tls(io::Error),
-    /// The backend said no.
+    /// The backend refused the login.
     #[error("the backend refuses {user}: {reason}")]
     Refused {
-        /// Whom.
+        /// The user.
         user: String,
-        /// The code it gave.
+        /// MySQL's error number.
         code: u16,
-        /// What it said.
+        /// The backend's message.
         reason: String,
     },
-    /// The backend wants another proof than the gate knows of.
+    /// The backend uses a method that the gate does not have.
     #[error(
         "the backend asks {user} for {method}, and the gate knows mysql_native_password and caching_sha2_password: \
          alter user {user} identified with one of these"
     )]
     Method {
-        /// Of whom.
+        /// The user.
         user: String,
         /// The plugin's name.
         method: String,
     },
-    /// The backend wants a password in the clear.
+    /// The backend asks for the password of this user without TLS.
     #[error(
         "the backend asks {0} for the password itself, which the gate sends over TLS only: give --upstream-tls \
          require, or let {0} log in by another way first, after which caching_sha2_password asks for a proof"
     )]
     InTheClear(String),
-    /// The backend wants what a hash does not prove.
+    /// The backend asks for a proof of this user that a hash cannot make.
     #[error(
         "the backend asks {0} for caching_sha2_password, which needs the password, and the gate has a hash of \
          mysql_native_password alone"
@@ -162,7 +162,7 @@ pub enum LoginError {
     /// It does not speak the protocol.
     #[error("{0}")]
     Greeting(#[from] GreetingError),
-    /// It said what nobody can follow.
+    /// It sent a packet with an unexpected first byte.
     #[error("the backend does not speak the protocol: packet {0:#04x} during login")]
     Unexpected(u8),
 }
@@ -203,7 +203,7 @@ pub async fn open(way: Way<'_>, account: &Account, wishes: Wishes) -> Result<Rea
     }
     login.nonce = greeting.nonce();
     let thread_id = greeting.thread_id();
-    // A server whose own method is unknown here switches to that of the user.
+    // A server with an unknown default method then switches to the user's method.
     let method = Method::of(greeting.method()).unwrap_or(Method::Native);
     let agreed = Wishes {
         capabilities,
@@ -218,7 +218,7 @@ pub async fn open(way: Way<'_>, account: &Account, wishes: Wishes) -> Result<Rea
     })
 }
 
-/// The first part of an answer, which is an `SSLRequest` too.
+/// The first part of an answer, which is also the `SSLRequest`.
 fn head(capabilities: Capabilities, collation: u8) -> Vec<u8> {
     let mut payload = capabilities.to_le_bytes()[..4].to_vec();
     payload.extend(PACKET_BYTES_MAX.to_le_bytes());
@@ -259,7 +259,7 @@ impl Login<'_> {
         }
     }
 
-    /// Answers what the server asks, up to its verdict.
+    /// Answers the server's requests, up to its verdict.
     async fn authenticate(
         &mut self,
         link: &mut Link,
@@ -289,7 +289,7 @@ impl Login<'_> {
         }
     }
 
-    /// The method that the server wants instead, by a nonce of its own.
+    /// Reads a switch to another method, which has a new nonce.
     fn switch(&mut self, asked: &[u8]) -> Result<Method, LoginError> {
         let rest = &mut &asked[..];
         let name = value::text(rest).unwrap_or(asked);
@@ -312,13 +312,13 @@ impl Login<'_> {
     }
 }
 
-/// The code and the text of an ERR packet, on one line.
+/// The code of an ERR packet, and its text on one line.
 pub fn error_of(packet: &[u8]) -> (u16, String) {
     let code = packet
         .get(1..3)
         .map_or(0, |code| u16::from_le_bytes([code[0], code[1]]));
     let text = packet.get(3..).unwrap_or_default();
-    // A SQLSTATE stands before it, once that is agreed on.
+    // A SQLSTATE precedes the text once the capabilities are agreed on.
     let text = match text.strip_prefix(b"#") {
         Some(rest) => rest.get(5..).unwrap_or_default(),
         None => text,

@@ -1,7 +1,7 @@
 //! The relay in front of MySQL and MariaDB: `shortline gate mysql`.
 //!
-//! Each client connection has its own connection to the backend. Every message passes unchanged,
-//! except for what the opening agrees on. The parts of the gate:
+//! Without a pool, each client has its own connection to the backend. Every message passes
+//! unchanged, apart from the handshake's capabilities and compression. The parts of the gate:
 //!
 //! | part | what it does |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! | `command`, `control` | what a command asks for; which statements are not work |
 //! | `reply` | where a response ends and whether a transaction is open then |
 //! | `compress`, `frames` | the compressed protocol, which ends here |
-//! | `statements` | what prepared statements are |
+//! | `statements` | the types of prepared statements |
 //! | `complaint` | the gate's own errors |
 //! | `pool` | many clients on few connections |
-//! | `login`, `scramble`, `ask` | a connection of the gate's own: opened, and asked something |
+//! | `login`, `scramble`, `ask` | a connection of the gate's own: login, and a statement on it |
 //! | `packet`, `link`, `value`, `capability`, `greeting` | the protocol's parts |
 //!
 //! The protocol is that of MySQL's source documentation ("Client/Server Protocol") and of MariaDB's
@@ -22,9 +22,9 @@
 //! - Without a certificate for clients, `CLIENT_SSL` is removed from the greeting, because the gate
 //!   cannot schedule a session it cannot read. `caching_sha2_password` then sends passwords under
 //!   the server's RSA key, which passes unchanged.
-//! - With one, clients that check the server's certificate see the gate's. MariaDB's connectors
-//!   since 3.4 check a certificate without an issuer they trust against the password. That fails
-//!   unless the gate shows the backend's own.
+//! - With a certificate, clients that check the server's certificate see the gate's. MariaDB's
+//!   connectors since 3.4 check a certificate without a trusted issuer against the password. That
+//!   fails unless the gate shows the backend's own.
 //! - [`UpstreamTls::Prefer`](crate::relay::tls::UpstreamTls::Prefer) follows the client, as
 //!   `follow` does: TLS on both sides or on neither.
 //! - Compression is only with zlib, and ends at the gate (`capability`).
@@ -69,16 +69,16 @@ use protocol::Mysql;
 
 pub use pool::{Pool, PoolConfig};
 
-/// What all sessions share.
+/// The state that all sessions share.
 #[derive(Debug)]
 struct Shared {
     config: RelayConfig,
-    /// Many clients on few connections; without it each has one of its own.
+    /// Serves many clients on few connections. Without a pool, each client has its own connection.
     pool: Option<Arc<Pool>>,
     gate: Gate,
     /// The type of unknown prepared statements.
     unknown: Class,
-    /// By the numbers that KILL uses for connections.
+    /// The waiting clients, by the numbers that KILL uses for connections.
     waits: Arc<Waits<u32>>,
 }
 
@@ -151,7 +151,7 @@ async fn serve(
     let (handle, local) = (&registration.handle, socket.local_addr().ok());
     let opening = async {
         let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
-        // The server speaks first: who comes is kept out before anybody knows who it is.
+        // The server speaks first, so a client can be held only before its names are known.
         handle.wait_to_enter(&shared.gate, None).await;
         let mut account = None;
         let mut join = |names: &mut ClientNames| {
@@ -227,7 +227,8 @@ async fn serve_pooled(
     session.close(end, &shared.config.registry).await;
 }
 
-/// A client is who it says. Returns who pays for its statements, and whether its tenant has room for it.
+/// Adds an authenticated client to its tenant. Returns the account for its statements, and whether the tenant has
+/// room.
 fn join(shared: &Shared, names: &ClientNames) -> (GateClient, Result<(), Refusal>) {
     let user = names.user.as_deref().unwrap_or_default();
     let mut account = shared.gate.client(user, None);

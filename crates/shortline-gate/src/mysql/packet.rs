@@ -2,8 +2,8 @@
 //! Packets"). A packet is a three-byte length, a sequence number and a payload. A payload of 2^24 -
 //! 1 bytes continues in the next packet, and all such packets are one message.
 //!
-//! Of a message the scanner shows the length of its first packet and its first bytes, at most
-//! [`START_BYTES`]. The rest it only counts.
+//! The scanner returns the length of a message's first packet and its first bytes, at most
+//! [`START_BYTES`]. It only counts the rest.
 
 /// Length and sequence number.
 pub const HEADER_BYTES: usize = 4;

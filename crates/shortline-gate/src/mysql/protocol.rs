@@ -184,7 +184,7 @@ impl Protocol for Mysql {
         }
     }
 
-    /// What waits for admission is not under way.
+    /// A command that waits for admission is not under way.
     fn is_idle(&self, _work: &Work) -> bool {
         matches!(self.turn, Turn::Command | Turn::Waiting)
             && !self.reply.status().is_in_transaction()

@@ -1,4 +1,4 @@
-//! Follows the server's response to a command: where it ends, and what its last status flags say.
+//! Follows the server's response to a command: where it ends, and its last status flags.
 //! Sources: MySQL's source documentation, "Command Phase"; MariaDB's knowledge base, "Server
 //! Response Packets".
 //!
@@ -174,7 +174,7 @@ impl Follower {
         self.has_failed
     }
 
-    /// Whether a message of this length and first byte, if it comes next, is an OK packet, or one in EOF's place.
+    /// Whether a next message with this length and first byte would be an OK packet, also one in EOF's place.
     pub fn is_ok(&self, payload_bytes: u32, first: Option<u8>) -> bool {
         match self.next {
             Next::Only => match first {

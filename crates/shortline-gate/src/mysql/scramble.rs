@@ -1,4 +1,4 @@
-//! What proves that one knows a password, without the password (MySQL's source documentation, "Native
+//! Proofs of a password that do not contain it (MySQL's source documentation, "Native
 //! Authentication" and "Caching_sha2_password information"). `n` is the server's nonce of 20 bytes:
 //!
 //! | method | the server keeps | proof |
@@ -6,27 +6,27 @@
 //! | `mysql_native_password` | SHA1(SHA1(password)) | SHA1(password) xor SHA1(n, SHA1(SHA1(password))) |
 //! | `caching_sha2_password` | SHA256(SHA256(password)), in memory | SHA256(password) xor SHA256(SHA256(SHA256(password)), n) |
 //!
-//! An empty password is proven by nothing at all.
+//! The proof of an empty password is empty.
 
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use subtle::ConstantTimeEq;
 
-/// The length of a nonce.
+/// The length of a nonce, in bytes.
 pub const NONCE_BYTES: usize = 20;
-/// The length of a SHA-1.
+/// The length of a SHA-1 hash, in bytes.
 pub const SHA1_BYTES: usize = 20;
 
-/// A way to prove that one knows a password.
+/// An authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Of MySQL up to 5.7, and of MariaDB.
+    /// The method of MySQL up to 5.7 and of MariaDB.
     Native,
-    /// Of MySQL since 8.0.
+    /// The method of MySQL since 8.0.
     CachingSha2,
 }
 
 impl Method {
-    /// The method that a plugin of this name is for.
+    /// The method of the plugin with this name.
     pub fn of(name: &[u8]) -> Option<Self> {
         match name {
             b"mysql_native_password" => Some(Self::Native),
@@ -59,13 +59,13 @@ impl Method {
     }
 }
 
-/// The proof of whoever knows SHA1(password), which is enough.
+/// The proof by `mysql_native_password`, made from SHA1(password) alone.
 pub fn native_proof(key: &[u8; SHA1_BYTES], nonce: &[u8; NONCE_BYTES]) -> [u8; SHA1_BYTES] {
     let mask = sha1(&[nonce, &sha1(&[key])]);
     std::array::from_fn(|at| key[at] ^ mask[at])
 }
 
-/// SHA1(password), if this proves it to one who knows SHA1(SHA1(password)).
+/// Checks a proof against `stored`, which is SHA1(SHA1(password)). Returns SHA1(password) if it is valid.
 pub fn native_key(
     stored: &[u8; SHA1_BYTES],
     proof: &[u8],
@@ -77,7 +77,7 @@ pub fn native_key(
     bool::from(sha1(&[&key]).ct_eq(stored)).then_some(key)
 }
 
-/// SHA1 of these parts in a row.
+/// The SHA-1 hash of the concatenated parts.
 pub fn sha1(parts: &[&[u8]]) -> [u8; SHA1_BYTES] {
     let hash = hash(&SHA1_FOR_LEGACY_USE_ONLY, parts);
     *hash.first_chunk().expect("SHA-1 has 20 bytes")
@@ -98,7 +98,7 @@ fn xor(left: &[u8], right: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Computed by MySQL's own formulae in another language.
+    /// Values computed by MySQL's formulae in another language.
     #[test]
     fn proofs_are_mysqls() {
         let nonce = b"abcdefghijklmnopqrst";

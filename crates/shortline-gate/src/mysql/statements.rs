@@ -1,4 +1,4 @@
-//! The prepared statements of a connection, and what executing each of them means.
+//! The prepared statements of a connection, and the effect of executing each of them.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use crate::classify::Class;
 pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
-    /// Work of this class, whose type and tenant are known by name: full tables forget their numbers.
+    /// Work of this class. It names its type and tenant, because a full table forgets their numbers.
     Work(Class),
 }
 
-/// MariaDB: the last statement that was prepared.
+/// In MariaDB, the number of the last statement that was prepared.
 const LAST: u32 = u32::MAX;
 
 /// A bounded table by number. Statements beyond the bound are unknown later and share a type.
@@ -25,7 +25,7 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Nothing is prepared.
+    /// An empty table for at most `known_max` statements.
     pub fn new(known_max: usize) -> Self {
         Self {
             last: None,
@@ -34,7 +34,7 @@ impl Statements {
         }
     }
 
-    /// What executing the statement means, if it is known.
+    /// The effect of executing the statement, if it is known.
     pub fn get(&self, statement: u32) -> Option<Prepared> {
         match statement {
             LAST => self.last.clone(),
@@ -58,7 +58,7 @@ impl Statements {
         }
     }
 
-    /// Forgets all statements: the session begins anew.
+    /// Forgets all statements, because the session is reset.
     pub fn clear(&mut self) {
         self.last = None;
         self.known = HashMap::new();

@@ -1,5 +1,5 @@
 //! Values of the protocol at the front of bytes that may be cut (MySQL's source documentation,
-//! "Protocol Basics"). Each function takes what it reads off `bytes`. It returns `None` if the
+//! "Protocol Basics"). Each function removes its value from `bytes`. It returns `None` if the
 //! value is incomplete.
 
 /// A fixed number of bytes.

@@ -1,10 +1,10 @@
-//! The admin database: a connection to it gets no backend. The gate itself answers its commands, as
-//! PgBouncer's users expect them (`psql -p 6432 shortline -c 'SHOW TYPES'`, `PAUSE`).
+//! The admin database. A connection to it gets no backend. The gate itself answers its commands, in
+//! the way of PgBouncer's console (`psql -p 6432 shortline -c 'SHOW TYPES'`, `PAUSE`).
 //!
-//! Two kinds of clients are heard. On this machine they are root, the gate's own user and those that are
-//! named by number; they need no password ([`super::asker`]). From anywhere, they are the users of the pool
-//! that are named, once they have shown their password. Like PgBouncer's console it speaks the simple
-//! protocol, one command a message. Every column is text.
+//! Two kinds of clients have access. Clients on this machine need no password if they run as root, as the
+//! gate's own user, or as a user listed by number ([`super::asker`]). Clients from anywhere need the
+//! password of a pool user that is listed by name. The protocol is the simple one, as in PgBouncer's
+//! console, with one command a message. Every column is text.
 
 use std::fmt;
 use std::future::Future;
@@ -25,37 +25,37 @@ use crate::relay::{Handle, Order, Stream};
 
 /// The longest command, in bytes.
 const COMMAND_BYTES_MAX: u32 = 16 << 10;
-/// PostgreSQL's number of the type `text`.
+/// PostgreSQL's object identifier of the type `text`.
 const TEXT: u32 = 25;
 
-/// What answers, under which name, and whom.
+/// The settings of the admin database.
 #[derive(Clone)]
 pub struct AdminDatabase {
     /// The database's name.
     pub name: String,
-    /// The users of this machine who are answered, beside root and our own.
+    /// The users of this machine that have access, apart from root and our own user.
     pub uids: Vec<u32>,
-    /// The users of the pool who may say everything.
+    /// The users of the pool that may run all commands.
     pub users: Vec<String>,
-    /// The users of the pool who may look.
+    /// The users of the pool that may run only commands that change nothing.
     pub stats_users: Vec<String>,
-    /// Answers a command.
+    /// Runs a command.
     pub answer: Answers,
 }
 
-/// What somebody may say.
+/// The commands that a client may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
-    /// What changes nothing.
+    /// Those that change nothing.
     Look,
-    /// Everything.
+    /// All commands.
     Act,
 }
 
-/// Answers a command, or says in a line what is wrong with it.
+/// Runs a command. The error is one line of text.
 pub type Answers = Arc<dyn Fn(String, Rights) -> Answering + Send + Sync>;
 
-/// An answer that comes when the command is done.
+/// The future of an answer, ready when the command is done.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answer, String>> + Send>>;
 
 /// An answer.
@@ -63,16 +63,16 @@ pub type Answering = Pin<Box<dyn Future<Output = Result<Answer, String>> + Send>
 pub struct Answer {
     /// The command's name.
     pub tag: &'static str,
-    /// What is shown.
+    /// The rows to show, if any.
     pub table: Option<Table>,
 }
 
 /// Rows of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The columns' names.
+    /// The names of the columns.
     pub columns: Vec<&'static str>,
-    /// As many values as columns in each.
+    /// The rows. Each has as many values as there are columns.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Debug for AdminDatabase {
 }
 
 impl AdminDatabase {
-    /// What a user of the pool may say once it has shown its password.
+    /// The rights of a user of the pool that has proved its password.
     pub fn rights_of(&self, user: &str) -> Option<Rights> {
         let is_in = |users: &[String]| users.iter().any(|name| name == user);
         if is_in(&self.users) {
@@ -97,18 +97,18 @@ impl AdminDatabase {
     }
 }
 
-/// Who asks, as far as the kernel knows.
+/// The client, as far as the kernel and a proxy describe it.
 #[derive(Debug)]
 pub struct Asker {
-    /// From where.
+    /// Its address.
     pub peer: Peer,
-    /// At which address of ours.
+    /// Our address that it connected to.
     pub local: io::Result<SocketAddr>,
     /// The user at the other end of a Unix socket.
     pub uid: Option<u32>,
 }
 
-/// Why the client is not heard, if it is not.
+/// The error for a client without access. None if it has access.
 pub async fn refusal(asker: Asker, uids: &[u32]) -> Option<Complaint> {
     let uids = uids.to_vec();
     let looked = tokio::task::spawn_blocking(move || {
@@ -116,7 +116,7 @@ pub async fn refusal(asker: Asker, uids: &[u32]) -> Option<Complaint> {
             return asker::check_uid(uid, &uids);
         }
         let unknown = |why: String| NotHeard::Unknown(why);
-        // Whatever a proxy says, it is the proxy that is connected.
+        // Only the proxy is connected to us, so the address it reports cannot be checked.
         let peer = asker.peer.address.filter(|_| !asker.peer.is_told);
         let peer = peer.ok_or_else(|| unknown("it comes through a proxy".to_owned()))?;
         let local = asker.local.map_err(|error| unknown(error.to_string()))?;
@@ -130,7 +130,7 @@ pub async fn refusal(asker: Asker, uids: &[u32]) -> Option<Complaint> {
     Some(Complaint::new("28000", not_heard.to_string()))
 }
 
-/// Serves a client that is let in, until it leaves or the gate ends.
+/// Serves a client that has access, until it leaves or the gate shuts down.
 ///
 /// # Errors
 /// Those of its socket.
@@ -194,7 +194,7 @@ pub fn authentication_ok() -> Vec<u8> {
     message(b'R', &[&0_u32.to_be_bytes()])
 }
 
-/// What clients want to know of a server, ReadyForQuery.
+/// The ParameterStatus messages that clients expect, and ReadyForQuery.
 fn greeting() -> Vec<u8> {
     let mut greeting = Vec::new();
     for (name, value) in [
@@ -215,7 +215,7 @@ fn greeting() -> Vec<u8> {
     greeting
 }
 
-/// The next message; None at the end.
+/// Reads the next message: its type and body. None at the end.
 async fn read(client: &mut Stream) -> io::Result<Option<(u8, Vec<u8>)>> {
     let tag = match client.read_u8().await {
         Ok(tag) => tag,
@@ -266,7 +266,7 @@ impl Table {
         description.extend(count(self.columns.len()));
         for column in &self.columns {
             description.extend(column.bytes());
-            // No table, no column of one; the type, of any length, without a modifier; as text.
+            // No table or column number. Then the type, any length, no modifier, text format.
             description.extend([0; 1 + 4 + 2]);
             description.extend(TEXT.to_be_bytes());
             description.extend((-1_i16).to_be_bytes());

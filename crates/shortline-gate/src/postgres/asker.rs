@@ -1,9 +1,9 @@
-//! Whose process is at the other end of a connection from this machine.
+//! Finds the user whose process is at the other end of a connection from this machine.
 //!
-//! The kernel lists both ends of a connection over loopback with the user of each (`/proc/net/tcp`,
-//! proc(5)): as PostgreSQL's `ident` does, but without a daemon. So it is known who asks where no
-//! password is wanted, and a forwarder on this machine (a proxy, a pooler, a sidecar), which makes
-//! strangers look like neighbours, counts as the user that it runs as.
+//! The kernel lists both ends of a loopback connection with the user of each (`/proc/net/tcp`,
+//! proc(5)). PostgreSQL's `ident` finds the user in a similar way, but through a daemon. So the gate
+//! can check clients that need no password. A forwarder on this machine (a proxy, a pooler, a
+//! sidecar) makes remote clients look local. It counts as the user that it runs as.
 
 use std::fs;
 use std::io;
@@ -11,19 +11,19 @@ use std::net::{IpAddr, SocketAddr};
 
 use parking_lot::Mutex;
 
-/// Why somebody is not heard.
+/// Why a client may not use the admin commands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotHeard {
-    /// Another machine.
+    /// The client is on another machine, with this address.
     #[error("the admin database answers clients of its own machine only, not {0}")]
     Stranger(IpAddr),
-    /// Another user.
+    /// The client runs as another user, with this number.
     #[error(
         "the admin database answers root and the gate's own user, not the user {0}: name that with \
          --admin-uids {0}, or ask the --admin address"
     )]
     User(u32),
-    /// Nobody knows who it is.
+    /// The user is unknown, for this reason.
     #[error(
         "the admin database answers root and the gate's own user, and whose connection this is \
          cannot be told ({0}): ask the --admin address"
@@ -31,8 +31,8 @@ pub enum NotHeard {
     Unknown(String),
 }
 
-/// Whether the client at `peer`, connected to our `local` address, is root, our own user, or one of
-/// `uids`, on this machine.
+/// Checks that the client at `peer`, connected to our `local` address, is on this machine. It must run
+/// as root, as our own user, or as one of `uids`.
 ///
 /// # Errors
 /// [`NotHeard`]
@@ -45,7 +45,7 @@ pub fn check(peer: SocketAddr, local: SocketAddr, uids: &[u32]) -> Result<(), No
     check_uid(uid, uids)
 }
 
-/// Whether this user of this machine is root, our own, or one of `uids`.
+/// Checks that this user of this machine is root, our own user, or one of `uids`.
 ///
 /// # Errors
 /// [`NotHeard::User`]
@@ -60,7 +60,7 @@ pub fn check_uid(uid: u32, uids: &[u32]) -> Result<(), NotHeard> {
 
 /// The user of the socket at `peer` that is connected to `local`.
 fn uid_of(peer: SocketAddr, local: SocketAddr) -> io::Result<u32> {
-    // The lists are as long as there are connections: one look at a time.
+    // The list grows with the number of connections, so only one thread reads it at a time.
     static LOOKING: Mutex<()> = Mutex::new(());
     let _alone = LOOKING.lock();
     for (path, written) in [
@@ -73,7 +73,7 @@ fn uid_of(peer: SocketAddr, local: SocketAddr) -> io::Result<u32> {
         let (Some(from), Some(to)) = (written(peer), written(local)) else {
             continue;
         };
-        // A machine without IPv6 has no such list.
+        // A machine without IPv6 has no such file.
         match fs::read_to_string(path) {
             Ok(list) => {
                 if let Some(uid) = listed(&list, &from, &to) {
@@ -90,17 +90,17 @@ fn uid_of(peer: SocketAddr, local: SocketAddr) -> io::Result<u32> {
     ))
 }
 
-/// The user of the line that is from `from` to `to`.
+/// The user in the line with the local address `from` and the remote address `to`.
 fn listed(list: &str, from: &str, to: &str) -> Option<u32> {
     let mut lines = list.lines().skip(1).map(str::split_ascii_whitespace);
     lines.find_map(|mut words| {
-        // Number, both addresses; state, queues, timer, retransmissions; user.
+        // The columns: number, both addresses, state, queues, timer, retransmissions, user.
         let is_it = words.nth(1) == Some(from) && words.next() == Some(to);
         is_it.then(|| words.nth(4)?.parse().ok())?
     })
 }
 
-/// As the kernel writes an IPv4 address: a number in its own order of bytes, and the port.
+/// An IPv4 address as the kernel writes it: a number in native byte order, and the port.
 fn written_v4(address: SocketAddr) -> Option<String> {
     let IpAddr::V4(ip) = address.ip().to_canonical() else {
         return None;
@@ -109,7 +109,7 @@ fn written_v4(address: SocketAddr) -> Option<String> {
     Some(format!("{number:08X}:{:04X}", address.port()))
 }
 
-/// The same in four numbers; of IPv4 as it is mapped into IPv6.
+/// An IPv6 address as the kernel writes it: four numbers, and the port. An IPv4 address is mapped first.
 fn written_v6(address: SocketAddr) -> Option<String> {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -1,12 +1,13 @@
-//! From the StartupMessage to the first ReadyForQuery: every message is passed on as it is, but for
-//! one that cannot be.
+//! From the StartupMessage to the first ReadyForQuery. Every message passes unchanged, with one
+//! exception.
 //!
-//! `SCRAM-SHA-256-PLUS` binds the password's exchange to the certificate that the client sees. With
-//! TLS to the backend and none, or another certificate, to the client it can never succeed, so it is
-//! struck from the mechanisms offered. A client on TLS that knows it (libpq with its default
-//! `channel_binding=prefer`) then tells the backend that it saw no offer, which a backend on TLS must
-//! take for an attack (RFC 5802, 6): such clients need `channel_binding=disable`, or a gate with the
-//! backend's own certificate, with which the offer is left standing and succeeds.
+//! `SCRAM-SHA-256-PLUS` binds the password exchange to the certificate that the client sees. It
+//! cannot succeed if the backend has TLS and the client sees no certificate, or another one. So it
+//! is removed from the mechanisms offered. This breaks clients on TLS that support channel binding
+//! (libpq with its default `channel_binding=prefer`). They report to the backend that they saw no
+//! offer, and a backend on TLS must treat that as an attack (RFC 5802, 6). Such clients need
+//! `channel_binding=disable`, or a gate with the backend's own certificate. With that certificate
+//! the offer is kept and succeeds.
 
 use bytes::{Buf, BytesMut};
 use shortline_sched::admission::Refusal;
@@ -21,44 +22,44 @@ use crate::relay::Stream;
 /// The longest message before the first ReadyForQuery, in bytes (PostgreSQL's own limit for
 /// tickets, PG_MAX_AUTH_TOKEN_LENGTH, is 65535).
 const MESSAGE_BYTES_MAX: u32 = 65_536;
-/// What is taken of a client that does not wait for its answers, in bytes.
+/// The most bytes that are read ahead from a client that does not wait for its answers.
 const AHEAD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX as usize;
-/// Authentication asks for SASL and offers mechanisms.
+/// The authentication request that offers SASL mechanisms.
 const SASL: u32 = 10;
-/// It asks for SASL's next answer.
+/// The authentication request for the next SASL response.
 const SASL_CONTINUE: u32 = 11;
 const PLUS: &[u8] = b"SCRAM-SHA-256-PLUS";
 
-/// A session that may begin.
+/// A session that is ready to begin.
 #[derive(Debug)]
 pub struct Authenticated {
     /// The body of the backend's BackendKeyData, if it sent one.
     pub key: Option<Vec<u8>>,
-    /// What the client sent already.
+    /// The bytes that the client has already sent.
     pub ahead_client: BytesMut,
-    /// What the backend sent behind its ReadyForQuery.
+    /// The bytes that the backend sent after its ReadyForQuery.
     pub ahead_server: BytesMut,
 }
 
-/// Why no session begins.
+/// Why no session began.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticationError {
-    /// The backend said no; the client has been told.
+    /// The backend refused, and the client got its error.
     #[error("the backend refused the client")]
     Refused,
-    /// Its tenant has as many connections as it may.
+    /// The tenant has reached its limit of connections.
     #[error(transparent)]
     TooMany(Refusal),
     /// The client left.
     #[error("the client left during authentication")]
     ClientLeft,
-    /// The backend left without a word.
+    /// The backend closed the connection without an error.
     #[error("the backend closed the connection during authentication")]
     ServerLeft,
     /// The client does not speak the protocol.
     #[error("during authentication: {0}")]
     ClientFrame(FrameError),
-    /// The client does not answer what it is asked.
+    /// The client sent another message instead of an answer.
     #[error("expected an answer about the password, got message `{}`", char::from(*.0).escape_default())]
     NoAnswer(u8),
     /// The backend does not speak the protocol.
@@ -67,7 +68,7 @@ pub enum AuthenticationError {
 }
 
 impl AuthenticationError {
-    /// What to tell the client, unless it knows or has left.
+    /// The error for the client. None if the client already has it or has left.
     pub fn complaint(&self) -> Option<Complaint> {
         let sqlstate = match self {
             Self::Refused | Self::ClientLeft => return None,
@@ -79,9 +80,9 @@ impl AuthenticationError {
     }
 }
 
-/// Relays until the backend is ready. Once it says who the client is, `join` says whether it may be
-/// there. `strikes_plus` if channel binding cannot succeed; a message
-/// for the session that is to begin may have `message_bytes_max`.
+/// Relays until the backend is ready. When the backend has authenticated the client, `join` decides
+/// whether its tenant has room. `strikes_plus` removes `SCRAM-SHA-256-PLUS` from the offer. The body of
+/// a message that the client sends ahead for the session may have `message_bytes_max` bytes.
 ///
 /// # Errors
 /// [`AuthenticationError`]
@@ -127,7 +128,7 @@ pub async fn relay(
             }
         }
         flush(client).await?;
-        // Answers to the backend's questions; everything else waits for the session.
+        // These answer the backend. Everything else waits for the session.
         while from_client.first() == Some(&b'p') {
             let taken = take(&mut from_client).map_err(AuthenticationError::ClientFrame)?;
             let Some(message) = taken else {
@@ -138,7 +139,7 @@ pub async fn relay(
         }
         check_ahead(&from_client, is_asked, message_bytes_max)?;
         tokio::select! {
-            // A socket that breaks has nothing more to say, like one that ends.
+            // A broken socket counts as an ended one.
             read = server.read_buf(&mut from_server) => match read.unwrap_or(0) {
                 0 if is_refused => return Err(AuthenticationError::Refused),
                 0 => return Err(AuthenticationError::ServerLeft),
@@ -153,8 +154,8 @@ pub async fn relay(
     }
 }
 
-/// Checks what the client says that is no answer: to be asked and not to answer is no way to begin,
-/// nor is what can be no message.
+/// Checks bytes of the client that are not an answer. They are an error if an answer is due, or if
+/// they cannot be a message.
 fn check_ahead(
     ahead: &[u8],
     is_asked: bool,
@@ -169,8 +170,8 @@ fn check_ahead(
     }
 }
 
-/// Whether an authentication request with this body wants an answer: passwords in the clear and by
-/// MD5, GSSAPI's first, SASL's first and further ones.
+/// Whether an authentication request with this body expects an answer: a cleartext or MD5 password,
+/// the first one for GSSAPI, the first and later ones for SASL.
 fn asks(mut body: &[u8]) -> bool {
     body.len() >= 4 && matches!(body.get_u32(), 3 | 5 | 7 | SASL | SASL_CONTINUE)
 }
@@ -185,7 +186,7 @@ async fn flush(client: &mut Stream) -> Result<(), AuthenticationError> {
     flushed.map_err(|_| AuthenticationError::ClientLeft)
 }
 
-/// Sends the backend a whole message.
+/// Sends a whole message to the backend.
 ///
 /// # Errors
 /// [`AuthenticationError::ServerLeft`]
@@ -208,7 +209,7 @@ fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, FrameError> {
     Ok(Some(bytes.split_to(header.message_bytes())))
 }
 
-/// The message, without `SCRAM-SHA-256-PLUS` if it offers mechanisms.
+/// The message, with `SCRAM-SHA-256-PLUS` removed if it offers SASL mechanisms.
 pub fn without_plus(whole: &[u8]) -> Vec<u8> {
     let mut body = whole.get(HEADER_BYTES..).unwrap_or_default();
     let offered = body;

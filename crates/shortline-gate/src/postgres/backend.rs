@@ -1,4 +1,4 @@
-//! The way to the backend: a connection, with TLS as configured and as the client has it.
+//! Opens connections to the backend. TLS depends on the configuration and on the client.
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::PostgresConfig;
 use crate::relay::tls::{Connector, UpstreamTls};
 use crate::relay::{ConnectError, Stream, Upstream};
 
-/// What asks a backend for TLS: length and code.
+/// The SSLRequest: length and code.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// Why there is no connection to the backend.
@@ -18,15 +18,15 @@ pub enum BackendError {
     /// It cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It was to have TLS.
+    /// TLS is required, and the backend has none.
     #[error("the backend offers no TLS")]
     NoTls,
-    /// The handshake failed, or its certificate is not what was wanted.
+    /// The handshake failed, or the certificate was not accepted.
     #[error("TLS with the backend: {0}")]
     Tls(io::Error),
 }
 
-/// A connection for a client that has TLS to the gate or not.
+/// Opens a connection for a client. `client_is_secure` says whether the client has TLS to the gate.
 ///
 /// # Errors
 /// [`BackendError`]
@@ -42,7 +42,7 @@ pub async fn connect(
     connected
 }
 
-/// A connection of the gate's own, to whatever backend: with TLS wherever `tls` allows it.
+/// Opens a connection of the gate's own to any backend, with TLS if `tls` allows it.
 ///
 /// # Errors
 /// [`BackendError`]
@@ -67,10 +67,10 @@ async fn connect_with(
     };
     let tls = async {
         socket.write_all(&TLS_REQUEST).await?;
-        // Not a byte more: what follows in the clear is no handshake.
+        // Exactly one byte: bytes after it in the clear are not part of the handshake.
         match socket.read_u8().await? {
             b'S' => connector.connect(socket, &upstream.host).await.map(Some),
-            // An error's type byte comes from servers that know of no TLS.
+            // A server that does not know TLS sends an ErrorResponse.
             _ => Ok(None),
         }
     };

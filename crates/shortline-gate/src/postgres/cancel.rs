@@ -1,12 +1,13 @@
-//! Cancel requests: a connection of its own names another one by the key that the backend gave it
-//! (PostgreSQL's documentation, 55.2.8).
+//! Cancel requests. A separate connection names another connection by the key that the backend gave
+//! to that one (PostgreSQL's documentation, 55.2.8).
 //!
-//! A request is forwarded, unless the connection's statement still waits here: then that wait is
-//! ended ([`crate::relay::Waits`]), and the client gets the error that the backend would have given.
+//! If the connection's statement still waits at the gate, that wait ends ([`crate::relay::Waits`]).
+//! The client gets the error that the backend would send. Otherwise the request is forwarded.
 //!
-//! There is no answer. A client takes the end of its connection for the request's, and sends its
-//! next statement then; the backend closes its own once it has passed the request on. So the
-//! client's is closed behind the backend's: sooner, and the request could meet the next statement.
+//! There is no response. A client treats the close of its connection as the end of the request, and
+//! may then send its next statement. The backend closes its connection after it has passed the
+//! request on. So the gate closes the client's connection after the backend's. If it closed earlier,
+//! the request could hit the next statement.
 
 use std::time::Duration;
 
@@ -17,17 +18,17 @@ use super::backend::{BackendError, connect};
 use super::startup::PACKET_BYTES_MAX;
 use crate::relay::Stream;
 
-/// Where the key begins in a CancelRequest: behind length and code.
+/// The position of the key in a CancelRequest, after length and code.
 const KEY_AT: usize = 8;
 
 /// The longest key of a BackendKeyData that is kept, in bytes (256 since protocol 3.2).
 pub const KEY_BYTES_MAX: usize = PACKET_BYTES_MAX - KEY_AT;
 
-/// Does what the request `packet` of `client` asks for, and closes the client's connection when the
-/// backend has closed its own, or has not within the time to connect to it.
+/// Serves the cancel request `packet` of `client`. Closes the client's connection when the backend has
+/// closed its own, or after the time limit for connecting.
 ///
 /// # Errors
-/// [`BackendError`]: the request has not reached the backend.
+/// [`BackendError`]: the request did not reach the backend.
 pub async fn serve(shared: &Shared, packet: &[u8], mut client: Stream) -> Result<(), BackendError> {
     let ends_wait = key_of(packet).is_some_and(|key| shared.waits.cancel(key));
     let passed = match (ends_wait, &shared.config.pool) {
@@ -59,15 +60,15 @@ async fn pass_on(
     let passing = async {
         server.write_all(packet).await?;
         server.flush().await?;
-        // Nothing comes but the end.
+        // The backend only closes the connection.
         server.read_u8().await
     };
-    // However that went, the client is told by nothing but its connection's end.
+    // The client learns no result; its connection is closed in any case.
     let _ = tokio::time::timeout(limit, passing).await;
     Ok(())
 }
 
-/// The key in a CancelRequest: what the body of a BackendKeyData was.
+/// The key in a CancelRequest: the body of the connection's BackendKeyData.
 fn key_of(packet: &[u8]) -> Option<&[u8]> {
     packet.get(KEY_AT..)
 }

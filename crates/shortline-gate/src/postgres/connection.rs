@@ -1,4 +1,4 @@
-//! One connection of a client from its acceptance to its end.
+//! A client's connection from accept to close.
 
 use std::io;
 
@@ -40,14 +40,14 @@ enum OpenError {
     Proxy(#[from] io::Error),
 }
 
-/// What a client gets.
+/// The session that a client gets.
 enum Began<'a> {
     Session(Opened<Postgres>),
     Pooled(Opened<Pooled>),
     Admin(Stream, &'a AdminDatabase, Rights),
 }
 
-/// A client that is not let in yet.
+/// A client that is not admitted to a session yet.
 struct Newcomer<'a> {
     registration: &'a Registration,
     peer: Option<SocketAddr>,
@@ -56,7 +56,7 @@ struct Newcomer<'a> {
 }
 
 impl<'a> Newcomer<'a> {
-    /// Waits until its database is not kept out, and says why it is not let in, if it is not.
+    /// Waits until its database accepts clients. Returns the error if the client is refused.
     async fn wait_to_enter(&self, gate: &Gate) -> Option<Complaint> {
         let database = self.names.database.as_deref();
         let name = database.unwrap_or_default();
@@ -73,7 +73,7 @@ impl<'a> Newcomer<'a> {
         }
     }
 
-    /// The gate knows it now.
+    /// Registers the client's addresses and names with its handle.
     fn introduce(&self, is_secure: bool) -> &'a Arc<Handle> {
         let handle = self.registration.handle.member();
         handle.introduce(About {
@@ -86,7 +86,7 @@ impl<'a> Newcomer<'a> {
     }
 }
 
-/// Who pays for a client's work, whose connection to the backend has the number `backend` there.
+/// The account that a client's work is charged to. `backend` is the number of its connection at the backend.
 fn account_of(shared: &Shared, names: &ClientNames, backend: Option<u32>) -> GateClient {
     let user = names.user.as_deref().unwrap_or_default();
     let mut account = shared.gate.client(user, backend);
@@ -99,7 +99,7 @@ fn account_of(shared: &Shared, names: &ClientNames, backend: Option<u32>) -> Gat
 /// A session that may begin.
 struct Opened<P> {
     session: Box<Session<P>>,
-    /// What the backend has said already.
+    /// The bytes that the backend has already sent.
     ahead: Vec<u8>,
     entry: Option<Entry<Box<[u8]>>>,
 }
@@ -154,7 +154,7 @@ async fn open<'a>(
     let begun = tokio::select! {
         biased;
         begun = startup::begin(socket, config.relay.client_tls.as_ref()) => begun,
-        // A client that has said nothing is not waited for.
+        // A drain does not wait for a client that has sent nothing.
         () = registration.handle.ordered(Order::Drain) => return Ok(None),
     };
     let (mut client, mut startup) = match begun {
@@ -210,14 +210,15 @@ async fn open<'a>(
     Ok(Some(Began::Session(opened)))
 }
 
-/// The admin database, if that is what the client wants.
+/// The admin database, if the client asks for it.
 fn admin_database<'a>(config: &'a PostgresConfig, startup: &Startup) -> Option<&'a AdminDatabase> {
     let wanted = startup.parameter("database")?;
     let database = config.admin.as_ref()?;
     (wanted == database.name.as_bytes() && !startup.is_replication()).then_some(database)
 }
 
-/// What a client of the admin database may say: as who it is on this machine, or by its password in the pool.
+/// The rights of a client of the admin database: those of its user on this machine, or those of its user in the pool,
+/// whose password it must then prove.
 async fn enter_admin(
     shared: &Shared,
     database: &AdminDatabase,
@@ -230,7 +231,7 @@ async fn enter_admin(
             client.write_all(&admin::authentication_ok()).await?;
             client.flush().await
         };
-        // A client that has left shows where it is served.
+        // If the client has left, serving it reports that.
         let _ = said.await;
         return Ok(Rights::Act);
     };
@@ -260,7 +261,7 @@ async fn authenticate(
     authentication::relay(client, server, strikes_plus, message_bytes_max, join).await
 }
 
-/// A client whom the backend has accepted.
+/// A client that the backend has accepted.
 struct Arrived {
     /// None for a client that is not gated.
     account: Option<GateClient>,
@@ -295,7 +296,7 @@ fn opened(shared: &Arc<Shared>, newcomer: Newcomer<'_>, arrived: Arrived) -> Ope
     }
 }
 
-/// Gives a client a connection to the backend of its own, and lets it in if the backend does.
+/// Gives a client its own connection to the backend, and a session if the backend accepts it.
 async fn enter_session(
     shared: &Arc<Shared>,
     mut client: Stream,
@@ -335,7 +336,7 @@ async fn enter_session(
     }
 }
 
-/// Lets a client into the pool.
+/// Authenticates a client of the pool, and gives it a session.
 async fn enter_pool(
     shared: &Arc<Shared>,
     pool: &Arc<Pool>,
@@ -383,7 +384,7 @@ async fn enter_pool(
     }
 }
 
-/// A client is who it says: it is of its tenant, if that has room.
+/// Adds an authenticated client to its tenant, if the tenant has room.
 pub(super) fn join(
     shared: &Shared,
     account: &mut GateClient,
@@ -393,7 +394,7 @@ pub(super) fn join(
     account.join(tenant.as_deref())
 }
 
-/// What statements are classified by beside their text.
+/// The names by which statements are classified, apart from their text.
 fn names_of(startup: &Startup, peer: Option<SocketAddr>) -> ClientNames {
     let name = |parameter| {
         let name = startup.parameter(parameter)?;
@@ -403,18 +404,18 @@ fn names_of(startup: &Startup, peer: Option<SocketAddr>) -> ClientNames {
     ClientNames {
         address: peer.map(|address| address.ip()),
         application_name: name("application_name"),
-        // The backend's own default.
+        // PostgreSQL's default is the user's name.
         database: name("database").or_else(|| user.clone()),
         user,
     }
 }
 
-/// The number of the process that a key names: the first half of a BackendKeyData's body.
+/// The process number in a key: the first four bytes of a BackendKeyData's body.
 pub(super) fn process_of(key: &[u8]) -> Option<u32> {
     key.first_chunk().map(|number| u32::from_be_bytes(*number))
 }
 
-/// Tells the client why it is left.
+/// Sends the client a last error and closes the connection.
 pub(super) async fn say_last(client: Stream, complaint: &Complaint) {
     Side::new(client).close(&complaint.fatal()).await;
 }

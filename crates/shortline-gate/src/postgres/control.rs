@@ -1,15 +1,15 @@
 //! Recognises statements that only begin or end a transaction.
 //!
-//! A bare BEGIN says nothing of the work to come, takes neither a snapshot nor a lock, and costs
-//! the backend next to nothing; so does the end of a transaction in which nothing was done. They go
-//! to the backend at once, which answers them itself, and the client's next message is held. What
-//! the client may notice: `now()` is the time of its BEGIN, so the wait for admission lies inside
-//! it, and a server's `idle_in_transaction_session_timeout` runs while it waits. An answer of our own would save a
-//! round trip and be wrong in `now()`, on standbys and under hooks.
+//! A bare BEGIN does not show the work to come. It takes neither a snapshot nor a lock, and costs
+//! the backend almost nothing. The same holds for the end of a transaction that did nothing. Such
+//! a statement goes to the backend at once, and the client's next message is held. A client may
+//! notice two things. `now()` is the time of its BEGIN, so it is earlier than the admission. A
+//! server's `idle_in_transaction_session_timeout` runs during the wait. An answer from the gate
+//! would save a round trip. It would be wrong about `now()`, on standbys and under hooks.
 //!
-//! The words are those of PostgreSQL's grammar (`TransactionStmt` in `gram.y`). Words in an order
-//! that the grammar does not have cost the backend a syntax error and nothing more. Statements
-//! about prepared transactions and savepoints are none of these.
+//! The words are those of PostgreSQL's grammar (`TransactionStmt` in `gram.y`). An order of words
+//! outside the grammar costs the backend only a syntax error. Statements about prepared
+//! transactions and savepoints do not count.
 
 /// Words that may follow the first one.
 const FURTHER: [&str; 16] = [
@@ -58,18 +58,18 @@ pub fn is_transaction_control(statement: &[u8]) -> bool {
         })
 }
 
-/// A statement that can be answered without a server: it begins a transaction, and cannot fail, or ends one in which
-/// nothing was done.
+/// A statement that the gate can answer without a server. It begins a transaction and cannot fail, or it ends a
+/// transaction that did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// A BEGIN, and the tag of its CommandComplete.
+    /// Begins a transaction. Has the tag of its CommandComplete.
     Begin(&'static str),
-    /// Its end, and the tag.
+    /// Ends a transaction. Has the tag of its CommandComplete.
     End(&'static str),
 }
 
 impl Control {
-    /// What a statement is, if it is one of these. BEGIN with modes is none: a standby refuses some.
+    /// Reads a statement. None if it is neither. BEGIN with modes is neither, because a standby refuses some modes.
     pub fn of(statement: &[u8]) -> Option<Self> {
         let mut words = Words(statement);
         let Some(Word::Name(first)) = words.next() else {
@@ -116,7 +116,7 @@ enum Word<'a> {
     Name(&'a [u8]),
     Comma,
     Semicolon,
-    /// Anything else: not the whole of it is seen.
+    /// The first byte of anything else.
     Other,
 }
 
@@ -144,12 +144,12 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Whether a byte can be of a name that stands without quotes.
+/// Whether a byte may be part of an unquoted name.
 pub(super) fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// What follows white space and comments; a comment that does not end is left standing.
+/// The text after white space and comments. A comment without an end is not skipped.
 pub(super) fn behind_blanks(mut text: &[u8]) -> &[u8] {
     loop {
         let blank = text
@@ -168,7 +168,7 @@ pub(super) fn behind_blanks(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// What follows a comment between `/*` and `*/`, which may hold others.
+/// The text after a comment between `/*` and `*/`. Comments nest.
 fn behind_comment(text: &[u8]) -> Option<&[u8]> {
     if !text.starts_with(b"/*") {
         return None;

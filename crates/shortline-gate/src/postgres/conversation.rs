@@ -1,14 +1,14 @@
-//! What a connection still owes its client: which of the client's messages the backend has not
+//! Tracks the answers that a client is still owed: which of its messages the backend has not
 //! answered, and whether a transaction is open.
 //!
-//! Every Query, FunctionCall and Sync is answered by one ReadyForQuery (PostgreSQL's documentation,
-//! 55.2), with one exception that all pipelining clients meet: while it waits for the data of a
-//! COPY FROM STDIN, the backend ignores Sync. So what was sent is kept in order until it is known
-//! what the backend made of it.
+//! One ReadyForQuery answers each Query, FunctionCall and Sync (PostgreSQL's documentation, 55.2).
+//! There is one exception, which pipelining clients meet. While the backend waits for the data of a
+//! COPY FROM STDIN, it ignores Sync. So the messages sent are kept in order until their effect is
+//! known.
 
 use std::collections::VecDeque;
 
-/// What ReadyForQuery says.
+/// The transaction status in a ReadyForQuery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// No transaction: `I`.
@@ -21,8 +21,8 @@ pub enum Status {
 }
 
 impl Status {
-    /// Reads the byte of a ReadyForQuery. A byte nobody knows is taken for an open transaction, in
-    /// which nothing is decided.
+    /// Reads the status byte of a ReadyForQuery. An unknown byte counts as an open transaction, which
+    /// ends no unit.
     pub fn parse(byte: u8) -> Self {
         match byte {
             b'I' => Self::Idle,
@@ -31,7 +31,7 @@ impl Status {
         }
     }
 
-    /// The byte of a ReadyForQuery.
+    /// The status byte of a ReadyForQuery.
     pub fn byte(self) -> u8 {
         match self {
             Self::Idle => b'I',
@@ -41,22 +41,22 @@ impl Status {
     }
 }
 
-/// More messages inside a COPY than any client has a use for.
+/// Too many messages inside a COPY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {0} Sync and CopyDone messages inside one COPY")]
 pub struct CopyError(usize);
 
-/// Room for so many marks, of a byte each, is kept.
+/// An idle session keeps room for this many marks of one byte.
 const KEPT_MARKS: usize = 8;
 
-/// What was sent, as far as it matters.
+/// A message that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// Query or FunctionCall: a ReadyForQuery for sure.
+    /// Query or FunctionCall. A ReadyForQuery always answers it.
     Query,
-    /// Sync: a ReadyForQuery, unless a COPY swallows it.
+    /// Sync. A ReadyForQuery answers it, unless a COPY ignores it.
     Sync,
-    /// CopyData, one mark for all in a row.
+    /// CopyData. Consecutive ones share a mark.
     CopyData,
     /// CopyDone or CopyFail.
     CopyEnd,
@@ -68,14 +68,14 @@ pub struct Conversation {
     status: Status,
     marks: VecDeque<Mark>,
     marks_max: usize,
-    /// Messages of the extended protocol have gone without a Sync.
+    /// Messages of the extended protocol were sent, and no Sync after them.
     is_unsynced: bool,
-    /// The backend has asked for COPY's data and has neither completed it nor failed.
+    /// The backend has asked for the data of a COPY, which has neither completed nor failed.
     is_copying: bool,
 }
 
 impl Conversation {
-    /// At a first ReadyForQuery. Not more than `pipelined_max` answers can be owed.
+    /// Starts at the first ReadyForQuery. At most `pipelined_max` answers may be owed.
     pub fn new(pipelined_max: usize) -> Self {
         Self {
             status: Status::Idle,
@@ -86,7 +86,7 @@ impl Conversation {
         }
     }
 
-    /// What the last ReadyForQuery said.
+    /// The status of the last ReadyForQuery.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -101,7 +101,7 @@ impl Conversation {
         self.marks.is_empty() && !self.is_unsynced && !self.is_copying
     }
 
-    /// Whether everything that was asked has been answered, if not what is still without a Sync.
+    /// Whether all requests are answered, apart from those without a Sync.
     pub fn is_answered(&self) -> bool {
         self.marks.is_empty() && !self.is_copying
     }
@@ -111,13 +111,13 @@ impl Conversation {
         self.is_quiet() && self.status == Status::Idle
     }
 
-    /// Whether no more may be sent before everything is answered. Never inside a COPY or before a
-    /// Sync, since then the end comes by what the client sends.
+    /// Whether nothing more may be sent until everything is answered. False inside a COPY and before a
+    /// Sync, because there only the client's next messages can bring the answers.
     pub fn is_full(&self) -> bool {
         self.marks.len() >= self.marks_max && !self.is_copying && !self.is_unsynced
     }
 
-    /// The backend was sent a message of this type.
+    /// Notes a message of this type that goes to the backend.
     ///
     /// # Errors
     /// [`CopyError`]
@@ -129,7 +129,7 @@ impl Conversation {
             }
             b'Q' | b'F' => Mark::Query,
             b'S' => Mark::Sync,
-            // The backend drops these where nothing is under way.
+            // The backend drops these if nothing is under way.
             b'd' | b'c' | b'f' if self.is_quiet() => return Ok(()),
             b'd' if self.marks.back() == Some(&Mark::CopyData) => return Ok(()),
             b'd' => Mark::CopyData,
@@ -144,7 +144,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The backend sent a message of this type that is no ReadyForQuery.
+    /// Notes a message of this type from the backend, other than ReadyForQuery.
     pub fn received(&mut self, tag: u8) {
         match tag {
             b'G' => self.is_copying = true,
@@ -154,7 +154,7 @@ impl Conversation {
         }
     }
 
-    /// The backend is ready for the next query.
+    /// Notes a ReadyForQuery from the backend.
     pub fn received_ready(&mut self, status: Status) {
         self.status = status;
         self.is_copying = false;
@@ -163,22 +163,23 @@ impl Conversation {
                 break;
             }
         }
-        // What is left of a COPY's data that nobody wants, the backend drops.
+        // The backend drops the rest of a failed COPY's data.
         let is_answer = |mark: &Mark| matches!(mark, Mark::Query | Mark::Sync);
         if !self.is_unsynced && !self.marks.iter().any(is_answer) {
             self.marks.clear();
-            // An idle session keeps next to no memory, and a busy one does not ask for it anew.
+            // An idle session keeps little memory. A busy one does not have to allocate again.
             self.marks.shrink_to(KEPT_MARKS);
         }
     }
 
-    /// Drops the Syncs that the backend ignored while it took a COPY's data: completed, all up to
-    /// the CopyDone; failed, those before the data, since it may have failed at any of the data.
+    /// Drops the Syncs that the backend ignored while it read a COPY's data. If the COPY has completed,
+    /// these are all up to the CopyDone. If it has failed, they are those before the data, because any
+    /// part of the data may have failed.
     fn end_copy(&mut self, is_complete: bool) {
         self.is_copying = false;
         let is_simple = self.marks.front() == Some(&Mark::Query);
         self.drop_ignored(usize::from(is_simple), is_complete);
-        // In the extended protocol it takes a Sync behind the data to end it.
+        // In the extended protocol, only a Sync after the data ends it.
         self.is_unsynced |= !is_simple && !self.marks.contains(&Mark::Sync);
     }
 
@@ -204,8 +205,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Plays a conversation: `>` the client's messages, `<` the backend's; `I`, `T` and `X` behind
-    /// a `Z` are its status.
+    /// Plays a conversation: `>` precedes the client's messages, `<` the backend's. A `Z` is followed
+    /// by its status: `I`, `T` or `E`.
     fn play(script: &str) -> Conversation {
         let mut conversation = Conversation::new(100);
         for part in script.split_whitespace() {
@@ -230,10 +231,10 @@ mod tests {
             (">Q <TDCZI", true, true),
             (">Q <CZT", true, false),
             (">Q <EZE", true, false),
-            // A pipeline of three, the second of which fails.
+            // A pipeline of three; the second fails.
             (">PBESPBESPBES <12CZI12EZI", false, false),
             (">PBESPBESPBES <12CZI12EZI12CZI", true, true),
-            // Flush asks for answers, but not for the end of the transaction.
+            // Flush requests the answers, but does not end the transaction.
             (">PBEH <12C", false, false),
             (">PBEHS <12CZI", true, true),
             // The first is answered while the second has not been synced.
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_copy_swallows_the_syncs_that_the_backend_ignores() {
         for script in [
-            // libpq: Sync with the COPY, and again behind its data.
+            // libpq: Sync with the COPY, and again after its data.
             ">PBES <12G >ddcS <CZI",
             // The client did not wait for the backend to ask.
             ">PBESddcS <12GCZI",
@@ -259,12 +260,12 @@ mod tests {
             // The client gives up.
             ">Q <G >df <EZI",
             ">PBES <12G >fS <EZI",
-            // Bad data: the backend stops listening, the client goes on for a while.
+            // Bad data: the backend stops reading, and the client continues for a while.
             ">Q <G >dd <E >dc <ZI",
             ">Q <G >dd <EZI >dc",
             ">PBES <12G >dd <E >dcS <ZI",
             ">PBES <12G >ddcS <EZI",
-            // One before it in the pipeline, and one behind.
+            // One before it in the pipeline, and one after.
             ">PBESPBES <12CZI12G >dcSPBES <CZI12CZI",
             // To the client: nothing of this.
             ">Q <HddcCZI",
@@ -303,7 +304,7 @@ mod tests {
                     (false, tag) => conversation.received(tag),
                 }
             }
-            // However it went: a Sync that is answered with none before it ends it.
+            // In any state, a Sync that is answered ends the conversation if no other is before it.
             while !conversation.is_quiet() {
                 conversation.sent(b'S').ok();
                 conversation.received_ready(Status::Idle);

@@ -1,19 +1,19 @@
-//! Finds the messages in a stream of bytes, in place: a type byte, a length of four bytes that
-//! counts itself, a body (PostgreSQL's documentation, 55.2.1 and 55.7). Of a body it shows the
-//! first bytes, as many as asked for; the rest it only counts.
+//! Finds the messages in a stream of bytes, in place. A message is a type byte, a length of four
+//! bytes that includes itself, and a body (PostgreSQL's documentation, 55.2.1 and 55.7). The scanner
+//! returns the first bytes of a body, as many as the caller wants. It only counts the rest.
 
 /// Type byte and length.
 pub const HEADER_BYTES: usize = 5;
 
-/// Bytes that are no message.
+/// Bytes that are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length does not even cover itself.
+    /// The length is too short to include itself.
     #[error("message `{}` has length {length}, less than 4", char::from(*tag).escape_default())]
     Short {
         /// The type byte.
         tag: u8,
-        /// The length it has.
+        /// The length in the header.
         length: u32,
     },
     /// The message is longer than allowed.
@@ -24,9 +24,9 @@ pub enum FrameError {
     Long {
         /// The type byte.
         tag: u8,
-        /// The length of its body.
+        /// The length of its body, in bytes.
         body_bytes: u32,
-        /// The limit.
+        /// The limit, in bytes.
         body_bytes_max: u32,
     },
 }
@@ -61,7 +61,7 @@ impl Header {
         Ok(Self { tag, body_bytes })
     }
 
-    /// The header at the front of `bytes`, if it is whole.
+    /// The header at the front of `bytes`, if it is complete.
     ///
     /// # Errors
     /// [`FrameError`]
@@ -78,18 +78,18 @@ impl Header {
     }
 }
 
-/// A message of which enough has been seen.
+/// A message whose first bytes have come.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// The type byte.
     pub tag: u8,
     /// The length of the body.
     pub body_bytes: u32,
-    /// The body's first bytes, as many as were asked for, or all.
+    /// The body's first bytes, as many as wanted, or all.
     pub start: &'a [u8],
 }
 
-/// Walks over a stream that comes in pieces cut anywhere.
+/// Scans a stream that comes in pieces, cut anywhere.
 #[derive(Debug)]
 pub struct Scanner {
     body_bytes_max: u32,
@@ -98,13 +98,13 @@ pub struct Scanner {
     tag: u8,
     body_bytes: u32,
     body_left: u32,
-    /// The start of a body that came in more than one piece, and how much of it is still to come.
+    /// The start of a body that comes in several pieces, and how many bytes of it are missing.
     start: Vec<u8>,
     start_left: usize,
 }
 
 impl Scanner {
-    /// At the beginning of a stream.
+    /// Starts at the beginning of a stream. A body may have `body_bytes_max` bytes.
     pub fn new(body_bytes_max: u32) -> Self {
         Self {
             body_bytes_max,
@@ -118,12 +118,12 @@ impl Scanner {
         }
     }
 
-    /// Whether everything so far was whole messages.
+    /// Whether everything so far was complete messages.
     pub fn is_between_messages(&self) -> bool {
         self.header_bytes == 0 && self.body_left == 0
     }
 
-    /// Moves `at` over the rest of the message before. True if its end is in `bytes`.
+    /// Moves `at` past the rest of the previous message. Returns true if its end is in `bytes`.
     pub fn skip_body(&mut self, bytes: &[u8], at: &mut usize) -> bool {
         if self.start_left > 0 {
             return false;
@@ -134,11 +134,11 @@ impl Scanner {
         self.body_left == 0
     }
 
-    /// Moves `at` to the next message of which the header and the first `wanted(tag)` bytes of the
-    /// body have come, and past these. None when `bytes` end before: then `at` is their end.
+    /// Finds the next message, and moves `at` past its header and the first `wanted(tag)` bytes of its
+    /// body. Returns None if these have not all come; `at` is then the end of `bytes`.
     ///
     /// # Errors
-    /// [`FrameError`]; the stream cannot be walked any further.
+    /// [`FrameError`]. The stream cannot be read any further.
     pub fn next<'a>(
         &'a mut self,
         bytes: &'a [u8],
@@ -163,7 +163,7 @@ impl Scanner {
         Ok(Some(self.message(start)))
     }
 
-    /// Takes the header that begins or goes on at `at`. False if it does not end in `bytes`.
+    /// Reads the header that begins or continues at `at`. Returns false if it does not end in `bytes`.
     fn header(&mut self, bytes: &[u8], at: &mut usize) -> Result<bool, FrameError> {
         let taken = (bytes.len() - *at).min(HEADER_BYTES - self.header_bytes);
         let come = &bytes[*at..*at + taken];
@@ -181,7 +181,7 @@ impl Scanner {
         Ok(true)
     }
 
-    /// Keeps what has come of a body's start.
+    /// Keeps the next part of a body's start.
     fn gather<'a>(&'a mut self, bytes: &[u8], at: &mut usize) -> Option<Message<'a>> {
         let taken = (bytes.len() - *at).min(self.start_left);
         self.start.extend_from_slice(&bytes[*at..*at + taken]);
@@ -202,7 +202,7 @@ impl Scanner {
         }
     }
 
-    /// Gives back what was kept of a body whose message has been dealt with.
+    /// Frees the memory of a body's start whose message has been handled.
     pub fn forget(&mut self) {
         if self.start_left == 0 && self.start.capacity() > 0 {
             self.start = Vec::new();
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is found in `pieces`: tag, length and start of each message.
+    /// The tag, length and start of each message in `pieces`.
     fn found(pieces: &[&[u8]]) -> Result<Vec<(u8, u32, Vec<u8>)>, FrameError> {
         let mut scanner = Scanner::new(1000);
         let mut messages = Vec::new();

@@ -1,9 +1,9 @@
-//! The fields of a client's messages that the gate looks at (PostgreSQL's documentation, 55.7).
-//! Bodies may be cut: then a field ends where they do.
+//! The fields of a client's messages that the gate reads (PostgreSQL's documentation, 55.7).
+//! A body may be cut. Then the field that is cut ends there.
 
 use super::frame::{HEADER_BYTES, Header};
 
-/// As much of the body as `bytes`, which begin with the header, hold of it.
+/// The part of the body that `bytes` contain. They begin with the header.
 pub fn body(header: Header, bytes: &[u8]) -> &[u8] {
     &bytes[HEADER_BYTES.min(bytes.len())..header.message_bytes().min(bytes.len())]
 }
@@ -13,12 +13,12 @@ pub fn query_text(body: &[u8]) -> &[u8] {
     text(body).0
 }
 
-/// A Parse: a statement is prepared.
+/// A Parse, which prepares a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parse<'a> {
-    /// Its name; empty for the unnamed one.
+    /// The statement's name. Empty for the unnamed statement.
     pub name: &'a [u8],
-    /// Its text.
+    /// The statement's text.
     pub text: &'a [u8],
 }
 
@@ -33,7 +33,7 @@ impl<'a> Parse<'a> {
     }
 }
 
-/// A Bind: a prepared statement gets its parameters.
+/// A Bind, which gives a prepared statement its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bind<'a> {
     /// The statement's name.
@@ -50,7 +50,7 @@ impl<'a> Bind<'a> {
     }
 }
 
-/// The name of the statement that a Close is for, if it is for one.
+/// The name of the statement in a Close or Describe. None for a portal.
 pub fn closed_statement(body: &[u8]) -> Option<&[u8]> {
     match body.split_first() {
         Some((b'S', name)) => Some(text(name).0),
@@ -58,7 +58,7 @@ pub fn closed_statement(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A text up to its zero byte, and what follows.
+/// The text up to a zero byte, and the bytes after it.
 pub fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes.iter().position(|byte| *byte == 0) {
         Some(end) => (&bytes[..end], &bytes[end + 1..]),

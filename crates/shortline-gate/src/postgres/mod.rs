@@ -1,32 +1,33 @@
 //! The PostgreSQL relay: `shortline gate postgres`.
 //!
-//! Each client has a connection to the backend of its own. Authentication and every message go
-//! through as they are; only the first message of a transaction is held until the [`Gate`] admits
-//! it, and only when the gate refuses does it say something of its own. The protocol is that of
-//! PostgreSQL's documentation, part VIII, "Frontend/Backend Protocol", version 3.
+//! Without a pool, each client has its own connection to the backend. Authentication and all other
+//! messages pass unchanged. Only the first message of a transaction is held until the [`Gate`]
+//! admits it. The gate adds messages of its own only for refusals and notices. The protocol is
+//! version 3 in part VIII of PostgreSQL's documentation, "Frontend/Backend Protocol".
 //!
 //! | part | what it does |
 //! |---|---|
 //! | `startup` | TLS, cancel requests and the StartupMessage |
-//! | `backend` | the connection to it, with TLS or without |
-//! | `authentication` | up to the first ReadyForQuery |
-//! | `protocol` | both directions after it |
+//! | `backend` | opens a connection to the backend, with or without TLS |
+//! | `authentication` | passes on authentication, up to the first ReadyForQuery |
+//! | `protocol` | both directions after that |
 //! | `frame`, `messages` | finds messages in a stream, and fields in messages |
 //! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
-//! | `pool`, `scram` | many clients on few connections, and who they are |
-//! | `pgbouncer` | reads its configuration |
-//! | `cancel` | cancel requests: ends what still waits here, passes the others on |
-//! | `reply` | the gate's own words |
-//! | `admin`, `asker` | SHOW commands, and who may ask |
+//! | `pool`, `scram` | many clients on few connections, and their authentication |
+//! | `pgbouncer` | reads PgBouncer's configuration |
+//! | `cancel` | cancel requests: ends a wait at the gate, or forwards the request |
+//! | `reply` | the gate's own messages |
+//! | `admin`, `asker` | the admin database's commands, and who may run them |
 //!
-//! What a client notices of a gate:
-//! - an ERROR 53300 when the queue is full and 57014 when it has waited for too long; the
-//!   connection lives on. Inside a transaction that had only begun, the transaction has failed;
-//! - FATAL 57P03 when the backend cannot be reached, 08006 when it closes a connection without a
-//!   word, 08P01 for bytes that are no protocol, 53300 for one connection too many, 57P01 when the
-//!   gate ends;
-//! - `now()` of a transaction begun by a bare BEGIN is the time of that (see `control`).
+//! A client sees these differences from a server:
+//! - ERROR 53300 if the queue is full, and 57014 if the request has waited too long. The connection
+//!   stays open. A transaction that was open by then has failed.
+//! - FATAL 57P03 if the backend cannot be reached, and 08006 if it closes a connection without an
+//!   error.
+//! - FATAL 08P01 for bytes that break the protocol, 53300 for one connection too many, and 57P01
+//!   when the gate shuts down.
+//! - In a transaction begun by a bare BEGIN, `now()` is the time of that BEGIN (see `control`).
 //!
 //! Replication connections are relayed without admission. Pipelined transactions of one connection
 //! are one unit while they overlap.
@@ -72,22 +73,22 @@ pub const ALPN: &[u8] = b"postgresql";
 
 /// The type of preparing without executing.
 const PREPARATION: &str = "prepare";
-/// The type of what has no text.
+/// The type of requests whose text is unknown.
 const UNKNOWN: &str = "unknown";
 
 /// How the relay works.
 #[derive(Clone, Debug)]
 pub struct PostgresConfig {
-    /// What every relay is told.
+    /// The settings that all relays share.
     pub relay: RelayConfig,
-    /// A client whose transaction waited for so long gets a notice.
+    /// A client gets a notice if its transaction waited for this long or longer.
     pub notice_after: Option<Duration>,
-    /// The backend sees the client's address behind `application_name`, as with PgBouncer's
+    /// Appends the client's address to `application_name`, like PgBouncer's
     /// `application_name_add_host`.
     pub tells_address: bool,
-    /// A database that has no backend, but answers of the gate itself.
+    /// The database that the gate itself answers, without a backend.
     pub admin: Option<AdminDatabase>,
-    /// Many clients on few connections; without it each has one of its own.
+    /// Serves many clients on few connections. Without a pool, each client has its own connection.
     pub pool: Option<Arc<Pool>>,
 }
 
@@ -104,11 +105,11 @@ impl PostgresConfig {
     }
 }
 
-/// Relays the connections to `listener` until `shutdown` is ready and transactions under way have
-/// ended, or [`relay::Limits::drain_time_max`] has.
+/// Relays the connections to `listener` until `shutdown` is ready. Open transactions may then end
+/// within [`relay::Limits::drain_time_max`].
 ///
 /// # Errors
-/// When a thread cannot be started or the listener not be put on its poller.
+/// A thread cannot be started, or the listener cannot be registered with its poller.
 pub async fn run(
     listener: impl Into<Listener>,
     config: PostgresConfig,
@@ -131,8 +132,8 @@ pub async fn run(
     served
 }
 
-/// The relay without its listener: for connections that were accepted elsewhere, such as in a simulated
-/// world.
+/// The relay without its listener, for connections that were accepted elsewhere, such as in a
+/// simulated world.
 #[derive(Clone, Debug)]
 pub struct PostgresRelay(Arc<Shared>);
 
@@ -154,12 +155,12 @@ impl PostgresRelay {
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 struct Shared {
     config: PostgresConfig,
     gate: Gate,
-    /// By the keys that cancel requests name.
+    /// The waiting clients, by the keys that cancel requests name.
     waits: Arc<Waits<Box<[u8]>>>,
 }
 

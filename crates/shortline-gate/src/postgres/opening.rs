@@ -1,10 +1,10 @@
-//! What the first messages of a client that has no transaction admitted ask for: something that
-//! needs no admission, or work, and of which type.
+//! Reads the first messages of a client without an admitted transaction. They are either work of
+//! some type, or need no admission.
 //!
-//! In the simple protocol that is told by the Query. In the extended one nothing is answered before
-//! the Sync or Flush that ends a segment, so the whole segment is looked at before anything of it
-//! is sent: drivers send a bare BEGIN and the first statement as one, and a Parse does not say
-//! whether the statement will be executed.
+//! In the simple protocol the Query decides. In the extended protocol nothing is answered before
+//! the Sync or Flush that ends a segment. So the whole segment is read before any of it is sent.
+//! There are two reasons: drivers send a bare BEGIN and the first statement together, and a Parse
+//! does not show whether its statement will be executed.
 
 use crate::classify::Class;
 
@@ -13,29 +13,29 @@ use super::frame::{FrameError, Header};
 use super::messages::{self, Bind, Parse};
 use super::statements::{Prepared, Statements};
 
-/// What a connection begins with.
+/// What the client's next messages ask for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opening<'a> {
-    /// More must come before it can be told.
+    /// More bytes are needed to decide.
     Incomplete,
-    /// So many bytes, which may be more than have come, need no admission: whole messages that
-    /// cost the backend nothing.
+    /// This many bytes need no admission: whole messages that cost the backend nothing. It may be
+    /// more than has come.
     Passes(usize),
     /// Needs admission.
     Work(Named<'a>),
 }
 
-/// What names the type of the work that a client asks for.
+/// The source of the work's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// A statement, or as much of it as has come.
+    /// A statement, or the part of it that has come.
     Statement(&'a [u8]),
-    /// A statement that was prepared before, by its class.
+    /// A statement prepared earlier, by its class.
     Prepared(Class),
-    /// Statements are prepared or described and none is executed: a type of its own, or statements would be
-    /// taken for as short as their parsing.
+    /// Statements are prepared or described, and none is executed. This is a type of its own. Otherwise a
+    /// statement's estimate would be as short as its parsing.
     Preparation,
-    /// A function called by its number, or a statement whose text is not known.
+    /// A function called by its number, or a statement whose text is unknown.
     Unknown,
 }
 
@@ -45,26 +45,26 @@ pub enum OpeningError {
     /// The framing is broken.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// There is no such message.
+    /// The message type does not exist.
     #[error("invalid frontend message type {0}")]
     Tag(u8),
 }
 
-/// How a client's messages are read.
+/// Reads a client's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'s> {
-    /// What the connection has prepared.
+    /// The statements that the connection has prepared.
     pub statements: &'s Statements,
-    /// The limit of a message.
+    /// The longest body of a message, in bytes.
     pub body_bytes_max: u32,
-    /// After so many bytes it is decided by what has come.
+    /// Once this many bytes have come, they decide.
     pub held_bytes_max: usize,
-    /// A transaction is open, so that it does not end with the Sync.
+    /// A transaction is open, so the Sync does not end it.
     pub is_open: bool,
 }
 
 impl Reader<'_> {
-    /// What `bytes` begin with; they start with a message.
+    /// Reads the front of `bytes`, which starts with a message.
     ///
     /// # Errors
     /// [`OpeningError`]
@@ -85,8 +85,8 @@ impl Reader<'_> {
             return Ok(Opening::Incomplete);
         };
         match header.tag {
-            // Flush, Sync, Terminate, what is left of a COPY that failed, and an answer to
-            // authentication that nobody asked for: no work.
+            // No work: Flush, Sync, Terminate, the rest of a failed COPY, and an unexpected answer
+            // to authentication.
             b'H' | b'S' | b'X' | b'd' | b'c' | b'f' | b'p' => {
                 Ok(Opening::Passes(header.message_bytes()))
             }
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the message at the front of `bytes` has come, or as much as is waited for.
+    /// Whether the message at the front of `bytes` is complete, or enough of it has come.
     fn is_there(&self, header: Header, bytes: &[u8]) -> bool {
         bytes.len() >= header.message_bytes() || self.is_enough(bytes)
     }
@@ -149,20 +149,20 @@ impl Reader<'_> {
     }
 }
 
-/// What is known of the messages up to a Sync.
+/// The messages up to a Sync.
 #[derive(Debug, Default)]
 struct Segment<'a> {
     /// Statements prepared here: name and text.
     parsed: Vec<(&'a [u8], &'a [u8])>,
-    /// Something is prepared or described.
+    /// A statement is prepared or described.
     prepares: bool,
-    /// Something is bound or executed.
+    /// A statement is bound or executed.
     executes: bool,
     /// The first statement bound that does more than begin or end a transaction.
     work: Option<Named<'a>>,
 }
 
-/// More statements than that in one segment are not told apart.
+/// The number of prepared statements that are kept for one segment.
 const PARSED_MAX: usize = 64;
 
 impl<'a> Segment<'a> {
@@ -186,7 +186,7 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// The work of binding the statement `name`; none if it only begins or ends a transaction.
+    /// The work of binding the statement `name`. None if it only begins or ends a transaction.
     fn bound(&self, name: &[u8], statements: &Statements) -> Option<Named<'a>> {
         let here = self.parsed.iter().rev().find(|(known, _)| *known == name);
         match (here, statements.get(name)) {
@@ -198,19 +198,19 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// The segment ends with the message `header` at `at`.
+    /// Decides about a segment that ends with the message `header` at `at`.
     fn ends(&self, header: Header, at: usize, is_open: bool) -> Opening<'a> {
-        // What ends the segment passes with it if it is a Sync or a Flush; other messages stand
-        // for themselves.
+        // A Sync or Flush that ends the segment passes with it. Any other message is decided
+        // separately.
         let own = match header.tag {
             b'S' | b'H' => header.message_bytes(),
             _ => 0,
         };
         match &self.work {
             Some(work) => Opening::Work(work.clone()),
-            // Statements that only begin or end a transaction, by the way of Parse and Bind.
+            // Statements that only begin or end a transaction, sent as Parse and Bind.
             None if self.executes && self.is_control() => Opening::Passes(at + own),
-            // The transaction goes on, most likely to execute what it prepared.
+            // The transaction continues, most likely by executing the prepared statement.
             None if self.executes || self.prepares && (is_open || header.tag == b'H') => {
                 Opening::Work(self.work_so_far())
             }
@@ -219,7 +219,7 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// Whether all that was prepared here only begins or ends a transaction.
+    /// Whether every statement prepared here only begins or ends a transaction.
     fn is_control(&self) -> bool {
         self.parsed.len() < PARSED_MAX
             && self
@@ -228,7 +228,7 @@ impl<'a> Segment<'a> {
                 .all(|(_, text)| is_transaction_control(text))
     }
 
-    /// The work, when no more is waited for.
+    /// The work, as far as the messages so far show it.
     fn work_so_far(&self) -> Named<'a> {
         let parsed = || self.parsed.iter().map(|(_, text)| *text);
         self.work

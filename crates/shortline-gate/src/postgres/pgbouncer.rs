@@ -1,4 +1,4 @@
-//! A PgBouncer configuration, read as PgBouncer reads it (its doc/config.md; the file format is that of
+//! Reads a PgBouncer configuration as PgBouncer does (its doc/config.md; the file format is that of
 //! libusual's `cfparser`).
 //!
 //! ```text
@@ -6,36 +6,36 @@
 //! [section]                         key = value        "a key" = value
 //! ```
 //!
-//! A value is the rest of its line without blanks around it. In `[databases]`, `[users]` and `[peers]` it is a list
-//! of `name=value`, where a value in single quotes may have blanks, and two such quotes stand for one. What a
-//! key means is for others to say.
+//! A value is the rest of its line, trimmed. In `[databases]`, `[users]` and `[peers]` it is a list of `name=value`.
+//! There, a value in single quotes may contain blanks, and two single quotes stand for one. This module does not
+//! interpret keys.
 
-/// A line that says something.
+/// A line that is neither blank nor a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// A section begins.
+    /// The start of a section.
     Section(&'a str),
     /// A key and its value.
     Pair(String, &'a str),
-    /// Another file stands here.
+    /// A file to include here.
     Include(&'a str),
 }
 
-/// A line that says nothing that anybody understands.
+/// A line or a list that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IniError {
-    /// No section, key or inclusion.
+    /// The line is not a section, a key or an inclusion. It has this number.
     #[error("line {0}: expected [section], key = value, or %include FILE")]
     Line(usize),
     /// A quote has no end.
     #[error("`{0}`: a quote has no end")]
     Quote(String),
-    /// A list has something else than pairs.
+    /// A list contains something other than pairs.
     #[error("`{0}`: expected name=value, with blanks between")]
     Pairs(String),
 }
 
-/// What the lines of a file say, with their numbers.
+/// The lines of a file, with their numbers from 1. Blank lines and comments are left out.
 ///
 /// # Errors
 /// [`IniError::Line`]
@@ -103,7 +103,7 @@ pub fn pairs(list: &str) -> Result<Vec<(String, String)>, IniError> {
     Ok(pairs)
 }
 
-/// What is before the closing quote, in which two quotes stand for one, and what is behind it.
+/// The text up to the closing quote, and the text after it. Two quotes stand for one.
 fn quoted_by(text: &str, quote: char) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! PostgreSQL's side of a session ([`crate::relay::Session`]): where transactions begin and end in what
-//! goes to and fro, and what a refused one leaves behind.
+//! PostgreSQL's side of a session ([`crate::relay::Session`]). It finds where transactions begin and end,
+//! and cleans up after a refused one.
 //!
-//! A unit of work begins with the first message that asks for work while none is admitted
-//! ([`super::opening`]), and ends when the client is owed nothing and no transaction is open
+//! A unit of work begins with the first message that asks for work while no unit is admitted
+//! ([`super::opening`]). It ends when the client is owed nothing and no transaction is open
 //! ([`Conversation::is_over`]).
 
 mod refusal;
@@ -22,7 +22,7 @@ use crate::classify::ClientNames;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Work};
 use refusal::Refusing;
 
-/// One of the two sides does not speak the protocol.
+/// One side broke the protocol.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error(transparent)]
@@ -33,7 +33,7 @@ enum Fault {
     Copy(#[from] CopyError),
 }
 
-/// What of the client's messages is dropped, because the client has been told of an error.
+/// The client's messages that are dropped after an error that the gate sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropping {
     Nothing,
@@ -41,7 +41,7 @@ enum Dropping {
     Message,
     /// The rest of a message.
     Rest,
-    /// Everything up to the Sync, which is answered here.
+    /// Everything up to the Sync, which the gate answers.
     UntilSync,
 }
 
@@ -50,29 +50,29 @@ enum Dropping {
 pub struct Postgres {
     shared: Arc<Shared>,
     names: Arc<ClientNames>,
-    /// Replication connections are not.
+    /// False for replication connections.
     is_gated: bool,
-    /// Where in the messages of each of them what comes is.
+    /// The position in each side's messages.
     from_client: Scanner,
     from_server: Scanner,
     conversation: Conversation,
     statements: Statements,
     refusal: Refusing,
-    /// The unit that was asked for last begins with a message of the extended protocol.
+    /// The last requested unit begins with a message of the extended protocol.
     is_extended: bool,
-    /// So many of the client's bytes go on without a unit.
+    /// This many of the client's next bytes pass without a unit.
     passing: usize,
     dropping: Dropping,
-    /// The client has pipelined as much as it may: nothing more goes on before all is answered.
+    /// The client has pipelined as much as it may. Nothing more passes until everything is answered.
     is_throttled: bool,
     /// The last message to the client was an error.
     was_told: bool,
-    /// The client has said that it leaves.
+    /// The client has sent Terminate.
     is_leaving: bool,
 }
 
 impl Postgres {
-    /// At the first ReadyForQuery. Without a gate everything goes through.
+    /// Starts at the first ReadyForQuery. Everything passes if `is_gated` is false.
     pub fn new(shared: &Arc<Shared>, names: Arc<ClientNames>, is_gated: bool) -> Self {
         let limits = &shared.config.relay.limits;
         Self {
@@ -148,8 +148,8 @@ impl Protocol for Postgres {
         !self.conversation.is_quiet()
     }
 
-    /// Between two statements of a transaction, for COPY's data, or until the client takes what it
-    /// asked for.
+    /// Paused between two statements of a transaction, while waiting for COPY's data, or until the
+    /// client takes its rows.
     fn is_paused(&self, client: &Side, server: &Side) -> bool {
         self.conversation.is_quiet()
             || !client.has_taken_all()
@@ -167,7 +167,7 @@ impl Protocol for Postgres {
     }
 
     fn last_words(&mut self, end: &End<Complaint>) -> Option<Vec<u8>> {
-        // In the middle of a message they would be part of it.
+        // In the middle of a message, the error would become part of it.
         if !self.from_server.is_between_messages() {
             return None;
         }

@@ -1,17 +1,16 @@
-//! What the gate itself says to a client, as messages of the protocol (PostgreSQL's
-//! documentation, 55.7 and 55.8).
+//! The gate's own messages to a client (PostgreSQL's documentation, 55.7 and 55.8).
 
 use super::conversation::Status;
 use crate::relay::{Denied, End};
 use shortline_sched::admission::Refusal;
 
-/// An error with its code, of those in PostgreSQL's documentation, appendix A.
+/// An error with a code from appendix A of PostgreSQL's documentation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{sqlstate}: {message}")]
 pub struct Complaint {
     /// SQLSTATE: five letters and digits.
     pub sqlstate: &'static str,
-    /// One line.
+    /// The text, one line.
     pub message: String,
 }
 
@@ -24,7 +23,7 @@ impl Complaint {
         }
     }
 
-    /// The gate ends.
+    /// The gate is shutting down.
     pub fn shutting_down() -> Self {
         Self::new(
             "57P01",
@@ -32,7 +31,7 @@ impl Complaint {
         )
     }
 
-    /// What the client is told at the end of its session, unless it knows or has left.
+    /// The error at the end of a session. None if the client already has one or has left.
     pub fn of_end(end: &End<Self>) -> Option<Self> {
         match end {
             End::ClientLeft | End::ServerLeft { was_told: true } => None,
@@ -60,9 +59,9 @@ impl Complaint {
     }
 }
 
-/// What the client is told of a unit that does not start. 53300 (too many connections) is what poolers
-/// and the backend itself say when there is no room, and drivers know to try it again later; 57014
-/// (query canceled) is what a statement's timeout gives, and a cancel request.
+/// The error for a unit that does not start. Poolers and servers send 53300 (too many connections) when there
+/// is no room, and drivers try again later. 57014 (query canceled) is the code of a statement timeout and of
+/// a cancel request.
 impl From<&Denied> for Complaint {
     fn from(denied: &Denied) -> Self {
         match denied {
@@ -95,7 +94,7 @@ pub fn query(statement: &str) -> Vec<u8> {
     message(b'Q', &[statement.as_bytes(), b"\0"])
 }
 
-/// A message whose body is these parts.
+/// A message whose body consists of these parts.
 pub fn message(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let body: usize = parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(body + 4).expect("what the gate says is short");
@@ -111,7 +110,7 @@ pub fn message(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 fn report(tag: u8, severity: &str, sqlstate: &str, text: &str) -> Vec<u8> {
     let fields = [
         ('S', severity),
-        // The same, never translated.
+        // The severity again, never translated.
         ('V', severity),
         ('C', sqlstate),
         ('M', text),

@@ -1,9 +1,9 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) from both ends: a pool knows its clients by it, and is known by
-//! the backend.
+//! Both ends of SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding. A pool authenticates its
+//! clients with it, and logs in at the backend with it.
 //!
-//! Without channel binding. A user's keys need no password: what is stored ([`Keys`]) is enough to
-//! know a client by, and the proof of a client that is known shows its [`ClientKey`], which is enough
-//! to log in at a backend that has the same keys stored, as PgBouncer does it.
+//! No password is needed to authenticate a client: the stored keys ([`Keys`]) suffice. A valid proof
+//! reveals the client's [`ClientKey`]. With that the gate can log in at a backend that stores the same
+//! keys, as PgBouncer does.
 
 use std::num::NonZeroU32;
 
@@ -15,22 +15,22 @@ use subtle::ConstantTimeEq;
 
 /// The mechanism's name.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// How many rounds new keys are made with: PostgreSQL's default.
+/// The number of rounds for new keys: PostgreSQL's default.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
-/// More rounds than anybody asks for; a backend could keep the gate busy with them.
+/// The most rounds that are accepted. Otherwise a backend could keep the gate busy.
 const ITERATIONS_MAX: u32 = 1_000_000;
 const KEY_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
-/// The longest message of an exchange that is read, in bytes.
+/// The longest message of an exchange, in bytes.
 const MESSAGE_BYTES_MAX: usize = 2048;
 
 type Key = [u8; KEY_BYTES];
 
-/// What shows that one is the client.
+/// The secret that proves a client's identity.
 pub type ClientKey = Key;
 
-/// What is stored of a user: enough to check a proof, not to give one.
+/// The stored keys of a user. They suffice to check a proof, but not to make one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     salt: Vec<u8>,
@@ -39,45 +39,45 @@ pub struct Keys {
     server: Key,
 }
 
-/// What an end knows of the user's password.
+/// A secret that can make a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
     /// The password itself.
     Password(String),
-    /// The keys that are stored, and the client's own.
+    /// The stored keys and the client's key.
     ClientKey(Box<(Keys, ClientKey)>),
 }
 
-/// An exchange that fails. It does not say whether the user or the password is wrong.
+/// Why an exchange failed. It does not show whether the user or the password is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
-    /// Bytes that are no message of it.
+    /// The bytes are not a SCRAM message.
     #[error("malformed SCRAM message")]
     Malformed,
-    /// The client asks for what was not offered.
+    /// The client asks for channel binding.
     #[error("the client asks for channel binding, which was not offered")]
     ChannelBinding,
     /// The proof is wrong.
     #[error("the proof is wrong")]
     Proof,
-    /// The backend has other keys than those the client was known by.
+    /// The backend's keys differ from those that authenticated the client.
     #[error(
         "the backend has another SCRAM secret for this user than the gate: copy it from pg_authid, or give the password"
     )]
     OtherKeys,
-    /// The backend does not know the password itself.
+    /// The backend's signature is wrong.
     #[error("the backend cannot show that it knows the password")]
     NotTheServer,
 }
 
 impl Keys {
-    /// Keys of a password, with a salt of their own.
+    /// Keys of a password, with a new salt.
     pub fn of_password(password: &str) -> Self {
         Self::derive(password, &random::<SALT_BYTES>(), ITERATIONS).0
     }
 
-    /// What nobody can show a proof for: of users that are not there. The same name always has the same
-    /// salt, or who asks twice would know.
+    /// Keys for an unknown user, for which no proof exists. The same name always gets the same salt.
+    /// Otherwise a second attempt would show that the user does not exist.
     pub fn of_nobody(name: &[u8], secret: &Key) -> Self {
         let salt = mac(secret, name);
         Self {
@@ -88,7 +88,7 @@ impl Keys {
         }
     }
 
-    /// Reads what PostgreSQL stores: `SCRAM-SHA-256$4096:SALT$STORED:SERVER`.
+    /// Reads keys as PostgreSQL stores them: `SCRAM-SHA-256$4096:SALT$STORED:SERVER`.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(MECHANISM)?.strip_prefix('$')?;
         let (cost, keys) = rest.split_once('$')?;
@@ -105,7 +105,7 @@ impl Keys {
 
     fn derive(password: &str, salt: &[u8], iterations: NonZeroU32) -> (Self, ClientKey) {
         let prepared = stringprep::saslprep(password);
-        // PostgreSQL takes a password that cannot be prepared as it is.
+        // If SASLprep fails, PostgreSQL uses the password unchanged.
         let password = prepared.as_deref().unwrap_or(password);
         let mut salted = [0; KEY_BYTES];
         let algorithm = pbkdf2::PBKDF2_HMAC_SHA256;
@@ -127,17 +127,17 @@ impl Keys {
     }
 }
 
-/// The end that knows the client.
+/// The end that authenticates the client.
 pub struct Server {
     keys: Keys,
     is_bound: bool,
     nonce: String,
-    /// What both signed so far.
+    /// The messages so far that both ends sign.
     said: String,
 }
 
 impl Server {
-    /// Takes the client's first message, and gives the answer.
+    /// Reads the client's first message. Returns the answer.
     ///
     /// # Errors
     /// [`ScramError`]
@@ -165,7 +165,7 @@ impl Server {
         Ok((server, answer))
     }
 
-    /// Takes the client's proof, and gives our own and what the client showed.
+    /// Checks the client's proof. Returns the last message, and the secret that the proof revealed.
     ///
     /// # Errors
     /// [`ScramError`]
@@ -192,19 +192,19 @@ impl Server {
     }
 }
 
-/// The end that is known.
+/// The end that proves its identity.
 pub struct Client<'a> {
     secret: &'a Secret,
     nonce: String,
 }
 
-/// The same when the proof is given.
+/// The client's end after it has sent its proof.
 pub struct Proven {
     signature: String,
 }
 
 impl<'a> Client<'a> {
-    /// With a nonce of its own.
+    /// Starts an exchange with a new nonce.
     pub fn new(secret: &'a Secret) -> Self {
         Self {
             secret,
@@ -221,7 +221,7 @@ impl<'a> Client<'a> {
         format!("n=,r={}", self.nonce)
     }
 
-    /// Takes the answer to it, and gives the proof.
+    /// Reads the answer to the first message. Returns the message with the proof.
     ///
     /// # Errors
     /// [`ScramError`]
@@ -255,10 +255,10 @@ impl<'a> Client<'a> {
 }
 
 impl Proven {
-    /// Checks that the other knows the user, too.
+    /// Checks the server's signature, which proves that it has the user's keys.
     ///
     /// # Errors
-    /// [`ScramError::NotTheServer`]
+    /// [`ScramError`]
     pub fn verify(self, last: &[u8]) -> Result<(), ScramError> {
         match attribute(text(last)?, 'v') {
             Some(signature) if signature == self.signature => Ok(()),
@@ -267,7 +267,7 @@ impl Proven {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Random bytes for secrets.
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new()
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Plays both ends, and returns what the client showed.
+    /// Runs both ends. Returns the secret that the client's proof revealed.
     fn exchange(keys: Keys, secret: &Secret) -> Result<Secret, ScramError> {
         let client = Client::new(secret);
         let (server, answer) = Server::begin(keys, client.first().as_bytes())?;
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(exchange(nobody, &password("")), Err(ScramError::Proof));
     }
 
-    /// RFC 7677, 3, with the nonce that is given there.
+    /// RFC 7677, 3, with the nonce given there.
     #[test]
     fn the_example_of_the_standard_is_met() {
         let secret = password("pencil");

@@ -1,6 +1,6 @@
-//! What a client says before it is authenticated: it asks for encryption, or for another
-//! connection's statement to be cancelled, or names its user and database (PostgreSQL's
-//! documentation, 55.2.1, 55.2.8 to 55.2.10 and 55.7).
+//! A client's packets before authentication: a request for encryption, a cancel request, or the
+//! StartupMessage with user and database (PostgreSQL's documentation, 55.2.1, 55.2.8 to 55.2.10
+//! and 55.7).
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub const PACKET_BYTES_MAX: usize = 10_000;
 const CANCEL_CODE: u32 = 80_877_102;
 const TLS_CODE: u32 = 80_877_103;
 const GSS_CODE: u32 = 80_877_104;
-/// The first byte of a TLS handshake, for clients that begin with it at once.
+/// The first byte of a TLS handshake. Some clients begin with it directly.
 const TLS_HANDSHAKE: u8 = 0x16;
 /// Length and code.
 const PREFIX_BYTES: usize = 8;
@@ -24,36 +24,36 @@ const PREFIX_BYTES: usize = 8;
 /// How a client begins.
 #[derive(Debug)]
 pub enum Beginning {
-    /// It wants a session.
+    /// It requests a session.
     Session {
         /// The client, on TLS if it asked for it.
         client: Stream,
         /// Its packet.
         startup: Startup,
     },
-    /// It wants another connection's statement cancelled.
+    /// It sends a cancel request for another connection.
     Cancel {
-        /// The client, which takes its connection's end for the request's.
+        /// The client. It treats the close of its connection as the end of the request.
         client: Stream,
         /// The packet.
         packet: Vec<u8>,
     },
-    /// It has gone without a word, as probes of load balancers do.
+    /// It has closed without a request, like the probes of load balancers.
     Gone,
 }
 
-/// A beginning that leads nowhere.
+/// Why a client gets no further.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
     /// The socket broke, or TLS did.
     #[error("while the client began: {0}")]
     Io(#[from] io::Error),
-    /// No client of PostgreSQL says this.
+    /// The packet is not acceptable.
     #[error("{complaint}")]
     Refused {
-        /// What to tell it.
+        /// The error for the client.
         complaint: Complaint,
-        /// Who to tell it.
+        /// The client.
         client: Box<Stream>,
     },
 }
@@ -61,15 +61,16 @@ pub enum StartupError {
 /// A StartupMessage.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Startup {
-    /// The whole packet, which goes to the backend as it came.
+    /// The whole packet. It goes to the backend unchanged, unless a suffix was added to
+    /// `application_name`.
     pub packet: Vec<u8>,
 }
 
 impl Startup {
-    /// Takes a packet for what it should be.
+    /// Reads a packet as a StartupMessage.
     ///
     /// # Errors
-    /// What is wrong with it, for the client.
+    /// The error for the client.
     pub fn parse(packet: Vec<u8>) -> Result<Self, Complaint> {
         let refused = |message: &str| Err(Complaint::new("08P01", message));
         let Some([_, _, _, _, major_high, major_low, _, _]) = packet.first_chunk() else {
@@ -88,7 +89,7 @@ impl Startup {
         Ok(Self { packet })
     }
 
-    /// A parameter's value.
+    /// The value of the first parameter of this name.
     pub fn parameter(&self, name: &str) -> Option<&[u8]> {
         let found = self.parameters().find(|(key, _)| *key == name.as_bytes());
         found.map(|(_, value)| value)
@@ -105,12 +106,12 @@ impl Startup {
         })
     }
 
-    /// Adds this to `application_name`, if the client gives one.
+    /// Appends `suffix` to `application_name`, if the client sends one.
     pub fn add_to_application_name(&mut self, suffix: &str) {
         let Some(name) = self.parameter("application_name") else {
             return;
         };
-        // It ends where its value does, in the packet that it is a part of.
+        // The value is a slice of the packet, so its end is a position in the packet.
         let end = name.as_ptr() as usize - self.packet.as_ptr() as usize + name.len();
         self.packet.splice(end..end, suffix.bytes());
         if let Ok(length) = u32::try_from(self.packet.len()) {
@@ -123,8 +124,8 @@ impl Startup {
         u16::from_be_bytes([self.packet[6], self.packet[7]])
     }
 
-    /// Whether this is a standby's or another replication connection: any value but a false one
-    /// (`parse_bool` in PostgreSQL's `bool.c`: a false word may be cut short).
+    /// Whether this is a replication connection. Any value of `replication` counts, except a false one
+    /// (`parse_bool` in PostgreSQL's `bool.c`, where a false word may be cut short).
     pub fn is_replication(&self) -> bool {
         let Some(value) = self.parameter("replication") else {
             return false;
@@ -138,7 +139,7 @@ impl Startup {
     }
 }
 
-/// Hears a client out up to its request, beginning TLS if it asks for it and `tls` is there.
+/// Reads a client's packets up to its request. Begins TLS if the client asks for it and `tls` is set.
 ///
 /// # Errors
 /// [`StartupError`]
@@ -179,7 +180,7 @@ async fn answer_tls(mut client: Stream, tls: Option<&ClientTls>) -> io::Result<S
     match (tls, client) {
         (Some(tls), Stream::Plain(mut socket)) => {
             socket.write_all(b"S").await?;
-            // What came behind the request in the clear is no handshake, and fails as one.
+            // Cleartext bytes after the request make the handshake fail.
             tls.accept(socket).await
         }
         (_, plain) => {
@@ -218,7 +219,7 @@ enum PacketError {
     Length(Complaint),
 }
 
-/// A packet without a type byte, whole.
+/// Reads a whole packet, which has no type byte.
 async fn read_packet(client: &mut Stream) -> Result<Vec<u8>, PacketError> {
     let mut length = [0; 4];
     client

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 
 use crate::classify::Class;
 
-/// What executing a prepared statement is.
+/// The effect of executing a prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// It only begins or ends a transaction.
     Control,
-    /// Work of the type of this name.
+    /// Work of this class.
     Work(Class),
 }
 
-/// PostgreSQL tells names apart by so many bytes (NAMEDATALEN - 1); longer ones are not kept.
+/// The longest name that is kept, in bytes (PostgreSQL's NAMEDATALEN - 1).
 const NAME_BYTES_MAX: usize = 63;
 
-/// A bounded table by name. Statements beyond the bound are not known later and share a type.
+/// A bounded table of statements by name. Statements beyond the bound are unknown later and share a type.
 #[derive(Debug)]
 pub struct Statements {
     unnamed: Option<Prepared>,
@@ -25,7 +25,7 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Nothing is prepared.
+    /// An empty table for at most `named_max` named statements.
     pub fn new(named_max: usize) -> Self {
         Self {
             unnamed: None,
@@ -34,7 +34,7 @@ impl Statements {
         }
     }
 
-    /// What the statement is, if it is known.
+    /// The effect of executing the statement, if it is known.
     pub fn get(&self, name: &[u8]) -> Option<Prepared> {
         if name.is_empty() {
             return self.unnamed.clone();
@@ -42,7 +42,7 @@ impl Statements {
         self.named.get(name).cloned()
     }
 
-    /// The client prepares a statement.
+    /// Notes that the client prepares a statement.
     pub fn prepare(&mut self, name: &[u8], prepared: Prepared) {
         if name.is_empty() {
             self.unnamed = Some(prepared);
@@ -53,7 +53,7 @@ impl Statements {
         }
     }
 
-    /// The client gives a statement back.
+    /// Forgets a statement that the client closes.
     pub fn close(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.unnamed = None;

@@ -1,5 +1,5 @@
-//! Connections to MySQL and MariaDB as the pool keeps them ([`crate::pool::connections`]): logged in, told to say
-//! what changes (session tracking), and asked what they begin with.
+//! Connections to MySQL and MariaDB for the pool ([`crate::pool::connections`]). After login, session tracking is
+//! turned on, and the initial variables and database are read.
 
 use std::time::Duration;
 
@@ -13,71 +13,71 @@ use crate::relay::{RelayConfig, Stream};
 
 /// COM_RESET_CONNECTION
 const RESET: u8 = 0x1f;
-/// How long a connection that somebody left may take to forget it.
+/// The time limit for resetting a connection after its session.
 const CLEAN_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What makes a server say in its OK packets what has changed: MySQL since 5.7, MariaDB since 10.2.
+/// Turns on session tracking, so OK packets report changes. MySQL has it since 5.7, MariaDB since 10.2.
 const TRACK: &str = "SET SESSION session_track_schema=ON, session_track_system_variables='*', \
     session_track_state_change=ON, session_track_transaction_info='CHARACTERISTICS'";
 
-/// Opens them.
+/// Opens connections with this configuration.
 #[derive(Debug)]
 pub struct Backend(pub RelayConfig);
 
-/// One that somebody has.
+/// A connection that is lent.
 pub type Held = connections::Held<Backend>;
-/// Why nobody gets one.
+/// Why a connection could not be acquired.
 pub type AcquireError = connections::AcquireError<OpenError>;
 
-/// What names a connection's kind: connections of one kind can stand in for each other.
+/// The kind of a connection. Connections of one kind are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// Who is logged in.
+    /// The user that is logged in.
     pub user: String,
-    /// What the client has agreed on with the gate of what a server sends or takes.
+    /// The capabilities in `OF_POOLED` that the client agreed on with the gate.
     pub capabilities: Capabilities,
     /// The collation that the client began with.
     pub collation: u8,
-    /// Whether it is in a database. Nothing leads back out of one.
+    /// Whether it is in a database. A session cannot leave a database for none.
     pub has_database: bool,
 }
 
-/// What the gate logs in with.
+/// The secret and the database for a login.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// What proves who it is.
+    /// The secret for the proof.
     pub secret: Secret,
     /// The database to begin in.
     pub database: Option<String>,
 }
 
-/// What is known of a connection, whoever has it.
+/// The state of a connection, independent of its session.
 #[derive(Debug)]
 pub struct Known {
     /// The number by which the server's KILL names it.
     pub thread_id: u32,
-    /// What both sides agreed on.
+    /// The capabilities that both sides agreed on.
     pub capabilities: Capabilities,
     /// The database that it is in.
     pub schema: Schema,
-    /// What differs on it from what it began with.
+    /// The variables that differ from those at login.
     pub settings: Settings,
-    /// What it began with, of what nothing leads back to by a name.
+    /// The variables at login that DEFAULT does not restore.
     pub base: Settings,
 }
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nobody can log in.
+    /// The login failed.
     #[error(transparent)]
     Login(#[from] LoginError),
-    /// It cannot be pooled.
+    /// Session tracking cannot be turned on, so the connection cannot be pooled.
     #[error(
         "the backend does not say what changes in a session (session tracking, which MySQL 5.7 and MariaDB 10.2 have): {0}"
     )]
     Track(#[from] AskError),
-    /// The answer makes no sense.
+    /// The initial variables cannot be read.
     #[error("the backend does not say what a session begins with")]
     Base,
 }
@@ -143,7 +143,7 @@ async fn set_up(
     Ok((base, schema, stream))
 }
 
-/// Gives a connection back as if nobody had had it. One that does not forget in time is closed.
+/// Resets a connection and gives it back. It is closed if that fails or takes too long.
 pub async fn clean(mut held: Box<Held>, stream: Stream) {
     let capabilities = held.known.capabilities;
     let cleaning = async {
@@ -157,13 +157,13 @@ pub async fn clean(mut held: Box<Held>, stream: Stream) {
     if let Ok(Ok((base, schema, stream))) = tokio::time::timeout(CLEAN_TIME_MAX, cleaning).await {
         held.known.settings = Settings::default();
         held.known.base = base;
-        // Which a reset does not change, and whoever had it may have made the server silent about.
+        // A reset does not change the database, and the session may have turned off its tracking.
         held.known.schema = schema;
         give_back(held, stream);
     }
 }
 
-/// Gives it back, as one of the kind that it is now.
+/// Gives a connection back under its current kind.
 pub fn give_back(mut held: Box<Held>, stream: Stream) {
     let has_database = held.known.schema.is_some();
     if held.kind.has_database != has_database {

@@ -1,5 +1,5 @@
-//! A client comes to the pool: it is asked who it is, and let in if its database is there. It gets no connection
-//! for that, unless nobody has begun there before.
+//! A client enters the pool: it is authenticated, and gets a session if its database exists. This needs a connection
+//! only if no session has begun in that database before.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::relay::{Entry, Handle, Socket, Stream};
 /// The server's OK to an answer: autocommit, and nothing else.
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
 
-/// A session that may begin.
+/// A session that is ready to begin.
 pub struct Entered {
     /// The client.
     pub client: Stream,
     /// Its protocol.
     pub protocol: Pooled,
-    /// Its place among those whose wait KILL ends.
+    /// Its entry among the waits that KILL can end.
     pub entry: Entry<u32>,
 }
 
-/// Asks the client who it is, and lets it in. One that is refused has been told.
+/// Authenticates the client and makes its session. If the client is refused, it gets the error here.
 ///
 /// # Errors
 /// [`HandshakeError`]
@@ -93,7 +93,7 @@ pub(in super::super) async fn open(
     })
 }
 
-/// Sees that a session can begin there, where none has before.
+/// Checks that a session can begin with this kind and database, if none has before.
 async fn begin_there(
     pool: &Arc<Pool>,
     kind: &Arc<Kind>,
@@ -107,7 +107,7 @@ async fn begin_there(
     let (held, stream) = connections.acquire(Arc::clone(kind), login.clone()).await?;
     let is_there = held.known.schema.as_deref() == login.database.as_deref().map(str::as_bytes);
     give_back(held, stream);
-    // One that was idle, and elsewhere, shows nothing of this database: the first statement will.
+    // An idle connection in another database does not show whether this one exists. The first statement will.
     if is_there {
         let mut places = pool.places.lock();
         if places.len() >= PLACES_MAX {
@@ -118,7 +118,7 @@ async fn begin_there(
     Ok(())
 }
 
-/// What a client is told of a connection that it does not get.
+/// The error for a client that does not get a connection.
 pub(super) fn complaint_of(error: &AcquireError) -> Complaint {
     match error {
         connections::AcquireError::Login(OpenError::Login(LoginError::Refused {

@@ -1,8 +1,8 @@
-//! Who a client of the pool is: greeted by the gate in the server's name, and asked for a proof by
-//! `mysql_native_password` or `caching_sha2_password`, whichever it offers and the list can check.
+//! Authenticates a client of the pool. The gate greets it in the server's name. The method is
+//! `mysql_native_password` or `caching_sha2_password`, depending on the client and on the stored secret.
 //!
-//! A user that nobody knows is asked like one with another password, and refused as late. Whoever is refused
-//! waits a second for it, so that guessing is slow.
+//! An unknown user goes through the same exchange as a user with a wrong password. A refused client waits a second
+//! for the error, which slows down guessing.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ const PROOF_IS_GOOD: &[u8] = &[1, 3];
 /// Autocommit, and nothing else.
 const STATUS: u16 = 2;
 
-/// What the server says of itself.
+/// The server's properties, from its greeting.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Its version, as it stands in its greeting.
+    /// The version string.
     pub version: Vec<u8>,
-    /// What it offers.
+    /// The capabilities that it offers.
     pub capabilities: Capabilities,
     /// The collation that it begins with.
     pub collation: u8,
@@ -39,19 +39,19 @@ pub struct Server {
 
 /// A client that has proven who it is.
 pub struct Known {
-    /// Its connection; it waits for the verdict.
+    /// Its connection. The client waits for the verdict.
     pub link: Link,
     /// Its names.
     pub names: ClientNames,
-    /// What the gate logs in with for it.
+    /// The secret for the gate's login as this user.
     pub secret: Secret,
-    /// What it has agreed on.
+    /// The capabilities that it agreed on with the gate.
     pub capabilities: Capabilities,
     /// The collation that it begins with.
     pub collation: u8,
 }
 
-/// Asks who a client is. One that is refused has been told.
+/// Authenticates a client. If it is refused, it gets the error here.
 ///
 /// # Errors
 /// [`HandshakeError`]
@@ -73,7 +73,7 @@ pub async fn greet(
     let answered = tokio::select! {
         biased;
         answered = link.read_answer() => answered,
-        // A client that has said nothing is not waited for.
+        // A drain does not wait for a client that has sent nothing.
         () = handle.ordered(Order::Drain) => {
             Err(refuse(&mut link, Complaint::shutting_down(), false).await)
         }
@@ -99,7 +99,7 @@ pub async fn greet(
     })
 }
 
-/// The client's answer, over TLS if it wants that.
+/// The client's answer, over TLS if the client asks for it.
 async fn secured(
     mut link: Link,
     config: &RelayConfig,
@@ -120,7 +120,7 @@ async fn secured(
     Ok((link, answer))
 }
 
-/// Takes the proof that the client has brought, or asks for one that can be checked.
+/// Checks the proof in the client's answer. If its method cannot be checked, asks for another proof.
 async fn prove(
     link: &mut Link,
     answer: &Answer,
@@ -183,16 +183,16 @@ fn is_mariadb(version: &[u8]) -> bool {
     version.windows(7).any(|part| part == b"MariaDB")
 }
 
-/// Bytes that nobody can guess, none of which is a zero or ends a text.
+/// A random nonce of printable characters, so without a zero byte.
 fn nonce() -> [u8; NONCE_BYTES] {
     let random: [u8; NONCE_BYTES] = crate::postgres::scram::random();
     random.map(|byte| b'!' + byte % 94)
 }
 
-/// Asks the server what it is.
+/// Reads the server's properties from its greeting.
 ///
 /// # Errors
-/// What the client is told.
+/// The error for the client.
 pub async fn ask_server(config: &RelayConfig) -> Result<Server, Complaint> {
     let asking = async {
         let connected = config
@@ -213,7 +213,7 @@ pub async fn ask_server(config: &RelayConfig) -> Result<Server, Complaint> {
     asked.unwrap_or_else(|_| Err(Complaint::unreachable("it does not greet")))
 }
 
-/// The database that the client wants to begin in.
+/// The database in which the client's session begins.
 pub fn database_of(names: &ClientNames, capabilities: Capabilities) -> Option<String> {
     let database = names
         .database

@@ -1,8 +1,8 @@
-//! KILL by the numbers that clients were given. The server knows its connections by others.
+//! KILL by the numbers that clients got from the gate. The server has other numbers for its connections.
 //!
-//! A statement that waits here is ended here. One that runs is killed at the server, by a connection of its own
-//! that is logged in as whoever asks, so that the server decides whether they may. The killed one's connection is
-//! lent to nobody until that is over.
+//! A statement that waits at the gate is ended there. A running statement is killed at the server, over a separate
+//! connection that is logged in as the client's user. So the server decides whether the user may do this. The victim's
+//! connection is not lent to another session until the KILL is done.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::mysql::ask::ask;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::login::{self, Account, Way, Wishes};
 
-/// Who is to be killed, and how.
+/// A KILL command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// The number that the session was given.
+    /// The number that the victim's client got.
     pub thread_id: u32,
-    /// Its statement alone.
+    /// Whether only its statement is killed.
     pub is_of_statement: bool,
 }
 
-/// Kills for this user.
+/// Runs a KILL for this user.
 ///
 /// # Errors
-/// What the user is told instead of OK.
+/// The error for the client, instead of OK.
 pub async fn kill(
     shared: Arc<Shared>,
     pool: Arc<Pool>,
@@ -44,13 +44,13 @@ pub async fn kill(
     if what.is_of_statement && shared.waits.cancel(&id) {
         return Ok(());
     }
-    // Its task ends behind this one's turn: the server hears of it first.
+    // Dropped at the end, so the session closes after the server got the KILL.
     let closing = Closing(&shared, (!what.is_of_statement).then_some(id));
     let (thread_id, _under_way) = {
         let current = target.current.lock();
         match current.as_ref() {
             Some((thread_id, cancels)) => (*thread_id, cancels.begin()),
-            // It has no connection, and so no statement.
+            // It has no connection, so no statement runs.
             None => return Ok(()),
         }
     };

@@ -1,18 +1,18 @@
-//! What a statement may leave behind that the server does not tell of, as far as its text says.
+//! Finds by its text whether a statement may change session state that the server does not report.
 //!
-//! MariaDB 10.11 says of `SET`, `PREPARE`, `CREATE TEMPORARY TABLE` that something has changed, and of `LOCK TABLES` in
-//! the state of the transaction. Of these it says nothing (tried): a variable of the user's in `SELECT @a := 1` or
-//! `SELECT ... INTO @a`, `GET_LOCK`, `CREATE TEMPORARY TABLE ... SELECT`, `HANDLER`, `FLUSH TABLES WITH READ LOCK`, and whatever a
-//! procedure does of these.
+//! MariaDB 10.11 reports changes by `SET`, `PREPARE` and `CREATE TEMPORARY TABLE`. It reports `LOCK TABLES` in the
+//! state of the transaction. It does not report these, as tests have shown: user variables in `SELECT @a := 1` and
+//! `SELECT ... INTO @a`, `GET_LOCK`, `CREATE TEMPORARY TABLE ... SELECT`, `HANDLER`, `FLUSH TABLES WITH READ LOCK`,
+//! and any of them in a procedure.
 //!
-//! It errs towards tying a session to its connection: names are found anywhere outside of strings, and even in
-//! strings where a comment or a backslash makes it doubtful what is one. What it cannot see is a function or a
-//! trigger of the user's that does such a thing.
+//! In doubt, the session is pinned. Names are found anywhere outside of strings. A comment or a backslash makes it
+//! uncertain where strings begin and end, so then names are found in strings too. A function or a trigger of the
+//! user's that changes the session goes unnoticed.
 
-/// A name, and why a session that uses it keeps its connection.
+/// A name, and the reason why a session that uses it is pinned.
 type Reason = (&'static [u8], &'static str);
 
-/// Names anywhere.
+/// Names that count anywhere.
 const NAMES: [Reason; 6] = [
     (b"get_lock", "it has a lock of GET_LOCK"),
     (b"temporary", "it has temporary tables"),
@@ -21,7 +21,7 @@ const NAMES: [Reason; 6] = [
     (b"sql_calc_found_rows", "it may ask for FOUND_ROWS()"),
     (b"flush", "it may have locked all tables"),
 ];
-/// First words of any part.
+/// Names that count only as the first word of a part.
 const FIRST: [Reason; 4] = [
     (b"backup", "it may have a lock of BACKUP"),
     (b"prepare", "it has prepared statements of SQL"),
@@ -30,7 +30,7 @@ const FIRST: [Reason; 4] = [
 ];
 const TRACKING: &[u8] = b"session_track";
 
-/// Why the session keeps its connection after this statement, if it does.
+/// The reason why the session is pinned after this statement, if there is one.
 pub fn reason_to_keep(statement: &[u8]) -> Option<&'static str> {
     let is_doubtful = statement.contains(&b'\\') || has_comment(statement);
     let mut before = None;
@@ -49,7 +49,7 @@ pub fn reason_to_keep(statement: &[u8]) -> Option<&'static str> {
             is_first = false;
             at += length;
         } else {
-            // `@@` is a variable of the server's.
+            // `@@` begins a system variable.
             let is_own = byte == b'@' && before != Some(b'@') && rest.get(1) != Some(&b'@');
             if is_own {
                 return Some("it has variables of its own");
@@ -75,8 +75,8 @@ fn of_name(name: &[u8], is_first: bool) -> Option<&'static str> {
         .map(|(_, reason)| *reason)
 }
 
-/// Whether a statement reads what the one before it has left: warnings, numbers of rows. Nobody is to see
-/// another's.
+/// Whether a statement reads results of the previous one, such as warnings and row counts. A session must not see
+/// another session's.
 pub fn reads_what_is_left(statement: &[u8]) -> bool {
     const NAMES: [&[u8]; 8] = [
         b"warnings",
@@ -93,7 +93,7 @@ pub fn reads_what_is_left(statement: &[u8]) -> bool {
         .any(|word| NAMES.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }
 
-/// Whether it names what [`super::settings::INSERT_ID`] follows.
+/// Whether a statement names the value of [`super::settings::INSERT_ID`].
 pub fn names_insert_id(statement: &[u8]) -> bool {
     statement.split(|byte| !is_of_name(*byte)).any(|word| {
         word.eq_ignore_ascii_case(b"last_insert_id") || word.eq_ignore_ascii_case(b"identity")
@@ -107,7 +107,7 @@ fn has_comment(statement: &[u8]) -> bool {
             .any(|pair| pair == b"/*" || pair == b"--")
 }
 
-/// The length of a text in quotes, which are doubled inside.
+/// The length of a quoted text up to its next quote. A doubled quote begins another text.
 fn quoted_bytes(text: &[u8]) -> usize {
     let end = text[1..].iter().position(|byte| *byte == text[0]);
     end.map_or(text.len(), |end| end + 2)
@@ -169,7 +169,7 @@ mod tests {
             reads_what_is_left(&bytes);
         }
 
-        /// Whatever stands before it in strings hides nothing.
+        /// No text in strings before it hides a variable.
         #[test]
         fn a_variable_is_seen_behind_anything(before in "[a-z' \\\\/*#-]{0,20}", quote in "['\"]?") {
             let is_open = quoted(&before);
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Whether a quote is open at the end: what follows is then text to a server too.
+    /// Whether a quote is open at the end. Then the following text is part of a string for a server, too.
     fn quoted(text: &str) -> bool {
         !text.contains(['\\', '#'])
             && !text.contains("/*")

@@ -1,18 +1,18 @@
-//! MySQL's and MariaDB's side of pooling ([`crate::pool`]): a client is known by the gate itself (`greeting`), and gets a
-//! connection with its admission.
+//! MySQL's and MariaDB's side of pooling ([`crate::pool`]). The gate itself authenticates a client (`greeting`). The
+//! client gets a connection when its unit is admitted.
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `secrets`, `greeting`, `entry` | who a client is, and what it begins with |
-//! | `backend` | a connection of the gate's own, and what is known of it |
-//! | `track` | what the server says of changes |
-//! | `settings`, `leaving` | what a session has set, and what ties it to its connection |
+//! | `secrets`, `greeting`, `entry` | authentication of a client, and the start of its session |
+//! | `backend` | a connection of the gate's own, and its state |
+//! | `track` | the changes that the server reports |
+//! | `settings`, `leaving` | a session's settings, and what pins it |
 //! | `kill` | KILL by the numbers that clients were given |
 //! | `protocol` | both directions of a session |
 //!
-//! What is kept between sessions: a connection's database and variables, which the next session is given or does
-//! not see. A session that has more than that keeps its connection (is *pinned*) until it is gone, or until the
-//! session ends or resets itself; the connection then forgets all (`COM_RESET_CONNECTION`).
+//! Between sessions a connection keeps its database and variables. The next session gets its own instead. A session
+//! with other state keeps its connection (is *pinned*) until that state is gone, or until the session ends or resets
+//! itself. In the last two cases the connection is reset (`COM_RESET_CONNECTION`).
 
 mod backend;
 mod entry;
@@ -40,40 +40,40 @@ use greeting::Server;
 pub(super) use entry::open;
 pub use secrets::{Stored, Users};
 
-/// The first number that a client gets: far from those that servers count up from 1.
+/// The first number that a client gets. It is far above the servers' numbers, which start at 1.
 const FIRST_ID: u32 = 0x8000_0000;
-/// Places to begin that are remembered as there.
+/// The most places that are remembered.
 const PLACES_MAX: usize = 1024;
 
-/// How a pool works.
+/// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// How large it is.
+    /// The limits of its size.
     pub limits: PoolLimits,
-    /// Who may use it.
+    /// The users that may use it.
     pub users: Arc<Users>,
 }
 
-/// What all sessions of a pool share.
+/// The state that all sessions of a pool share.
 #[derive(Debug)]
 pub struct Pool {
     common: Common<Backend, Stored>,
-    /// What the server has said of itself.
+    /// The server's properties, from its greeting.
     server: Mutex<Option<Server>>,
-    /// Databases that somebody could begin in.
+    /// Kinds and databases in which a session could begin.
     places: Mutex<HashSet<(Arc<Kind>, String)>>,
     next_id: AtomicU32,
-    /// Sessions by the numbers that they were given.
+    /// The sessions, by the numbers that their clients got.
     targets: Mutex<HashMap<u32, Arc<Target>>>,
-    /// Makes the passwords of users that are not there.
+    /// The secret behind the passwords of unknown users.
     secret: [u8; 32],
 }
 
-/// What KILL meets.
+/// A session that KILL can end.
 #[derive(Debug)]
 struct Target {
     user: String,
-    /// The connection that the session has now: its number at the server, and the requests for it under way.
+    /// The session's connection: its number at the server, and the requests under way for it.
     current: Mutex<Option<(u32, Arc<Cancels>)>>,
 }
 
@@ -91,12 +91,12 @@ impl Pool {
         })
     }
 
-    /// Closes what has been idle for too long, for ever.
+    /// Closes connections that have been idle for too long. Never returns.
     pub(super) async fn sweep(&self) {
         self.common.sweep().await;
     }
 
-    /// A number that no session has.
+    /// The next number for a session. Numbers repeat after 2^31 sessions.
     fn new_id(&self) -> u32 {
         self.next_id.fetch_add(1, Ordering::Relaxed) | FIRST_ID
     }
@@ -110,7 +110,7 @@ impl Pooling for Pool {
         &self.common
     }
 
-    /// A session with prepared statements keeps its connection: none are shared.
+    /// No statements are shared, because a session with prepared statements is pinned.
     fn shared_statements(&self) -> usize {
         0
     }

@@ -1,13 +1,14 @@
-//! A pooled session ([`crate::relay::Session`]): it has a connection from the moment its unit of work is admitted
-//! until its transaction is over.
+//! A pooled session ([`crate::relay::Session`]). It has a connection from the admission of its unit of work to the end
+//! of its transaction.
 //!
-//! A unit goes through these phases: it is admitted, a connection is acquired, the session's database and variables
-//! are put on it where they differ, commands and responses pass in turn as in the relay without a pool
-//! ([`crate::mysql`]); then the server is asked what the session has set, if it has set anything, and the connection is
+//! A unit goes through these phases. It is admitted. It acquires a connection. The connection gets the session's
+//! database and variables, if they differ. Commands and responses pass in turn, as in the relay without a pool
+//! ([`crate::mysql`]). If the session has set a variable, the server is asked for the values. Then the connection is
 //! given back.
 //!
-//! A bare BEGIN is answered here, as it says nothing of the work to come: it goes on with the first statement
-//! behind it. Where that is refused, the session ends, for the client was told that it has a transaction.
+//! The gate answers a bare BEGIN itself, because it does not show the work to come. The BEGIN goes to the server with
+//! the first statement after it. If that statement is refused, the session ends, because the client already has an
+//! open transaction.
 
 mod lending;
 mod to_client;
@@ -32,37 +33,37 @@ use crate::pool::Keeping;
 use crate::pool::connections::Lending;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Work};
 
-/// A statement of which more has come is not read to its end.
+/// The most bytes of a command that are waited for and read.
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
-/// Who the client is to the pool.
+/// The client's identity in the pool.
 #[derive(Debug)]
 pub struct Member {
     /// The pool.
     pub pool: Arc<Pool>,
-    /// The connections that can serve it, as it began.
+    /// The kind of connection that can serve it.
     pub kind: Arc<Kind>,
-    /// What one is opened with.
+    /// The login for a new connection.
     pub login: Login,
-    /// What KILL meets.
+    /// The session as KILL finds it.
     pub target: Arc<Target>,
-    /// The number that it was given for that.
+    /// The number that its client got for KILL.
     pub thread_id: u32,
 }
 
-/// Where the session's connection is.
+/// The phase of the session's unit.
 enum Phase {
     /// It has no unit.
     Resting,
     /// Its unit is admitted and waits for a connection.
     Acquiring(Acquiring),
-    /// The connection is given what the session has: so many answers are to come.
+    /// The connection gets the session's state. This many answers have not come yet.
     Preparing(usize),
     /// It has a unit and a connection.
     Relaying,
     /// The server is asked for these variables.
     Looking(Names, Look),
-    /// It kills somebody.
+    /// It waits for a KILL of its own.
     Killing(Killing),
 }
 
@@ -70,7 +71,7 @@ type Acquired = Result<Lending<super::backend::Backend>, AcquireError>;
 type Acquiring = Pin<Box<dyn Future<Output = Acquired> + Send>>;
 type Killing = Pin<Box<dyn Future<Output = Result<(), Complaint>> + Send>>;
 
-/// What has come of an answer about variables.
+/// The received part of an answer about variables.
 #[derive(Debug, Default)]
 struct Look {
     /// Packets before the row.
@@ -102,18 +103,18 @@ enum Turn {
     Replying,
     /// The server waits for a local file, in packets that end with an empty one.
     File { is_empty: bool },
-    /// The rest of a command is to come that is answered with this packet's payload.
+    /// The rest of a command is to come. Then the client gets this payload, unless it is empty.
     Dropping(Vec<u8>),
 }
 
-/// Why a session keeps its connection.
+/// The reasons why a session is pinned.
 #[derive(Debug, Default)]
 struct Reasons {
-    /// What nobody sees the end of.
+    /// A reason whose end cannot be seen.
     lasting: Option<&'static str>,
-    /// Prepared statements that it has.
+    /// Its prepared statements.
     statements: BTreeSet<u32>,
-    /// Tables that it has locked.
+    /// It has locked tables.
     has_locks: bool,
     /// The next transaction has properties of its own.
     has_characteristics: bool,
@@ -131,7 +132,7 @@ impl Reasons {
     }
 }
 
-/// What a command may leave behind, by its text.
+/// The state that a command changes if it succeeds.
 #[derive(Debug, Default)]
 struct Noted {
     /// It prepares a statement, which is this.
@@ -146,35 +147,35 @@ pub struct Pooled {
     member: Member,
     phase: Phase,
     turn: Turn,
-    /// The connection it has: during a unit, and longer while it is pinned.
+    /// The connection it has: during a unit, and for longer if it is pinned.
     held: Option<Box<Held>>,
     pin: Option<Keeping>,
     reasons: Reasons,
-    /// The database it is in, and what it has set.
+    /// The database it is in, and its variables.
     schema: Option<Box<[u8]>>,
     settings: Settings,
     /// Variables that the unit may have changed.
     changed: Names,
     noted: Noted,
-    /// A BEGIN that was answered here, whole.
+    /// A whole BEGIN command that the gate has answered.
     begun: Option<Vec<u8>>,
-    /// The unit begins with one that reads what the one before it has left.
+    /// The unit begins with a statement that reads results of the previous one.
     clears: bool,
     /// The types of prepared statements.
     statements: Statements,
     scanner: Scanner,
     reply: Follower,
-    /// The start of a message of the server's that has not come whole.
+    /// The start of an incomplete message from the server.
     partial: Vec<u8>,
     server_body_left: usize,
-    /// The server's message goes on in another packet.
+    /// The server's message continues in another packet.
     goes_on: bool,
-    /// What must come of the client's next command before it can be dealt with.
+    /// The bytes of the client's next command that are needed to handle it.
     wanted_bytes: usize,
-    /// The session ends by this.
+    /// The session ends with this error.
     refusal: Option<Complaint>,
     is_leaving: bool,
-    /// It begins anew as soon as the server has said where it is.
+    /// It is reset as soon as the server has returned its database.
     is_resetting: bool,
 }
 
@@ -214,7 +215,7 @@ impl Pooled {
         }
     }
 
-    /// Its client's names, for the types of statements.
+    /// The client's names, by which statements are classified.
     pub fn names_mut(&mut self) -> &mut ClientNames {
         &mut self.names
     }
@@ -299,7 +300,7 @@ impl Protocol for Pooled {
         }
     }
 
-    /// Every running unit is a transaction here, or a statement under way.
+    /// Between two commands, a running unit always has an open transaction.
     fn is_idle_in_transaction(&self, work: &Work) -> bool {
         work.is_running() && self.is_relaying() && self.turn == Turn::Command
     }
@@ -343,7 +344,7 @@ fn ok(status: u16) -> Vec<u8> {
     vec![0, 0, 0, low, high, 0, 0]
 }
 
-/// Whole packets at the front of what has come, without their headers.
+/// Removes the first packet from the received bytes, if it is complete. Returns its payload.
 fn take_packet(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let header = crate::mysql::packet::Header::first_of(received)?;
     let length = HEADER_BYTES + header.payload_bytes as usize;

@@ -1,5 +1,5 @@
-//! What the list of users ([`crate::pool::users`]) has of a password: the password, or what MySQL and MariaDB store for
-//! `mysql_native_password`: `*` and SHA1(SHA1(password)) in 40 hexadecimal digits.
+//! The secrets in the list of users ([`crate::pool::users`]): a password, or the hash that MySQL and MariaDB store for
+//! `mysql_native_password`. That is `*` and SHA1(SHA1(password)) in 40 hexadecimal digits.
 
 use subtle::ConstantTimeEq;
 
@@ -7,10 +7,10 @@ use crate::mysql::login::Secret;
 use crate::mysql::scramble::{Method, NONCE_BYTES, SHA1_BYTES, native_key, sha1};
 use crate::pool::users;
 
-/// Who may use the pool.
+/// The users that may use the pool.
 pub type Users = users::Users<Stored>;
 
-/// What is known of a user's password.
+/// A user's secret.
 pub enum Stored {
     /// The password itself.
     Password(String),
@@ -44,7 +44,7 @@ impl Stored {
         matches!(self, Self::Password(_)) || method == Method::Native
     }
 
-    /// What the gate may log in with, if this proves the password.
+    /// Checks a proof. Returns the secret for the gate's login if it is valid.
     pub fn check(&self, method: Method, proof: &[u8], nonce: &[u8; NONCE_BYTES]) -> Option<Secret> {
         match (self, method) {
             (Self::Password(password), _) => {
@@ -58,7 +58,7 @@ impl Stored {
         }
     }
 
-    /// Of a user that is not there: a password that nobody knows.
+    /// The secret of an unknown user: a password that no client knows.
     pub fn of_nobody(user: &[u8], secret: &[u8; 32]) -> Self {
         Self::Password(format!("{:x?}", sha1(&[user, secret])))
     }

@@ -1,30 +1,30 @@
-//! What a session has set, so that the next connection can be given the same and the next session does not
-//! find it.
+//! The variables that a session has set. Its next connection gets the same values, and the next session on this
+//! connection does not see them.
 //!
-//! No SQL is parsed for it: the server says in its OK packets which variables have changed ([`super::track`]). What
-//! it says of their values may be wrong (`SET STATEMENT`, `SET timestamp = DEFAULT`: MariaDB 10.11), and of
-//! `SET NAMES ... COLLATE` it says half. So behind such a unit it is asked for the values ([`look`]).
+//! No SQL is parsed for this. The server reports in its OK packets which variables have changed ([`super::track`]).
+//! The values that it reports may be wrong (`SET STATEMENT`, `SET timestamp = DEFAULT`: MariaDB 10.11). For
+//! `SET NAMES ... COLLATE` they are incomplete. So the server is asked for the values after such a unit ([`look`]).
 //!
-//! Followed are the variables in `FOLLOWED`: what a later `SET` sets again, with all that it means. A session
-//! that sets another one keeps its connection.
+//! The variables in `FOLLOWED` are followed, because a later `SET` restores their whole effect. A session that sets
+//! another variable is pinned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::mysql::ask::Row;
 
-/// What a session of another connection must have of character sets, in the order in which they are set: a
-/// character set of a connection sets its collation too. They go back to what the connection began with, and not
-/// to DEFAULT, since the client's login decided on them.
+/// The variables of character sets, in the order in which they are set. Setting a connection's character set also
+/// sets its collation. They are reset to their values at login, not to DEFAULT, because the client's login chose
+/// those.
 const BASE: [&str; 4] = [
     "character_set_client",
     "character_set_results",
     "character_set_connection",
     "collation_connection",
 ];
-/// Changed by statements that set no variable.
+/// A variable that also changes without a SET.
 pub const INSERT_ID: &str = "last_insert_id";
 
-/// Those that are followed, and whether their value is a number.
+/// The variables that are followed, and whether the value is a number.
 const FOLLOWED: [(&str, bool); 58] = [
     ("auto_increment_increment", true),
     ("auto_increment_offset", true),
@@ -85,14 +85,14 @@ const FOLLOWED: [(&str, bool); 58] = [
     ("tx_read_only", true),
     ("unique_checks", true),
 ];
-/// More bytes than a value of any of them has.
+/// The most bytes of a value.
 const VALUE_BYTES_MAX: usize = 4096;
 
-/// Variables that differ from what the connection began with, by name. None is NULL.
+/// Variables whose values differ from those at login, by name. None is NULL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<&'static str, Option<Box<str>>>);
 
-/// The names that are to be looked at.
+/// The names of variables to ask for.
 pub type Names = BTreeSet<&'static str>;
 
 /// The variable of this name, if it is followed.
@@ -103,20 +103,20 @@ pub fn followed(name: &[u8]) -> Option<&'static str> {
     found.map(|(known, _)| *known)
 }
 
-/// Adds what must be looked at together with any of the names.
+/// Adds the variables of character sets, which are always asked for.
 pub fn complete(names: &mut Names) {
     names.extend(BASE);
 }
 
-/// Asks what a connection begins with.
+/// The query for the variables of character sets on a new connection.
 pub fn look_at_base() -> String {
     look(&BASE.into_iter().collect())
 }
 
-/// A database.
+/// The name of a database. None if a session is in no database.
 pub type Schema = Option<Box<[u8]>>;
 
-/// What a connection begins with, and where.
+/// Reads the answer to `look_at_base`: the variables and the database of a new connection.
 pub fn base_of(mut row: Row) -> Option<(Settings, Schema)> {
     let schema = row.pop()?.map(Vec::into_boxed_slice);
     let mut base = Settings::default();
@@ -124,7 +124,7 @@ pub fn base_of(mut row: Row) -> Option<(Settings, Schema)> {
     Some((base, schema))
 }
 
-/// Asks for the values of variables, and behind them for the database.
+/// The query for the values of variables, and for the database in the last column.
 pub fn look(names: &Names) -> String {
     let names: Vec<String> = names
         .iter()
@@ -134,8 +134,8 @@ pub fn look(names: &Names) -> String {
 }
 
 impl Settings {
-    /// The variables of these names have the values of this row, on a connection that began with `base`. None if
-    /// one has a value that cannot be set again, or there are not as many.
+    /// Notes the values in a row for these names, on a connection that began with `base`. Returns None if a value
+    /// cannot be set again, or if the row has another length.
     pub fn follow(&mut self, names: &Names, row: Row, base: &Self) -> Option<()> {
         if row.len() != names.len() {
             return None;
@@ -157,15 +157,15 @@ impl Settings {
         Some(())
     }
 
-    /// Whether transactions begin by themselves, and end by COMMIT only.
+    /// Whether autocommit is off. Then each statement begins a transaction if none is open.
     pub fn is_autocommit_off(&self) -> bool {
         self.0
             .get("autocommit")
             .is_some_and(|value| value.as_deref() == Some("0"))
     }
 
-    /// The statement that gives a connection these, which has `there` and began with `base`. None if nothing
-    /// differs.
+    /// The statement that changes a connection's variables from `there` to these. The connection began with `base`.
+    /// None if nothing differs.
     pub fn changes_from(&self, there: &Self, base: &Self) -> Option<String> {
         let mut changes = Vec::new();
         for name in order() {
@@ -190,7 +190,7 @@ impl Settings {
     }
 }
 
-/// All names, those of character sets last and in their order.
+/// All followed names. Those of character sets come last, in their order.
 fn order() -> impl Iterator<Item = &'static str> {
     let others = FOLLOWED
         .iter()
@@ -205,7 +205,7 @@ fn is_number(name: &str) -> bool {
         .any(|(known, is_number)| *known == name && *is_number)
 }
 
-/// A value that can be set again in whatever mode the server reads it.
+/// The value, if it can be set again as a literal in any SQL mode.
 fn settable(name: &str, value: Vec<u8>) -> Option<Box<str>> {
     let value = String::from_utf8(value).ok()?;
     let is_safe = match is_number(name) {
@@ -339,7 +339,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is followed, and given to a connection: statements have no more quotes than values.
+        /// No followed value can add quotes to the statement.
         #[test]
         fn what_is_set_is_one_statement(value in prop::collection::vec(any::<u8>(), 0..20)) {
             let mut settings = Settings::default();

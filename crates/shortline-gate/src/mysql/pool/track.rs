@@ -1,46 +1,46 @@
-//! What an OK packet says of changes in the session (MySQL's source documentation, "OK_Packet", "Session State
-//! Information"), and the packet without it, for clients that have not asked for it.
+//! Reads the session changes in an OK packet (MySQL's source documentation, "OK_Packet", "Session State
+//! Information"). Also makes the packet without them, for clients that have not asked for them.
 
 use crate::mysql::value;
 
-/// Something has changed: [`Tracked`] follows.
+/// The status flag for changes. [`Tracked`] follows.
 const STATE_CHANGED: u16 = 0x4000;
 const VARIABLES: u8 = 0;
 const SCHEMA: u8 = 1;
 const STATE: u8 = 2;
 const CHARACTERISTICS: u8 = 4;
 const TRANSACTION: u8 = 5;
-/// The last letter of a transaction's state: tables are locked.
+/// The last letter of a transaction's state if tables are locked.
 const LOCKED: u8 = b'L';
 
-/// What has changed.
+/// The changes of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tracked {
-    /// The names of variables.
+    /// The names of the variables that were set.
     pub variables: Vec<Box<[u8]>>,
-    /// The database that the session is in now, if that changed; an empty name is none.
+    /// The database that the session is in now, if it changed. An empty name means no database.
     pub schema: Option<Box<[u8]>>,
-    /// Something, named or not.
+    /// Whether any state has changed, reported by name or not.
     pub state: bool,
-    /// Whether the next transaction, or the one that is open, has properties of its own.
+    /// Whether the next or open transaction has properties of its own, if that changed.
     pub has_characteristics: Option<bool>,
-    /// Whether tables are locked.
+    /// Whether tables are locked, if the state of the transaction changed.
     pub has_locks: Option<bool>,
 }
 
 /// An OK packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ok {
-    /// The number that AUTO_INCREMENT gave out, or 0.
+    /// The number from AUTO_INCREMENT, or 0.
     pub insert_id: u64,
-    /// What has changed.
+    /// The changes that it reports.
     pub tracked: Tracked,
-    /// The same packet without that.
+    /// The same payload without the changes.
     pub plain: Vec<u8>,
 }
 
 impl Ok {
-    /// Reads the payload of an OK packet, or of one that ends rows. None if it is none.
+    /// Reads the payload of an OK packet, also of one that ends rows. None if it is malformed.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let rest = &mut payload.get(1..)?;
         value::length_encoded(rest)?;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As MariaDB 10.11 sends it.
+    /// A packet as MariaDB 10.11 sends it.
     #[test]
     fn changes_are_read_and_left_out() {
         let packet = b"\0\0\x07\x02\x40\x01\0\0\x25\

@@ -1,4 +1,4 @@
-//! Commands: what each asks for, and whether it goes to the server, waits or is refused.
+//! Decides for each command whether it goes to the server, waits or is refused.
 
 use super::{Mysql, Turn};
 use crate::classify::Class;

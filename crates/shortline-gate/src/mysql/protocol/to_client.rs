@@ -18,8 +18,8 @@ impl Mysql {
                     .begin(self.reply.sequence().wrapping_add(1));
             }
         }
-        // A client that hears that a statement was killed may tell its victim at once. By then the
-        // victim's wait must have ended.
+        // The client of a KILL may inform its victim at once. By then the victim's wait must have
+        // ended.
         self.check_reply(exchange.work);
         self.send_to_client(exchange, bytes);
     }

@@ -1,5 +1,5 @@
-//! From the client to the backend: what is passed on, what is held, and what is dropped because the
-//! client was refused.
+//! From the client to the backend. Messages pass, are held, or are dropped because the client was
+//! refused.
 
 use super::{Mysql, Turn};
 use crate::mysql::complaint::Complaint;

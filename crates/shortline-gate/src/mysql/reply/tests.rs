@@ -87,7 +87,7 @@ fn responses_end_where_they_end() {
         (0, Shape::Results, &[OK_MORE, ERR_ANY]),
         // A file from the client.
         (0, Shape::Results, &[b"\xfb/tmp/a", OK_IDLE]),
-        // Columns that the client already knows.
+        // Columns that the client has cached.
         (
             NEW | MARIADB_CACHE_METADATA,
             Shape::Results,
@@ -176,7 +176,7 @@ fn what_else_a_response_tells() {
     assert!(follower.take_file_wanted() && !follower.take_file_wanted());
     assert!(!follower.is_done());
     assert_eq!(follower.sequence(), 1);
-    // A response that nobody asked for changes nothing.
+    // An unexpected response changes nothing.
     let mut follower = Follower::new(0, Status::default());
     follower.follow(&packet(0, ERR_ANY));
     assert!(follower.is_done() && !follower.has_failed());

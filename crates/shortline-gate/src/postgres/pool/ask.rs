@@ -1,4 +1,4 @@
-//! A Query of the pool's own on a connection that no session has: answered to its end.
+//! Runs a Query of the pool's own on a connection that no session holds.
 
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,27 +7,27 @@ use super::super::frame::{FrameError, HEADER_BYTES, Header};
 use super::login::{Parameters, error_field, parameter};
 use crate::relay::Stream;
 
-/// The longest message of an answer, in bytes.
+/// The longest body of a message in an answer, in bytes.
 const MESSAGE_BYTES_MAX: u32 = 65_536;
 
-/// What came of it.
+/// The result of a Query.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// What the backend reported meanwhile.
+    /// The parameters that the backend reported during the Query.
     pub parameters: Parameters,
-    /// The bodies of its rows.
+    /// The bodies of its DataRows.
     pub rows: Vec<Vec<u8>>,
 }
 
-/// Why it has no answer.
+/// Why a Query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The backend says no.
+    /// The backend returned an error.
     #[error("{reason}")]
     Refused {
-        /// Its code.
+        /// The SQLSTATE.
         sqlstate: String,
-        /// What it says.
+        /// The message.
         reason: String,
     },
     /// The connection broke.
@@ -38,10 +38,10 @@ pub enum AskError {
     Frame(#[from] FrameError),
 }
 
-/// Sends a whole Query, and takes everything up to ReadyForQuery.
+/// Sends a whole Query and reads its answer up to ReadyForQuery.
 ///
 /// # Errors
-/// [`AskError`]. After anything but [`AskError::Refused`] the connection is of no more use.
+/// [`AskError`]. After any error but [`AskError::Refused`] the connection must be closed.
 pub async fn ask(stream: &mut Stream, query: &[u8]) -> Result<Answer, AskError> {
     let sent = async {
         stream.write_all(query).await?;

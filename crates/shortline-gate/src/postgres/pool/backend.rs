@@ -1,4 +1,4 @@
-//! PostgreSQL's connections as the pool keeps them ([`crate::pool::connections`]).
+//! PostgreSQL's connections for the pool ([`crate::pool::connections`]).
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use super::settings::Settings;
 use crate::pool::{self, Names, connections};
 use crate::relay::Stream;
 
-/// Opens them.
+/// Opens connections with this configuration.
 #[derive(Debug)]
 pub struct Backend(pub PostgresConfig);
 
-/// One that somebody has.
+/// A connection that is lent.
 pub type Held = connections::Held<Backend>;
-/// Why nobody gets one.
+/// Why a connection could not be acquired.
 pub type AcquireError = connections::AcquireError<LoginError>;
 
-/// What is known of a connection, whoever has it.
+/// The state of a connection, independent of its session.
 #[derive(Debug)]
 pub struct Known {
-    /// What a cancel request must name.
+    /// The key for cancel requests.
     pub key: Option<Arc<[u8]>>,
-    /// What the backend reported as it was opened.
+    /// The parameters that the backend reported at login.
     pub parameters: Arc<Parameters>,
-    /// What differs on it from what it began with.
+    /// The parameters that now differ from those.
     pub settings: Settings,
-    /// The statements that are prepared on it.
+    /// The statements prepared on it.
     pub prepared: OfConnection,
 }
 

@@ -1,5 +1,5 @@
-//! A client comes to the pool: it is asked who it is, and told what its sessions will be like. It gets no
-//! connection for that, unless nobody has come with the same wishes before.
+//! A client enters the pool: it is authenticated, and gets the parameters of its session. This needs a connection
+//! only for the first client with the same wishes.
 
 use shortline_sched::admission::Refusal;
 use std::collections::{BTreeMap, HashMap};
@@ -25,11 +25,11 @@ use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::{Entry, Handle, Stream};
 
-/// Parameters of a StartupMessage that are set on whatever connection the client gets, by the names that the
-/// server reports them by.
+/// Parameters of a StartupMessage that are set on each connection that the client gets. The names are those that
+/// the server reports.
 const FOLLOWED: [&str; 4] = ["client_encoding", "DateStyle", "IntervalStyle", "TimeZone"];
 const APPLICATION: &str = "application_name";
-/// Different wishes that are remembered.
+/// The number of different wishes that are remembered.
 const GREETINGS_MAX: usize = 1024;
 /// The minor version of the protocol that the gate speaks.
 const MINOR: u16 = 0;
@@ -37,27 +37,27 @@ const MINOR: u16 = 0;
 /// Why a client gets no session.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// It is not known.
+    /// Its authentication failed.
     #[error(transparent)]
     Greeting(#[from] GreetingError),
-    /// What it wants to be set cannot be.
+    /// The server refused one of its parameters.
     #[error("{reason}")]
     Refused {
-        /// The server's code.
+        /// The server's SQLSTATE.
         sqlstate: String,
-        /// What the server says.
+        /// The server's message.
         reason: String,
     },
     /// It asks for a replication connection.
     #[error("replication needs a connection of its own: connect to a gate without --pool")]
     Replication,
-    /// Nobody knows whether it is there.
+    /// The lookup of its user failed.
     #[error(transparent)]
     Lookup(#[from] LookupError),
     /// There is no connection.
     #[error(transparent)]
     Acquire(#[from] AcquireError),
-    /// Its tenant has as many connections as it may.
+    /// Its tenant has reached its limit of connections.
     #[error(transparent)]
     TooMany(#[from] Refusal),
     /// It left.
@@ -66,14 +66,14 @@ pub enum EntryError {
 }
 
 impl EntryError {
-    /// What the client is told, unless it has left.
+    /// The error for the client. None if it has left.
     pub fn complaint(&self) -> Option<Complaint> {
         match self {
             Self::Greeting(error) => error.complaint(),
-            // Whatever it is, it is one of the client's parameters.
+            // The cause is always one of the client's parameters.
             Self::Refused { reason, .. } => Some(Complaint::new("22023", reason.clone())),
             Self::Replication => Some(Complaint::new("0A000", self.to_string())),
-            // Why is the operator's: the log has it.
+            // The reason is for the operator, and is in the log.
             Self::Lookup(_) => Some(Complaint::new("08006", "the gate cannot look the user up")),
             Self::Acquire(error) => Some(complaint_of(error)),
             Self::TooMany(refusal) => Some(Complaint::new("53300", refusal.to_string())),
@@ -82,7 +82,7 @@ impl EntryError {
     }
 }
 
-/// What a client is told of a connection that it does not get.
+/// The error for a client that does not get a connection.
 pub(super) fn complaint_of(error: &AcquireError) -> Complaint {
     match error {
         AcquireError::Login(error) => error.complaint(),
@@ -90,24 +90,24 @@ pub(super) fn complaint_of(error: &AcquireError) -> Complaint {
     }
 }
 
-/// A session that may begin.
+/// A session that is ready to begin.
 pub struct Entered {
     /// Its protocol.
     pub protocol: Pooled,
-    /// What the client has said already.
+    /// The bytes that the client has already sent.
     pub ahead: Vec<u8>,
-    /// Its place among those whose wait a cancel request ends.
+    /// Its entry among the waits that cancel requests can end.
     pub entry: Entry<Box<[u8]>>,
 }
 
-/// What clients with the same wishes are told, by these.
+/// The parameters and settings for clients, by their wishes.
 #[derive(Debug, Default)]
 pub(super) struct Greetings(Mutex<HashMap<Wishes, Arc<Welcome>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Wishes {
     kind: Arc<Kind>,
-    /// Parameters that are followed, by their own names.
+    /// The values of parameters in `FOLLOWED`, by name.
     followed: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -117,7 +117,7 @@ struct Welcome {
     settings: Settings,
 }
 
-/// Asks the client who it is, and lets it in.
+/// Authenticates the client and makes its session.
 ///
 /// # Errors
 /// [`EntryError`]
@@ -176,10 +176,10 @@ pub(in super::super) async fn open(
     })
 }
 
-/// Asks a client of the admin database who it is; only the file of users counts there.
+/// Authenticates a client of the admin database. Only users in the file have access to it.
 ///
 /// # Errors
-/// What it is told if it is not let in.
+/// The error for a client that is refused.
 pub(in super::super) async fn identify(
     pool: &Pool,
     client: &mut Stream,
@@ -203,7 +203,7 @@ pub(in super::super) async fn identify(
     }
 }
 
-/// A client that asks for more of the protocol than the gate knows is told what it knows.
+/// Sends NegotiateProtocolVersion to a client that asks for a newer version or for options.
 async fn negotiate(client: &mut Stream, startup: &Startup) -> Result<(), EntryError> {
     let unknown: Vec<&[u8]> = startup
         .parameters()
@@ -224,7 +224,7 @@ async fn negotiate(client: &mut Stream, startup: &Startup) -> Result<(), EntryEr
     say(client, &message(b'v', &[&body])).await
 }
 
-/// What a client wants beside its name: what makes connections differ in kind, and what is set on them.
+/// The client's wishes: the kind of its connections, and the values to set on them. Also its `application_name`.
 fn wishes(startup: &Startup, user: String, database: String) -> (Wishes, Option<Vec<u8>>) {
     let (mut own, mut followed, mut application) = (BTreeMap::new(), BTreeMap::new(), None);
     for (name, value) in startup.parameters() {
@@ -232,7 +232,7 @@ fn wishes(startup: &Startup, user: String, database: String) -> (Wishes, Option<
         if let Some(known) = FOLLOWED.iter().find(|known| is(known)) {
             followed.insert(known.as_bytes().to_vec(), value.to_vec());
         } else if is(&APPLICATION) {
-            // As PostgreSQL does: a name is of printable ASCII.
+            // PostgreSQL does the same: a name is printable ASCII.
             let clean = |byte: &u8| {
                 if (b' '..=b'~').contains(byte) {
                     *byte
@@ -258,7 +258,7 @@ fn wishes(startup: &Startup, user: String, database: String) -> (Wishes, Option<
     (wishes, application)
 }
 
-/// What clients with these wishes are told: as it is known, or as a connection says.
+/// The parameters and settings for clients with these wishes. Takes a connection if they are not known yet.
 async fn told(
     pool: &Arc<Pool>,
     wishes: &Wishes,
@@ -305,7 +305,7 @@ async fn told(
     Ok(told)
 }
 
-/// What a client is told before its first statement.
+/// Sends a client the messages up to its first ReadyForQuery.
 async fn welcome(
     client: &mut Stream,
     parameters: &Parameters,

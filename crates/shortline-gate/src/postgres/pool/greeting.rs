@@ -1,8 +1,8 @@
-//! Who a client of the pool is, before it has a connection: asked by SCRAM-SHA-256, or by MD5 where no
-//! more is stored.
+//! Authenticates a client of the pool, before it has a connection. The method is SCRAM-SHA-256, or MD5 if only
+//! an MD5 hash is stored.
 //!
-//! A user that nobody knows is asked like one with another password, with the same salt each time, and
-//! refused as late. Whoever is refused waits a second for it, so that guessing is slow.
+//! An unknown user goes through the same exchange as a user with a wrong password, with the same salt each time.
+//! A refused client waits a second for the error, which slows down guessing.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::login::{Login, md5_of};
 use super::secrets::Stored;
 use crate::relay::Stream;
 
-/// The longest answer, in bytes.
+/// The longest body of an answer, in bytes.
 const ANSWER_BYTES_MAX: u32 = 4096;
 const REFUSED_AFTER: Duration = Duration::from_secs(1);
 const OK: u32 = 0;
@@ -27,7 +27,7 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// Why a client is not let in.
+/// Why a client is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum GreetingError {
     /// User or password is wrong.
@@ -36,10 +36,10 @@ pub enum GreetingError {
     /// It does not speak the protocol.
     #[error("during authentication: {0}")]
     Frame(#[from] FrameError),
-    /// It says something else than it was asked.
+    /// Its SCRAM message is wrong.
     #[error("during authentication: {0}")]
     Scram(#[from] ScramError),
-    /// The same, of the protocol.
+    /// It sent another message instead of an answer.
     #[error("expected an answer about the password, got message `{}`", char::from(*.0).escape_default())]
     NoAnswer(u8),
     /// It left.
@@ -48,7 +48,7 @@ pub enum GreetingError {
 }
 
 impl GreetingError {
-    /// What the client is told, unless it has left.
+    /// The error for the client. None if it has left.
     pub fn complaint(&self) -> Option<Complaint> {
         let sqlstate = match self {
             Self::Left => return None,
@@ -59,19 +59,19 @@ impl GreetingError {
     }
 }
 
-/// A client that is asked.
+/// A client to authenticate.
 pub struct Greeting<'a> {
     /// Its connection.
     pub client: &'a mut Stream,
-    /// Who it says it is.
+    /// The user that it claims to be.
     pub user: &'a str,
-    /// What it has said that was not read.
+    /// Its bytes that are not read yet.
     pub ahead: &'a mut BytesMut,
 }
 
 impl Greeting<'_> {
-    /// Asks, and says what the gate may log in with for the client, of whom this is `known`. `secret` makes the
-    /// salts of those that are not there.
+    /// Authenticates the client against the secret `known`. Returns the login that the gate may use for it. Without
+    /// `known` the user is unknown, and `secret` determines its salt.
     ///
     /// # Errors
     /// [`GreetingError`]
@@ -90,7 +90,7 @@ impl Greeting<'_> {
             }
         };
         let login = match (shown, known) {
-            // A password serves whatever the backend asks for.
+            // A password works with any method that the backend uses.
             (Some(_), Some(Stored::Password(password))) => {
                 Login::Scram(Secret::Password(password.text().to_owned()))
             }

@@ -1,20 +1,21 @@
-//! What a statement may leave behind, as far as its text says: whether the server is to be asked after it, and
-//! for which parameters.
+//! Finds by its text whether a statement may change the session. If so, the server must be asked afterwards, and
+//! about which parameters.
 //!
-//! It errs towards asking. What it cannot see is a function of the user's that changes the session; poolers that
-//! parse SQL do not see that either.
+//! In doubt, the server is asked. A function of the user's that changes the session goes unnoticed. Poolers that
+//! parse SQL do not notice it either.
 
 use super::super::control::{behind_blanks, is_of_name};
 use super::super::messages::text;
 
-/// Whether a statement may change what outlasts its transaction, as far as its text tells: by the word that it,
-/// or any part of it behind a semicolon, begins with, and by names of functions and kinds of tables anywhere.
+/// Whether a statement may change session state that outlasts its transaction. It does if it, or a part after a
+/// semicolon, begins with one of certain words. It also does if a name of certain functions and of temporary
+/// tables occurs anywhere.
 pub fn leaves_state(statement: &[u8]) -> bool {
     let mut parts = statement.split(|byte| *byte == b';');
     parts.any(begins_with_state) || names_state(statement)
 }
 
-/// Whether a command of this tag (CommandComplete) may have.
+/// Whether a command with this tag (of CommandComplete) may have changed session state.
 pub fn tag_leaves_state(tag: &[u8]) -> bool {
     let (tag, _) = text(tag);
     let first = tag.split(|byte| *byte == b' ').next().unwrap_or_default();
@@ -37,7 +38,7 @@ const FIRST: [&str; 12] = [
     "CALL",
 ];
 
-/// What `SET` sets for a transaction only.
+/// Words after `SET` that limit it to the transaction.
 const OF_TRANSACTION: [&str; 3] = ["LOCAL", "TRANSACTION", "CONSTRAINTS"];
 
 fn begins_with_state(part: &[u8]) -> bool {
@@ -56,7 +57,7 @@ fn first_word(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(end.unwrap_or(bytes.len()))
 }
 
-/// Names, in small letters, and whether a longer one that begins like it is meant, too.
+/// Names in lower case, and whether longer names with this prefix count, too.
 const NAMES: [(&[u8], bool); 8] = [
     (b"temp", false),
     (b"temporary", false),
@@ -90,7 +91,8 @@ fn names_state(statement: &[u8]) -> bool {
     false
 }
 
-/// Names with a dot that a statement has anywhere, in small letters. None if one may be computed.
+/// The names with a dot anywhere in a statement, also in strings, in lower case. A name whose parts are quoted
+/// separately is not found. None if a name may be computed.
 pub fn own_names(statement: &[u8]) -> Option<Vec<Box<[u8]>>> {
     let is_of_name = |byte: &u8| is_of_name(*byte) || *byte == b'.';
     let mut names: Vec<Box<[u8]>> = Vec::new();
@@ -112,10 +114,10 @@ pub fn own_names(statement: &[u8]) -> Option<Vec<Box<[u8]>>> {
     (names.len() <= OWN_NAMES_MAX).then_some(names)
 }
 
-/// More names with a dot in one statement are not asked for.
+/// The most names with a dot in one statement that the server is asked about.
 const OWN_NAMES_MAX: usize = 64;
 
-/// Whether a function's arguments begin with a text, and that is all of the first.
+/// Whether a function's first argument is a plain string literal.
 fn has_literal_argument(bytes: &[u8]) -> bool {
     let blank = |bytes: &[u8]| {
         bytes
@@ -125,7 +127,7 @@ fn has_literal_argument(bytes: &[u8]) -> bool {
     };
     let open = blank(bytes);
     let Some(rest) = bytes[open..].strip_prefix(b"(") else {
-        // The name alone calls nothing.
+        // The name without parentheses is not a call.
         return true;
     };
     let Some(rest) = rest[blank(rest)..].strip_prefix(b"'") else {
@@ -228,7 +230,7 @@ mod tests {
             tag_leaves_state(&bytes);
         }
 
-        /// Whatever stands before a semicolon hides nothing.
+        /// Text before a semicolon hides nothing after it.
         #[test]
         fn a_later_part_is_seen(before in "[a-z' ]{0,20}") {
             let statement = format!("{before};set a = 1");

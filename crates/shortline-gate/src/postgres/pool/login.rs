@@ -1,4 +1,4 @@
-//! A connection to the backend of the gate's own: opened, logged in, and ready.
+//! Opens a connection of the gate's own to the backend, and logs in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::super::reply::{Complaint, message};
 use super::super::scram::{self, ScramError};
 use crate::relay::Stream;
 
-/// The longest message before the first ReadyForQuery, in bytes.
+/// The longest body of a message before the first ReadyForQuery, in bytes.
 const MESSAGE_BYTES_MAX: u32 = 65_536;
 /// Version 3.0.
 const PROTOCOL: u32 = 196_608;
@@ -29,30 +29,30 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// What names a connection's kind: connections of one kind can stand in for each other.
+/// The kind of a connection. Connections of one kind are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
-    /// Who is logged in.
+    /// The user that is logged in.
     pub user: String,
-    /// Where.
+    /// The database.
     pub database: String,
-    /// What else the client's StartupMessage says that the backend does not report when it changes.
+    /// The other parameters of the client's StartupMessage, except those that the gate sets on each connection.
     pub startup: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// What the gate logs in with.
+/// The secret for a login.
 #[derive(Clone)]
 pub enum Login {
-    /// A password, or the keys of a client that showed them.
+    /// A password, or the keys that a client's proof has revealed.
     Scram(scram::Secret),
     /// `md5` and the hash of password and user.
     Md5(String),
 }
 
-/// What a backend reports: values by name.
+/// The parameters that a backend reports: values by name.
 pub type Parameters = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Nobody's secret.
+/// Does not show the secret.
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -67,39 +67,39 @@ impl fmt::Debug for Login {
 pub struct Ready {
     /// The connection.
     pub stream: Stream,
-    /// What a cancel request must name.
+    /// The key for cancel requests.
     pub key: Option<Arc<[u8]>>,
-    /// What the backend reports of its settings.
+    /// The parameters that the backend reports.
     pub parameters: Parameters,
 }
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// There is none at all.
+    /// The backend cannot be reached, or not with TLS.
     #[error(transparent)]
     Connect(#[from] BackendError),
-    /// The backend said no.
+    /// The backend refused the login.
     #[error("the backend refuses {user}: {reason}")]
     Refused {
-        /// Whom.
+        /// The user.
         user: String,
-        /// The code it gave.
+        /// The SQLSTATE.
         sqlstate: String,
-        /// What it said.
+        /// The backend's message.
         reason: String,
     },
-    /// The backend asks for what the gate has not.
+    /// The backend uses a method for which the gate lacks the secret.
     #[error("the backend asks {user} for {asked}, and the gate has {has}")]
     NoSecret {
-        /// Whom.
+        /// The user.
         user: String,
-        /// For what.
+        /// The secret that the backend asks for.
         asked: &'static str,
-        /// What is known.
+        /// The secret that the gate has.
         has: &'static str,
     },
-    /// The exchange of proofs fails.
+    /// The SCRAM exchange failed.
     #[error("login at the backend: {0}")]
     Scram(#[from] ScramError),
     /// It closed the connection.
@@ -108,13 +108,13 @@ pub enum LoginError {
     /// It does not speak the protocol.
     #[error("the backend does not speak the protocol: {0}")]
     Frame(#[from] FrameError),
-    /// It said what nobody can follow.
+    /// It sent a message of an unexpected type.
     #[error("the backend does not speak the protocol: message `{}`", char::from(*.0).escape_default())]
     Unexpected(u8),
 }
 
 impl LoginError {
-    /// What a client is told, for whom the connection was opened.
+    /// The error for the client that the connection was opened for.
     pub fn complaint(&self) -> Complaint {
         let sqlstate = match self {
             Self::Connect(_) => "57P03",
@@ -139,7 +139,7 @@ pub async fn open(
     log_in(connect(config, true).await?, kind, login).await
 }
 
-/// Logs in on a connection that has said nothing yet.
+/// Logs in on a new connection.
 ///
 /// # Errors
 /// [`LoginError`]
@@ -260,7 +260,7 @@ impl Backend<'_> {
         self.answer(&[b"md5", hash.as_bytes(), b"\0"]).await
     }
 
-    /// The next authentication request: its code, and what follows.
+    /// Reads the next authentication request: its code and the rest of the body.
     async fn asked(&mut self) -> Result<(u32, Vec<u8>), LoginError> {
         loop {
             let received = self.receive().await?;
@@ -298,7 +298,7 @@ impl Backend<'_> {
         sent.await.map_err(|_| LoginError::Left)
     }
 
-    /// The next message, unless it is an error.
+    /// Reads the next message. An ErrorResponse becomes an error.
     async fn receive(&mut self) -> Result<BytesMut, LoginError> {
         loop {
             if let Some(header) = Header::first_of(&self.received, MESSAGE_BYTES_MAX)?
@@ -333,7 +333,7 @@ pub fn error_field(fields: &[u8], name: u8) -> String {
     found.replace(char::is_control, " ")
 }
 
-/// The hash of these parts in a row, in hexadecimal.
+/// The MD5 hash of the concatenated parts, in hexadecimal.
 pub fn md5_of(parts: &[&[u8]]) -> String {
     let mut hash = Md5::new();
     for part in parts {

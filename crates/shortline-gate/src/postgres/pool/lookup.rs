@@ -1,5 +1,5 @@
-//! Users that the file does not have are looked up in the database, as PgBouncer's `auth_query` does it: a user
-//! of the file asks for the secret of another.
+//! Looks up users in the database that are not in the file, like PgBouncer's `auth_query`. A user of the file
+//! queries the secret of another user.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use super::settings::{columns, push_text};
 use crate::pool::users::Stored as _;
 use crate::postgres::reply::message;
 
-/// Who asks, and what.
+/// The settings of the lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
-    /// A user of the file.
+    /// The user of the file that runs the query.
     pub user: String,
-    /// The statement, with `$1` for the name. Its row has the name and the secret.
+    /// The query, with `$1` for the name. Its row has the name and the secret.
     pub query: String,
 }
 
-/// Why nobody knows whether a user is there.
+/// Why a lookup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// The one that asks cannot.
+    /// The gate cannot log in as the user that runs the query.
     #[error("{0}, who looks users up, has no line in --pool-users with a password or an MD5 hash")]
     NoLogin(String),
-    /// There is no connection for it.
+    /// There is no connection for the query.
     #[error("looking a user up: {0}")]
     Acquire(#[from] AcquireError),
-    /// The database does not answer.
+    /// The query failed.
     #[error("looking a user up: {0}")]
     Ask(#[from] AskError),
-    /// Its answer is none.
+    /// The row or its secret cannot be read.
     #[error("looking a user up: expected a row of name and secret")]
     Row,
 }
 
 impl Lookup {
-    /// What `database` has of a user, if it is there.
+    /// The secret of a user in `database`. None if the user does not exist.
     ///
     /// # Errors
     /// [`LookupError`]

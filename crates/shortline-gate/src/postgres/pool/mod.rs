@@ -1,19 +1,19 @@
-//! PostgreSQL's side of pooling ([`crate::pool`]): a client is known by the gate itself (`greeting`), and gets a
-//! connection with its admission.
+//! PostgreSQL's side of pooling ([`crate::pool`]). The gate itself authenticates a client (`greeting`). The client
+//! gets a connection when its unit is admitted.
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `secrets`, `lookup`, `greeting` | who a client is |
-//! | `login`, `ask` | a connection of the gate's own: opened, and asked something |
-//! | `backend` | what is known of a connection |
-//! | `settings`, `leaving` | what a session has set, and what ties it to its connection; when the server is asked |
-//! | `prepared` | statements that clients have prepared, by names that all connections share |
-//! | `pipeline` | what the backend still has to answer, and what the client does not see of it |
+//! | `secrets`, `lookup`, `greeting` | authentication of a client |
+//! | `login`, `ask` | a connection of the gate's own: login, and a query on it |
+//! | `backend` | the state of a connection |
+//! | `settings`, `leaving` | a session's settings, what pins it, and when the server must be asked about both |
+//! | `prepared` | clients' prepared statements, under names that all connections share |
+//! | `pipeline` | the answers that the backend still has to send, and those that the client does not get |
 //! | `protocol` | both directions of a session |
 //!
-//! What is kept between sessions: a connection's settings and prepared statements, which the next session is
-//! given or does not see. A session that has more than that keeps its connection (is *pinned*) as long as the
-//! server says so.
+//! Between sessions a connection keeps its settings and prepared statements. The next session gets its own
+//! settings, and does not see those statements. A session with other state keeps its connection (is *pinned*)
+//! for as long as the server reports that state.
 
 pub(crate) mod ask;
 mod backend;
@@ -47,28 +47,28 @@ pub use lookup::Lookup;
 pub(super) use protocol::Pooled;
 pub use secrets::{Stored, Users};
 
-/// How a pool works.
+/// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// How large it is.
+    /// The limits of its size.
     pub limits: PoolLimits,
-    /// Who may use it.
+    /// The users that may use it.
     pub users: Arc<Users>,
-    /// Where others are looked up.
+    /// The lookup of other users in the database.
     pub lookup: Option<Lookup>,
 }
 
-/// What all sessions of a pool share.
+/// The state that all sessions of a pool share.
 #[derive(Debug)]
 pub struct Pool {
     common: Common<Backend, Stored>,
-    /// Where users are looked up that the file does not have.
+    /// The lookup of users that are not in the file.
     lookup: Option<Lookup>,
     statements: Arc<Table>,
     greetings: Greetings,
-    /// Whose connection a cancel request means, by the key that the gate gave out.
+    /// The sessions, by the keys that the gate gave to their clients for cancel requests.
     targets: Mutex<HashMap<Box<[u8]>, Arc<Target>>>,
-    /// Makes the salts of users that are not there.
+    /// The secret behind the salts of unknown users.
     secret: [u8; 32],
 }
 
@@ -76,7 +76,7 @@ pub struct Pool {
 #[derive(Debug, Default)]
 struct Target(Mutex<Option<Meant>>);
 
-/// The backend's key of a connection, and the requests for it that are under way.
+/// The backend's key of a connection, and the cancel requests under way for it.
 type Meant = (Arc<[u8]>, Arc<Cancels>);
 
 impl Pool {
@@ -93,13 +93,13 @@ impl Pool {
         })
     }
 
-    /// Closes what has been idle for too long, for ever.
+    /// Closes connections that have been idle for too long. Never returns.
     pub(super) async fn sweep(&self) {
         self.common.sweep().await;
     }
 
-    /// The key that the backend has for whatever session a cancel request names, and a mark that the request
-    /// is under way.
+    /// The backend's key of the connection of the session that a cancel request names. Also marks the request as
+    /// under way. None if the session is unknown or has no connection.
     pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, Cancelling)> {
         let target = self.targets.lock().get(key).cloned()?;
         let current = target.0.lock();

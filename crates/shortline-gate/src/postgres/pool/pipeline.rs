@@ -1,27 +1,27 @@
-//! What the backend still has to answer of what was sent to it, so that the pool can keep answers to its own
-//! messages from the client, and put in those to the client's that the backend never saw.
+//! Tracks the answers that the backend still has to send. So the pool can drop the answers to its own messages. It
+//! can also insert answers to client messages that the backend never received.
 //!
-//! In the extended protocol each message has one answer that ends it: ParseComplete, BindComplete,
-//! CloseComplete; RowDescription or NoData for a Describe; CommandComplete, PortalSuspended or
-//! EmptyQueryResponse for an Execute. After an error the backend ignores everything up to the next Sync
-//! (PostgreSQL's documentation, 55.2.3).
+//! In the extended protocol, one message ends the answer to each request. For Parse, Bind and Close it is
+//! ParseComplete, BindComplete and CloseComplete. For Describe it is RowDescription or NoData. For Execute it is
+//! CommandComplete, PortalSuspended or EmptyQueryResponse. After an error the backend ignores everything up to the
+//! next Sync (PostgreSQL's documentation, 55.2.3).
 
 use std::collections::VecDeque;
 
-/// Something that was sent, or an answer that is put in.
+/// A message that was sent, or an answer to insert.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
-    /// So many messages in a row that have one answer each, for the client.
+    /// This many consecutive messages of the client, with one answer each.
     Answers(u32),
     /// A Parse.
     Parse(Prepares),
     /// A Close of the pool's own.
     HiddenClose,
-    /// The client gets this; nothing was sent for it.
+    /// An answer to insert. Nothing was sent for it.
     Put(Vec<u8>),
-    /// A Query, FunctionCall or Sync of the client: up to ReadyForQuery.
+    /// A Query, FunctionCall or Sync of the client. Its answer ends with ReadyForQuery.
     Ready(Ends),
-    /// A Query of the pool's own: all of its answer stays here.
+    /// A Query of the pool's own. Its whole answer is dropped.
     HiddenQuery,
 }
 
@@ -31,25 +31,25 @@ enum Ends {
     Sync,
 }
 
-/// What a Parse prepares.
+/// The statement that a Parse prepares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepares {
     /// The statement's number.
     pub id: u64,
     /// It is unnamed on the backend's connection.
     pub is_unnamed: bool,
-    /// The client's own name for it, if the client sent it; else its answer is hidden.
+    /// The client's name for it, if the client sent the Parse. Otherwise the answer is dropped.
     pub client_name: Option<Box<[u8]>>,
 }
 
-/// What becomes of a message of the backend.
+/// What to do with a message of the backend.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes to the client.
+    /// Send it to the client.
     Passed,
-    /// It stays here.
+    /// Drop it.
     Hidden,
-    /// The statement is prepared; goes to the client if it asked for it.
+    /// The statement is prepared. Send the message to the client if the client sent the Parse.
     Prepared(Prepares),
 }
 
@@ -57,31 +57,31 @@ pub enum Fate {
 #[derive(Debug, Default)]
 pub struct Pipeline {
     expected: VecDeque<Expected>,
-    /// An error has come of a message behind which no Sync was sent yet: up to that nothing is answered.
+    /// An error has come, and no Sync was sent after the failed message. Nothing is answered up to the next Sync.
     is_skipping: bool,
 }
 
-/// With so many entries no more is sent. The backend keeps 8 KiB of answers back at most, which are 1,638 of
-/// the shortest; so of these it has sent some, and will send more.
+/// With this many entries, nothing more is sent. The backend buffers at most 8 KiB of answers, which are 1,638 of
+/// the shortest. So it has sent some answers for this many entries, and will send more.
 const ENTRIES_MAX: usize = 8192;
 
 impl Pipeline {
-    /// Whether nothing is to be answered.
+    /// Whether no answer is outstanding.
     pub fn is_empty(&self) -> bool {
         self.expected.is_empty()
     }
 
-    /// Whether no more may be sent for now.
+    /// Whether nothing more may be sent for now.
     pub fn is_full(&self) -> bool {
         self.expected.len() >= ENTRIES_MAX
     }
 
-    /// Whether what is sent now is ignored up to a Sync.
+    /// Whether the backend ignores messages up to the next Sync.
     pub fn is_skipping(&self) -> bool {
         self.is_skipping
     }
 
-    /// A message with one answer goes on.
+    /// Notes a message with one answer that goes to the backend.
     pub fn send(&mut self) {
         match self.expected.back_mut() {
             Some(Expected::Answers(answers)) => *answers += 1,
@@ -89,43 +89,43 @@ impl Pipeline {
         }
     }
 
-    /// A Parse goes on.
+    /// Notes a Parse that goes to the backend.
     pub fn send_parse(&mut self, prepares: Prepares) {
         self.push(Expected::Parse(prepares));
     }
 
-    /// The pool closes a statement.
+    /// Notes a Close of the pool's own.
     pub fn send_hidden_close(&mut self) {
         self.push(Expected::HiddenClose);
     }
 
-    /// The client is to get this behind the answers to what went before.
+    /// Inserts an answer after the answers to earlier messages.
     pub fn put(&mut self, answer: Vec<u8>) {
         self.push(Expected::Put(answer));
     }
 
-    /// A Query or FunctionCall goes on.
+    /// Notes a Query or FunctionCall that goes to the backend.
     pub fn send_query(&mut self) {
         self.push(Expected::Ready(Ends::Query));
     }
 
-    /// A Sync goes on.
+    /// Notes a Sync that goes to the backend.
     pub fn send_sync(&mut self) {
         self.is_skipping = false;
         self.push(Expected::Ready(Ends::Sync));
     }
 
-    /// A Query of the pool's own goes on.
+    /// Notes a Query of the pool's own.
     pub fn send_hidden_query(&mut self) {
         self.push(Expected::HiddenQuery);
     }
 
-    /// Whether something is to be put in now.
+    /// Whether an inserted answer is due now.
     pub fn has_put(&self) -> bool {
         matches!(self.expected.front(), Some(Expected::Put(_)))
     }
 
-    /// What is to be put in now, if anything.
+    /// The inserted answer that is due now, if any.
     pub fn take_put(&mut self) -> Option<Vec<u8>> {
         if !self.has_put() {
             return None;
@@ -136,12 +136,12 @@ impl Pipeline {
         }
     }
 
-    /// Whether answers come to a Query of the pool's own.
+    /// Whether the next answer is to a Query of the pool's own.
     pub fn is_hidden(&self) -> bool {
         matches!(self.expected.front(), Some(Expected::HiddenQuery))
     }
 
-    /// The backend sent a message of this type, no ErrorResponse and no ReadyForQuery.
+    /// Handles a message of this type from the backend, other than ErrorResponse and ReadyForQuery.
     pub fn receive(&mut self, tag: u8) -> Fate {
         let ends_one = matches!(tag, b'1' | b'2' | b'3' | b'C' | b's' | b'I' | b'n' | b'T');
         match self.expected.front_mut() {
@@ -165,7 +165,7 @@ impl Pipeline {
         }
     }
 
-    /// The backend sent an error. Returns what is not prepared after all.
+    /// Handles an error from the backend. Returns the statements that were not prepared because of it.
     pub fn fail(&mut self) -> Vec<Prepares> {
         let is_of_query = matches!(
             self.expected.front(),
@@ -189,8 +189,8 @@ impl Pipeline {
         lost
     }
 
-    /// The backend is ready for the next query. Whether the client is told; `is_all` if it is owed nothing
-    /// more, whatever was sent (a COPY ignores Syncs).
+    /// Handles a ReadyForQuery from the backend. Returns whether it goes to the client. `is_all` means that the client
+    /// is owed nothing more, whatever was sent (a COPY ignores Syncs).
     pub fn ready(&mut self, is_all: bool) -> bool {
         let is_hidden = self.is_hidden();
         while let Some(expected) = self.expected.pop_front() {

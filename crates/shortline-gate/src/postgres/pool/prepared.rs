@@ -1,9 +1,9 @@
-//! Prepared statements of clients whose connection changes.
+//! Prepared statements of clients whose connections change.
 //!
-//! A statement of the same text and parameter types has one name on all of the backend's connections,
-//! whichever clients prepared it by whichever names (as in PgBouncer since 1.21). A connection that does not
-//! have it is given it first. The unnamed statement stays unnamed, and is given to a connection that has
-//! another's.
+//! A statement with the same text and parameter types has one name on all connections to the backend. It does not
+//! matter which clients prepared it, and under which names (as in PgBouncer since 1.21). A connection that lacks
+//! the statement gets it before it is used. The unnamed statement stays unnamed. A connection gets it again if it
+//! has another one.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use super::super::reply::message;
 use super::leaving::leaves_state;
 use super::login::Kind;
 
-/// What the names of statements on the backend's connections begin with.
+/// The prefix of statement names on the backend's connections.
 pub const SHARED: &[u8] = b"shortline_";
 
-/// All statements that some client or connection has, by what a Parse says behind the name.
+/// All statements that a client or connection has, by the body of a Parse after the name.
 #[derive(Debug, Default)]
 pub struct Table {
     known: Mutex<HashMap<Arc<[u8]>, Weak<Statement>>>,
@@ -28,25 +28,25 @@ pub struct Table {
 /// A statement.
 #[derive(Debug)]
 pub struct Statement {
-    /// Its number; no other ever has it.
+    /// Its number, which is never reused.
     pub id: u64,
-    /// Text and parameter types, as in a Parse.
+    /// Its text and parameter types, as in a Parse.
     body: Arc<[u8]>,
-    /// Whether it may change what outlasts its transaction.
+    /// Whether it may change session state that outlasts its transaction.
     pub leaves_state: bool,
-    /// Where it was prepared without an error.
+    /// The kinds of connections on which it was prepared without an error.
     proven: Mutex<Vec<Arc<Kind>>>,
     table: Weak<Table>,
 }
 
-/// Kinds of connections that are remembered of a statement.
+/// The most kinds of connections that are remembered for a statement.
 const PROVEN_MAX: usize = 16;
 
 impl Table {
-    /// The statement of this text and these types.
+    /// The statement with this text and these types. Adds it if it is new.
     pub fn enter(self: &Arc<Self>, body: &[u8]) -> Arc<Statement> {
         let mut known = self.known.lock();
-        // Not dropped under the lock, which its end takes.
+        // It must not be dropped under the lock, because its drop takes the lock.
         let there = known.get(body).and_then(Weak::upgrade);
         if let Some(statement) = there {
             return statement;
@@ -63,12 +63,12 @@ impl Table {
         statement
     }
 
-    /// The statement of this text and these types, if somebody has it.
+    /// The statement with this text and these types, if a client or connection has it.
     pub fn get(&self, body: &[u8]) -> Option<Arc<Statement>> {
         self.known.lock().get(body).and_then(Weak::upgrade)
     }
 
-    /// How many there are.
+    /// The number of statements.
     pub fn len(&self) -> usize {
         self.known.lock().len()
     }
@@ -85,7 +85,7 @@ impl Statement {
         super::super::messages::text(&self.body).0
     }
 
-    /// It was prepared on a connection of this kind.
+    /// Notes that it was prepared on a connection of this kind.
     pub fn prove(&self, kind: &Arc<Kind>) {
         let mut proven = self.proven.lock();
         if proven.len() < PROVEN_MAX && !proven.contains(kind) {
@@ -93,12 +93,12 @@ impl Statement {
         }
     }
 
-    /// Whether it can be prepared on connections of this kind, as far as is known.
+    /// Whether it was prepared on a connection of this kind before.
     pub fn is_proven(&self, kind: &Kind) -> bool {
         self.proven.lock().iter().any(|proven| **proven == *kind)
     }
 
-    /// A Parse that prepares it by this name.
+    /// A Parse that prepares it under this name.
     pub fn parse(&self, name: &[u8]) -> Vec<u8> {
         message(b'P', &[name, b"\0", &self.body])
     }
@@ -108,7 +108,7 @@ impl Drop for Statement {
     fn drop(&mut self) {
         if let Some(table) = self.table.upgrade() {
             let mut known = table.known.lock();
-            // Another of the same text may have taken its place.
+            // Another statement with the same text may have taken its place.
             if known
                 .get(&self.body)
                 .is_some_and(|other| other.strong_count() == 0)
@@ -119,7 +119,7 @@ impl Drop for Statement {
     }
 }
 
-/// What a client has prepared, by its own names.
+/// A client's prepared statements, by its own names.
 #[derive(Debug, Default)]
 pub struct OfClient {
     unnamed: Option<Arc<Statement>>,
@@ -127,7 +127,7 @@ pub struct OfClient {
 }
 
 impl OfClient {
-    /// The statement of that name.
+    /// The statement of this name.
     pub fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         match name {
             b"" => self.unnamed.as_ref(),
@@ -135,7 +135,7 @@ impl OfClient {
         }
     }
 
-    /// The client prepares a statement.
+    /// Notes that the client prepares a statement.
     pub fn prepare(&mut self, name: &[u8], statement: Arc<Statement>) {
         match name {
             b"" => self.unnamed = Some(statement),
@@ -143,7 +143,7 @@ impl OfClient {
         }
     }
 
-    /// It gives one back, or it was not prepared after all.
+    /// Forgets a statement that the client closes, or that was not prepared because of an error.
     pub fn close(&mut self, name: &[u8]) {
         match name {
             b"" => self.unnamed = None,
@@ -154,29 +154,29 @@ impl OfClient {
         }
     }
 
-    /// It gives all back that have names.
+    /// Forgets all named statements.
     pub fn close_named(&mut self) {
         self.named = HashMap::new();
     }
 
-    /// How many have names.
+    /// The number of named statements.
     pub fn named(&self) -> usize {
         self.named.len()
     }
 }
 
-/// What a connection to the backend has.
+/// The statements prepared on a connection to the backend.
 #[derive(Debug, Default)]
 pub struct OfConnection {
-    /// The unnamed one.
+    /// The number of the unnamed statement.
     pub unnamed: Option<u64>,
-    /// By number, with when it was used last.
+    /// The named statements by number, each with the count of uses at its last use.
     named: HashMap<u64, (Arc<Statement>, u64)>,
     uses: u64,
 }
 
 impl OfConnection {
-    /// Whether the connection has it by its name; it counts as used.
+    /// Whether the connection has the named statement of this number. Counts as a use.
     pub fn uses(&mut self, id: u64) -> bool {
         self.uses += 1;
         let uses = self.uses;
@@ -186,12 +186,12 @@ impl OfConnection {
             .is_some()
     }
 
-    /// The statement of this number, if it has it.
+    /// The named statement of this number, if the connection has it.
     pub fn get(&self, id: u64) -> Option<&Arc<Statement>> {
         self.named.get(&id).map(|(statement, _)| statement)
     }
 
-    /// The connection is given it. Returns what must be closed for it, if it has `named_max` already.
+    /// Adds a named statement. Returns the one that must be closed first, if the connection already has `named_max`.
     pub fn give(&mut self, statement: &Arc<Statement>, named_max: usize) -> Option<Arc<Statement>> {
         let mut closed = None;
         if self.named.len() >= named_max {
@@ -207,12 +207,12 @@ impl OfConnection {
         closed
     }
 
-    /// It does not have it after all.
+    /// Removes a statement that was not prepared because of an error.
     pub fn forget(&mut self, id: u64) {
         self.named.remove(&id);
     }
 
-    /// It has none that has a name.
+    /// Removes all named statements.
     pub fn forget_named(&mut self) {
         self.named = HashMap::new();
     }

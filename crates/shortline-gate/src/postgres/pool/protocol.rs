@@ -1,12 +1,13 @@
-//! A pooled session ([`crate::relay::Session`]): it has a connection from the moment its unit of work is
-//! admitted until its transaction is over.
+//! A pooled session ([`crate::relay::Session`]). It has a connection from the admission of its unit of work to the
+//! end of its transaction.
 //!
-//! A unit goes through these phases: it is admitted, a connection is acquired, the session's settings are put on
-//! it where they differ, what the client says goes on and what the backend says comes back; then the backend
-//! is asked what the session has left, if that may be anything, and the connection is given back.
+//! A unit goes through these phases. It is admitted. It acquires a connection. The connection gets the session's
+//! settings, if they differ. Messages pass in both directions. If the unit may have changed the session, the backend
+//! is asked about that. Then the connection is given back.
 //!
-//! A bare BEGIN is answered here, as it says nothing of the work to come: it goes on with the first statement
-//! behind it. Where that is refused, the session ends, for the client was told that it has a transaction.
+//! The gate answers a bare BEGIN itself, because it does not show the work to come. The BEGIN goes to the backend with
+//! the first statement after it. If that statement is refused, the session ends, because the client already has an
+//! open transaction.
 
 mod lending;
 mod statements;
@@ -35,7 +36,7 @@ use crate::classify::ClientNames;
 use crate::pool::Keeping;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Stream, Work};
 
-/// One of the two sides does not speak the protocol, or asks for what a pool has not.
+/// One side broke the protocol, or the client asks for something that a pool cannot do.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error(transparent)]
@@ -44,7 +45,7 @@ enum Fault {
     Opening(#[from] OpeningError),
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// The session ends by this.
+    /// The session ends with this error.
     #[error(transparent)]
     Complaint(#[from] Complaint),
 }
@@ -58,32 +59,32 @@ impl Fault {
     }
 }
 
-/// Who the client is to the pool.
+/// The client's identity in the pool.
 #[derive(Debug)]
 pub struct Member {
     /// The pool.
     pub pool: Arc<Pool>,
-    /// The connections that can serve it.
+    /// The kind of connection that can serve it.
     pub kind: Arc<Kind>,
-    /// What one is opened with.
+    /// The login for a new connection.
     pub login: Login,
-    /// What a cancel request of its meets.
+    /// The connection that its cancel requests are forwarded to.
     pub target: Arc<Target>,
-    /// The key that it was given for that.
+    /// The key that it got for cancel requests.
     pub key: Box<[u8]>,
 }
 
-/// Where the session's connection is.
+/// The phase of the session's unit.
 enum Phase {
     /// It has no unit.
     Resting,
     /// Its unit is admitted and waits for a connection.
     Acquiring(Acquiring),
-    /// The connection is given its settings; so many Queries are to be answered.
+    /// The connection gets the session's settings. This many Queries are not answered yet.
     Applying(usize),
     /// It has a unit and a connection.
     Relaying,
-    /// The backend is asked what the session has left.
+    /// The backend is asked about the session's state.
     Looking(Found),
 }
 
@@ -102,16 +103,16 @@ impl std::fmt::Debug for Phase {
     }
 }
 
-/// What is gathered for one write, in bytes.
+/// The most bytes that are gathered for one write.
 const GATHERED_BYTES_MAX: usize = 16 * 1024;
 
-/// What becomes of the client's messages because it was told of an error.
+/// The client's messages that are dropped after an error that the gate sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropping {
     Nothing,
     /// The next message.
     Message,
-    /// Everything up to the Sync, which is answered here.
+    /// Everything up to the Sync, which the gate answers.
     UntilSync,
 }
 
@@ -122,41 +123,41 @@ pub struct Pooled {
     names: Arc<ClientNames>,
     member: Member,
     phase: Phase,
-    /// The connection it has: during a unit, and longer while it is pinned.
+    /// The connection it has: during a unit, and for longer if it is pinned.
     held: Option<Box<Held>>,
-    /// Why it keeps its connection, and whether admission knows of it.
+    /// The pin, if it keeps its connection between units.
     pin: Option<Keeping>,
     conversation: Conversation,
     pipeline: Pipeline,
-    /// What it has prepared: texts, and types.
+    /// Its prepared statements, and their types.
     prepared: OfClient,
     types: Statements,
     settings: Settings,
-    /// What it began with, which is what RESET means to it.
+    /// Its settings at the beginning, to which RESET returns.
     began_with: Settings,
-    /// Something of the unit has gone to the backend.
+    /// Part of the unit has gone to the backend.
     has_sent: bool,
-    /// Something of the unit may outlast it.
+    /// The unit may have changed session state.
     may_leave_state: bool,
-    /// Parameters of the user's own that the unit may have set.
+    /// The names of custom parameters that the unit may have set.
     own_names: BTreeSet<Box<[u8]>>,
-    /// It has set something that nobody can name, and keeps its connection for that.
+    /// It has set a parameter whose name is unknown, and keeps its connection for that.
     is_beyond_following: bool,
-    /// A BEGIN that was answered here, whole.
+    /// A whole BEGIN message that the gate has answered.
     begun: Option<Vec<u8>>,
-    /// Of the message that goes on, or is dropped, so many bytes are still to come from the client.
+    /// The bytes of the client's current message that are still to come. The message passes or is dropped.
     client_body_left: usize,
     is_body_dropped: bool,
     dropping: Dropping,
-    /// The unit that was asked for last begins with a message of the extended protocol.
+    /// The last requested unit begins with a message of the extended protocol.
     is_extended: bool,
-    /// The session ends by this.
+    /// The session ends with this error.
     refusal: Option<Complaint>,
-    /// What must come of the client's next message before it can be dealt with.
+    /// The bytes of the client's next message that are needed to handle it.
     wanted_bytes: usize,
-    /// What is to go to the backend at once.
+    /// Bytes that are gathered for the backend.
     to_server: Vec<u8>,
-    /// The start of a message of the backend that has not come whole.
+    /// The start of an incomplete message from the backend.
     partial: Vec<u8>,
     server_body_left: usize,
     is_throttled: bool,
@@ -207,7 +208,7 @@ impl Pooled {
         }
     }
 
-    /// What the client takes its transaction for.
+    /// The transaction status as the client sees it.
     fn status(&self) -> Status {
         match self.begun {
             Some(_) => Status::Open,
@@ -215,7 +216,7 @@ impl Pooled {
         }
     }
 
-    /// Sends the backend this, with what else goes there in the same turn: each write wakes the backend.
+    /// Gathers bytes for the backend, because each write wakes it.
     fn send(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
         if self.to_server.len() + bytes.len() > GATHERED_BYTES_MAX {
             self.flush(exchange);
@@ -334,7 +335,7 @@ impl Protocol for Pooled {
     }
 
     fn last_words(&mut self, end: &End<Complaint>) -> Option<Vec<u8>> {
-        // In the middle of a message they would be part of it.
+        // In the middle of a message, the error would become part of it.
         if self.server_body_left > 0 {
             return None;
         }

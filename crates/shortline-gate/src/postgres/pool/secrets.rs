@@ -1,4 +1,4 @@
-//! What the list of users ([`crate::pool::users`]) has of a password: a password, what PostgreSQL stores for SCRAM
+//! The secrets in the list of users ([`crate::pool::users`]): a password, PostgreSQL's stored SCRAM keys
 //! (`SCRAM-SHA-256$...`), or `md5` and the hash of password and user.
 
 use std::sync::OnceLock;
@@ -9,40 +9,39 @@ use crate::pool::users;
 
 const MD5_DIGITS: usize = 32;
 
-/// Who may use the pool.
+/// The users that may use the pool.
 pub type Users = users::Users<Stored>;
 
-/// What is known of a user's password.
+/// A user's secret.
 pub enum Stored {
     /// The password itself.
     Password(Password),
-    /// Keys alone.
+    /// SCRAM keys.
     Scram(Keys),
     /// `md5` and the hash.
     Md5(String),
 }
 
-/// A password, and keys made of it when they are needed first: to make them takes a millisecond.
+/// A password with its SCRAM keys, which are computed at first use. That takes about a millisecond.
 pub struct Password {
     text: String,
     keys: OnceLock<Keys>,
 }
 
 impl Password {
-    /// As it is.
+    /// The password itself.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What a proof is checked by.
+    /// The keys to check a proof with.
     pub fn keys(&self) -> &Keys {
         self.keys.get_or_init(|| Keys::of_password(&self.text))
     }
 }
 
 impl Stored {
-    /// What the gate logs in with for the user itself, without its client's proof. None of SCRAM keys, which
-    /// prove nothing.
+    /// The login for this user without a client's proof. None for SCRAM keys, because they cannot make a proof.
     pub fn login(&self) -> Option<Login> {
         match self {
             Self::Password(password) => Some(Login::Scram(Secret::Password(password.text.clone()))),

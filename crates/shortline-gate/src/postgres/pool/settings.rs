@@ -1,29 +1,28 @@
-//! What a session has set on its connection, so that the next connection can be given the same and the next
-//! session does not find it.
+//! The parameters that a session has set. Its next connection gets the same values, and the next session on this
+//! connection does not see them.
 //!
-//! No SQL is parsed for it: the server says what is set. Parameters that it reports (ParameterStatus) are
-//! followed as they change. After a transaction that may have left anything else
-//! ([`super::leaving`]) the server is asked ([`look`]): for every parameter whose value comes from the session, and for whatever
-//! ties a session to its connection. Such a session keeps its connection until that is gone again.
+//! No SQL is parsed for this. The server reports some parameters when they change (ParameterStatus), and these are
+//! followed. After a transaction that may have changed other state ([`super::leaving`]) the server is queried
+//! ([`look`]). The query returns every parameter whose value comes from the session, and each reason why the
+//! session depends on its connection. Such a session keeps its connection until the reason is gone.
 //!
-//! No view of the server shows a user's own parameters (`SET my.own = 1`), so the server is asked for every name
-//! with a dot that such a statement has anywhere; one that is set by a computed name ties the
-//! session to its connection. Once set such a parameter is never unset again, only empty: a session may find
-//! an empty one where a connection of its own would have none.
+//! No view of the server shows custom parameters (`SET my.own = 1`). So the server is asked about every name with
+//! a dot in such a statement. A computed name pins the session. A custom parameter cannot be removed again, only set
+//! to the empty string. So a session may find an empty parameter that its own connection would not have.
 
 use std::collections::BTreeMap;
 
 use super::super::reply::query;
 use super::login::Parameters;
 
-/// Parameters that differ from what the connection began with, by name.
+/// Parameters whose values differ from those at login, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<Box<[u8]>, Box<[u8]>>);
 
-/// More of them than any client has a use for.
+/// The most parameters that are kept.
 const SETTINGS_MAX: usize = 256;
 
-/// What the server reports and nobody can set.
+/// Parameters that the server reports and that a client cannot set.
 const STATES: [&[u8]; 8] = [
     b"in_hot_standby",
     b"integer_datetimes",
@@ -36,7 +35,7 @@ const STATES: [&[u8]; 8] = [
 ];
 
 impl Settings {
-    /// The server reports that a parameter has this value now, on a connection that began with those.
+    /// Notes a value that the server reports, on a connection that began with the values `began`.
     pub fn follow(&mut self, name: &[u8], value: &[u8], began: &Parameters) {
         match began.get(name).is_some_and(|began| *began == value) {
             true => drop(self.0.remove(name)),
@@ -44,7 +43,7 @@ impl Settings {
         }
     }
 
-    /// A parameter has this value, and not the one that a connection begins with.
+    /// Notes a value that differs from the one at login.
     pub fn report(&mut self, name: &[u8], value: &[u8]) {
         if !STATES.contains(&name) && (self.0.len() < SETTINGS_MAX || self.0.contains_key(name)) {
             self.0.insert(name.into(), value.into());
@@ -56,14 +55,14 @@ impl Settings {
         self.0.contains_key(name)
     }
 
-    /// Those of `others` that are not among them are from now on.
+    /// Adds those of `others` that are missing.
     pub fn fill_up(&mut self, others: &Self) {
         for (name, value) in others.iter() {
             self.0.entry(name.into()).or_insert_with(|| value.into());
         }
     }
 
-    /// Names of those that are the user's own.
+    /// The names of the custom parameters.
     pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
         self.0
             .keys()
@@ -76,8 +75,8 @@ impl Settings {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// What has to be run on a connection that has `there`, so that it has these. In order, each a whole
-    /// Query; none if nothing differs.
+    /// The Queries that change a connection's settings from `there` to these, in order. Each is a whole message. There
+    /// are none if nothing differs.
     pub fn changes_from(&self, there: &Self) -> Vec<Vec<u8>> {
         const ENCODING: &[u8] = b"client_encoding";
         let is_other =
@@ -106,7 +105,7 @@ impl Settings {
             push_text(into, value);
             into.extend_from_slice(b",false);");
         }
-        // The server reads a Query in the encoding that it has by then.
+        // The server reads a Query in its current encoding, so the encoding is set first.
         let queries = [encoding, others].into_iter();
         queries
             .filter(|text| !text.is_empty())
@@ -115,7 +114,7 @@ impl Settings {
     }
 }
 
-/// A Query of bytes in whatever encoding.
+/// A Query of bytes in any encoding.
 fn query_of(text: &[u8]) -> Vec<u8> {
     super::super::reply::message(b'Q', &[text, b"\0"])
 }
@@ -136,7 +135,7 @@ fn push_name(into: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// A text that reads the same whatever `standard_conforming_strings` is.
+/// Appends a string literal that does not depend on `standard_conforming_strings`.
 pub(super) fn push_text(into: &mut Vec<u8>, text: &[u8]) {
     into.extend_from_slice(b"E'");
     for &byte in text {
@@ -148,9 +147,8 @@ pub(super) fn push_text(into: &mut Vec<u8>, text: &[u8]) {
     into.push(b'\'');
 }
 
-/// The Query that asks what a session logged in as `user` has left, parameters of these names among it.
-/// Operators are named with their schema: the
-/// session may have others first on its path.
+/// The Query for the state of a session that logged in as `user`, including the custom parameters `own`.
+/// Operators are named with their schema, because the session may have other schemas first on its path.
 pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut is_other_user = Vec::new();
     push_text(&mut is_other_user, user.as_bytes());
@@ -188,19 +186,19 @@ pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     query(&text)
 }
 
-/// What the server answers to [`look`].
+/// The server's answer to [`look`].
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What the session has set.
+    /// The parameters that the session has set.
     pub settings: Settings,
-    /// Why it must keep its connection.
+    /// The reason why it must keep its connection.
     pub pin: Option<Box<str>>,
     /// A row that could not be read, or an error.
     pub is_unknown: bool,
 }
 
 impl Found {
-    /// Takes a DataRow's body.
+    /// Reads the body of a DataRow.
     pub fn take_row(&mut self, body: &[u8]) {
         match columns(body) {
             Some((b"", pin)) => self.pin = Some(String::from_utf8_lossy(pin).into()),
@@ -209,7 +207,7 @@ impl Found {
         }
     }
 
-    /// Why the session must keep its connection, if it must.
+    /// The reason why the session must keep its connection, if there is one.
     pub fn into_pin(self) -> Option<Box<str>> {
         match self.is_unknown || self.settings.0.len() >= SETTINGS_MAX {
             true => Some("what it has set is not known".into()),

@@ -1,4 +1,4 @@
-//! What becomes of a unit of work that is not admitted, or that its client has cancelled.
+//! Refuses a unit of work that is not admitted or that its client has cancelled.
 
 use std::time::Duration;
 
@@ -8,36 +8,36 @@ use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::reply::{Complaint, notice, query, ready_for_query};
 use crate::relay::Exchange;
 
-/// What a backend may send in answer to [`FAILING_STATEMENT`].
+/// The longest message in the answer to [`FAILING_STATEMENT`], in bytes of its body.
 const FAILING_BYTES_MAX: u32 = 64 * 1024;
 
-/// What fails a transaction and does nothing else. Its error is in the backend's log.
+/// Makes a transaction fail, and does nothing else. Its error appears in the backend's log.
 const FAILING_STATEMENT: &str =
     "ROLLBACK TO SAVEPOINT \"shortline refused a statement of this transaction\"";
 
-/// How far the client and the backend have been told of a refused unit.
+/// The progress of a refusal.
 #[derive(Debug, Default)]
 pub enum Refusing {
-    /// None is refused.
+    /// Nothing is refused.
     #[default]
     None,
-    /// The client is told as soon as its earlier requests are answered.
+    /// The client gets the error as soon as its earlier requests are answered.
     Due(Complaint),
-    /// It was refused inside a transaction, which the backend is told to fail too.
+    /// The unit was refused inside a transaction. The backend must fail that transaction first.
     Failing(Failing),
 }
 
-/// A transaction that the backend is to fail, since its client will be told that it has failed.
+/// A transaction that must fail at the backend before the client gets the error.
 #[derive(Debug)]
 pub struct Failing {
-    /// What the client will be told.
+    /// The error for the client.
     complaint: Complaint,
-    /// Messages of the backend that have not come whole.
+    /// The start of an incomplete message from the backend.
     received: Vec<u8>,
 }
 
 impl Postgres {
-    /// Tells the client that it had to wait, if that is wanted and it waited for long.
+    /// Sends the client a notice if it waited at least `notice_after`.
     pub(super) fn tell_wait(&mut self, exchange: &mut Exchange<'_, '_>, waited: Duration) {
         let wanted = self.shared.config.notice_after;
         let is_long = wanted.is_some_and(|notice_after| waited >= notice_after);
@@ -47,8 +47,8 @@ impl Postgres {
         }
     }
 
-    /// Refuses what is to be refused, once the client has the answers to what it asked for before.
-    /// False if there is nothing to do.
+    /// Sends a refusal that is due, once the client has the answers to its earlier requests.
+    /// Returns false if there is nothing to do.
     pub(super) fn refuse_when_answered(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
         let Refusing::Due(complaint) = &self.refusal else {
             return false;
@@ -69,7 +69,7 @@ impl Postgres {
         true
     }
 
-    /// Ends the refused request as the backend ends one that failed.
+    /// Ends the refused request as the backend would end a failed one.
     fn say_refused(&mut self, exchange: &mut Exchange<'_, '_>, complaint: &Complaint) {
         self.refusal = Refusing::None;
         exchange.to_client(&complaint.error());
@@ -82,8 +82,8 @@ impl Postgres {
         }
     }
 
-    /// Takes the answer to [`FAILING_STATEMENT`] from what the backend sends. Returns what is not
-    /// part of it and goes to the client.
+    /// Removes the answer to [`FAILING_STATEMENT`] from the backend's bytes. Returns the other
+    /// messages, which go to the client.
     pub(super) fn fail_transaction(
         &mut self,
         exchange: &mut Exchange<'_, '_>,

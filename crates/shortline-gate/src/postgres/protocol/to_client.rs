@@ -1,4 +1,4 @@
-//! From the backend to the client: every message goes on as it is; what ends the unit is noticed.
+//! From the backend to the client. Every message passes unchanged. This finds the end of the unit.
 
 use super::refusal::Refusing;
 use super::{Fault, Postgres};
@@ -30,7 +30,7 @@ impl Postgres {
             return Ok(());
         }
         let mut at = 0;
-        // Of ReadyForQuery the status is wanted.
+        // Only ReadyForQuery's status is needed.
         let wanted = |tag| usize::from(tag == b'Z');
         while let Some(message) = self.from_server.next(bytes, &mut at, wanted)? {
             let (tag, status) = (message.tag, message.start.first().copied());
@@ -60,8 +60,8 @@ impl Postgres {
         self.finish_if_over(work);
     }
 
-    /// Ends the unit if nothing of it is left. A message that has begun to go to the backend
-    /// belongs to it.
+    /// Ends the unit if it is over. A message that has partly gone to the backend still belongs to
+    /// it.
     pub(super) fn finish_if_over(&mut self, work: &mut Work) {
         if work.is_running()
             && self.conversation.is_over()

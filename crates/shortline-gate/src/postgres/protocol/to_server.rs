@@ -1,5 +1,5 @@
-//! From the client to the backend: what goes on, what is held, and what is dropped because the
-//! client has been told of an error.
+//! From the client to the backend. Messages pass, are held, or are dropped after an error that the
+//! gate sent.
 
 use super::refusal::Refusing;
 use super::{Dropping, Fault, Postgres};
@@ -10,12 +10,12 @@ use crate::postgres::reply::{Complaint, ready_for_query};
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange, Work};
 
-/// A Close's kind and name, with a name of the longest that is kept.
+/// The length of a Close's body with the longest name that is kept.
 const NAME_BYTES: usize = 65;
 
 impl Postgres {
-    /// Deals with the client's next bytes and returns how many of them are done with; the rest is
-    /// to be held.
+    /// Handles the client's next bytes. Returns how many of them are done. The caller holds the
+    /// rest.
     pub(super) fn pass_to_server(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -41,9 +41,9 @@ impl Postgres {
         Ok(at)
     }
 
-    /// Finds out what the next bytes ask for. False if nothing goes on for now.
+    /// Reads what the next bytes ask for. Returns false if nothing passes for now.
     fn open(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) -> Result<bool, Fault> {
-        // Throttled, it could not begin: it would be over before it did.
+        // A throttled client cannot send the unit's first message, so the unit would end at once.
         let is_busy = !exchange.work.is_none() || !matches!(self.refusal, Refusing::None);
         if is_busy || self.is_throttled {
             return Ok(false);
@@ -89,7 +89,7 @@ impl Postgres {
             || self.dropping != Dropping::Nothing
     }
 
-    /// Moves `at` over what goes on to the backend, and notes what that is.
+    /// Moves `at` past the bytes that go to the backend, and notes their messages.
     fn forward(&mut self, work: &mut Work, bytes: &[u8], at: &mut usize) -> Result<(), Fault> {
         if !self.is_gated {
             *at = bytes.len();
@@ -102,7 +102,7 @@ impl Postgres {
         let begin = *at;
         let noted = self.note_sent(&bytes[..end], at);
         self.passing = self.passing.saturating_sub(*at - begin);
-        // What a client sends of a COPY that has failed already ends behind the last answer.
+        // The rest of a failed COPY's data may come after the last answer.
         self.finish_if_over(work);
         noted
     }
@@ -142,7 +142,7 @@ impl Postgres {
         }
     }
 
-    /// Drops what belongs to a refused request.
+    /// Drops the messages of a refused request.
     fn drop_messages(
         &mut self,
         exchange: &mut Exchange<'_, '_>,

@@ -1,5 +1,5 @@
-//! When a session has a connection: acquired once its unit is admitted, given the session's database and variables,
-//! looked at and given back at the end.
+//! Lends a connection to a session. It is acquired when the unit is admitted, gets the session's database and
+//! variables, and is given back after the server was asked for variables that have changed.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -21,7 +21,7 @@ const ERR: u8 = 0xff;
 const AUTOCOMMIT: u16 = 2;
 
 impl Pooled {
-    /// The unit is admitted: it gets a connection now, or as soon as there is one.
+    /// Gets a connection for the admitted unit, now or as soon as one is free.
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
         if self.held.is_some() {
             if let Some(pin) = &mut self.pin {
@@ -41,7 +41,7 @@ impl Pooled {
         }
     }
 
-    /// What connection the session needs now.
+    /// The kind of connection that the session needs now, and the login for it.
     fn place(&mut self) -> (Arc<Kind>, Login) {
         let has_database = self.schema.is_some();
         if self.member.kind.has_database != has_database {
@@ -60,7 +60,7 @@ impl Pooled {
         (Arc::clone(&self.member.kind), login)
     }
 
-    /// Takes the connection that was waited for. False if nothing has changed.
+    /// Takes the connection that the unit waits for. Returns false if nothing has changed.
     pub(super) fn poll_acquire(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
         let Phase::Acquiring(acquiring) = &mut self.phase else {
             return false;
@@ -81,7 +81,7 @@ impl Pooled {
         }
     }
 
-    /// Answers a KILL that is done. False if nothing has changed.
+    /// Answers a KILL that is done. Returns false if nothing has changed.
     pub(super) fn poll_kill(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
         let Phase::Killing(killing) = &mut self.phase else {
             return false;
@@ -126,7 +126,7 @@ impl Pooled {
         self.phase = Phase::Preparing(commands.len());
     }
 
-    /// What gives a connection the session's database and variables, and begins its transaction.
+    /// The commands that set a connection to the session's database and variables, and begin its transaction.
     fn commands_for(&mut self, held: &Held) -> Vec<Vec<u8>> {
         let query = |text: &str| packet(0, &[&[QUERY], text.as_bytes()].concat());
         let mut commands = Vec::new();
@@ -148,7 +148,7 @@ impl Pooled {
         commands
     }
 
-    /// One of these is answered.
+    /// Handles the answer to one of these commands.
     pub(super) fn prepared(&mut self, exchange: &mut Exchange<'_, '_>, answer: &[u8]) {
         let Phase::Preparing(left) = &mut self.phase else {
             return;
@@ -156,7 +156,7 @@ impl Pooled {
         *left -= 1;
         let is_last = *left == 0;
         if answer.first() == Some(&ERR) {
-            // Whatever it has now, nobody else gets it.
+            // Its state is unknown, so it is closed.
             let (code, reason) = error_of(answer);
             self.phase = Phase::Resting;
             self.pin = None;
@@ -182,8 +182,8 @@ impl Pooled {
         }
     }
 
-    /// The transaction is over. While the session keeps its connection nobody need know what it has set, and a
-    /// question would change what it finds of its last statement.
+    /// Ends the unit after its transaction. A pinned session is not asked for its variables. They are not needed
+    /// elsewhere, and the query would change the results of its last statement.
     pub(super) fn finish_unit(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         let is_kept =
             self.reasons.first().is_some() || !self.member.pool.common.is_of_transactions();
@@ -194,7 +194,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// Asks the server what the session has set.
+    /// Asks the server for the variables that have changed.
     pub(super) fn look(&mut self, exchange: &mut Exchange<'_, '_>) {
         let mut changed = std::mem::take(&mut self.changed);
         complete(&mut changed);
@@ -203,7 +203,7 @@ impl Pooled {
         self.phase = Phase::Looking(changed, Look::default());
     }
 
-    /// The server has said what the session has set.
+    /// Handles the server's answer about variables. `values` is None if it failed.
     pub(super) fn looked(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -232,7 +232,7 @@ impl Pooled {
         }
     }
 
-    /// The unit is over; the connection goes back unless the session keeps it.
+    /// Ends the unit. Gives the connection back, unless the session is pinned.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         self.phase = Phase::Resting;
         if self.member.pool.common.is_of_transactions() {
@@ -249,7 +249,7 @@ impl Pooled {
         }
         *self.member.target.current.lock() = None;
         exchange.work.set_backend(None);
-        // First the connection, then the permit: who is let in next finds it.
+        // The connection goes back before the permit, so the next admitted unit finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
             give_back(held, stream);
         }
@@ -257,7 +257,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// Gives the connection back that a session without a unit has no reason to keep any more.
+    /// Gives back the connection of a session without a unit, if no reason to keep it is left.
     pub(super) fn release_if_free(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -273,7 +273,7 @@ impl Pooled {
         }
     }
 
-    /// The session keeps its connection for this reason from now on.
+    /// Pins the session to its connection, for this reason.
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
@@ -287,7 +287,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// The session begins anew, without what it had.
+    /// Resets the session. Its connection is cleaned and goes back.
     pub(super) fn forget(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Resting;
         *self.member.target.current.lock() = None;
@@ -305,7 +305,7 @@ impl Pooled {
         exchange.work.finish();
     }
 
-    /// The session is over. Its connection goes back if it has nothing under way, without what it left.
+    /// Ends the session. Its connection is cleaned and goes back, if nothing is under way on it.
     pub(super) fn give_up(&mut self, mut server: Side) {
         *self.member.target.current.lock() = None;
         let is_clean = matches!(self.phase, Phase::Resting | Phase::Relaying) && self.is_between();

@@ -1,5 +1,5 @@
-//! From the server to the client: what passes as it is, what is left out of OK packets, and what only the pool has
-//! asked for.
+//! From the server to the client. Responses pass, with session changes removed from OK packets. Answers to the pool's
+//! own commands are dropped.
 
 use super::{Look, Phase, Pooled, Turn, take_packet};
 use crate::mysql::ask::row;
@@ -32,7 +32,7 @@ impl Pooled {
             Phase::Preparing(_) => self.take_prepared(exchange, data),
             Phase::Looking(..) => self.take_look(exchange, data),
             Phase::Relaying if self.turn != Turn::Command => self.relay(exchange, data)?,
-            // Nobody has asked for anything.
+            // No answer is due.
             _ if data.is_empty() => {}
             _ => return Err(unasked()),
         }
@@ -40,7 +40,7 @@ impl Pooled {
         self.refusal.take().map_or(Ok(()), Err)
     }
 
-    /// Answers to what puts the session on the connection.
+    /// Reads the answers to the commands that set the connection to the session's state.
     fn take_prepared(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
         let mut received = data.to_vec();
         while let Phase::Preparing(_) = self.phase {
@@ -52,7 +52,7 @@ impl Pooled {
         self.partial = received;
     }
 
-    /// The values of variables: a number of columns, their definitions, a row, and an end.
+    /// Reads the values of variables: a number of columns, their definitions, a row, and an end.
     fn take_look(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
         let mut received = data.to_vec();
         let has_end = self.member.kind.capabilities & DEPRECATE_EOF == 0;
@@ -60,7 +60,7 @@ impl Pooled {
             let Some(packet) = take_packet(&mut received) else {
                 break;
             };
-            // The variables, and the database.
+            // One for each variable, and one for the database.
             let columns = names.len() + 1;
             let before = 1 + columns + usize::from(has_end);
             let (is_failed, is_end) = (packet.first() == Some(&ERR), look.packets > before);
@@ -80,7 +80,7 @@ impl Pooled {
         self.partial = received;
     }
 
-    /// The response to the client's command.
+    /// Relays the response to the client's command.
     fn relay(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) -> Result<(), Complaint> {
         let (mut sent, mut at) = (0, 0);
         while at < data.len() {
@@ -134,7 +134,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// The server says what a statement has changed.
+    /// Notes the changes that the server reports for a statement.
     fn follow(&mut self, tracked: &Tracked) {
         let mut is_named = tracked.schema.is_some();
         let mut beyond = false;

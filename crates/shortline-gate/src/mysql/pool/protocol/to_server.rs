@@ -1,5 +1,5 @@
-//! From the client to the pool: which command waits for admission, which is answered here, and what passes to the
-//! connection that the session has.
+//! From the client to the pool. A command waits for admission, is answered by the gate, or passes to the session's
+//! connection.
 
 use std::sync::Arc;
 
@@ -25,21 +25,21 @@ const STMT_EXECUTE: u8 = 0x17;
 const STMT_RESET: u8 = 0x1a;
 const STMT_FETCH: u8 = 0x1c;
 const STMT_BULK_EXECUTE: u8 = 0xfa;
-/// Prepared statements of a session: as many as a server has by default.
+/// The most prepared statements of a session: a server's default limit.
 const STATEMENTS_MAX: usize = 16_382;
-/// Statuses: in a transaction, autocommit.
+/// Status flags.
 const IN_TRANSACTION: u16 = 1;
 const AUTOCOMMIT: u16 = 2;
 /// The type of preparing without executing.
 const PREPARATION: &str = "prepare";
 
-/// What becomes of a command.
+/// The result of handling the client's bytes.
 enum Step {
-    /// More of it must come, or something else must happen first.
+    /// More bytes must come, or another event must happen first.
     Wait,
-    /// It is dealt with, so many bytes of it.
+    /// This many bytes are done.
     Done(usize),
-    /// The turn has changed: look again.
+    /// The turn has changed. Handle the bytes again.
     Again,
 }
 
@@ -150,7 +150,7 @@ impl Pooled {
         }
     }
 
-    /// A statement of the text protocol.
+    /// Handles a statement of the text protocol.
     fn query(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -161,7 +161,7 @@ impl Pooled {
     ) -> Result<Step, Complaint> {
         if !exchange.work.is_running() && is_whole && self.pin.is_none() {
             match boundary(text) {
-                // With properties of its own, or within one, BEGIN is the server's.
+                // A second BEGIN, or one without autocommit, goes to the server.
                 Some(Boundary::Begin)
                     if self.begun.is_none() && !self.settings.is_autocommit_off() =>
                 {
@@ -184,7 +184,7 @@ impl Pooled {
         Ok(self.go(Some(Shape::Results)))
     }
 
-    /// What a statement may leave behind.
+    /// Notes the session state that a statement may change.
     fn note(&mut self, text: &[u8], is_whole: bool) {
         if !self.member.pool.common.is_of_transactions() {
             return;
@@ -199,7 +199,7 @@ impl Pooled {
         }
     }
 
-    /// Any other command.
+    /// Handles any other command.
     fn other(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -223,7 +223,7 @@ impl Pooled {
                 };
                 (known, Some(Shape::Results))
             }
-            // It has no such statement.
+            // The session has no such statement.
             Command::Close(_) | Command::Unanswered
                 if !statement
                     .is_some_and(|statement| self.reasons.statements.contains(&statement)) =>
@@ -259,7 +259,8 @@ impl Pooled {
         Ok(self.go(shape))
     }
 
-    /// Why a command of the binary protocol is not for the server: others may have statements there.
+    /// The error for a command of the binary protocol about a statement that is not the session's, or one too many. The
+    /// connection may have statements of other sessions.
     fn refusal_of(&self, first: Option<u8>, statement: Option<u32>) -> Option<Complaint> {
         let has = &self.reasons.statements;
         match first? {
@@ -307,7 +308,7 @@ impl Pooled {
             Ok(()) => Step::Wait,
             Err(refused) => {
                 self.refuse(&Complaint::from(&Denied::Refused(refused)));
-                // The session may end by it.
+                // If the session ends, nothing is left to handle.
                 match self.refusal {
                     None => Step::Again,
                     Some(_) => Step::Wait,
@@ -316,8 +317,8 @@ impl Pooled {
         }
     }
 
-    /// The next command is not done: its client is told why. Where it was told before that it has a transaction,
-    /// it cannot go on.
+    /// Sends the client an error for its next command. If the gate has already answered a BEGIN, the session ends
+    /// instead.
     pub(super) fn refuse(&mut self, complaint: &Complaint) {
         if self.begun.is_some() {
             self.refusal = Some(complaint.clone());
@@ -337,10 +338,10 @@ impl Pooled {
         Step::Done(whole)
     }
 
-    /// The session begins anew. Its connection, if it has one, forgets it.
+    /// Resets the session, and its connection if it has one.
     fn reset(&mut self, exchange: &mut Exchange<'_, '_>, whole: usize) -> Step {
         if self.held.is_some() && self.reasons.lasting.is_some() {
-            // It may be in another database than the server has said, which a reset does not change.
+            // It may be in a database that the server has not reported. A reset does not change the database.
             self.is_resetting = true;
             self.look(exchange);
             return Step::Done(whole);
@@ -444,7 +445,7 @@ fn payload(complaint: &Complaint) -> Vec<u8> {
     complaint.packet(0).split_off(HEADER_BYTES)
 }
 
-/// A statement that does nothing but begin a transaction of the usual kind, or end one.
+/// A statement that only begins a default transaction, or ends one.
 enum Boundary {
     Begin,
     End,

@@ -1,5 +1,5 @@
-//! When a session has a connection: acquired once its unit is admitted, given its settings, looked at and given
-//! back at the end.
+//! Lends a connection to a session. It is acquired when the unit is admitted, gets the session's settings, and is
+//! given back after the backend was asked about the session's state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::postgres::reply::{Complaint, message, query, ready_for_query};
 use crate::relay::{Exchange, Side, Stream};
 
 impl Pooled {
-    /// The unit is admitted: it gets a connection now, or as soon as there is one.
+    /// Gets a connection for the admitted unit, now or as soon as one is free.
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
         if self.held.is_some() {
             if let Some(pin) = &mut self.pin {
@@ -38,7 +38,7 @@ impl Pooled {
         }
     }
 
-    /// Takes the connection that was waited for. False if nothing has changed.
+    /// Takes the connection that the unit waits for. Returns false if nothing has changed.
     pub(super) fn poll_acquire(&mut self, exchange: &mut Exchange<'_, '_>) -> bool {
         let Phase::Acquiring(acquiring) = &mut self.phase else {
             return false;
@@ -59,8 +59,7 @@ impl Pooled {
         }
     }
 
-    /// The client is told that its request is not done. Where it was told before that it has a transaction, it
-    /// cannot go on.
+    /// Sends the client an error for its request. If the gate has already answered a BEGIN, the session ends instead.
     pub(super) fn refuse(&mut self, exchange: &mut Exchange<'_, '_>, complaint: &Complaint) {
         if self.begun.is_some() {
             self.refusal = Some(complaint.clone());
@@ -111,7 +110,7 @@ impl Pooled {
         self.phase = Phase::Applying(changes.len());
     }
 
-    /// One of the Queries that put the settings on is answered.
+    /// Notes that one of the Queries for the settings is answered.
     pub(super) fn applied(&mut self, exchange: &mut Exchange<'_, '_>) {
         let Phase::Applying(left) = &mut self.phase else {
             return;
@@ -139,10 +138,10 @@ impl Pooled {
         }
     }
 
-    /// A statement is run that may leave something behind, of which this much has come.
+    /// Notes a statement that may change session state. If `is_whole` is false, only its start has come.
     pub(super) fn note_statement(&mut self, statement: &[u8], is_whole: bool) {
         self.may_leave_state = true;
-        // What has not come may be another statement.
+        // The missing part may contain another statement.
         let is_seen = is_whole || !statement.contains(&b';');
         match own_names(statement) {
             Some(names) if is_seen => self.own_names.extend(names),
@@ -150,7 +149,7 @@ impl Pooled {
         }
     }
 
-    /// Ends the unit if nothing of it is left. What the client has begun to say belongs to it.
+    /// Ends the unit if it is over. A message that the client has partly sent still belongs to it.
     pub(super) fn finish_if_over(&mut self, exchange: &mut Exchange<'_, '_>) {
         let is_over = self.is_relaying()
             && self.has_sent
@@ -175,7 +174,7 @@ impl Pooled {
         }
     }
 
-    /// The backend has said what the session left.
+    /// Handles the backend's answer about the session's state.
     pub(super) fn looked(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         let Phase::Looking(found) = std::mem::replace(&mut self.phase, Phase::Relaying) else {
             return Ok(());
@@ -189,7 +188,7 @@ impl Pooled {
             self.settings.follow(name, value, &held.known.parameters);
         }
         held.known.settings = self.settings.clone();
-        // A connection of its own would have gone back to these.
+        // On its own connection, the session would have returned to these values.
         for (name, value) in self
             .began_with
             .iter()
@@ -211,7 +210,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// The session keeps its connection for this reason from now on.
+    /// Pins the session to its connection, for this reason.
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
@@ -225,7 +224,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// The unit is over; the connection goes back unless the session keeps it.
+    /// Ends the unit. Gives the connection back, unless the session is pinned.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Resting;
         if let Some(pin) = &mut self.pin {
@@ -236,14 +235,14 @@ impl Pooled {
         *self.member.target.0.lock() = None;
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
-        // First the connection, then the permit: who is let in next finds it.
+        // The connection goes back before the permit, so the next admitted unit finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
             held.give_back(stream);
         }
         exchange.work.finish();
     }
 
-    /// The session is over. Its connection goes back if it has nothing under way, without what it left.
+    /// Ends the session. Its connection is cleaned and goes back, if nothing is under way on it.
     pub(super) fn give_up(&mut self, mut server: Side) {
         *self.member.target.0.lock() = None;
         let is_clean = matches!(self.phase, Phase::Resting | Phase::Relaying)
@@ -257,7 +256,7 @@ impl Pooled {
         }
     }
 
-    /// The backend reports a parameter.
+    /// Notes a parameter that the backend reports.
     pub(super) fn report(&mut self, name: &[u8], value: &[u8]) {
         let held = self
             .held
@@ -269,7 +268,7 @@ impl Pooled {
     }
 }
 
-/// Gives a connection back as if nobody had had it.
+/// Removes all session state from a connection, and gives it back.
 async fn clean(mut held: Box<Held>, mut stream: Stream) {
     if ask(&mut stream, &query("DISCARD ALL")).await.is_ok() {
         held.known.settings = Settings::default();

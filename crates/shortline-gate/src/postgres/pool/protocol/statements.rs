@@ -1,4 +1,4 @@
-//! A client's prepared statements, and what of them its connection has.
+//! A client's prepared statements, and those of them that its connection has.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::relay::Exchange;
 
 /// A whole Sync.
 const SYNC: [u8; 5] = *b"S\0\0\0\x04";
-/// Prepared statements of a session, whatever their number on its connection.
+/// The most prepared statements of a session. Their number on its connection has another limit.
 const NAMED_MAX: usize = 16_384;
 
 impl Pooled {
-    /// The client prepares a statement. Where its connection has the same already, nothing is sent for it.
+    /// Handles the client's Parse. Nothing is sent if the connection already has the same statement.
     pub(super) fn parse(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -24,7 +24,7 @@ impl Pooled {
         body: &[u8],
     ) -> Result<(), Fault> {
         if !name.is_empty() && self.prepared.get(name).is_some() {
-            // The backend says what is wrong with that, by its own name for the statement.
+            // The backend reports the error, with its own name for the statement.
             let there = self.provide(exchange, name)?;
             self.pipeline.send();
             self.send(exchange, &message(b'P', &[&there, b"\0", body]));
@@ -56,9 +56,9 @@ impl Pooled {
         Ok(())
     }
 
-    /// Prepares a statement that others have, for a client without a connection that wants nothing else: a Parse
-    /// and its Sync. Returns how many bytes are done with. Drivers wait for this answer, and would keep
-    /// others waiting behind it if it took a connection.
+    /// Answers a Parse and its Sync without a connection. The statement must have been prepared before, on a
+    /// connection of the same kind. Returns how many bytes are done, or None if a connection is needed. Drivers wait
+    /// for this answer, and a connection held meanwhile would delay other clients.
     pub(super) fn prepare_known(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -95,15 +95,15 @@ impl Pooled {
         Ok(Some(parse.len() + SYNC.len()))
     }
 
-    /// Sees to it that the connection has the client's statement of this name, and returns the name that the
-    /// connection has for it. A name that nobody has prepared goes on as it is, for the backend to complain of.
+    /// Makes sure that the connection has the client's statement of this name. Returns its name on the connection. An
+    /// unknown name passes, so the backend reports the error.
     pub(super) fn provide(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
         name: &[u8],
     ) -> Result<Vec<u8>, Fault> {
         let Some(statement) = self.prepared.get(name).cloned() else {
-            // Not by chance one of those that all clients share.
+            // It must not match a name that all clients share.
             let is_shared = name.starts_with(SHARED);
             return Ok(if is_shared {
                 [b"unknown ", name].concat()
@@ -149,7 +149,7 @@ impl Pooled {
         self.pipeline.send_parse(prepares);
     }
 
-    /// The client gives a statement back, or a portal that is none any more. Others may use the same.
+    /// Forgets a statement that the client closes. It stays on the connection, because other clients may use it.
     pub(super) fn close(&mut self, body: &[u8]) {
         if let Some(name) = closed_statement(body) {
             self.prepared.close(name);
@@ -157,7 +157,7 @@ impl Pooled {
         }
     }
 
-    /// The connection has a statement that its client may know.
+    /// Notes that the backend has prepared a statement.
     pub(super) fn was_prepared(&mut self, prepares: &Prepares) {
         let held = self
             .held
@@ -168,7 +168,7 @@ impl Pooled {
         }
     }
 
-    /// An error came before these were prepared.
+    /// Forgets statements that were not prepared because of an earlier error.
     pub(super) fn not_prepared(&mut self, lost: Vec<Prepares>) {
         for prepares in lost {
             let there = &mut self.held().known.prepared;
@@ -183,7 +183,7 @@ impl Pooled {
         }
     }
 
-    /// The backend has dropped all that have names, whoever's they were.
+    /// Forgets all named statements of the connection, and those of the client if `of_client`.
     pub(super) fn forget_prepared(&mut self, of_client: bool) {
         self.held().known.prepared.forget_named();
         if of_client {

@@ -1,5 +1,5 @@
-//! From the backend to the client: what answers the pool's own messages stays here, what the backend never saw
-//! is answered in its place, and the end of the unit is noticed.
+//! From the backend to the client. Answers to the pool's own messages are dropped. The gate adds the answers to
+//! messages that the backend never received. This also finds the end of the unit.
 
 use super::{Fault, Phase, Pooled};
 use crate::postgres::conversation::Status;
@@ -11,10 +11,10 @@ use crate::postgres::pool::pipeline::Fate;
 use crate::postgres::reply::Complaint;
 use crate::relay::Exchange;
 
-/// The longest message that is looked at whole, in bytes of its body: 1,600 columns with names of 63 bytes.
+/// The longest body that is read whole, in bytes. A RowDescription of 1,600 columns with names of 63 bytes fits.
 const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
 
-/// What the backend says when a connection does not have a prepared statement.
+/// The SQLSTATE for a prepared statement that the connection does not have.
 const NO_SUCH_STATEMENT: &str = "26000";
 
 impl Pooled {
@@ -67,7 +67,7 @@ impl Pooled {
         Ok(())
     }
 
-    /// Whether enough of a message has come to deal with it. Rows and the like go through in pieces.
+    /// Whether enough of a message has come to handle it. Rows and similar messages pass in pieces.
     fn has_come(&self, header: Header, bytes: &[u8]) -> bool {
         let goes_through = matches!(header.tag, b'D' | b'd' | b'N' | b'A' | b't' | b'V');
         let goes_through = goes_through && self.is_relaying() && !self.pipeline.is_hidden();
@@ -75,7 +75,7 @@ impl Pooled {
         goes_through || is_long || bytes.len() >= header.message_bytes()
     }
 
-    /// Takes a message of which the body has come, or its start. Whether it goes to the client.
+    /// Handles a message whose body, or its start, has come. Returns whether it goes to the client.
     fn receive(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -96,7 +96,7 @@ impl Pooled {
                     b'D' => found.take_row(body),
                     b'E' => found.is_unknown = true,
                     b'Z' => self.looked(exchange)?,
-                    // Notifications, and what the backend has to say.
+                    // Notifications and notices.
                     b'A' | b'N' => return Ok(true),
                     _ => {}
                 }
@@ -179,7 +179,7 @@ impl Pooled {
         }
     }
 
-    /// Answers what the backend never saw, where it is its turn.
+    /// Sends the answers of the gate that are now due.
     pub(super) fn put_in(&mut self, exchange: &mut Exchange<'_, '_>) {
         while let Some(answer) = self.pipeline.take_put() {
             exchange.to_client(&answer);
@@ -187,7 +187,7 @@ impl Pooled {
     }
 }
 
-/// The session's settings cannot be put on its connection: it must not go on with others.
+/// The error for settings that cannot be put on the connection. The session must not run with other settings.
 fn unset(body: &[u8]) -> Complaint {
     let reason = error_field(body, b'M');
     Complaint::new(

@@ -1,5 +1,5 @@
-//! From the client to the backend: what is answered here, what begins a unit, and what goes on with the names
-//! of statements changed.
+//! From the client to the backend. A message is answered by the gate, begins a unit, or passes. The names of
+//! statements are changed in messages that pass.
 
 use super::{Dropping, Fault, Phase, Pooled};
 use crate::postgres::control::Control;
@@ -12,22 +12,22 @@ use crate::postgres::reply::{Complaint, command_complete, message, ready_for_que
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange};
 
-/// So much of a statement is waited for and looked at, in bytes of its message; longer ones cannot be prepared.
+/// The most bytes of a statement's message that are waited for and read. Longer statements cannot be prepared.
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
-/// How far the client's bytes have come.
+/// The result of handling the client's bytes.
 enum Step {
-    /// So many are done with.
+    /// This many are done.
     Done(usize),
-    /// None, but there is more to do with them now.
+    /// None are done. Handle them again now.
     Again,
-    /// They wait for something else, or for more of them.
+    /// They wait for another event, or for more bytes.
     Wait,
 }
 
 impl Pooled {
-    /// Deals with the client's next bytes and returns how many of them are done with; the rest is
-    /// to be held.
+    /// Handles the client's next bytes. Returns how many of them are done. The caller holds the
+    /// rest.
     pub(super) fn pass_to_server(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -91,7 +91,7 @@ impl Pooled {
         self.skip(header, bytes, true)
     }
 
-    /// Done with a message, of which as much goes on as has come, or nothing.
+    /// Finishes a message. The part that has come and the rest either pass or are dropped.
     fn skip(&mut self, header: Header, bytes: &[u8], is_dropped: bool) -> Step {
         let done = header.message_bytes().min(bytes.len());
         self.client_body_left = header.message_bytes() - done;
@@ -99,7 +99,7 @@ impl Pooled {
         Step::Done(done)
     }
 
-    /// A message of a client without a unit.
+    /// Handles a message of a client without a unit.
     fn begin(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -124,8 +124,8 @@ impl Pooled {
         Ok(self.skip(header, bytes, true))
     }
 
-    /// A Query of a client without a unit: the gate is asked, unless it only begins a transaction, or ends one in
-    /// which nothing was done.
+    /// Handles a Query of a client without a unit. It needs admission, unless it only begins a transaction, or ends
+    /// one that did nothing.
     fn begin_query(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -157,7 +157,7 @@ impl Pooled {
         Ok(Step::Done(header.message_bytes()))
     }
 
-    /// Messages of the extended protocol, of a client without a unit.
+    /// Handles messages of the extended protocol, of a client without a unit.
     fn begin_segment(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -176,7 +176,7 @@ impl Pooled {
         let work = match reader.read(bytes)? {
             Opening::Incomplete => return Ok(Step::Wait),
             Opening::Work(work) => work,
-            // What passes there needs a connection here.
+            // Without a pool these pass without admission. Here they need a connection.
             Opening::Passes(_) => Named::Unknown,
         };
         self.is_extended = bytes[0] != b'F';
@@ -198,7 +198,7 @@ impl Pooled {
         }
     }
 
-    /// A message of a client whose unit has a connection.
+    /// Handles a message of a client whose unit has a connection.
     fn relay_message(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -207,7 +207,7 @@ impl Pooled {
     ) -> Result<Step, Fault> {
         self.has_sent = true;
         let step = match header.tag {
-            // The backend ignores it up to the Sync.
+            // The backend ignores these up to the Sync.
             b'P' | b'B' | b'E' | b'D' | b'C' if self.pipeline.is_skipping() => {
                 self.skip(header, bytes, false)
             }
@@ -244,7 +244,7 @@ impl Pooled {
             self.send(exchange, &bytes[..done]);
         }
         self.is_throttled |= self.conversation.is_full() || self.pipeline.is_full();
-        // What a client sends of a COPY that has failed already ends behind the last answer.
+        // The rest of a failed COPY's data may come after the last answer.
         self.finish_if_over(exchange);
         Ok(step)
     }
@@ -263,7 +263,7 @@ impl Pooled {
         if !has_come || leaves_state(statement) {
             self.note_statement(statement, has_come);
         }
-        // A Query ends the unnamed statement, and what it says may end others (DEALLOCATE, DISCARD).
+        // A Query removes the unnamed statement. Its text may remove others (DEALLOCATE, DISCARD).
         self.prepared.close(b"");
         self.types.close(b"");
         self.held().known.prepared.unnamed = None;
@@ -335,7 +335,7 @@ impl Pooled {
         Ok(step)
     }
 
-    /// A Describe or Close, of a statement or a portal.
+    /// Handles a Describe or Close, of a statement or a portal.
     fn relay_named(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
@@ -366,7 +366,7 @@ impl Pooled {
         Ok(Step::Done(header.message_bytes()))
     }
 
-    /// The body of a message that is needed whole, once it has come.
+    /// The body of a message that is read whole. None if it is incomplete.
     fn whole<'a>(&mut self, header: Header, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Fault> {
         if bytes.len() >= header.message_bytes() {
             return Ok(Some(&bytes[HEADER_BYTES..header.message_bytes()]));
@@ -374,7 +374,7 @@ impl Pooled {
         self.want(header).map(|_| None)
     }
 
-    /// More of a message must come.
+    /// Waits for more of a message.
     fn want(&mut self, header: Header) -> Result<Step, Fault> {
         self.wanted_bytes = header.message_bytes().min(STATEMENT_BYTES_MAX);
         if matches!(header.tag, b'D' | b'C') && header.message_bytes() > STATEMENT_BYTES_MAX {
@@ -392,7 +392,7 @@ impl Pooled {
     }
 }
 
-/// A length that counts itself.
+/// The length field for a body, which includes itself.
 pub(super) fn length_of(body_bytes: usize) -> Result<[u8; 4], Fault> {
     let length = u32::try_from(body_bytes + 4);
     let length = length.map_err(|_| Complaint::new("08P01", "invalid message length"))?;

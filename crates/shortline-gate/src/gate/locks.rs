@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Gate;
 
-/// The most connections that one look covers.
+/// The most connections that one look covers: those whose statements have run longest.
 const LOOKED_AT_MAX: usize = 1000;
 
 /// All connections to the backend, by the backend's number for them.
@@ -49,6 +49,23 @@ impl Locks {
             slots.remove(&backend);
         }
     }
+
+    /// The connections that have work, at most [`LOOKED_AT_MAX`] of them.
+    fn longest_at_work(&self) -> Vec<(u32, Work)> {
+        let work = |slot: &Slot| *slot.0.lock();
+        let mut at_work: Vec<(u32, Work)> = {
+            let slots = self.0.lock();
+            let at_work = slots
+                .iter()
+                .filter_map(|(&backend, slot)| Some((backend, work(slot)?)));
+            at_work.collect()
+        };
+        if at_work.len() > LOOKED_AT_MAX {
+            at_work.select_nth_unstable_by_key(LOOKED_AT_MAX, |(_, work)| work.since);
+            at_work.truncate(LOOKED_AT_MAX);
+        }
+        at_work
+    }
 }
 
 impl Slot {
@@ -73,14 +90,10 @@ impl Gate {
             return Vec::new();
         };
         let now = Instant::now();
-        let is_long = |slot: &Slot| {
-            let work = *slot.0.lock();
-            work.is_some_and(|work| now.duration_since(work.since) >= at_least)
-        };
-        let slots = locks.0.lock();
-        let long = slots.iter().filter(|(_, slot)| is_long(slot));
-        long.map(|(&backend, _)| backend)
-            .take(LOOKED_AT_MAX)
+        let longest = locks.longest_at_work().into_iter();
+        longest
+            .filter(|(_, work)| now.duration_since(work.since) >= at_least)
+            .map(|(backend, _)| backend)
             .collect()
     }
 
@@ -91,14 +104,7 @@ impl Gate {
             return Vec::new();
         };
         let now = Instant::now();
-        let at_work: Vec<(u32, Work)> = {
-            let slots = locks.0.lock();
-            let work = |slot: &Slot| *slot.0.lock();
-            let at_work = slots
-                .iter()
-                .filter_map(|(&backend, slot)| Some((backend, work(slot)?)));
-            at_work.take(LOOKED_AT_MAX).collect()
-        };
+        let at_work = locks.longest_at_work();
         let state = self.0.state.lock();
         let is_one = |(backend, work): (u32, Work)| {
             let (after_ns, service_ns) = state.admission.runaway_after_ns(self.ns(now), work.id)?;

@@ -120,11 +120,17 @@ impl<P: Pooling> Shown for P {
         self.common().connections.servers().any_to_close(database)
     }
 
-    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError> {
+    fn reload(
+        &self,
+        size: NonZeroUsize,
+        wait_max: Duration,
+        users: &Path,
+    ) -> Result<Reload<'_>, UsersError> {
         let users = Arc::new(Users::read(users)?);
         let common = self.common();
         Ok(Box::new(move || {
             *common.users.write() = users;
+            common.connections.set_wait_max(wait_max);
             common.connections.resize(size.get());
             common.pins.resize(size);
         }))

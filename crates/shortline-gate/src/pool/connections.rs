@@ -13,7 +13,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use futures_util::task::noop_waker_ref;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use shortline_base::roster::Place;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
@@ -33,7 +33,8 @@ pub struct Connections<B: Backend> {
     /// The most connections. Replaced at a reload.
     size: AtomicUsize,
     idle_time_max: Duration,
-    wait_max: Duration,
+    /// Replaced at a reload.
+    wait_max: RwLock<Duration>,
     state: Mutex<State<B>>,
     openings: Semaphore,
     servers: Servers,
@@ -126,7 +127,7 @@ impl<B: Backend> Connections<B> {
             backend,
             size: AtomicUsize::new(limits.size.get()),
             idle_time_max: limits.idle_time_max,
-            wait_max: limits.wait_max,
+            wait_max: RwLock::new(limits.wait_max),
             state: Mutex::new(State {
                 total: 0,
                 idle: HashMap::new(),
@@ -144,7 +145,7 @@ impl<B: Backend> Connections<B> {
         Counts {
             total: state.total,
             idle: state.idle.values().map(Vec::len).sum(),
-            waiting: state.waiting.len(),
+            waiting: state.waiting.iter().filter(|waiter| waiter.waits()).count(),
         }
     }
 
@@ -154,7 +155,7 @@ impl<B: Backend> Connections<B> {
     }
 
     /// Sets the most connections. Of those above it, idle ones close now and lent ones when they are given back.
-    pub fn resize(&self, size: usize) {
+    pub fn resize(self: &Arc<Self>, size: usize) {
         self.size.store(size, Ordering::Relaxed);
         let mut closed = Vec::new();
         let mut state = self.state.lock();
@@ -165,7 +166,17 @@ impl<B: Backend> Connections<B> {
         }
         state.idle.retain(|_, idle| !idle.is_empty());
         state.total -= closed.len();
+        let served = state.make_room_for_waiters(size);
         drop(state);
+        for waiter in served {
+            // If the waiter has left in the meantime, the room goes to the next.
+            drop(waiter.lend.send(Lent::Room(Room::of(self))));
+        }
+    }
+
+    /// Sets how long a session waits for a connection at most.
+    pub fn set_wait_max(&self, wait_max: Duration) {
+        *self.wait_max.write() = wait_max;
     }
 
     /// An operator's view of the connections.
@@ -218,11 +229,12 @@ impl<B: Backend> Connections<B> {
         login: B::Login,
     ) -> Result<Lending<B>, AcquireError<B::Refusal>> {
         let waiting = self.acquire_in_turn(&kind, &login);
-        match tokio::time::timeout(self.wait_max, waiting).await {
+        let limit = *self.wait_max.read();
+        match tokio::time::timeout(limit, waiting).await {
             Ok(acquired) => Ok(acquired?),
             Err(_) => Err(AcquireError::Busy {
                 size: self.size(),
-                limit: self.wait_max,
+                limit,
             }),
         }
     }
@@ -343,6 +355,14 @@ impl<B: Backend> State<B> {
         taken
     }
 
+    /// Counts a connection more for each waiter, as far as the size allows. Those waiters.
+    fn make_room_for_waiters(&mut self, size: usize) -> Vec<Waiter<B>> {
+        self.waiting.retain(Waiter::waits);
+        let room = size.saturating_sub(self.total).min(self.waiting.len());
+        self.total += room;
+        self.waiting.drain(..room).collect()
+    }
+
     /// Counts one more connection, if one may be opened. In a full pool it closes the one idle longest.
     fn make_room(&mut self, size: usize) -> bool {
         if self.total < size {
@@ -394,7 +414,7 @@ impl<B: Backend> Held<B> {
                 drop(state);
                 return;
             }
-            state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            state.waiting.retain(Waiter::waits);
             let of_kind = state
                 .waiting
                 .iter()
@@ -434,6 +454,13 @@ impl<B: Backend> Held<B> {
     }
 }
 
+impl<B: Backend> Waiter<B> {
+    /// Whether the session still waits: it has not timed out, and its client has not left.
+    fn waits(&self) -> bool {
+        !self.lend.is_closed()
+    }
+}
+
 impl<B: Backend> Room<B> {
     /// Room that is already counted.
     fn of(pool: &Arc<Connections<B>>) -> Self {
@@ -448,7 +475,7 @@ impl<B: Backend> Drop for Room<B> {
         };
         let waiter = {
             let mut state = pool.state.lock();
-            state.waiting.retain(|waiter| !waiter.lend.is_closed());
+            state.waiting.retain(Waiter::waits);
             if state.total > pool.size() {
                 state.total -= 1;
                 return;

@@ -92,10 +92,15 @@ pub trait Shown: Debug + Send + Sync {
     /// Whether connections that [`Self::reconnect`] closes are still lent.
     fn is_reconnecting(&self, database: Option<&str>) -> bool;
 
-    /// Reads the file of users again. Calling the returned function applies the users and the new size. Lent
-    /// connections stay lent until they are given back.
+    /// Reads the file of users again. Calling the returned function applies the users, the new size and the
+    /// time that a session waits for a connection. Lent connections stay lent until they are given back.
     ///
     /// # Errors
     /// The file cannot be read, or a line of it is malformed. Then nothing has changed.
-    fn reload(&self, size: NonZeroUsize, users: &Path) -> Result<Reload<'_>, UsersError>;
+    fn reload(
+        &self,
+        size: NonZeroUsize,
+        wait_max: Duration,
+        users: &Path,
+    ) -> Result<Reload<'_>, UsersError>;
 }

@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
+
 use super::PoolMode;
 use crate::Gate;
 
@@ -16,7 +18,7 @@ pub struct Pins {
     /// Sessions that keep their connection, of those that are bounded.
     kept: AtomicUsize,
     /// Sessions that keep their connection and have no unit.
-    pinned: AtomicUsize,
+    pinned: Mutex<usize>,
     gate: Gate,
 }
 
@@ -55,36 +57,38 @@ impl Pins {
             mode,
             size: AtomicUsize::new(size.get()),
             kept: AtomicUsize::new(0),
-            pinned: AtomicUsize::new(0),
+            pinned: Mutex::new(0),
             gate: gate.clone(),
         })
     }
 
     /// The number of sessions that keep a connection between two units.
     pub fn pinned(&self) -> usize {
-        self.pinned.load(Ordering::Relaxed)
+        *self.pinned.lock()
     }
 
     fn set_pinned(&self, is_pinned: bool) {
         if self.mode != PoolMode::Transaction {
             return;
         }
-        let pinned = match is_pinned {
-            true => self.pinned.fetch_add(1, Ordering::AcqRel) + 1,
-            false => self.pinned.fetch_sub(1, Ordering::AcqRel) - 1,
-        };
-        self.tell_places(pinned);
+        let mut pinned = self.pinned.lock();
+        match is_pinned {
+            true => *pinned += 1,
+            false => *pinned -= 1,
+        }
+        self.tell_places(*pinned);
     }
 
     /// Sets the number of the pool's connections.
     pub fn resize(&self, size: NonZeroUsize) {
         self.size.store(size.get(), Ordering::Relaxed);
         if self.mode == PoolMode::Transaction {
-            self.tell_places(self.pinned());
+            self.tell_places(*self.pinned.lock());
         }
     }
 
-    /// Sets how many units can run while `pinned` sessions keep a connection without a unit.
+    /// Sets how many units can run while `pinned` sessions keep a connection without a unit. The lock on their number is
+    /// held, so that the gate's bound is that of the last change.
     fn tell_places(&self, pinned: usize) {
         let left = self.size.load(Ordering::Relaxed).saturating_sub(pinned);
         // At least one. A unit that finds no connection waits for one.

@@ -1,8 +1,10 @@
 //! Many clients on few connections (`--pool`), in front of a real PostgreSQL.
 
+use std::io::Write;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use shortline_gate::pool::PoolMode;
+use shortline_gate::pool::{PoolMode, Shown};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::cluster::Cluster;
@@ -379,6 +381,35 @@ fn a_session_pooled_whole_is_clean_for_the_next() {
         let (zone, tables, same) = soon(waits).await.unwrap();
         assert_ne!(zone, "Asia/Tokyo");
         assert_eq!((tables.as_str(), same), ("0", process));
+    });
+}
+
+/// Sessions that waited for a connection once went on waiting when a reload made room for them.
+#[test]
+fn a_larger_pool_serves_those_that_wait() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = Relay::pooled(cluster.port, PoolMode::Session, 1, USERS);
+    let pool: &dyn Shown = relay.pool.as_deref().unwrap();
+    let mut users = tempfile::NamedTempFile::new().unwrap();
+    users.write_all(USERS.as_bytes()).unwrap();
+    runtime().block_on(async {
+        let one = relay.client_as(POSTGRES).await;
+        let process = text(&one, "select pg_backend_pid()").await;
+        let port = relay.port;
+        let waits = tokio::spawn(async move {
+            let next = connect(port, POSTGRES).await.unwrap();
+            text(&next, "select pg_backend_pid()").await
+        });
+        while pool.counts().waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let size = NonZeroUsize::new(2).unwrap();
+        let reload = pool.reload(size, Duration::from_secs(30), users.path());
+        reload.unwrap()();
+        assert_ne!(soon(waits).await.unwrap(), process);
+        assert_eq!(pool.counts().waiting, 0);
     });
 }
 

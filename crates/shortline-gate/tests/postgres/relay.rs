@@ -26,6 +26,7 @@ pub struct Relay {
     pub port: u16,
     pub gate: Gate,
     pub registry: Arc<Registry>,
+    pub pool: Option<Arc<Pool>>,
     shutdown: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -106,6 +107,7 @@ impl Relay {
         let mut config = config(upstream);
         change(&mut config, &gate);
         let registry = Arc::clone(&config.relay.registry);
+        let pool = config.pool.clone();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -122,6 +124,7 @@ impl Relay {
             port,
             gate,
             registry,
+            pool,
             shutdown: Some(shutdown),
             thread: Some(thread),
         }

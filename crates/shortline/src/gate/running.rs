@@ -57,6 +57,8 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     if end == End::WhenClientsLeft {
         running.until_all_left(&mut signals, &mut asked).await;
     }
+    // Later commands get the answer that the gate ends.
+    drop(asked);
     running.drain(&mut signals, end == End::Now).await
 }
 
@@ -156,7 +158,7 @@ impl Running {
         let view = self.view.clone();
         let reload_pool = match (view.pool(), &settings.pool) {
             (Some(pool), Some(of)) => {
-                let read = pool.reload(of.size, &of.users);
+                let read = pool.reload(of.size, settings.gate.wait_max, &of.users);
                 Some(read.map_err(CommandError::failure)?)
             }
             _ => None,

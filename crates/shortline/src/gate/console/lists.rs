@@ -111,9 +111,10 @@ impl Lists {
 
     /// Every database that has a client or a connection, or that is paused or disabled.
     pub fn databases(&self) -> Table {
-        let (host, port) = match self.upstream.rsplit_once(':') {
-            Some((host, port)) => (host, port),
-            None => (self.upstream.as_str(), ""),
+        let upstream = self.upstream.as_str();
+        let (host, port) = match upstream.strip_prefix("unix:") {
+            Some(path) => (path, ""),
+            None => upstream.rsplit_once(':').unwrap_or((upstream, "")),
         };
         table(self.database_names().into_iter().map(|name| {
             let is_here = |server: &&ServerView| server.database == name;

@@ -51,7 +51,7 @@ pub(crate) trait Sockets {
     fn unacknowledged_bytes(&self, id: ConnectionId) -> u32;
     /// The path's smallest round trip in nanoseconds, 0 if unknown.
     fn rtt_ns_min(&self, id: ConnectionId) -> u64;
-    /// Whether the client has acknowledged anything since it connected. So it has where the socket is gone.
+    /// Whether the client has acknowledged anything beside handshakes. Also if the socket is gone.
     fn has_acknowledged(&self, id: ConnectionId) -> bool;
 }
 

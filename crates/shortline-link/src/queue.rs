@@ -116,7 +116,7 @@ impl Queue {
             quantum_bytes,
             quantum_bytes_asked: config.quantum_bytes,
             slots_max: config.slots_max,
-            newcomers: Newcomers::default(),
+            newcomers: Newcomers::new(config.mode == LinkMode::Auto),
             rate: config.rate,
             waits_for_grant: None,
             recent: (config.mode == LinkMode::Auto).then(Vec::new),
@@ -136,23 +136,27 @@ impl Queue {
     pub fn pace(&mut self, pacing: Pacing, now_ns: u64) {
         let pacing = match pacing {
             // What waited for a rate does not go all at once.
-            Pacing::Free if self.regulator.regulates() && self.scheduler.waiting() > 0 => {
+            Pacing::Free | Pacing::Unknown
+                if self.regulator.regulates() && self.scheduler.waiting() > 0 =>
+            {
                 Pacing::Few
             }
             asked => asked,
         };
+        self.newcomers.acknowledge_all(pacing == Pacing::Unknown);
         let (slots_max, quantum_bytes) = (self.slots_max, self.quantum_bytes_asked);
         let connections = &mut self.connections;
         self.regulator
             .follow(pacing, slots_max, quantum_bytes, connections, now_ns);
         self.rate = match pacing {
             Pacing::Rate(rate) => Some(rate),
-            Pacing::Slots | Pacing::Few | Pacing::Free => None,
+            Pacing::Slots | Pacing::Few | Pacing::Free | Pacing::Unknown => None,
         };
+        let is_at_once = matches!(pacing, Pacing::Free | Pacing::Unknown);
         self.quantum_bytes = self
             .quantum_bytes_asked
             .or(self.rate.map(paced_quantum_bytes))
-            .or((pacing == Pacing::Free).then_some(FREE_QUANTUM_BYTES));
+            .or(is_at_once.then_some(FREE_QUANTUM_BYTES));
     }
 
     /// The rate that grants follow.

@@ -55,8 +55,10 @@ pub(crate) enum Pacing {
     /// To the first few, which then compete with other people's traffic: so many connections have their
     /// fair share of the link, and what else waits keeps its order and can be paced again at once.
     Few,
-    /// At once: there is no bottleneck, or it is not known yet.
+    /// At once: there is no bottleneck.
     Free,
+    /// At once, but to few connections of a client at a time: nothing is known yet.
+    Unknown,
 }
 
 /// What decides when a grant is due; see the module's text.
@@ -104,11 +106,11 @@ impl Regulator {
             (Pacing::Rate(rate), Self::Paced(pacer)) => return pacer.set_rate(rate, now_ns),
             (Pacing::Few, Self::Slots(slots)) if slots.is_patient() => return,
             (Pacing::Slots, Self::Slots(slots)) if !slots.is_patient() => return,
-            (Pacing::Free, Self::Off) => return,
+            (Pacing::Free | Pacing::Unknown, Self::Off) => return,
             (Pacing::Rate(rate), _) => Self::paced(rate, now_ns),
             (Pacing::Few, _) => Self::few(quantum_bytes),
             (Pacing::Slots, _) => Self::slots(slots_max, quantum_bytes),
-            (Pacing::Free, _) => Self::Off,
+            (Pacing::Free | Pacing::Unknown, _) => Self::Off,
         };
         if let Self::Slots(slots) = std::mem::replace(self, next) {
             slots.release_all(connections);

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use shortline_base::socket::ReceiveHalf;
 use shortline_link::Length;
+use shortline_sched::Client;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::Connection;
@@ -78,7 +79,9 @@ async fn begin_tls(
         return None;
     }
     let socket = Rewound::new(first, socket);
-    let handshake = Box::pin(session::accept(socket, tls, turn(&connection)));
+    let asks = connection.asks(&HeaderMap::new());
+    let client = connection.settings.clients.client(asks);
+    let handshake = Box::pin(session::accept(socket, tls, turn(&connection, client)));
     let stream = match connection.watch.obeying(handshake).await {
         Some(Ok((stream, session))) => {
             if let Some(session) = session {
@@ -92,6 +95,7 @@ async fn begin_tls(
         }
         None => return None,
     };
+    connection.watch.transport().handshake_done(client);
     connection.watch.waits_for_request();
     Some(if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
         let h2 = http2::begin(&connection, stream).await?;
@@ -104,9 +108,7 @@ async fn begin_tls(
 /// Ready when the link grants the connection its handshake. A handshake is a job of its client,
 /// like a response. Otherwise a client that connects a thousand times a second would take the
 /// uplink.
-async fn turn(connection: &Connection) {
-    let asks = connection.asks(&HeaderMap::new());
-    let client = connection.settings.clients.client(asks);
+async fn turn(connection: &Connection, client: Client) {
     let length = Length::Known(HANDSHAKE_BYTES);
     let transport = connection.watch.transport();
     match transport.submit(client, length) {

@@ -35,6 +35,8 @@ pub const LOOK_NS: u64 = 10_000_000;
 /// Looks further apart than this do not belong together: between them either nothing was sent, or the
 /// process did not run, and then the link was idle for want of us and not of capacity.
 const GAP_NS_MAX: u64 = 5 * LOOK_NS;
+/// What the kernel states of the device is asked again after this time: people change it.
+const STATED_NS: u64 = 5_000_000_000;
 
 /// What the link's parts say at a look.
 pub struct Facts {
@@ -77,6 +79,8 @@ pub struct Discovery {
     rate_bps_max: u64,
     sampler: Sampler,
     shaper: Option<Shaper>,
+    /// When it was read.
+    stated_ns: Option<u64>,
     charged_bytes_total: u64,
     reading: Option<Reading>,
     decision: Decision,
@@ -101,6 +105,7 @@ impl Discovery {
             rate_bps_max,
             sampler: Sampler::new(),
             shaper: None,
+            stated_ns: None,
             charged_bytes_total: 0,
             reading: None,
             seen: Sample::default(),
@@ -109,8 +114,15 @@ impl Discovery {
         }
     }
 
-    /// The rate that the kernel states for the device by now.
-    pub fn set_shaper(&mut self, shaper: Option<Shaper>) {
+    /// Whether the kernel has to be asked what it states for the device: it never was, or not lately.
+    pub fn is_shaper_stale(&self, now_ns: u64) -> bool {
+        let is_old = |stated_ns| now_ns.saturating_sub(stated_ns) >= STATED_NS;
+        self.stated_ns.is_none_or(is_old)
+    }
+
+    /// The rate that the kernel states for the device now.
+    pub fn set_shaper(&mut self, shaper: Option<Shaper>, now_ns: u64) {
+        self.stated_ns = Some(now_ns);
         if shaper != self.shaper {
             match &shaper {
                 Some(Shaper { rate, kind }) => {
@@ -164,6 +176,7 @@ impl Discovery {
             None => Pacing::Slots,
             Some(rate_bps) if rate_bps >= self.rate_bps_max => match self.decision.state {
                 State::Yielding => Pacing::Few,
+                State::Starting => Pacing::Unknown,
                 _ => Pacing::Free,
             },
             Some(rate_bps) => Pacing::Rate(Rate::from_bps(rate_bps)),
@@ -216,5 +229,21 @@ impl Discovery {
             shared_delay_ms,
             "the uplink"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It once was for the first time five seconds after the program's start.
+    #[test]
+    fn the_stated_rate_is_read_at_once_and_then_every_few_seconds() {
+        let mut discovery = Discovery::new(Rate::from_bps(100_000));
+        assert!(discovery.is_shaper_stale(0));
+        assert!(discovery.is_shaper_stale(1));
+        discovery.set_shaper(None, 1);
+        assert!(!discovery.is_shaper_stale(STATED_NS));
+        assert!(discovery.is_shaper_stale(STATED_NS + 1));
     }
 }

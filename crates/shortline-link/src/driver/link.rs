@@ -53,8 +53,6 @@ const WRITER_BUFFER_BYTES: usize = 16 * 1024;
 const READING_NS_MIN: u64 = 1_000_000;
 /// After so many looks at nothing none is made until something is sent: an idle server sleeps.
 const IDLE_LOOKS_MAX: u32 = 100;
-/// What the kernel states of the device is asked again after this time: people change it.
-const STATED_NS: u64 = 5_000_000_000;
 
 /// The uplink that all responses share.
 pub struct Link {
@@ -199,13 +197,11 @@ impl Link {
     async fn discover(&self, discovery: &Mutex<Discovery>) {
         let mut looks = tokio::time::interval(Duration::from_nanos(LOOK_NS));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut stated_ns, mut grants_total, mut idle_looks) = (0, 0, 0);
+        let (mut grants_total, mut idle_looks) = (0, 0);
         loop {
             looks.tick().await;
             let now_ns = now_ns();
-            if now_ns.saturating_sub(stated_ns) >= STATED_NS && self.read_shaper(discovery) {
-                stated_ns = now_ns;
-            }
+            self.read_shaper(discovery, now_ns);
             let Some(facts) = self.facts(&mut grants_total, now_ns) else {
                 idle_looks += 1;
                 if idle_looks == IDLE_LOOKS_MAX {
@@ -261,14 +257,16 @@ impl Link {
         .await;
     }
 
-    /// Asks what the kernel states of the device, if it is known by now.
-    fn read_shaper(&self, discovery: &Mutex<Discovery>) -> bool {
+    /// Asks what the kernel states of the device, if it is known by now and was not asked lately.
+    fn read_shaper(&self, discovery: &Mutex<Discovery>, now_ns: u64) {
+        if !discovery.lock().is_shaper_stale(now_ns) {
+            return;
+        }
         let name = match &*self.device.lock() {
             DeviceState::Known { device, .. } => device.name().to_owned(),
-            DeviceState::Unknown | DeviceState::None => return false,
+            DeviceState::Unknown | DeviceState::None => return,
         };
-        discovery.lock().set_shaper(shaper_of(&name));
-        true
+        discovery.lock().set_shaper(shaper_of(&name), now_ns);
     }
 
     fn read_device(&self) -> Option<Reading> {
@@ -378,6 +376,10 @@ impl Link {
 
     pub(crate) fn blocked(&self, id: ConnectionId) {
         self.with_queue(now_ns(), |queue| queue.blocked_by_socket(id));
+    }
+
+    pub(crate) fn handshake_done(&self, id: ConnectionId, client: u128) {
+        self.with_queue(now_ns(), |queue| queue.handshake_done(id, client));
     }
 
     pub(crate) fn ended(&self, id: ConnectionId) {

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use shortline_base::TcpInfo;
@@ -17,8 +18,8 @@ use super::network;
 use crate::connections::{ConnectionId, Packets, Sockets};
 use crate::queue::{SEGMENT_BYTES_DEFAULT, Setting};
 
-/// What `TCP_INFO` counts of the handshake as acknowledged: the SYN has a number, like a byte.
-const HANDSHAKE_BYTES: u64 = 1;
+/// What `TCP_INFO` counts of TCP's handshake as acknowledged: the SYN has a number, like a byte.
+const SYN_BYTES: u64 = 1;
 
 /// A connection's socket.
 pub(crate) struct Socket {
@@ -29,6 +30,8 @@ pub(crate) struct Socket {
     packet_overhead_bytes: u32,
     /// Its counters when discovery asked for them last.
     counted: Mutex<Counted>,
+    /// The bytes that belong to handshakes. Their acknowledgement says nothing of a response.
+    handshake_bytes: AtomicU64,
 }
 
 impl Socket {
@@ -38,6 +41,7 @@ impl Socket {
             address,
             packet_overhead_bytes,
             counted: Mutex::default(),
+            handshake_bytes: AtomicU64::new(SYN_BYTES),
         }
     }
 
@@ -76,6 +80,24 @@ impl Socket {
         let info = self.half.info()?;
         let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
         Ok(info.sent_bytes + headers)
+    }
+
+    /// Notes that all bytes sent so far belong to a handshake: two system calls.
+    pub fn note_handshake(&self) {
+        if let (Ok(info), Ok(unacknowledged)) = (self.half.info(), self.half.unacknowledged_bytes())
+        {
+            let bytes = info.acked_bytes + u64::from(unacknowledged);
+            self.handshake_bytes
+                .store(bytes.max(SYN_BYTES), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the client has acknowledged more than handshakes. Also if the socket is gone. One system call.
+    fn has_acknowledged(&self) -> bool {
+        let info = self.half.info();
+        info.map_or(true, |info| {
+            info.acked_bytes > self.handshake_bytes.load(Ordering::Relaxed)
+        })
     }
 
     /// Changes the counters that discovery keeps of the connection.
@@ -136,8 +158,7 @@ impl Sockets for SocketTable {
     }
 
     fn has_acknowledged(&self, id: ConnectionId) -> bool {
-        let info = self.get(id).and_then(|socket| socket.ask().ok());
-        info.is_none_or(|info| info.acked_bytes > HANDSHAKE_BYTES)
+        self.get(id).is_none_or(|socket| socket.has_acknowledged())
     }
 }
 
@@ -193,6 +214,14 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(table.unacknowledged_bytes(known), 0);
+        // What belonged to a handshake does not count.
+        table.get(known).unwrap().note_handshake();
+        assert!(!table.has_acknowledged(known));
+        write(table.get(known).unwrap()).await;
+        clients[0].read_exact(&mut [0; 4]).await.unwrap();
+        while !table.has_acknowledged(known) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         assert!(!table.has_acknowledged(deaf));
         assert_eq!(table.unacknowledged_bytes(deaf), 4);
         drop(table.remove(deaf));

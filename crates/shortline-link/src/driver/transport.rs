@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use shortline_base::socket::SendHalf;
+use shortline_sched::Client;
 
 use super::link::Link;
 use super::socket::Socket;
@@ -82,6 +83,15 @@ impl Transport {
     /// The socket is gone.
     pub fn acknowledged_bytes(&self) -> io::Result<u64> {
         Ok(self.socket.ask()?.acked_bytes)
+    }
+
+    /// The handshake of TLS, which was granted to `client`, is done. What the connection is granted next is a wager
+    /// again: that the client has acknowledged the handshake does not say that it will acknowledge a response.
+    pub fn handshake_done(&self, client: Client) {
+        if let Some(id) = self.id {
+            self.socket.note_handshake();
+            self.link.handshake_done(id, client.name);
+        }
     }
 
     /// Tells the link that everything handed over so far is in the socket. Cheap when the link

@@ -123,6 +123,12 @@ impl Queue {
         }
     }
 
+    /// The connection's handshake, which was granted to the client, is done: it is new once more.
+    pub fn handshake_done(&mut self, id: ConnectionId, client: u128) {
+        self.newcomers.leave(client, id);
+        self.connections.of_mut(id).is_known = false;
+    }
+
     fn park(&mut self, id: JobId, now_ns: u64) {
         self.scheduler.suspend(id);
         let connection_id = self.job_mut(id).connection;

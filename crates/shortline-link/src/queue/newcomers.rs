@@ -8,9 +8,14 @@
 //! whose users have vanished is slowed down, not stopped. Where all of them vanish, those that follow are newcomers
 //! for twice as long, up to [`NEW_NS_MAX`], until one acknowledges.
 //!
+//! While nothing is known of the uplink (mode `auto`, starting), a connection is new until it has acknowledged
+//! *all* that it was given. Else a thousand downloads of one client fill the kernel in a second: each has
+//! acknowledged something, and each has its congestion window in the uplink's queue and 32 KiB more in its socket. No order
+//! reaches these megabytes when the rate is found.
+//!
 //! Whether a connection has acknowledged is asked only where it matters, when there is no room, and of so many at a time
-//! that a crowd of such clients costs the others nothing: each of them waits longer then. With the handshake of TLS
-//! it has.
+//! that a crowd of such clients costs the others nothing: each of them waits longer then. A connection is
+//! new for its handshake of TLS, and once more for its first response.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -45,6 +50,8 @@ pub(super) struct Newcomers {
     held: usize,
     place_next: u64,
     looked_ns: Option<u64>,
+    /// Whether a connection is new until it has acknowledged all, not only anything.
+    until_all: bool,
 }
 
 struct OfClient {
@@ -64,6 +71,19 @@ struct Newcomer {
 }
 
 impl Newcomers {
+    /// None yet. `until_all`: see [`Self::acknowledge_all`].
+    pub fn new(until_all: bool) -> Self {
+        Self {
+            until_all,
+            ..Self::default()
+        }
+    }
+
+    /// From now on a connection is new until it has acknowledged all that it was given, or (`false`) anything.
+    pub fn acknowledge_all(&mut self, until_all: bool) {
+        self.until_all = until_all;
+    }
+
     /// Whether the client may be granted something on a connection that is new.
     pub fn has_room(
         &mut self,
@@ -79,7 +99,7 @@ impl Newcomers {
         // What becomes free while others wait is theirs.
         if is_full && of_client.held.is_empty() && is_due(self.looked_ns, now_ns) {
             self.looked_ns = Some(now_ns);
-            self.new -= of_client.look(connections, sockets, now_ns);
+            self.new -= of_client.look(self.until_all, connections, sockets, now_ns);
         }
         of_client.new.len() < OF_A_CLIENT_MAX
     }
@@ -102,6 +122,17 @@ impl Newcomers {
         if self.new >= self.sweep_at.max(SWEEP_FROM) {
             self.sweep(connections, now_ns);
             self.sweep_at = 2 * self.new;
+        }
+    }
+
+    /// The connection is no newcomer of the client any more, if it was one.
+    pub fn leave(&mut self, client: u128, connection: ConnectionId) {
+        if let Some(of_client) = self.by_client.get_mut(&client) {
+            let before = of_client.new.len();
+            of_client
+                .new
+                .retain(|newcomer| newcomer.connection != connection);
+            self.new -= before - of_client.new.len();
         }
     }
 
@@ -160,7 +191,7 @@ impl Newcomers {
                 continue;
             };
             asked += of_client.new.len();
-            self.new -= of_client.look(connections, sockets, now_ns);
+            self.new -= of_client.look(self.until_all, connections, sockets, now_ns);
             let room = OF_A_CLIENT_MAX.saturating_sub(of_client.new.len());
             let first = (0..room).map_while(|_| of_client.held.pop_first());
             ready.extend(first.map(|(_, id)| id));
@@ -198,7 +229,13 @@ impl Default for OfClient {
 
 impl OfClient {
     /// Lets those go that are newcomers no more. How many.
-    fn look(&mut self, connections: &Connections, sockets: &dyn Sockets, now_ns: u64) -> usize {
+    fn look(
+        &mut self,
+        until_all: bool,
+        connections: &Connections,
+        sockets: &dyn Sockets,
+        now_ns: u64,
+    ) -> usize {
         let before = self.new.len();
         let mut new_ns = self.new_ns;
         let mut any_acknowledged = false;
@@ -206,7 +243,10 @@ impl OfClient {
             // So has one that has gone.
             let acknowledged =
                 !newcomer.is_there(connections) || sockets.has_acknowledged(newcomer.connection);
-            let is_new = !acknowledged && newcomer.is_young(now_ns);
+            let is_owing = until_all
+                && newcomer.is_there(connections)
+                && sockets.unacknowledged_bytes(newcomer.connection) > 0;
+            let is_new = (!acknowledged || is_owing) && newcomer.is_young(now_ns);
             any_acknowledged |= acknowledged;
             if !is_new && !acknowledged {
                 new_ns = new_ns.max(NEW_NS_MAX.min(2 * newcomer.new_ns));

@@ -70,6 +70,50 @@ fn where_nobody_ever_acknowledges_the_next_are_new_for_twice_as_long() {
     assert_eq!(held, [16, 16, 16, 0, 0]);
 }
 
+/// A thousand downloads of one client would fill the kernel before the rate is found.
+#[test]
+fn while_the_uplink_is_unknown_a_connection_is_new_until_all_is_acknowledged() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    let connections: Vec<_> = (0..40).map(|_| bed.queue.open(PACKETS, 0).0).collect();
+    for &connection in &connections {
+        bed.sockets.holds(connection, 20_000);
+    }
+    let jobs: Vec<JobId> = connections
+        .iter()
+        .map(|&connection| submitted(&mut bed, connection, 1, SECOND))
+        .collect();
+    assert_eq!(granted(&mut bed, &jobs), 32);
+    look(&mut bed, 2 * SECOND);
+    assert_eq!(granted(&mut bed, &jobs), 0);
+    // One has everything: it makes room for the next.
+    bed.sockets.holds(connections[0], 0);
+    look(&mut bed, 2 * SECOND + 1_000_000);
+    assert_eq!(granted(&mut bed, &jobs), 1);
+    // There is no bottleneck: all have acknowledged something, and go on.
+    bed.queue.pace(Pacing::Free, 2 * SECOND + 2_000_000);
+    look(&mut bed, 2 * SECOND + 2_000_000);
+    assert_eq!(granted(&mut bed, &jobs), 7);
+}
+
+/// Whoever acknowledges a handshake of TLS, and then nothing, was known and had a window of data on each connection.
+#[test]
+fn a_connection_is_new_once_more_after_its_handshake() {
+    let mut bed = Bed::of(LinkMode::Auto);
+    let connections: Vec<_> = (0..40).map(|_| bed.queue.open(PACKETS, 0).0).collect();
+    for &connection in &connections {
+        let handshake = submitted(&mut bed, connection, 1, SECOND);
+        assert_eq!(granted(&mut bed, &[handshake]), 1);
+        bed.queue.remove(handshake);
+        bed.queue.handshake_done(connection, 1);
+    }
+    bed.sockets.deaf.borrow_mut().extend(&connections);
+    let jobs: Vec<JobId> = connections
+        .iter()
+        .map(|&connection| submitted(&mut bed, connection, 1, SECOND))
+        .collect();
+    assert_eq!(granted(&mut bed, &jobs), 32);
+}
+
 /// More than are asked at a look.
 #[test]
 fn clients_whose_connections_wait_are_looked_at_in_turn() {

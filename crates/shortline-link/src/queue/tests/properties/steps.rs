@@ -32,6 +32,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         Pacing::Slots,
         Pacing::Few,
         Pacing::Free,
+        Pacing::Unknown,
     ]);
     let length = prop_oneof![1..2_000u64, 1..30_000u64];
     prop_oneof![

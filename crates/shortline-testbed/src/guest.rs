@@ -71,7 +71,7 @@ fn prepare(folder: &Path, words: &[String]) -> Result<(), TestbedError> {
     let init = folder.join("init");
     let executable = fs::Permissions::from_mode(0o755);
     let command = folder.join("command");
-    fs::write(&init, include_str!("init.sh"))
+    fs::write(&init, include_str!("guest/init.sh"))
         .and_then(|()| fs::set_permissions(&init, executable))
         .map_err(TestbedError::file(&init))?;
     fs::write(&command, words.join("\n") + "\n").map_err(TestbedError::file(&command))

@@ -69,6 +69,7 @@ async fn begin_tls(
     tls: Arc<rustls::ServerConfig>,
 ) -> Option<Protocol> {
     connection.watch.handshake_begins();
+    connection.watch.transport().handshake_begins();
     let reading = first_bytes(&connection.watch, &mut socket, plaintext::is_request);
     let (first, plain) = reading.await?;
     if plain {

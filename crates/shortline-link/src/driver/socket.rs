@@ -30,7 +30,8 @@ pub(crate) struct Socket {
     packet_overhead_bytes: u32,
     /// Its counters when discovery asked for them last.
     counted: Mutex<Counted>,
-    /// The bytes that belong to handshakes. Their acknowledgement says nothing of a response.
+    /// The bytes that belong to handshakes. Their acknowledgement says nothing of a response. [`u64::MAX`] during a
+    /// handshake of TLS.
     handshake_bytes: AtomicU64,
 }
 
@@ -82,14 +83,17 @@ impl Socket {
         Ok(info.sent_bytes + headers)
     }
 
-    /// Notes that all bytes sent so far belong to a handshake: two system calls.
-    pub fn note_handshake(&self) {
-        if let (Ok(info), Ok(unacknowledged)) = (self.half.info(), self.half.unacknowledged_bytes())
-        {
-            let bytes = info.acked_bytes + u64::from(unacknowledged);
-            self.handshake_bytes
-                .store(bytes.max(SYN_BYTES), Ordering::Relaxed);
-        }
+    /// Whatever is sent from now on belongs to a handshake.
+    pub fn handshake_begins(&self) {
+        self.handshake_bytes.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// All bytes sent so far belonged to the handshake, and none after: two system calls.
+    pub fn handshake_ends(&self) {
+        let bytes = self.half.info().map_or(0, |info| info.acked_bytes)
+            + u64::from(self.half.unacknowledged_bytes().unwrap_or(0));
+        self.handshake_bytes
+            .store(bytes.max(SYN_BYTES), Ordering::Relaxed);
     }
 
     /// Whether the client has acknowledged more than handshakes. Also if the socket is gone. One system call.
@@ -215,7 +219,10 @@ mod tests {
         }
         assert_eq!(table.unacknowledged_bytes(known), 0);
         // What belonged to a handshake does not count.
-        table.get(known).unwrap().note_handshake();
+        let socket = Arc::clone(table.get(known).unwrap());
+        socket.handshake_begins();
+        assert!(!table.has_acknowledged(known));
+        socket.handshake_ends();
         assert!(!table.has_acknowledged(known));
         write(table.get(known).unwrap()).await;
         clients[0].read_exact(&mut [0; 4]).await.unwrap();

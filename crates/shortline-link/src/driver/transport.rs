@@ -85,11 +85,16 @@ impl Transport {
         Ok(self.socket.ask()?.acked_bytes)
     }
 
+    /// A handshake of TLS begins. Until it is done, nothing that the client acknowledges counts.
+    pub fn handshake_begins(&self) {
+        self.socket.handshake_begins();
+    }
+
     /// The handshake of TLS, which was granted to `client`, is done. What the connection is granted next is a wager
     /// again: that the client has acknowledged the handshake does not say that it will acknowledge a response.
     pub fn handshake_done(&self, client: Client) {
         if let Some(id) = self.id {
-            self.socket.note_handshake();
+            self.socket.handshake_ends();
             self.link.handshake_done(id, client.name);
         }
     }

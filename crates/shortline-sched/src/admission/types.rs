@@ -1,22 +1,22 @@
 //! The bounded table of request types, and what is known of each.
 //!
-//! A type nobody has seen is expected to take what requests took in the mean of late, and while
-//! none of it has ended, at least as long as its oldest one has been running: the estimate does
-//! not stay small while long ones pile up in the backend.
+//! The estimate of an unseen type is the mean of recent requests of all types. While none of its requests
+//! has ended, the estimate is also at least as long as its oldest request has been running. So it does not
+//! stay small while long requests pile up in the backend.
 //!
-//! When the table is full, a new name takes the place of one that nobody of it is inside and
-//! that was not used since the hand passed it last (CLOCK, the approximation of LRU by Corbató
-//! 1968). A new name is not yet used in that sense, so that a flood of names seen once replaces
-//! its own and not what is in use. If none is found in a few steps, it shares the first type.
+//! When the table is full, a new name replaces an old one. The old name must have no request inside, and
+//! must not have been used since the hand last passed it (CLOCK, Corbató's 1968 approximation of LRU). A
+//! name counts as used only from its second use on. So a flood of names seen once replaces its own names and
+//! not those in use. If a few steps find no place, the new name shares the first type.
 //!
-//! Who is admitted out of the order ([`super::oldest`], [`super::newcomers`]) and takes less than a tenth of
-//! what was expected makes its type new again: an estimate that is far too long keeps others of the type
-//! from coming and saying so.
+//! A request can be admitted out of order ([`super::oldest`], [`super::newcomers`]). If it then takes less
+//! than a tenth of its estimate, its type counts as new again. An estimate that is far too long would
+//! otherwise correct itself too slowly, because it keeps other requests of the type waiting.
 //!
-//! Where the capacity is `auto`, estimates are divided by the slowdown ([`super::slowdown`]), so
-//! that what a type adds to the load does not depend on the load. There what it adds is a mean, whatever
-//! the estimator, for work is measured in it: medians are below the mean of what is skewed, so that the
-//! slowdown would be too large, and capacities would seem to do more than they do.
+//! If the capacity is `auto`, estimates are divided by the slowdown ([`super::slowdown`]). So what a type
+//! adds to the load does not depend on the load. There the estimate for the load is always a mean, whatever
+//! the estimator, because work is measured in it. The median of a skewed distribution is below its mean. With
+//! medians the slowdown would be too large, and the measured work too high.
 
 use std::collections::HashMap;
 
@@ -32,54 +32,54 @@ use crate::estimate::{Estimate, Estimator, KeptSpread, SERVICE_NS_MAX, Spread};
 
 /// Names a type in the table.
 ///
-/// A full table forgets types that are not used; an id of one means the type that all share for
-/// which there is no room. So ask for the type by name for each request.
+/// A full table forgets unused types. The id of a forgotten type then names the shared type, which holds
+/// all names without room of their own. So look up the type by name for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId {
     index: u32,
-    /// Tells the type from others that had its place.
+    /// Distinguishes the type from others that had its place.
     generation: u32,
 }
 
-/// An estimate to be kept over a restart.
+/// An estimate kept across a restart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptEstimate {
     /// The name of the type.
     pub name: String,
     /// What a request of it adds to the load, in nanoseconds of service.
     pub service_ns: u64,
-    /// How many requests the estimate came from.
+    /// The number of requests behind the estimate.
     pub requests: usize,
-    /// How they were spread, in the same unit; files of before 2026-11 have none.
+    /// Their distribution, in the same unit. Files from before 2026-11 have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<KeptSpread>,
 }
 
-/// The name of the type that all share for which the table has no room.
+/// The name of the type shared by all names for which the table has no room.
 const OTHERS: &str = "other";
 
-/// Names are kept up to this many bytes; those alike so far are one type.
+/// The most bytes of a name that are kept. Names that agree in these bytes are one type.
 const NAME_BYTES_MAX: usize = 200;
 
-/// The most places that are looked at for one that can be given to a new name.
+/// The most places examined to find one for a new name.
 const HAND_STEPS_MAX: usize = 32;
 
-/// As how many requests a kept estimate counts at most: new ones soon outweigh it.
+/// The most requests that a kept estimate counts as. New ones soon outweigh it.
 const KEPT_REQUESTS_MAX: usize = 8;
 
-/// A type is known well once so many requests of it have ended.
+/// A type is well known once this many of its requests have ended.
 const KNOWN_WELL: usize = 16;
 
-/// An estimate is doubted if one took less than one over so much of it.
+/// An estimate is doubted if a request took less than this fraction of it: one over `DOUBTFUL`.
 const DOUBTFUL: u64 = 10;
 
-/// Whose estimates have changed.
+/// The estimates that have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
     Nothing,
     /// That of the type.
     Type,
-    /// Those of all types, by one factor.
+    /// Those of all types, by the same factor.
     Unit,
 }
 
@@ -91,12 +91,13 @@ pub(super) struct Types {
     held_max: usize,
     hand: usize,
     order: Order,
-    /// What boosts come from, once enough is known.
+    /// The parameters of boosts, once enough is known.
     tail: Option<Tail>,
-    /// For the order, and for the load.
+    /// For the order of types.
     estimator: Estimator,
+    /// For the load.
     estimator_of_load: Estimator,
-    /// Whether what is restored stays.
+    /// Whether restored estimates stay as they are.
     estimates_fixed: bool,
     service_ns_prior: u64,
     /// The last requests of all types, in the unit of [`Slowdown`].
@@ -125,7 +126,7 @@ impl Types {
         }
     }
 
-    /// The type of that name; the one that all others share if there is no room for it.
+    /// The type of this name, or the shared type if there is no room for it.
     pub(super) fn enter(&mut self, name: &str) -> TypeId {
         let name = beginning(name);
         let index = match self.by_name.get(name) {
@@ -141,7 +142,7 @@ impl Types {
         }
     }
 
-    /// The place of a type; that of all others if it was forgotten.
+    /// The place of a type, or that of the shared type if it was forgotten.
     pub(super) fn index(&self, request_type: TypeId) -> usize {
         let index = request_type.index as usize;
         let known = self.kinds.get(index);
@@ -151,7 +152,7 @@ impl Types {
         }
     }
 
-    /// How many types are in the table, the shared one included.
+    /// The number of types in the table, the shared one included.
     pub(super) fn len(&self) -> usize {
         self.kinds.len()
     }
@@ -170,7 +171,7 @@ impl Types {
         (load_ns as u64).clamp(1, SERVICE_NS_MAX)
     }
 
-    /// What a request adds in the mean over all types.
+    /// What a request adds to the load, as the mean over recent requests of all types.
     pub(super) fn mean_load_ns(&self) -> u64 {
         let mean_ns = self.all.typical(Estimator::MovingAverage);
         self.slowdown
@@ -183,8 +184,8 @@ impl Types {
         ((load_ns * self.slowdown.factor()) as u64).clamp(1, SERVICE_NS_MAX)
     }
 
-    /// The 99th percentile of a type's service under the present load, outliers left out, in nanoseconds;
-    /// `None` before so many have ended.
+    /// The 99th percentile of a type's service under the present slowdown, without outliers, in nanoseconds.
+    /// `None` until `ended` of its requests have ended.
     pub(super) fn p99_ns(&self, kind: usize, ended: usize) -> Option<f64> {
         let service = &self.kinds[kind].service;
         let sample = service.spread().without_outliers().quantile(0.99);
@@ -192,14 +193,14 @@ impl Types {
         (service.count() >= ended).then_some(sample * unit_ns)
     }
 
-    /// How much longer services take than the estimates in the load say.
+    /// The factor by which services exceed the estimates in the load.
     pub(super) fn slowdown(&self) -> f64 {
         self.slowdown.factor()
     }
 
-    /// Looks again at the estimate of a type of which nothing has ended yet; whether it changed.
+    /// Updates the estimate of a type of which no request has ended. Returns whether it changed.
     pub(super) fn refresh(&mut self, kind: usize, now_ns: u64) -> bool {
-        // The mean, for what is not known is as likely as not one of those that take long.
+        // The mean: an unknown type may be one of those that take long.
         let prior_ns = self.all.typical(Estimator::MovingAverage);
         let kind = &mut self.kinds[kind];
         if kind.is_known() {
@@ -219,7 +220,7 @@ impl Types {
         std::mem::replace(&mut kind.estimate_ns, estimate_ns) != estimate_ns
     }
 
-    /// A request ended; whose estimates that changed.
+    /// A request has ended. Returns which estimates changed.
     pub(super) fn end(
         &mut self,
         now_ns: u64,
@@ -236,8 +237,8 @@ impl Types {
         }
     }
 
-    /// One that went out of the order has ended: if that took far less than expected, what was known of
-    /// its type is out of date, and few others will come to say so.
+    /// A request that was admitted out of order has ended. If it took far less than expected, the type's
+    /// estimate is out of date, and few other requests will get to correct it. So the type is learnt anew.
     pub(super) fn doubt(&mut self, kind: usize, service_ns: u64) {
         let expected_ns = self.service_ns(kind);
         let kind = &mut self.kinds[kind];
@@ -268,9 +269,11 @@ impl Types {
         let gauge = self.slowdown.load_ns(1);
         kind.unknown_since_ns = None;
         let estimate_ns = |estimator| kind.service.typical(estimator).unwrap_or(1);
-        let of_load_ns = estimate_ns(self.estimator_of_load);
-        let rank_ns = estimate_ns(self.estimator);
-        (kind.estimate_ns, kind.rank_ns) = (of_load_ns, rank_ns);
+        kind.estimate_ns = estimate_ns(self.estimator_of_load);
+        kind.rank_ns = match self.estimator == self.estimator_of_load {
+            true => kind.estimate_ns,
+            false => estimate_ns(self.estimator),
+        };
         if self.order == Order::Gittins {
             let rank_ns = kind.service.spread().without_outliers().gittins(0.0);
             kind.rank_ns = rank_ns as u64;
@@ -285,14 +288,14 @@ impl Types {
         }
     }
 
-    /// How all requests of late are spread, in nanoseconds of load.
+    /// The distribution of recent requests of all types, in nanoseconds of load.
     pub(super) fn spread_of_load(&self) -> Spread {
         let mut spread = self.all.spread().clone();
         spread.rescale(self.slowdown.load_ns(1));
         spread
     }
 
-    /// Computes all boosts anew.
+    /// Sets the parameters of boosts and computes all boosts anew.
     pub(super) fn set_tail(&mut self, tail: Option<Tail>) {
         self.tail = tail;
         let gauge = self.slowdown.load_ns(1);
@@ -311,7 +314,7 @@ impl Types {
         }
     }
 
-    /// The estimates, to be kept over a restart.
+    /// The estimates to keep across a restart.
     pub(super) fn kept(&self) -> Vec<KeptEstimate> {
         (0..self.kinds.len())
             .filter(|&index| self.kinds[index].is_known())
@@ -326,7 +329,7 @@ impl Types {
             .collect()
     }
 
-    /// Begins a type where it stood.
+    /// Restores a type's estimate.
     pub(super) fn restore(&mut self, now_ns: u64, kept: &KeptEstimate) {
         let request_type = self.enter(&kept.name);
         let kind = self.index(request_type);
@@ -345,7 +348,7 @@ impl Types {
         }
     }
 
-    /// All types. `oldest_wait_ns` is what the oldest waiter of each has waited, as far as one waits.
+    /// All types. `oldest_wait_ns` is the wait so far of each type's oldest waiter, 0 without one.
     pub(super) fn views(&self, oldest_wait_ns: &[u64]) -> impl Iterator<Item = TypeView> {
         self.kinds.iter().enumerate().map(|(index, kind)| {
             let counts = kind.counts;
@@ -388,10 +391,10 @@ impl Types {
         index
     }
 
-    /// Moves the hand to a place that can be given away.
+    /// Moves the hand to a place that can be reused, if it finds one.
     fn unused(&mut self) -> Option<usize> {
         for _ in 0..HAND_STEPS_MAX.min(self.held_max - 1) {
-            // The first place is never given away.
+            // The first place is the shared type's, and never reused.
             self.hand = self.hand % (self.held_max - 1) + 1;
             let kind = &mut self.kinds[self.hand];
             if kind.is_idle() && !std::mem::take(&mut kind.used) {
@@ -402,7 +405,7 @@ impl Types {
     }
 }
 
-/// So much of a name as is kept.
+/// The part of a name that is kept.
 pub(super) fn beginning(name: &str) -> &str {
     if name.len() <= NAME_BYTES_MAX {
         return name;

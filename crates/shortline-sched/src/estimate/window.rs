@@ -1,26 +1,24 @@
 //! The service time of a type, from the last requests of that type.
 //!
-//! [`Estimator::MovingAverage`] is paper 002's (3.1): the mean of the last requests, under
-//! whatever load there is. One long transaction whose first statement names its type spoils it. The
-//! experiments of 002 take it.
+//! [`Estimator::MovingAverage`] is paper 002's (3.1): the mean of the last requests, at the present load. One
+//! long transaction, whose type is that of its first statement, spoils it. The experiments of 002 use it.
 //!
-//! [`Estimator::MedianOfMeans`], the default, is for heavy tails: the last requests are cut into groups,
-//! and the estimate is the median of the groups' means. One outlier spoils one group, so that the
-//! error has the tail of a normal distribution wherever the variance is finite (Lugosi and
-//! Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019, 2.1; after
-//! Nemirovsky and Yudin 1983). Groups are neighbours in time, so that a while in which all are slow
-//! spoils few of them, too. Of a skewed distribution it gives somewhat less than the mean. Of two
-//! requests it takes the shorter.
+//! [`Estimator::MedianOfMeans`], the default, is for heavy tails. The last requests are cut into groups, and
+//! the estimate is the median of the groups' means. One outlier spoils only one group. So the error has the
+//! tail of a normal distribution if the variance is finite (Lugosi and Mendelson, Mean estimation and
+//! regression under heavy-tailed distributions, 2019, 2.1; after Nemirovsky and Yudin 1983). A group is a run
+//! of consecutive requests, so a short slow period also spoils only a few groups. For a skewed distribution
+//! the estimate is somewhat below the mean. Of two requests it is the shorter.
 //!
-//! Old ones fade: once newer ones come, two at most count of those that ended more than ten minutes
-//! before. What nobody has asked for since stays as it is.
+//! Old requests fade: once a newer one ends, at most two count of those that ended more than ten minutes
+//! before it. The estimate of a type without new requests stays as it is.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
 
 use crate::units::excerpt;
 
-/// How the expected service time comes from those seen.
+/// How the expected service time is computed from the last requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimator {
     /// The mean of the last 64 requests (002 3.1).
@@ -30,7 +28,7 @@ pub enum Estimator {
     MedianOfMeans,
 }
 
-/// A text that names no estimator.
+/// A text that is not the name of an estimator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("estimator `{value}`: must be moving-average or median-of-means")]
 pub struct EstimatorError {
@@ -60,18 +58,18 @@ impl FromStr for Estimator {
     }
 }
 
-/// How many of the last requests of a type count.
+/// The number of a type's last requests that count.
 pub(crate) const WINDOW: usize = 64;
 
-/// Into how many groups they are cut for [`Estimator::MedianOfMeans`].
+/// The number of groups for [`Estimator::MedianOfMeans`].
 const GROUPS: usize = 8;
 
-/// No service counts as longer: one hour, so that sums of them stay in 64 bits.
+/// The longest service that counts, in nanoseconds: one hour, so that sums fit 64 bits.
 pub(crate) const SERVICE_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Once newer ones have come, no more than so many count
+/// The most old requests that count once a newer one has ended.
 pub(super) const OLD_MAX: usize = 2;
-/// of those that are so much older, in nanoseconds.
+/// A request is old if it ended this much earlier than the newest, in nanoseconds.
 pub(super) const OLD_NS: u64 = 600_000_000_000;
 
 /// The last service times of a type, in nanoseconds.
@@ -79,29 +77,36 @@ pub(super) const OLD_NS: u64 = 600_000_000_000;
 pub(super) struct Window {
     /// The oldest first.
     samples: VecDeque<Sample>,
-    sum_ns: u64,
+    /// The sum of all that were forgotten. Sums wrap; what lies between two of them is exact.
+    forgotten_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at_ns: u64,
     service_ns: u64,
+    /// The sum up to here, this one included: the sum of a group is one difference.
+    sum_ns: u64,
 }
 
 impl Window {
-    /// Counts one request more, and forgets those that are too old.
+    /// Adds a request, and forgets old ones.
     pub(super) fn add(&mut self, at_ns: u64, service_ns: u64) {
         let service_ns = service_ns.min(SERVICE_NS_MAX);
         while self.samples.len() == WINDOW || self.is_old(OLD_MAX, at_ns) {
             if let Some(oldest) = self.samples.pop_front() {
-                self.sum_ns -= oldest.service_ns;
+                self.forgotten_ns = oldest.sum_ns;
             }
         }
-        self.sum_ns += service_ns;
-        self.samples.push_back(Sample { at_ns, service_ns });
+        let sum_ns = self.sum_ns(self.samples.len()).wrapping_add(service_ns);
+        self.samples.push_back(Sample {
+            at_ns,
+            service_ns,
+            sum_ns,
+        });
     }
 
-    /// Whether the one in a place is old at a time.
+    /// Whether the sample at `place` is old at `at_ns`.
     fn is_old(&self, place: usize, at_ns: u64) -> bool {
         let sample = self.samples.get(place);
         sample.is_some_and(|sample| at_ns.saturating_sub(sample.at_ns) > OLD_NS)
@@ -109,21 +114,35 @@ impl Window {
 
     /// Changes the unit of all times.
     pub(super) fn rescale(&mut self, factor: f64) {
+        let mut sum_ns = self.forgotten_ns;
         for sample in &mut self.samples {
             let service_ns = (sample.service_ns as f64 * factor) as u64;
             sample.service_ns = service_ns.min(SERVICE_NS_MAX);
+            sum_ns = sum_ns.wrapping_add(sample.service_ns);
+            sample.sum_ns = sum_ns;
         }
-        self.sum_ns = self.samples.iter().map(|sample| sample.service_ns).sum();
     }
 
-    /// How many requests count.
+    /// The sum of the first `count` that count, and of all that were forgotten.
+    fn sum_ns(&self, count: usize) -> u64 {
+        let last = count.checked_sub(1).map(|last| &self.samples[last]);
+        last.map_or(self.forgotten_ns, |last| last.sum_ns)
+    }
+
+    /// The mean of those from the place `from` to the one before `to`. `None` if that is nothing.
+    fn mean_ns(&self, from: usize, to: usize) -> Option<u64> {
+        let sum_ns = self.sum_ns(to).wrapping_sub(self.sum_ns(from));
+        sum_ns.checked_div((to - from) as u64)
+    }
+
+    /// The number of requests that count.
     pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
 
     /// The expected service time, at least one nanosecond; `None` before the first request ended.
     pub(super) fn estimate_ns(&self, estimator: Estimator) -> Option<u64> {
-        let mean_ns = self.sum_ns.checked_div(self.samples.len() as u64)?;
+        let mean_ns = self.mean_ns(0, self.samples.len())?;
         let estimate_ns = match estimator {
             Estimator::MovingAverage => mean_ns,
             Estimator::MedianOfMeans => self.median_of_means_ns(),
@@ -135,16 +154,14 @@ impl Window {
         let count = self.samples.len();
         let groups = GROUPS.min(count).max(1);
         let mut means_ns = [0u64; GROUPS];
-        let mut samples = self.samples.iter();
         for (group, mean_ns) in means_ns[..groups].iter_mut().enumerate() {
-            let size = (group + 1) * count / groups - group * count / groups;
-            let sum_ns: u64 = samples.by_ref().take(size).map(|one| one.service_ns).sum();
-            *mean_ns = sum_ns / size.max(1) as u64;
+            let (from, to) = (group * count / groups, (group + 1) * count / groups);
+            *mean_ns = self.mean_ns(from, to).unwrap_or(0);
         }
         let means_ns = &mut means_ns[..groups];
         means_ns.sort_unstable();
         if groups == 2 {
-            // One of the two may be an outlier, and outliers are long.
+            // The longer one may be an outlier.
             return means_ns[0];
         }
         (means_ns[(groups - 1) / 2] + means_ns[groups / 2]) / 2

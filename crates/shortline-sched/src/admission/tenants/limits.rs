@@ -1,4 +1,4 @@
-//! What an operator gives a tenant: its weight and its limits, each with its default.
+//! The weight and the limits of a tenant, with their defaults.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -8,19 +8,19 @@ use serde::Deserialize;
 
 use crate::units::excerpt;
 
-/// The weight and the limits of a tenant, as they are written in the configuration.
+/// The weight and the limits of a tenant, as written in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TenantLimits {
-    /// Its share of the work, where others want theirs.
+    /// Its share of the work while others wait, too.
     pub weight: Weight,
-    /// The most connections of its clients; further ones are refused.
+    /// The most connections of its clients. Further ones are refused.
     pub connections_max: Option<NonZeroUsize>,
-    /// The most of its requests that run at once, paused ones too; further ones wait.
+    /// The most of its requests that run at once, paused ones included. Further ones wait.
     pub running_max: Option<NonZeroUsize>,
-    /// The part of the capacity that its requests take at most; further ones wait.
+    /// The largest part of the capacity that its requests take. Further ones wait.
     pub capacity_max: Option<CapacityPart>,
-    /// The most of its requests that wait; further ones are refused.
+    /// The most of its requests that wait. Further ones are refused.
     pub waiting_max: Option<usize>,
 }
 
@@ -29,10 +29,10 @@ pub struct TenantLimits {
 #[serde(try_from = "u64")]
 pub struct Weight(u16);
 
-/// No weight is larger.
+/// The largest weight.
 const WEIGHT_MAX: u64 = 1000;
 
-/// A number that is no weight.
+/// A number that is not a weight.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("weight `{0}`: must be a whole number from 1 to {WEIGHT_MAX}")]
 pub struct WeightError(u64);
@@ -67,13 +67,13 @@ impl TryFrom<u64> for Weight {
 #[serde(try_from = "String")]
 pub struct CapacityPart(f64);
 
-/// A text that is no part of the capacity.
+/// A text that is not a part of the capacity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("capacity-max `{0}`: must be a percentage above 0 and up to 100%, such as 25%")]
 pub struct CapacityPartError(String);
 
 impl CapacityPart {
-    /// So much of a capacity.
+    /// This part of a capacity.
     pub(super) fn of_ns(self, capacity_ns: u64) -> u64 {
         (capacity_ns as f64 * self.0) as u64
     }
@@ -102,7 +102,7 @@ impl TryFrom<String> for CapacityPart {
 
 impl fmt::Display for CapacityPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ten digits hide what a division by 100 leaves.
+        // Ten digits hide the rounding error of the division by 100.
         let percent = (self.0 * 1e12).round() / 1e10;
         f.pad(&format!("{percent}%"))
     }

@@ -1,8 +1,8 @@
-//! Tenants: whoever shares the backend with others and is to get its part of it, however much it asks for.
+//! Tenants: parties that share the backend. Each gets its part of it, however much the others ask for.
 //!
-//! Between tenants the one goes first that is least served for its weight; which of its requests goes is
-//! decided as if it were alone (rank, the oldest's share, trials, debts). With one tenant, which is what
-//! nobody has asked to change, nothing here decides anything.
+//! The tenant that is least served for its weight goes first. Which of its requests goes is decided as if it
+//! were alone (rank, the oldest's share, trials, debts). With one tenant, the default, this module decides
+//! nothing.
 //!
 //! **Order.** Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, 2) over the work that the
 //! backend really spends. Each tenant has a *tag*, its service so far over its weight:
@@ -15,51 +15,53 @@
 //! begins to wait:  tag = max(tag, min(virtual time, least tag of those that wait))
 //! ```
 //!
-//! The smallest tag goes first. The virtual time is the largest tag that was admitted, so that one who asked for
-//! nothing has no credit for it. While nobody waits, the virtual time is also as far as the largest
-//! level: nothing was refused to anybody, so nobody owes for what it took. (In the paper the virtual
-//! time becomes the largest finish tag when a busy period ends; the work that still runs is left out here,
-//! for it is served while others wait.) Work is counted as in the load: service over the slowdown, without
-//! pauses and waits for locks. So what a client keeps open costs its tenant nothing, whatever it is called
-//! and into how many pieces it is cut.
+//! The smallest tag goes first. The virtual time is the largest tag that was admitted, so a tenant that asked
+//! for nothing has no credit. While none waits, the virtual time is also at least the largest level. Nothing
+//! was refused then, so no tenant owes for what it took. (In the paper the virtual time becomes the largest
+//! finish tag when a busy period ends. Here the work that still runs is left out, because it is served while
+//! others wait.) Work is counted as in the load: service over the slowdown, without pauses and waits for
+//! locks. So a transaction that a client only keeps open costs its tenant nothing.
 //!
-//! It departs from the paper in that costs are not known when a request is admitted. The estimate is an
-//! advance: it is replaced by what was spent. So tags fall below the virtual time where estimates were too long,
-//! and whoever begins to wait joins the least served of those that wait, not behind them. An advance is not
-//! given back if the tenant's tag was raised to the virtual time after it was paid, for the tag would
-//! then be below what others joined at. Several requests are served at once, as in SFQ(D) (Jin, Chase and Kaur, SIGMETRICS 2004, 3.2).
+//! Departures from the paper: costs are not known at admission. The estimate is an advance, later replaced by
+//! what was spent. So a tag falls below the virtual time if estimates were too long. A tenant that begins to
+//! wait therefore joins the least served of those that wait, not behind them. An advance is not given back if
+//! the tenant's tag was raised after it was paid, because the tag would then be below the value at which
+//! others joined. Several requests are served at once, as in SFQ(D) (Jin, Chase and Kaur, SIGMETRICS 2004,
+//! 3.2).
 //!
-//! **Theorem.** Let two tenants `f` and `g` wait, and not for limits of their own, all the time from `t1` to
-//! `t2`. Let `c` be the most that one request of a tenant is charged (its estimate, or what it takes), `w`
-//! the weight, and `D` the most of its requests that run at once. With `B = D_f c_f / w_f + D_g c_g / w_g`
-//! and `M`, the largest `D c / w` of all tenants, what they are served in that time differs by
+//! **Theorem.** Let two tenants `f` and `g` wait all the time from `t1` to `t2`, and not for limits of their
+//! own. Let `c` be the most that one request of a tenant is charged (its estimate, or what it takes), `w` the
+//! weight, and `D` the most of its requests that run at once. Let `B = D_f c_f / w_f + D_g c_g / w_g`, and let
+//! `M` be the largest `D c / w` of all tenants. Then what they are served in that time differs by
 //!
 //! ```text
 //! | W_f / w_f - W_g / w_g |  <=  3 B + M
 //! ```
 //!
-//! *Proof.* When `f` is admitted, its tag is at most that of `g`. Until it is admitted again its tag
-//! rises by what its `D_f` running requests are charged at most, `c_f / w_f` each, and that of `g` falls by
-//! no more than `D_g` advances given back. So `f` is never ahead by more than `B` after it was
-//! admitted. At `t1` neither is ahead of the virtual time by more than its running requests are charged. Neither
-//! is behind it by more than its advances given back, or by those of the tenant that it joined: `B + M`
-//! between them. So the tags' difference changes by `2 B + M` at most. What was served differs from the change
-//! of a tag times `w` by the advances and charges of what runs at `t1` or at `t2`: by `B` for both tenants. With
-//! exact estimates and one request at a time it is the paper's `c_f / w_f + c_g / w_g` (Theorem 1); `tests/tenants.rs` holds both.
+//! *Proof.* When `f` is admitted, its tag is at most that of `g`. Until `f` is admitted again, its tag rises
+//! by at most the charges of its `D_f` running requests, `c_f / w_f` each. That of `g` falls by at most `D_g`
+//! advances given back. So `f` is never ahead by more than `B` after it was admitted. At `t1` neither is ahead
+//! of the virtual time by more than its running requests are charged. Neither is behind it by more than its
+//! advances given back, or those of the tenant that it joined: `B + M` between them. So the difference of the
+//! tags changes by at most `2 B + M`. What was served differs from the change of a tag times `w` by the
+//! advances and charges of the requests that run at `t1` or at `t2`: by `B` for both tenants. With exact
+//! estimates and one request at a time, the bound is the paper's `c_f / w_f + c_g / w_g` (Theorem 1).
+//! `tests/tenants.rs` checks both.
 //!
-//! So a tenant that waits is served: between two of its turns every other one is served a bounded amount.
+//! So a waiting tenant does not starve: between two of its turns every other tenant is served a bounded amount.
 //!
-//! **Limits.** A tenant at a limit of its own is passed over, and joins again at the virtual time when it is
-//! below it. Of the queue a tenant has as many places as are still free (dynamic thresholds: Choudhury and
-//! Hahne, ToN 1998), so that one that floods it leaves half of it to others.
+//! **Limits.** A tenant at a limit of its own is passed over. Once it is below the limit, it joins as if it
+//! began to wait. A tenant may have as many places in the queue as are still free (dynamic thresholds:
+//! Choudhury and Hahne, ToN 1998). So a tenant that floods the queue leaves half of it to others.
 //!
-//! The table is bounded. A tenant without connections and requests is forgotten ten minutes after it was heard
-//! of last, or sooner if there is no room for a new one and it owes nothing, so that nothing is lost. Names for
-//! which there is no room share the first tenant.
+//! The table is bounded. A tenant without connections and requests is forgotten ten minutes after its last
+//! use. It is forgotten sooner if there is no room for a new one, and its tag is not above the virtual time and
+//! the largest level. Names for which there is no room share the first tenant.
 
 mod limits;
 mod table;
 mod tenant;
+mod waiting;
 
 use super::Admission;
 use super::next::Next;
@@ -74,19 +76,19 @@ pub use tenant::TenantView;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
     pub(super) tenant: usize,
-    /// Paid in advance and not replaced yet, in nanoseconds of load.
+    /// The advance that is not replaced yet, in nanoseconds of load.
     advance_ns: u64,
-    /// What it has used of the backend, as far as that was looked at.
+    /// The work it had used when it was last settled, in nanoseconds of load.
     used_ns: u64,
-    /// What was charged for that: more, where an advance is not given back.
+    /// What was charged for that. It is more than `used_ns` if an advance was not given back.
     charged_ns: u64,
     /// How often the tenant's tag had been raised when the advance was paid.
     raises: u64,
 }
 
 impl Admission {
-    /// The tenant of that name, entered into the table if it is new. A table that is full forgets one that is
-    /// not used and owes nothing; while there is none, new names share the first tenant.
+    /// The tenant of this name, entered into the table if it is new. A full table forgets an unused tenant. If
+    /// there is none, new names share the first tenant.
     pub fn tenant_of(&mut self, name: &str) -> TenantId {
         self.tenants.enter(name, self.now_ns)
     }
@@ -96,7 +98,7 @@ impl Admission {
         &self.tenants.get(self.tenants.index(tenant)).name
     }
 
-    /// The limits of tenants from now on, by name, and of those that have no name here.
+    /// Sets the limits of tenants, by name. All other tenants get the limits `others`.
     pub fn set_tenants<'a>(
         &mut self,
         named: impl IntoIterator<Item = (&'a str, TenantLimits)>,
@@ -105,22 +107,23 @@ impl Admission {
         self.tenants.set_limits(named, others, self.now_ns);
     }
 
-    /// A client of a tenant connects.
+    /// Counts a connection of a tenant's client.
     ///
     /// # Errors
-    /// [`Refusal`](super::Refusal) if the tenant has as many connections as it may.
+    /// [`Refusal`](super::Refusal) if the tenant has as many connections as it may have.
     pub fn connect(&mut self, tenant: TenantId) -> Result<(), super::Refusal> {
         let index = self.tenants.index(tenant);
         self.tenants.connect(index, self.now_ns)
     }
 
-    /// It has left.
+    /// Ends a connection of a tenant's client.
     pub fn disconnect(&mut self, tenant: TenantId) {
         let index = self.tenants.index(tenant);
         self.tenants.disconnect(index, self.now_ns);
     }
 
-    /// Who is next of those that wait: of the tenant that is least served and within its own limits.
+    /// The next waiting request. It is one that skips the queue, or belongs to the least served tenant within
+    /// its own limits.
     pub(super) fn next(&mut self) -> Option<Next> {
         if let Some(&id) = self.unqueued.front() {
             return self.next_unqueued(id);
@@ -140,7 +143,7 @@ impl Admission {
         None
     }
 
-    /// Whether a request that adds so much keeps the limits of its tenant.
+    /// Whether a request that adds `load_ns` keeps the limits of its tenant.
     pub(super) fn is_within_limits(&self, tenant: usize, load_ns: u64) -> bool {
         let tenant = self.tenants.get(tenant);
         if !tenant.has_place() {
@@ -156,7 +159,7 @@ impl Admission {
             || self.stalled_since(self.now_ns)
     }
 
-    /// Charges tenants for what runs beyond its advance.
+    /// Charges tenants for running requests that have used more than their advances.
     pub(super) fn charge_running(&mut self) {
         if !self.tenants.are_several() {
             return;
@@ -170,7 +173,7 @@ impl Admission {
         }
     }
 
-    /// Replaces the advance of a running request by what it has used.
+    /// Replaces the advance of a running request by the work it has used.
     pub(super) fn settle(&mut self, id: RequestId) {
         let (now_ns, slowdown) = (self.now_ns, self.types.slowdown());
         if let Some(running) = self.requests.running_mut(id) {

@@ -1,28 +1,30 @@
-//! The bounded table of tenants, and what each of them has been served.
+//! The bounded table of tenants, and their order.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::super::arrival::Refusal;
 use super::super::config::AdmissionConfig;
 use super::super::next::Next;
 use super::super::types::{Types, beginning};
 use super::tenant::{Beginning, Tenant, TenantView};
+use super::waiting::Waiting;
 use super::{Charge, TenantLimits};
 
-/// The name of the tenant that whoever has no other belongs to.
+/// The name of the first tenant, which has all requests without another.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// The most tenants told apart, those named in the configuration and the first one beside.
+/// The most tenants in the table, beside the first one and those named in the configuration.
 const UNNAMED_MAX: usize = 1000;
 
-/// A tenant of which nothing was seen for so long is forgotten when a new one comes, in nanoseconds.
+/// A tenant unused for this long is forgotten when a new one comes, in nanoseconds.
 const FORGOTTEN_AFTER_NS: u64 = 600_000_000_000;
 
-/// Names a tenant in the table. One that is forgotten means the first one, so ask by name for each request.
+/// Names a tenant in the table. The id of a forgotten tenant names the first one, so look up the tenant by
+/// name for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TenantId {
     index: u32,
-    /// Tells the tenant from others that had its place.
+    /// Distinguishes the tenant from others that had its place.
     generation: u32,
 }
 
@@ -36,16 +38,16 @@ impl Default for TenantId {
     }
 }
 
-/// All tenants, and who of them is next.
+/// All tenants, and those that wait in order.
 #[derive(Debug)]
 pub(in crate::admission) struct Tenants {
     all: Vec<Tenant>,
     by_name: HashMap<String, usize>,
     beginning: Beginning,
-    /// Of those that the configuration does not name.
+    /// The limits of tenants that the configuration does not name.
     others: TenantLimits,
-    /// Those of which requests wait, by tag.
-    waiting_by_tag: BTreeSet<(u128, usize)>,
+    /// The tenants with waiting requests, by tag.
+    waiting_by_tag: Waiting,
     waiting: usize,
     virtual_time: u128,
     level_max: u128,
@@ -63,7 +65,7 @@ impl Tenants {
             by_name: HashMap::from([(DEFAULT_TENANT.to_owned(), 0)]),
             beginning,
             others: TenantLimits::default(),
-            waiting_by_tag: BTreeSet::new(),
+            waiting_by_tag: Waiting::default(),
             waiting: 0,
             virtual_time: 0,
             level_max: 0,
@@ -109,12 +111,12 @@ impl Tenants {
         });
     }
 
-    /// Whether anything is to be decided between tenants.
+    /// Whether there is more than one tenant.
     pub(in crate::admission) fn are_several(&self) -> bool {
         self.all.len() > 1
     }
 
-    /// The place of a tenant; the first one's if it was forgotten.
+    /// The place of a tenant, or that of the first one if it was forgotten.
     pub(in crate::admission) fn index(&self, tenant: TenantId) -> usize {
         let index = tenant.index as usize;
         let known = self.all.get(index);
@@ -152,7 +154,7 @@ impl Tenants {
         tenant.connections = tenant.connections.saturating_sub(1);
     }
 
-    /// Why one more request of a tenant may not wait, if it may not.
+    /// The reason why no further request of a tenant may wait; `None` if it may.
     pub(in crate::admission) fn refusal(&self, index: usize, queue_max: usize) -> Option<Refusal> {
         let tenant = &self.all[index];
         if let Some(limit) = tenant.limits.waiting_max
@@ -168,7 +170,7 @@ impl Tenants {
         None
     }
 
-    /// The part of the work that a tenant gets if all that wait go on to do so.
+    /// The part of the work that a tenant gets if all waiting tenants go on waiting.
     pub(in crate::admission) fn part(&self, index: usize) -> f64 {
         let weight = |index: usize| f64::from(self.all[index].limits.weight.get());
         let others = self.waiting_by_tag.iter().filter(|entry| entry.1 != index);
@@ -176,7 +178,7 @@ impl Tenants {
         weight(index) / (weight(index) + sum)
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     pub(in crate::admission) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -196,18 +198,18 @@ impl Tenants {
         }
     }
 
-    /// One that waited does so no longer.
+    /// A request of a tenant no longer waits.
     pub(in crate::admission) fn stop_waiting(&mut self, index: usize) {
         self.waiting -= 1;
         let tenant = &mut self.all[index];
         tenant.waiting -= 1;
         if tenant.waiting == 0 {
             tenant.is_passed_over = false;
-            self.waiting_by_tag.remove(&(tenant.tag(), index));
+            self.waiting_by_tag.remove((tenant.tag(), index));
         }
     }
 
-    /// Whether a tenant would be the next, if a request of it began to wait now.
+    /// Whether a tenant would be next if a request of it began to wait now.
     pub(in crate::admission) fn would_be_next(&self, index: usize) -> bool {
         let tenant = &self.all[index];
         let tag = if tenant.waiting > 0 {
@@ -216,16 +218,15 @@ impl Tenants {
             tenant.tag().max(self.joins_at())
         };
         let first = self.waiting_by_tag.first();
-        first.is_none_or(|&first| (tag, index) <= first)
+        first.is_none_or(|first| (tag, index) <= first)
     }
 
-    /// The tenant that waits and is least served, of those behind `after`.
+    /// The least served waiting tenant, with its tag, of those behind `after`.
     pub(super) fn least_served(&self, after: Option<(u128, usize)>) -> Option<(u128, usize)> {
-        let Some(after) = after else {
-            return self.waiting_by_tag.first().copied();
-        };
-        let behind = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
-        self.waiting_by_tag.range(behind).next().copied()
+        match after {
+            Some(after) => self.waiting_by_tag.after(after),
+            None => self.waiting_by_tag.first(),
+        }
     }
 
     /// A tenant is at a limit of its own.
@@ -233,7 +234,8 @@ impl Tenants {
         self.all[index].is_passed_over = true;
     }
 
-    /// A tenant is within its limits. Whether it was not and joins again, possibly behind others.
+    /// A tenant is within its limits. Returns whether it had been passed over. Then it joins again, possibly
+    /// behind others.
     pub(super) fn readmit(&mut self, index: usize) -> bool {
         let joins_at = self.joins_at();
         if !std::mem::take(&mut self.all[index].is_passed_over) {
@@ -243,7 +245,7 @@ impl Tenants {
         true
     }
 
-    /// A request of a tenant starts after a wait, in its turn or out of it.
+    /// A request of a tenant starts. Charges the advance.
     pub(in crate::admission) fn start(
         &mut self,
         index: usize,
@@ -255,7 +257,7 @@ impl Tenants {
             is_unqueued,
             ..
         } = next;
-        // One that did not wait for its turn says nothing of whose turn it is.
+        // A request that skips the queue does not advance the virtual time.
         if !is_unqueued {
             self.virtual_time = self.virtual_time.max(self.all[index].tag());
         }
@@ -304,7 +306,7 @@ impl Tenants {
         tenant.used_ns = now_ns;
     }
 
-    /// Something active of a tenant counts as so much, or as so much more.
+    /// Adds to a tenant's active requests and load.
     pub(in crate::admission) fn put_on(&mut self, index: usize, active: usize, load_ns: u64) {
         self.all[index].active += active;
         self.all[index].load_ns += load_ns;
@@ -315,9 +317,9 @@ impl Tenants {
         self.all[index].load_ns -= load_ns;
     }
 
-    /// Puts a type where it belongs with each tenant of which it waits.
+    /// Ranks a type again in the queue of each waiting tenant.
     pub(in crate::admission) fn rank_anew(&mut self, types: &Types, kind: usize) {
-        for &(_, index) in &self.waiting_by_tag {
+        for &(_, index) in self.waiting_by_tag.iter() {
             self.all[index].queue.rank_anew(types, kind);
         }
     }
@@ -326,23 +328,22 @@ impl Tenants {
         self.all.iter().map(Tenant::view)
     }
 
-    /// The tag at which whoever begins to wait joins at least: not behind those who wait, whose tags may have
-    /// fallen below the virtual time since.
+    /// The least tag of a tenant that begins to wait. It is not behind the waiting tenants, whose tags may have
+    /// fallen below the virtual time.
     fn joins_at(&self) -> u128 {
         let mut competing = self.waiting_by_tag.iter();
         let first = competing.find(|entry| !self.all[entry.1].is_passed_over);
         first.map_or(self.virtual_time, |&(tag, _)| tag.min(self.virtual_time))
     }
 
-    /// Lets something change a tenant's tag, and keeps its place among those that wait.
+    /// Applies a change to a tenant that may change its tag, and updates its place among the waiting ones.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Tenant)) {
         let tenant = &mut self.all[index];
         let before = tenant.tag();
         change(tenant);
         if tenant.waiting > 0 && tenant.tag() != before {
             let after = tenant.tag();
-            self.waiting_by_tag.remove(&(before, index));
-            self.waiting_by_tag.insert((after, index));
+            self.waiting_by_tag.replace((before, index), (after, index));
         }
     }
 

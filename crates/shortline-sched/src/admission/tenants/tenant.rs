@@ -1,4 +1,4 @@
-//! One tenant: who of it waits, and what it has been served.
+//! One tenant: its waiting requests, and the service it has had.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::super::queue::Queue;
 use super::super::requests::RequestId;
 use super::TenantLimits;
 
-/// Parts of a nanosecond in which tags are counted, so that weights leave no remainder worth having.
+/// The parts of a nanosecond in tags, so that the remainder of a division by a weight does not matter.
 const TAG_PARTS: u128 = 1 << 16;
 
 /// What can be seen of a tenant.
@@ -19,49 +19,49 @@ const TAG_PARTS: u128 = 1 << 16;
 pub struct TenantView {
     /// Its name.
     pub name: String,
-    /// Its share, where others want theirs.
+    /// Its weight: its share of the work while others wait, too.
     pub weight: u16,
-    /// Connections of its clients, as far as they are told.
+    /// Open connections of its clients, as far as the driver counts them.
     pub connections: usize,
     /// Requests of it that wait.
     pub waiting: usize,
     /// Requests of it that were admitted and have not ended.
     pub running: usize,
-    /// Those of them that are not paused.
+    /// Running requests that are not paused.
     pub active: usize,
-    /// What the active ones add to the load, in nanoseconds.
+    /// What the active requests add to the load, in nanoseconds.
     pub load_ns: u64,
     /// What the backend has spent on it, in nanoseconds of load.
     pub served_ns: u64,
     /// How many of its requests were admitted.
     pub admitted: u64,
-    /// How many of those did not wait because a rule says so.
+    /// How many of those skipped the queue.
     pub unqueued: u64,
-    /// How many were refused, for its limits or the gate's.
+    /// How many of its requests were refused, for its limits or the gate's.
     pub refused: u64,
     /// How many of its connections were refused.
     pub connections_refused: u64,
-    /// How long those admitted have waited, all together, in nanoseconds.
+    /// The sum of the waits of its admitted requests, in nanoseconds.
     pub waited_ns_sum: u64,
 }
 
-/// A tenant: who of it waits, and what it has been served.
+/// A tenant: its waiting requests, and the service it has had.
 #[derive(Debug)]
 pub(in crate::admission) struct Tenant {
     pub(in crate::admission) name: String,
     pub(super) generation: u32,
     pub(in crate::admission) limits: TenantLimits,
-    /// Named in the configuration, and never forgotten.
+    /// Whether the configuration names it. Then it is never forgotten.
     pub(super) is_named: bool,
     pub(in crate::admission) queue: Queue,
-    /// Its requests that wait for their client's debt to be repaid: whose is repaid first.
+    /// Its requests held back for their clients' debts, by the time at which the debt is repaid.
     pub(in crate::admission) held: BTreeSet<(u64, RequestId)>,
     pub(in crate::admission) oldest: Oldest,
     pub(in crate::admission) newcomers: Newcomers,
     pub(super) level: u128,
     pub(super) advances_ns: u64,
     pub(super) raises: u64,
-    /// It was passed over for a limit of its own.
+    /// Whether it was passed over for a limit of its own.
     pub(super) is_passed_over: bool,
     pub(in crate::admission) waiting: usize,
     pub(super) running: usize,
@@ -74,11 +74,11 @@ pub(in crate::admission) struct Tenant {
     pub(in crate::admission) refused: u64,
     pub(super) connections_refused: u64,
     pub(super) waited_ns_sum: u64,
-    /// When it was heard of last.
+    /// When it was last used.
     pub(super) used_ns: u64,
 }
 
-/// What a tenant begins with.
+/// The settings of a new tenant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beginning {
     pub(super) order: Order,
@@ -126,7 +126,7 @@ impl Tenant {
         u128::from(work_ns) * TAG_PARTS / weight
     }
 
-    /// Its tag is at least this from now on.
+    /// Raises its tag to at least this.
     pub(super) fn raise(&mut self, least: u128) {
         let missing = least.saturating_sub(self.tag());
         if missing > 0 {
@@ -135,7 +135,7 @@ impl Tenant {
         }
     }
 
-    /// Whether one more of it may run.
+    /// Whether one more of its requests may run.
     pub(in crate::admission) fn has_place(&self) -> bool {
         let max = self.limits.running_max;
         max.is_none_or(|max| self.running < max.get())

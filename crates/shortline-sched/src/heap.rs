@@ -1,8 +1,8 @@
-//! A 4-ary min-heap that knows where each of its items is.
+//! A 4-ary min-heap that keeps the position of each of its items.
 //!
-//! Jobs leave a queue in the middle as often as at the front: a client goes away, a
-//! connection stops taking bytes. So the heap keeps the position of every item and
-//! removes any of them in O(log n).
+//! Jobs leave a queue in the middle as often as at the front: a client disconnects, or a
+//! connection stops taking bytes. With the positions, the heap removes any item in
+//! O(log n).
 //!
 //! Why four children: the tree is half as deep as a binary one, and the four keys that are compared
 //! at a level lie side by side in two cache lines. Keys are stored in the heap, because looking
@@ -77,8 +77,8 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         self.heap.0.iter().take(LEVELS).map(|entry| &entry.key)
     }
 
-    /// The items by ascending key, at most `most` of them. Each is compared with a few for each one
-    /// before it.
+    /// The items by ascending key, at most `most` of them. Each costs comparisons with up to three
+    /// times as many items as came before it.
     pub(crate) fn ascending(&self, most: usize) -> impl Iterator<Item = (K, u32)> {
         let entries = &self.heap.0;
         // Items whose parents have been yielded and that have not been yielded themselves.
@@ -100,7 +100,7 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         self.heap.insert(&mut self.positions, item, key);
     }
 
-    /// Takes an item out; false if it was not in.
+    /// Removes an item. Returns false if it was not in.
     pub(crate) fn remove(&mut self, item: u32) -> bool {
         self.heap.remove(&mut self.positions, item)
     }
@@ -151,7 +151,7 @@ impl<K: Copy + Ord> Heap<K> {
         }
     }
 
-    /// Takes an item out; false if it was not in. It must not be in another heap of these
+    /// Removes an item. Returns false if it was not in. It must not be in another heap of these
     /// positions.
     pub(crate) fn remove(&mut self, positions: &mut Positions, item: u32) -> bool {
         let Some(position) = positions.get(item) else {

@@ -18,7 +18,7 @@ pub struct Client {
     pub weight: NonZeroU32,
 }
 
-/// What a driver says about a job when it submits it.
+/// The description of a job that a driver submits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobSpec {
     /// When the job arrived, in nanoseconds of the driver's clock.
@@ -28,8 +28,8 @@ pub struct JobSpec {
     /// How long the job is expected to take alone, in nanoseconds. Aging, growing and
     /// `fsp` use it.
     pub service_ns_expected: u64,
-    /// The total work by which the job is ranked, where the true one is not known
-    /// beforehand; `None` ranks by [`Self::work`].
+    /// The total work by which the job is ranked, if the true one is not known
+    /// beforehand. `None` ranks by [`Self::work`].
     pub work_estimate: Option<u64>,
     /// The path to the job's client, for policies that need it; `None` ranks as
     /// [`PathView::UNKNOWN`].
@@ -40,8 +40,8 @@ pub struct JobSpec {
 
 /// Names a job in its scheduler until the job is removed.
 ///
-/// It holds the job's place and the generation of that place, so an id kept after its job was
-/// removed is never mistaken for the job that took the place.
+/// It holds the job's place and the generation of that place. So an id kept after its job was
+/// removed does not name the job that took the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JobId {
     pub(crate) slot: u32,
@@ -97,7 +97,7 @@ impl Job {
         }
     }
 
-    /// The time that so much of the job's work is expected to take, in nanoseconds.
+    /// The expected time for `work` of the job's work, in nanoseconds.
     pub(crate) fn service_ns(&self, work: u64) -> f64 {
         if self.work_estimate == 0 {
             return 0.0;

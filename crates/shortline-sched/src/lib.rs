@@ -1,9 +1,9 @@
 //! Scheduling policies, ranks, aging and queues: no I/O, no clock.
 //!
-//! A [`Scheduler`] holds [`Job`]s and says which of them is next: the job of the smallest
-//! rank under its [`Policy`], to which waiting may add [`Urgency`]. The uplink, the gate and
-//! the simulator drive the same code; they own the sockets and the clock and pass the time in
-//! as an argument, in nanoseconds from an origin of their choice.
+//! A [`Scheduler`] holds [`Job`]s and determines the next one: the job of the smallest rank
+//! under its [`Policy`]. Waiting may add [`Urgency`]. The uplink, the gate and the simulator
+//! drive the same code. They own the sockets and the clock, and pass the time in as an argument,
+//! in nanoseconds from an origin of their choice.
 //!
 //! ```
 //! use shortline_sched::{JobSpec, Policy, Scheduler, SchedulerConfig};

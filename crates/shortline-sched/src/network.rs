@@ -12,7 +12,7 @@ pub struct Network {
     length_bits: u8,
 }
 
-/// A text that is no network.
+/// A text that is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no network: write it like 10.0.1.0/24, 2001:db8::/32 or 10.0.1.7")]
 pub struct NetworkError(String);

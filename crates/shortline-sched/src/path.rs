@@ -1,4 +1,4 @@
-//! What is known of the path to a job's client, for the policies that look at it.
+//! The path to a job's client, for the policies that use it.
 //!
 //! A driver reads it from the connection (`TCP_INFO` on Linux) at submission and whenever it
 //! changes. The formulas use lengths and rates only in proportion to the work. So a driver that
@@ -16,7 +16,7 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// A path of which nothing is known. It has the round trip time that TCP assumes before it has
+    /// An unknown path. It has the round trip time that TCP assumes before it has
     /// measured one (RFC 6298 2.1), and TCP's initial window (RFC 6928 2).
     pub const UNKNOWN: PathView = PathView {
         rtt_ns: 1_000_000_000,
@@ -24,7 +24,7 @@ impl PathView {
         rate_bps_past: None,
     };
 
-    /// How long so many bytes take from now on (004 3.3.5), in nanoseconds:
+    /// How long `bytes` take from now on (004 3.3.5), in nanoseconds:
     /// `RTT (1 + bytes / cwnd)`.
     pub fn response_ns(&self, bytes: u64) -> u64 {
         let sending_ns = transfer_ns(bytes, self.rate_bps_window());

@@ -3,7 +3,7 @@
 //! The formula is the virtual time of fair queueing (Demers, Keshav, Shenker 1989). With n jobs
 //! present, virtual time V advances by dt/n; a job of work w that arrives at V leaves at V + w. So
 //! jobs leave in the order of their V + w, which no later arrival changes, and an event costs O(log
-//! n) however many jobs share.
+//! n), however many jobs share.
 //!
 //! `fsp` runs its twin on this virtual time. The tests of this crate and of the simulator hold
 //! shared servers against [`ProcessorSharing`] itself.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a server that hands out slices of a ten-thousandth.
+        /// Compared with a server that hands out slices of a thousandth of a nanosecond.
         #[test]
         fn agrees_with_small_slices(
             jobs in prop::collection::vec((0..100u64, 1..20u64), 1..12)

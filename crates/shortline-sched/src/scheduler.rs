@@ -18,14 +18,14 @@ use crate::urgency::{Aging, IN_ORDER, Urgency};
 /// How a scheduler decides and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchedulerConfig {
-    /// Who is served first.
+    /// The order in which jobs are served.
     pub policy: Policy,
-    /// What waiting adds to the policy.
+    /// How waiting jobs become more urgent.
     pub urgency: Urgency,
     /// The most jobs held at once, waiting or not. At most `u32::MAX` count.
     pub jobs_max: usize,
     /// With `shares`: the work that a client of weight one may ask for in a row before it stands
-    /// back, so that those who ask for less go first. 0: nobody ever stands back. Other policies
+    /// back, so that clients that ask for less go first. With 0 no client stands back. Other policies
     /// ignore it.
     pub burst: u64,
 }
@@ -289,8 +289,8 @@ impl Scheduler {
         Some(job)
     }
 
-    /// Forgets what clients got before: no job was held for so long that it no longer counts. Does
-    /// nothing while a job is held.
+    /// Forgets what clients got before, for a driver without jobs for long enough. Does nothing while
+    /// a job is held.
     pub fn rest(&mut self) {
         if let Index::ByClient(shares) = &mut self.index {
             shares.rest();

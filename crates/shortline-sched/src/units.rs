@@ -1,8 +1,8 @@
-//! Rates, sizes and times as people write them: `10mbit`, `64KiB`, `500ms`.
+//! Rates, sizes and times as text: `10mbit`, `64KiB`, `500ms`.
 //!
-//! A value is a number, with a decimal fraction if need be, and a unit right after it. Case does
-//! not matter. Values are exact: one that is no whole number of bits, bytes or nanoseconds, or does
-//! not fit 64 bits, is refused rather than rounded. Units of a rate are decimal, as for `tc`; of
+//! A value is a number, possibly with a decimal fraction, and a unit right after it. Case does not
+//! matter. Values are exact: one that is not a whole number of bits, bytes or nanoseconds, or does
+//! not fit 64 bits, is refused rather than rounded. Units of rates are decimal, as for `tc`. For
 //! sizes both kinds exist (`kB` = 1000, `KiB` = 1024).
 //!
 //! Each value prints as text that reads back as itself.
@@ -25,7 +25,7 @@ pub struct Size(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
-/// A value that is no rate, size or time.
+/// A text that is not a rate, size or time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} `{value}`: {problem}; write it like {}", .quantity.name, .quantity.examples)]
 pub struct UnitError {
@@ -35,7 +35,7 @@ pub struct UnitError {
 }
 
 impl Rate {
-    /// A rate of so many bits per second.
+    /// A rate in bits per second.
     pub const fn from_bps(bps: u64) -> Self {
         Self(bps)
     }
@@ -47,7 +47,7 @@ impl Rate {
 }
 
 impl Size {
-    /// A size of so many bytes.
+    /// A size in bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
@@ -125,14 +125,14 @@ written_with_a_unit!(Rate, RATE);
 written_with_a_unit!(Size, SIZE);
 written_with_a_unit!(Span, SPAN);
 
-/// What a quantity is called and the units it may be written in.
+/// The name of a quantity, and its units.
 #[derive(Debug, PartialEq, Eq)]
 struct Quantity {
     name: &'static str,
     examples: &'static str,
     /// The unit of a value of 1.
     base: &'static str,
-    /// Units and how many of the base each is.
+    /// Units, with the number of base units in each.
     units: &'static [(&'static str, u64)],
     /// Whether a number without a unit counts the base.
     unit_optional: bool,
@@ -249,10 +249,10 @@ impl Quantity {
             .ok_or(Problem::UnknownUnit)
     }
 
-    /// `0.fraction` of a unit, which must be whole.
+    /// `0.fraction` of a unit in base units. It must be a whole number.
     fn fraction_of(&self, fraction: &str, per_unit: u64) -> Result<u64, Problem> {
         let digits = fraction.trim_end_matches('0');
-        // No unit has so many decimal places (TiB has most, 40), and 18 digits fit u64.
+        // More digits are refused, though a binary unit could need them: one byte is 2^-40 TiB, with 40 digits.
         let not_whole = Problem::NotWhole(self.base);
         if digits.len() > 18 {
             return Err(not_whole);

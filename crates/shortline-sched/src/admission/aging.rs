@@ -1,19 +1,19 @@
-//! Aging as paper 002 has it (3.2): a shorter request goes first as long as that makes nobody
-//! wait beyond its bound, X times its expected service.
+//! Aging of paper 002 (3.2): a shorter request goes first, as long as no other request waits beyond its
+//! bound because of it. The bound is X times the request's expected service.
 //!
-//! Three rules, in this order:
+//! Three rules apply, in this order:
 //!
-//! 1. Who is overdue goes first, in order of arrival.
-//! 2. Else the shortest goes, if all those of earlier deadlines can still start by them.
-//! 3. Else whoever has the earliest deadline goes.
+//! 1. Overdue requests go first, in order of arrival.
+//! 2. Otherwise the shortest goes, if all requests with earlier deadlines can still start by them.
+//! 3. Otherwise the request with the earliest deadline goes.
 //!
-//! By the third, as long as some order keeps every bound, one does: a promotion leaves the
-//! others in an order that keeps theirs, and new requests alone can make that impossible. In
-//! overload no bound can hold for all; then requests become overdue, and leave as they came. So
-//! X = 1 is near FIFO; with a large X nobody is overdue and SJF remains.
+//! By the third rule, as long as some order keeps every bound, this one does. A promotion leaves the others
+//! in an order that keeps theirs, and only new requests can make that impossible. In an overload no order
+//! keeps all bounds. Then requests become overdue and go in order of arrival. So X = 1 is near FIFO, and with
+//! a large X no request is overdue and SJF remains.
 //!
-//! It departs from 002 in what a request falls back to when it may not pass: 002 keeps a list
-//! in order of arrival and promotes in it; by deadline a bound is kept whenever it can be.
+//! Departure: 002 keeps a list in order of arrival and promotes requests in it. Here the fallback is by
+//! deadline, because then a bound is kept whenever possible.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use super::deadlines::{Deadlines, Key};
 use super::requests::RequestId;
 use crate::Aging;
 
-/// How long the mean of what runs looks back, in nanoseconds.
+/// The time over which the mean number of running requests fades, in nanoseconds.
 const RATE_SPAN_NS: f64 = 1e9;
 
-/// The waiters by deadline, and those that are overdue by arrival.
+/// The waiters by deadline, and the overdue ones by arrival.
 #[derive(Debug)]
 pub(super) struct Bounds {
     aging: Aging,
@@ -39,14 +39,14 @@ pub(super) struct Expected {
     pub(super) capacity_ns: u64,
 }
 
-/// What decides whether a request may pass others.
+/// The state that decides whether a request may pass others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now_ns: u64,
-    /// The expected service of what runs.
+    /// The expected service of the running requests.
     pub(super) load_ns: f64,
     pub(super) capacity_ns: f64,
-    /// How many run, in the mean: each does one unit of its work in a unit of time.
+    /// The mean number of running requests. Each does one unit of its work per unit of time.
     pub(super) rate: f64,
 }
 
@@ -68,14 +68,14 @@ impl Bounds {
         deadline_ns
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     pub(super) fn remove(&mut self, (deadline_ns, id): Key) {
         if !self.in_time.remove((deadline_ns, id)) {
             self.overdue.remove(&id);
         }
     }
 
-    /// Who goes first, given the shortest, its deadline and its service.
+    /// The request that goes first, given the shortest one's key and service.
     pub(super) fn first(&mut self, moment: Moment, shortest: Key, service_ns: u64) -> RequestId {
         self.expire(moment.now_ns);
         if let Some(&earliest) = self.overdue.first() {
@@ -99,14 +99,14 @@ impl Bounds {
     }
 }
 
-/// How many run in the mean while others wait, over the last second.
+/// The mean number of running requests while others wait, over about the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     mean: Option<f64>,
 }
 
 impl Rate {
-    /// So many have run for so long.
+    /// `active` requests have run for `span_ns`.
     pub(super) fn pass(&mut self, active: usize, span_ns: u64) {
         let active = active as f64;
         let mean = self.mean.get_or_insert(active);

@@ -1,31 +1,31 @@
-//! A request comes in: whether it may start or wait, and where it waits.
+//! Arrivals: whether a request may start or wait, and where it waits.
 
 use super::{Admission, ClientId, Order, RequestId, TenantId, TypeId};
 
 const MS: u64 = 1_000_000;
 
-/// Why a request is not admitted. Its text is what the client is told.
+/// Why a request is not admitted. Its text is sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// As many wait as may.
+    /// The queue is full.
     #[error("the queue of the gate is full: {limit} requests wait, the most allowed; try later")]
     QueueFull {
         /// The most that may wait.
         limit: usize,
     },
-    /// It would probably wait for too long.
+    /// Its expected wait is too long.
     #[error(
         "the gate would admit the request in {} ms only, more than {} ms; try later",
         wait_ns_expected / MS,
         limit_ns / MS
     )]
     Shed {
-        /// How long it would probably wait, in nanoseconds.
+        /// Its expected wait, in nanoseconds.
         wait_ns_expected: u64,
-        /// The longest that is let in, in nanoseconds.
+        /// The longest expected wait allowed, in nanoseconds.
         limit_ns: u64,
     },
-    /// As many requests of its tenant wait as may.
+    /// Its tenant has as many waiting requests as it may have.
     #[error(
         "{limit} requests of this tenant wait already, the most allowed (waiting-max of the tenant); try later"
     )]
@@ -33,7 +33,7 @@ pub enum Refusal {
         /// The most of the tenant that may wait.
         limit: usize,
     },
-    /// The places that are left in the queue are for others.
+    /// The places left in the queue are for other tenants.
     #[error(
         "{waiting} requests of this tenant wait already, and the {free} places left in the queue of the gate \
          are for others; try later"
@@ -41,18 +41,18 @@ pub enum Refusal {
     TenantShare {
         /// How many of the tenant wait.
         waiting: usize,
-        /// How many more may wait.
+        /// The places left in the queue.
         free: usize,
     },
-    /// Its tenant has as many connections as it may.
+    /// Its tenant has as many connections as it may have.
     #[error(
         "this tenant has {limit} connections, the most allowed (connections-max of the tenant)"
     )]
     TenantConnections {
-        /// The most of the tenant.
+        /// The most connections of the tenant.
         limit: usize,
     },
-    /// It waited for as long as it may, as whoever holds the waiting requests finds.
+    /// It waited as long as it may. The driver decides this.
     #[error("the gate did not admit the request within {} ms; try later", wait_ns / MS)]
     WaitedTooLong {
         /// How long it waited, in nanoseconds.
@@ -60,21 +60,21 @@ pub enum Refusal {
     },
 }
 
-/// A request that comes.
+/// An arriving request.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRequest {
-    /// What it is.
+    /// Its type.
     pub request_type: TypeId,
-    /// Whose it is, if its client is known: who may owe something.
+    /// Its client, if known. The client may have a debt.
     pub client: Option<ClientId>,
-    /// Who is to have a share for it.
+    /// The tenant that is charged for it.
     pub tenant: TenantId,
-    /// It starts at once, as long as no more than [`super::AdmissionConfig::unqueued_max`] such ones run.
+    /// Whether it skips the queue. At most [`super::AdmissionConfig::unqueued_max`] such requests run at once.
     pub never_waits: bool,
 }
 
 impl NewRequest {
-    /// A request of the first tenant and of no known client.
+    /// A request of the first tenant without a known client.
     pub fn new(request_type: TypeId) -> Self {
         Self {
             request_type,
@@ -86,7 +86,7 @@ impl NewRequest {
 }
 
 impl Admission {
-    /// A request comes in and waits; [`Self::admit_next`] says whether for longer than now.
+    /// Takes in a request. It waits until [`Self::admit_next`] returns it, which may be at once.
     ///
     /// # Errors
     /// [`Refusal`] if it would have to wait and may not.
@@ -94,7 +94,7 @@ impl Admission {
         self.arrive_as(now_ns, request_type, None)
     }
 
-    /// The same for a client, who may owe something.
+    /// The same for a request of a client. The client may have a debt.
     ///
     /// # Errors
     /// [`Refusal`] if it would have to wait and may not.
@@ -111,7 +111,7 @@ impl Admission {
         self.take_in(now_ns, request)
     }
 
-    /// The same for a request of which more is known.
+    /// The same for a request with a client, a tenant and a flag.
     ///
     /// # Errors
     /// [`Refusal`] if it would have to wait and may not.
@@ -139,13 +139,13 @@ impl Admission {
         Ok(id)
     }
 
-    /// Whether a request of a tenant that is never to wait need not.
+    /// Whether a tenant's request that never waits may skip the queue now.
     fn may_skip_queue(&self, tenant: usize) -> bool {
         let unqueued = self.unqueued.len() + self.unqueued_running;
         unqueued < self.unqueued_max && self.has_place() && self.tenants.get(tenant).has_place()
     }
 
-    /// Whether a new request of a type would surely start before all that wait.
+    /// Whether a new request of a type would start at once, before all waiters.
     fn starts_at_once(&self, kind: usize, tenant: usize) -> bool {
         let first = match self.order {
             Order::Sjf | Order::Gittins => self.is_shorter_than_all(kind, tenant),
@@ -195,7 +195,7 @@ impl Admission {
         Err(refusal)
     }
 
-    /// How long a new request of a type would wait if nobody else came: until its tenant's work before it
+    /// How long a new request of a type would wait if no other arrived: until its tenant's work before it
     /// is done.
     fn wait_ns_expected(&self, kind: usize, tenant: usize) -> u64 {
         let queue = &self.tenants.get(tenant).queue;

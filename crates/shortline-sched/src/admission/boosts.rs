@@ -1,21 +1,24 @@
-//! How much earlier the requests of a type count as come, under [`Order::Boost`].
+//! Boosts: how much earlier the requests of a type count as arrived, under [`Order::Boost`].
 //!
-//! This is gamma-Boost with types as labels ([`crate::policy::boost`] has its source and formulas). What it
-//! needs to know is learnt:
+//! This is gamma-Boost with types as labels ([`crate::policy::boost`] has its source and formulas). Its
+//! inputs are learnt:
 //!
-//! - the distribution of each type's service and of all, from the requests that ended (in units of load);
-//! - the load: the estimates of what came, over what the backend does while somebody waits. Both fade, over
-//!   [`SPAN_NS`].
+//! - the distribution of service, of each type and of all, from the requests that ended (in units of load);
+//! - the load: the estimates of the requests that arrived, over the work that the backend does while requests
+//!   wait. Arrivals fade over [`SPAN_NS`].
 //!
-//! A backend that works on several requests counts as one server of the speed of all: what is served at the
-//! rate `active / slowdown` in units of load. Boosts are computed anew every [`EVERY_NS`].
+//! A backend that works on several requests counts as one server with the speed of all. It serves
+//! `active / slowdown` units of load per unit of time. Boosts are computed anew every [`EVERY_NS`].
 //!
-//! Departures: as the load goes to 1, `g` goes to 0, boosts grow beyond all bounds and the order becomes `sjf`;
-//! above 1 there is no `g`. So the load counts as [`LOAD_MAX`] at most, and where more waits than such a load
-//! would let wait, `1 / g` (the mean wait in heavy traffic) is [`BACKLOG_PART`] of the work that waits. In an
-//! overload boosts are thus a part of what everybody waits, and nobody is left without service. The largest requests of each
-//! type count as the largest of the others ([`crate::Spread::without_outliers`]), for one outlier rules
-//! `E[e^(g S)]`; among all types one counts as [`OUTLIER`] times what its type is expected to take at most.
+//! Departures:
+//!
+//! - As the load goes to 1, `g` goes to 0, boosts grow without bound, and the order becomes `sjf`. Above 1
+//!   there is no `g`. So the load counts as [`LOAD_MAX`] at most.
+//! - `1 / g` is the mean wait in heavy traffic. It is at least [`BACKLOG_PART`] of the waiting work. So in an
+//!   overload boosts are a fraction of the wait, and no request starves.
+//! - One outlier dominates `E[e^(g S)]`. So the largest requests of each type count as the largest of the
+//!   others ([`crate::Spread::without_outliers`]). In the distribution of all types, a request counts as at
+//!   most [`OUTLIER`] times its type's estimate.
 
 use super::{Admission, Order};
 use crate::policy::boost;
@@ -29,41 +32,41 @@ const EVERY_NS: u64 = 100_000_000;
 /// The largest load that boosts are computed for.
 const LOAD_MAX: f64 = 0.95;
 
-/// In an overload `1 / g` is such a part of the work that waits.
+/// In an overload `1 / g` is this part of the waiting work.
 const BACKLOG_PART: f64 = 0.1;
 
-/// Among all types one request counts as at most so many times the estimate of its type.
+/// In the distribution of all types, a request counts as at most this many times its type's estimate.
 pub(super) const OUTLIER: u64 = 8;
 
-/// What came of late.
+/// The work that arrived recently.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Offered {
-    /// In nanoseconds of load, fading.
+    /// In nanoseconds of load. It fades.
     load_ns: f64,
-    /// The time over which it came, fading likewise, in nanoseconds.
+    /// The time over which it arrived, in nanoseconds. It fades alike.
     time_ns: f64,
     at_ns: u64,
     computed_ns: Option<u64>,
 }
 
-/// What boosts come from.
+/// The parameters of boosts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
     /// The decay rate of the tail, per nanosecond of load.
     pub(super) rate: f64,
-    /// Load done in a unit of time.
+    /// Load done per unit of time.
     pub(super) speed: f64,
 }
 
 impl Tail {
-    /// The boost of a type, in nanoseconds, of `E[e^(g S)]` as far as it is known.
+    /// The boost of a type in nanoseconds, from its `E[e^(g S)]`.
     pub(super) fn boost_ns(self, exp_moment: f64) -> u64 {
         (boost::boost(self.rate, exp_moment) / self.speed) as u64
     }
 }
 
 impl Offered {
-    /// Something came.
+    /// A request arrived.
     fn come(&mut self, now_ns: u64, load_ns: u64) {
         self.pass(now_ns);
         self.load_ns += load_ns as f64;
@@ -79,7 +82,7 @@ impl Offered {
 }
 
 impl Admission {
-    /// Takes note of a request that comes.
+    /// Counts an arriving request.
     pub(super) fn offer(&mut self, kind: usize) {
         if self.order == Order::Boost {
             self.offered.come(self.now_ns, self.types.load_ns(kind));

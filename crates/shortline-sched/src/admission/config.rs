@@ -1,4 +1,4 @@
-//! What an operator chooses for admission, each with its default.
+//! The settings of admission, with their defaults.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -13,49 +13,52 @@ use crate::units::{Span, UnitError, excerpt};
 /// How requests are admitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdmissionConfig {
-    /// Who goes first of those that wait.
+    /// The order of waiting requests.
     pub order: Order,
-    /// With [`Order::Sjf`]: the share of the work that goes to whoever has waited longest.
+    /// The share of the work that goes to the request that has waited longest. Only [`Order::Sjf`] and
+    /// `Order::Gittins` use it.
     pub oldest_share: OldestShare,
     /// How much may run at once.
     pub capacity: Capacity,
-    /// The most requests that run at once, paused ones too: what each of them holds there is only so much of,
-    /// such as connections. Neither a dry run nor an escape goes beyond.
+    /// The most requests that run at once, paused ones included. It is for a scarce resource that each
+    /// request holds, such as a connection. A dry run and an escape keep it, too.
     pub running_max: Option<NonZeroUsize>,
     /// How service times are estimated.
     pub estimator: Estimator,
-    /// The most requests that wait at once. None may where it is 0.
+    /// The most requests that wait at once. With 0 none may wait.
     pub queue_max: usize,
-    /// The most requests that run at once of those that never wait ([`super::NewRequest::never_waits`]);
-    /// further ones wait like any other.
+    /// The most requests that run at once of those that never wait ([`super::NewRequest::never_waits`]).
+    /// Further ones wait like any other.
     pub unqueued_max: usize,
-    /// The most types told apart, beside the one for all others.
+    /// The most types with an entry of their own, beside the shared one.
     pub types_max: usize,
     /// The service time of a type before any request of any type has ended, in nanoseconds.
     pub service_ns_prior: u64,
-    /// A request is refused on arrival if it is expected to wait longer than this, in
-    /// nanoseconds; `None` sheds nothing.
+    /// A request is refused on arrival if its expected wait is longer than this, in nanoseconds. `None`
+    /// sheds nothing.
     pub shed_wait_ns: Option<NonZeroU64>,
-    /// If nothing starts or ends for so long, in nanoseconds, while requests wait, the next one
-    /// starts whatever the load: what runs may wait for a lock that only a request in the queue
-    /// makes its session give back. `None` never does so.
+    /// If requests wait and nothing starts or ends for this long, in nanoseconds, the next one starts
+    /// whatever the load. A running request may wait for a lock whose holder has its next request in the
+    /// queue. `None`: no such escape.
     pub stall_ns: Option<NonZeroU64>,
     /// How long [`Capacity::Calibrate`] tries each capacity at least, in nanoseconds.
     pub trial_ns: NonZeroU64,
-    /// The longest that a request is held back for what its client owes, in nanoseconds.
+    /// The longest that a request is held back for its client's debt, in nanoseconds.
     pub debt_wait_ns_max: u64,
-    /// What becomes of requests far beyond what their type takes; `None`: nothing beyond their cost.
+    /// What is done about requests that take far longer than their type. `None`: they only count as what
+    /// they use.
     pub runaway: Option<Runaway>,
-    /// Everything starts at once; what would have waited is only counted.
+    /// Everything starts at once. Requests that would have waited are only counted.
     pub dry_run: bool,
-    /// Estimates that were kept from before stay as they are (002, 5.1: unstable under high load); of
-    /// other types they are learnt.
+    /// Restored estimates stay as they are (002, 5.1: unstable under high load). Those of other types are
+    /// learnt.
     pub estimates_fixed: bool,
 }
 
 impl Default for AdmissionConfig {
-    /// Shortest job first, a tenth for the oldest, at a capacity without limit, 10,000 waiters, 16 that never
-    /// wait, 1000 types, 10 ms for the first request, an escape after 10 s, trials of 5 s, a minute for debts.
+    /// Shortest job first with a tenth for the oldest, no capacity limit, 10,000 waiters, 16 requests that
+    /// never wait, 1000 types, 10 ms for the first request. An escape after 10 s, trials of 5 s, and at most
+    /// a minute for debts.
     fn default() -> Self {
         Self {
             order: Order::Sjf,
@@ -78,30 +81,30 @@ impl Default for AdmissionConfig {
     }
 }
 
-/// Who goes first of those that wait.
+/// The order of waiting requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
     /// In order of arrival (002 3.1).
     Fifo,
     /// Shortest estimate first (002 3.2).
     Sjf,
-    /// Shortest estimate first as long as that makes nobody wait for longer than so many times
-    /// its own expected service (002 3.2).
+    /// Shortest estimate first, as long as no request waits longer than this many times its own
+    /// expected service because of it (002 3.2).
     SjfAging(Aging),
-    /// In order of arrival, each type as if it had come earlier by its boost (module `boosts`).
+    /// In order of arrival, with each type's arrivals moved earlier by its boost (module `boosts`).
     Boost,
-    /// The least expected work to an end first, by the type's distribution ([`crate::Spread::gittins`]).
+    /// Smallest Gittins rank first, by the type's distribution ([`crate::Spread::gittins`]).
     Gittins,
 }
 
 impl Order {
-    /// Whether whoever has waited longest has a share of the work. The others leave nobody without service
-    /// by themselves.
+    /// Whether the request that has waited longest gets a share of the work. The other orders starve no
+    /// request by themselves.
     pub fn has_oldest_share(self) -> bool {
         matches!(self, Order::Sjf | Order::Gittins)
     }
 
-    /// Whether types that nobody has seen go before the others.
+    /// Whether types of which little is known go before the others.
     pub(super) fn tries_newcomers(self) -> bool {
         matches!(self, Order::Sjf | Order::Gittins | Order::Boost)
     }
@@ -110,17 +113,17 @@ impl Order {
 /// How much may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// Everything: nobody waits.
+    /// Everything: no request waits for capacity.
     Off,
     /// A sum of estimates, in nanoseconds of service.
     Fixed(NonZeroU64),
-    /// What lets the backend do most, found while it works.
+    /// The capacity at which the backend does most work, found while it works.
     Auto,
-    /// What lets the backend do most, searched for once by trials of the load that runs.
+    /// The capacity at which the backend does most work, found once by trials under the running load.
     Calibrate,
 }
 
-/// A text that is no capacity.
+/// A text that is not a capacity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("capacity `{value}`: {problem}; write it like 500ms, 20s, auto, calibrate or off")]
 pub struct CapacityError {
@@ -184,7 +187,7 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// The most types, with room for them in an index of 32 bits.
+/// The size of the table of types, with the shared one. It fits an index of 32 bits.
 pub(super) fn types_held(types_max: usize) -> NonZeroUsize {
     NonZeroUsize::MIN.saturating_add(types_max.min(u32::MAX as usize - 1))
 }

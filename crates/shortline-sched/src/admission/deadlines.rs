@@ -1,21 +1,19 @@
-//! Who waits, by deadline, and whether those before a request can wait for it to pass.
+//! Waiters by deadline, and whether a request can pass those before it.
 //!
-//! Work is done at a rate of `rate` (expected service, per unit of time). In the order of their
-//! deadlines, each waiter starts when so much of the work before it is done that it fits beside
-//! what is left. So all those before a request keep their deadlines although it passes them if
-//! for each of them
+//! Work is done at `rate` (expected service per unit of time). In the order of deadlines, each waiter starts
+//! when it fits beside the work that is left of those before it. A request can pass all waiters before it
+//! without breaking their deadlines if for each of them
 //!
 //! ```text
 //! now + (backlog + work of the waiters before it + what must be free for itself) / rate
 //!     <= deadline
 //! ```
 //!
-//! where the backlog is what runs and the request that passes, less the capacity. For each waiter
-//! the latest `now + backlog / rate` at which that holds is its *latest*. The list is cut into
-//! blocks, each with the work in it and the smallest latest of its waiters as if nobody waited
-//! before the block: a question looks at every block before the one asked about and at the
-//! waiters of that one, some 250 blocks and 40 waiters for 10,000; a change computes one block anew,
-//! and only another rate computes all of them.
+//! where the backlog is the running work and the passing request, less the capacity. A waiter's *latest* is
+//! the latest `now + backlog / rate` at which this holds. The list is cut into blocks. Each block has its
+//! work, and the smallest latest of its waiters as if none waited before the block. A query looks at every
+//! block before the request's own, and at the waiters of that one: some 250 blocks and 40 waiters for 10,000.
+//! A change recomputes one block, and only a new rate recomputes all of them.
 
 use super::requests::RequestId;
 
@@ -25,7 +23,7 @@ pub(super) type Key = (u64, RequestId);
 /// The most waiters in a block.
 const BLOCK_MAX: usize = 64;
 
-/// The last key of a block that is about to be computed.
+/// The last key of a block before it is computed.
 const NO_KEY: Key = (
     0,
     RequestId {
@@ -34,13 +32,13 @@ const NO_KEY: Key = (
     },
 );
 
-/// How far the rate may move before everything is computed anew.
+/// How far the rate may move, as a factor, before all blocks are recomputed.
 const RATE_TOLERANCE: f64 = 1.1;
 
 /// Waiters by deadline.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    /// None is empty.
+    /// No block is empty.
     blocks: Vec<Block>,
     rate: f64,
 }
@@ -48,11 +46,11 @@ pub(super) struct Deadlines {
 #[derive(Debug)]
 struct Block {
     waiters: Vec<Waiter>,
-    /// The key of the last of them, here for those that look at every block.
+    /// The key of the last waiter, kept here for scans over the blocks.
     last: Key,
-    /// How long their work takes, in nanoseconds.
+    /// How long the waiters' work takes, in nanoseconds.
     lasts_ns: f64,
-    /// The smallest latest of them, in nanoseconds.
+    /// The smallest latest of the waiters, in nanoseconds.
     latest_ns: f64,
 }
 
@@ -77,7 +75,7 @@ impl Deadlines {
         Some(self.blocks.first()?.waiters.first()?.key)
     }
 
-    /// Adds a waiter with so much work, that starts once `room_ns` of the capacity are free.
+    /// Adds a waiter with `work_ns` of work. It starts once `room_ns` of the capacity is free.
     pub(super) fn insert(&mut self, key: Key, work_ns: u64, room_ns: u64) {
         let waiter = Waiter {
             key,
@@ -100,7 +98,7 @@ impl Deadlines {
         self.blocks[index].compute(self.rate);
     }
 
-    /// Takes a waiter out; false if it is not in.
+    /// Removes a waiter. Returns false if it is not in.
     pub(super) fn remove(&mut self, key: Key) -> bool {
         if self.blocks.is_empty() {
             return false;
@@ -119,7 +117,7 @@ impl Deadlines {
         true
     }
 
-    /// Takes note of how much work is done per unit of time.
+    /// Sets how much work is done per unit of time.
     pub(super) fn set_rate(&mut self, rate: f64) {
         let ratio = rate / self.rate;
         if !(1.0 / RATE_TOLERANCE..=RATE_TOLERANCE).contains(&ratio) {
@@ -130,8 +128,8 @@ impl Deadlines {
         }
     }
 
-    /// Whether all with an earlier deadline than `key` keep theirs if `backlog_ns` of work comes
-    /// before them all, that of `key` itself included. A negative backlog is room.
+    /// Whether all waiters before `key` keep their deadlines with `backlog_ns` of work before them. The
+    /// backlog includes the work of `key` itself. A negative backlog is free capacity.
     pub(super) fn can_pass(&self, now_ns: u64, key: Key, backlog_ns: f64) -> bool {
         let mut start_ns = now_ns as f64 + backlog_ns / self.rate;
         for block in &self.blocks {
@@ -174,14 +172,14 @@ impl Block {
         self.latest_ns = latest_ns(&self.waiters, rate);
     }
 
-    /// The smallest latest of those before a key.
+    /// The smallest latest of the waiters before a key.
     fn latest_before(&self, key: Key, rate: f64) -> f64 {
         let end = self.waiters.partition_point(|waiter| waiter.key < key);
         latest_ns(&self.waiters[..end], rate)
     }
 }
 
-/// The smallest latest of waiters of which nobody waits before the first.
+/// The smallest latest of `waiters`, as if none waited before them.
 fn latest_ns(waiters: &[Waiter], rate: f64) -> f64 {
     let time_of_work = 1.0 / rate;
     let mut before_ns = 0.0;

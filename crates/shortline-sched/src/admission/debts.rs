@@ -1,9 +1,9 @@
-//! What a client owes that used more than it was admitted for, and how it pays.
+//! Debts: a client whose request used more than its estimate pays for it afterwards.
 //!
-//! A unit of work is admitted for what its type takes. A client that makes a long transaction of it
-//! keeps its permit nevertheless: what was admitted may hold locks and is never queued again. So the
-//! client pays afterwards. A unit that used more than [`GRACE`] times its estimate leaves a debt,
-//! and one that used less than its estimate pays some back, or leaves a credit for later, of up to [`CREDIT`] times its estimate:
+//! A unit of work is admitted by its type's estimate. If the client makes it a long transaction, it still
+//! keeps its permit, because it may hold locks, and an admitted unit is never queued again. So the client pays
+//! afterwards. A unit that used more than [`GRACE`] times its estimate leaves a debt. One that used less than
+//! its estimate repays some, or leaves a credit of up to [`CREDIT`] times its estimate:
 //!
 //! ```text
 //! used  = service in nanoseconds without its pauses and its longest statement
@@ -11,37 +11,36 @@
 //! debt -= estimate - service            (not below -16 * estimate)
 //! ```
 //!
-//! The longest statement is excused ([`Admission::excuse`]), for it may have waited for a lock that
-//! somebody else held, and how long one statement takes is for its type to learn. So only what goes on
-//! and on leaves a debt, and the session of a pool that met a lock does not.
+//! The longest statement is excused ([`Admission::excuse`]). It may have waited for a lock that another
+//! client held, and the type's estimate learns how long one statement takes. So only many statements leave a
+//! debt. A pool's session that met a lock leaves none.
 //!
-//! A debt is repaid, too, at the rate of a fair share: what a client gets that has always something
-//! to do,
+//! A debt is also repaid over time, at the rate of a fair share. That is the service of a client that always
+//! has work:
 //!
 //! ```text
-//! share' = active / (active + waiting), at least 1/16        (1 while nobody waits)
+//! share' = active / (active + waiting), at least 1/16        (1 while none waits)
 //! ```
 //!
-//! A request of a client in debt does not wait in its type's list. It goes when its rank, the debt
-//! that is left and its own estimate, is below the estimate of whoever would be next, or when nobody
-//! else waits; under FIFO, in the latter case only. Once the debt is repaid it waits like any other
-//! from then on.
+//! A request of a client in debt does not wait in its type's list. Its rank is the remaining debt plus its own
+//! estimate. It goes when the rank is below the estimate of the next queued request, or when no other request
+//! of its tenant is queued. Under FIFO only the latter applies. Once the debt is repaid, it waits like any
+//! other request.
 //!
-//! So a client whose units use `k` estimates gets, where all others wait all the time, at most
-//! `k / (k - 2)` times their work and never more than three times, whatever it calls its units (as
-//! long as its fair share is not below 1/16 of a place). An honest one whose service times vary owes
-//! nothing in the long run, for most of its units save more than the few long ones cost. This is what
-//! credit is for: the session of a pool does not choose what it carries, and without credit and
-//! excuse short requests behind an unlucky long one took two to nine times as long in the tests' model.
-//! And what anybody owes holds no request back for longer than
-//! [`super::AdmissionConfig::debt_wait_ns_max`], nor is more than an hour of it remembered.
+//! So a client whose units use `k` estimates gets at most `k / (k - 2)` times the work of the others, and
+//! never more than three times, whatever the type of its units. This holds while all others always wait, and
+//! its fair share is not below 1/16 of a place. An honest client whose service times vary owes nothing in the
+//! long run, because most of its units save more than the few long ones cost. The credit is for these: a
+//! pool's session does not choose its requests. Without credit and excuse, short requests behind an unlucky
+//! long one took two to nine times as long in the tests' model. A debt holds no request back for longer than
+//! [`super::AdmissionConfig::debt_wait_ns_max`], and at most an hour of it is remembered.
 //!
-//! How fast a debt is repaid does not depend on the tenant, and before whom a request is held back is a
-//! matter within its tenant: between tenants debts decide nothing ([`super::tenants`]).
+//! The rate of repayment does not depend on the tenant. A request is held back only behind others of its own
+//! tenant, so debts decide nothing between tenants ([`super::tenants`]).
 //!
-//! What a client owes outlives it: whoever comes next under the same account (the same database user)
-//! takes it over, so that nothing is gained by connecting anew. There is no paper behind this; it is
-//! the virtual time of fair queueing (Demers, Keshav and Shenker 1989), for what exceeds estimates only.
+//! A debt outlives its client. The next client of the same account (the same database user) takes it over, so
+//! a new connection gains nothing. No paper describes this. It is the virtual time of fair queueing (Demers,
+//! Keshav and Shenker 1989), only for what exceeds estimates.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -53,16 +52,17 @@ use super::requests::{ClientId, RequestId, Stage};
 use super::{Admission, aging::Moment};
 use crate::estimate::SERVICE_NS_MAX;
 
-/// A unit may use so many times its estimate and leaves no debt.
+/// A unit that uses up to this many times its estimate leaves no debt.
 const GRACE: u64 = 2;
 
-/// Credit is at most so many times the estimate of the unit that leaves it.
+/// The most credit, as a multiple of the estimate of the unit that leaves it.
 const CREDIT: u64 = 16;
 
-/// The least fair share is one of so many parts of a place.
+/// The least fair share is one over this of a place.
 const SHARE_PARTS: usize = 16;
 
-/// Accounts without a client that are remembered at most; of more the least debt is forgotten.
+/// The most accounts remembered without a client. Beyond that, accounts without debt are forgotten, then the
+/// one with the least debt.
 const ACCOUNTS_MAX: usize = 1000;
 
 #[derive(Debug)]
@@ -72,19 +72,19 @@ struct Client {
     balance: Balance,
 }
 
-/// What somebody owes, or has saved.
+/// A client's debt or credit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Balance {
-    /// When all is repaid, in time of the fair share.
+    /// When the debt is repaid, in time of the fair share.
     due_ns: u64,
     credit_ns: u64,
 }
 
-/// What a unit has used, in nanoseconds.
+/// The service of a unit, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Used {
     pub(super) service_ns: u64,
-    /// So much of it leaves no debt.
+    /// The part of the service that leaves no debt.
     pub(super) excused_ns: u64,
     pub(super) expected_ns: u64,
 }
@@ -92,19 +92,20 @@ pub(super) struct Used {
 /// All debts, and the requests that wait for one to be repaid.
 #[derive(Debug, Default)]
 pub(super) struct Debts {
-    /// What a client got so far that had always something to do.
+    /// The service so far of a client that always had work: the time of the fair share.
     share_ns: u64,
     clients: Slab<Client>,
     sequence_next: u64,
-    /// What clients left behind, by account.
+    /// The balances of clients that have left, by account.
     left: HashMap<u64, Balance>,
-    /// The requests of clients in debt: whose debt is repaid first, and by arrival.
+    /// The requests held back, by the time at which their client's debt is repaid.
     held: BTreeSet<(u64, RequestId)>,
+    /// The same requests by arrival.
     by_arrival: BTreeSet<RequestId>,
 }
 
 impl Debts {
-    /// For so long so many were served and so many waited.
+    /// For `span_ns`, `active` requests were served and `waiting` waited.
     pub(super) fn pass(&mut self, active: usize, waiting: usize, span_ns: u64) {
         let inside = active + waiting;
         let share_ns = if waiting == 0 {
@@ -137,7 +138,7 @@ impl Debts {
         } = self.clients.remove(id.slot);
         let share_ns = self.share_ns;
         let left = self.left.entry(account).or_default();
-        // Debts add up; credit does not, or many could save for one.
+        // Debts add up. Credit does not, or many clients could save for one.
         let credit_ns = left.credit_ns.max(balance.credit_ns);
         left.credit_ns = 0;
         left.lend(balance.owed_ns(share_ns), share_ns);
@@ -162,7 +163,7 @@ impl Debts {
         }
     }
 
-    /// What a client owes now.
+    /// A client's debt now, in nanoseconds.
     fn owed_ns(&self, id: ClientId) -> u64 {
         let client = self.clients.get(id.slot);
         client
@@ -194,7 +195,7 @@ impl Debts {
         (client.sequence == id.sequence).then_some(client)
     }
 
-    /// The first whose client's debt is repaid, or that came before `arrived_before`.
+    /// A held request whose client's debt is repaid, or else the oldest one if `is_late`.
     fn repaid(&self, is_late: impl Fn(RequestId) -> bool) -> Option<RequestId> {
         let first = self
             .held
@@ -214,7 +215,7 @@ impl Balance {
         self.credit_ns == 0 && self.owed_ns(share_ns) == 0
     }
 
-    /// So much more is owed, which credit pays first; no more than an hour of it counts.
+    /// Adds to the debt. Credit pays first. At most an hour of debt counts.
     fn lend(&mut self, more_ns: u64, share_ns: u64) {
         let saved_ns = self.credit_ns.min(more_ns);
         self.credit_ns -= saved_ns;
@@ -222,7 +223,7 @@ impl Balance {
         self.due_ns = share_ns.saturating_add(owed_ns.min(SERVICE_NS_MAX));
     }
 
-    /// So much is paid back; the rest is credit, as long as that is not more than `credit_ns_max`.
+    /// Repays `ns` of the debt. The rest becomes credit, up to `credit_ns_max`.
     fn save(&mut self, ns: u64, credit_ns_max: u64, share_ns: u64) {
         let paid_ns = self.owed_ns(share_ns).min(ns);
         self.due_ns -= paid_ns;
@@ -232,26 +233,26 @@ impl Balance {
 }
 
 impl Admission {
-    /// So much of the service of a request that runs leaves no debt. Told before its end, of its
-    /// longest statement.
+    /// Sets how much service of a running request leaves no debt, in nanoseconds. The driver sets it to the
+    /// longest statement before the request ends.
     pub fn excuse(&mut self, id: RequestId, excused_ns: u64) {
         if let Some(running) = self.requests.running_mut(id) {
             running.excused_ns = excused_ns;
         }
     }
 
-    /// A client comes, whose requests are told by [`Self::arrive_as`]. What clients of the same account
-    /// owed who have left is its own from now on.
+    /// Adds a client. Its requests arrive by [`Self::arrive_as`]. It takes over the debt that earlier clients
+    /// of its account left.
     pub fn enter(&mut self, account: u64) -> ClientId {
         self.debts.enter(account)
     }
 
-    /// A client has left.
+    /// Removes a client.
     pub fn leave(&mut self, client: ClientId) {
         self.debts.leave(client);
     }
 
-    /// Puts a request that came aside if its client is in debt; false if it is not.
+    /// Holds an arriving request back if its client is in debt. Returns whether it does.
     pub(super) fn hold(&mut self, id: RequestId) -> bool {
         let Some(request) = self.requests.get_mut(id) else {
             return false;
@@ -275,7 +276,7 @@ impl Admission {
         true
     }
 
-    /// Takes a request from those put aside; false if it is not among them.
+    /// Removes a request from those held back. Returns false if it is not among them.
     pub(super) fn unhold(&mut self, id: RequestId) -> bool {
         let Some(waiting) = self.requests.waiting_mut(id) else {
             return false;
@@ -293,8 +294,7 @@ impl Admission {
         true
     }
 
-    /// Lets those wait like any other whose clients' debts are repaid, or that waited for that for
-    /// long.
+    /// Queues the held requests whose clients' debts are repaid, or that were held back for too long.
     pub(super) fn release_held(&mut self) {
         loop {
             let late = |id| {
@@ -324,7 +324,7 @@ impl Admission {
         queue.push(&mut self.requests, &mut self.types, id, expected);
     }
 
-    /// The request of a tenant that is next: the queue's, unless one of a client in debt ranks before it.
+    /// The next request of a tenant: the first of its queue, unless a held request ranks before it.
     pub(super) fn first(&mut self, tenant: usize, moment: Moment) -> Option<RequestId> {
         let tenant = self.tenants.get_mut(tenant);
         let queued = tenant.queue.first(&self.requests, &self.types, moment);

@@ -1,30 +1,30 @@
-//! What runs for longer than it was admitted for weighs more.
+//! A request that runs much longer than its estimate weighs more.
 //!
-//! Paper 002 trusts its one application, and has nothing of this. The load counts a request as
-//! its type's estimate. One that has used more than [`GRACE`] times that counts as what it has used,
-//! up to an eighth of the capacity, so that less is let in beside it:
+//! Paper 002 trusts its one application and has no such rule. The load counts a request as its type's
+//! estimate. A request that has used more than [`GRACE`] times its estimate counts as what it has used, up
+//! to an eighth of the capacity. So less is admitted beside it:
 //!
 //! ```text
 //! load = max(estimate, min(used, capacity / 8))        once used > 3 * estimate
 //! ```
 //!
-//! An eighth, for what runs so long may wait for a lock, and requests that wait for one lock must not
-//! keep all others out. Looked at while somebody waits, [`EVERY_NS`] at most; what a request has
-//! added is subtracted on its end, whatever it has become.
+//! The limit of an eighth is for locks. A request that runs so long may wait for one, and requests that wait
+//! for the same lock must not keep all others out. This is checked while requests wait, at most once in
+//! [`EVERY_NS`]. When a request ends, all that it has added by then is subtracted.
 
 use super::Admission;
 
-/// A request may use so many times its estimate and counts as that.
+/// Up to this many times its expected service, a request counts as its estimate.
 const GRACE: u64 = 3;
 
-/// The part of the capacity that one counts as at most.
+/// The most that a request grows to: one over this of the capacity.
 const PARTS: u64 = 8;
 
-/// How often what runs is looked at, in nanoseconds.
+/// How often running requests are checked, in nanoseconds.
 const EVERY_NS: u64 = 10_000_000;
 
 impl Admission {
-    /// Counts what runs as what it has used, if that is due.
+    /// Raises the load of running requests to what they have used, if that is due.
     pub(super) fn grow(&mut self) {
         let now_ns = self.now_ns;
         if now_ns < self.grown_ns.saturating_add(EVERY_NS) {

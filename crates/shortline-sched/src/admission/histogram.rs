@@ -1,15 +1,14 @@
-//! How long requests wait, are served, and stay altogether: counts in buckets, each four times as wide as the one
-//! before.
+//! Histograms of waits, services and sojourn times. Each bucket's bound is four times the one before.
 //!
-//! Means hide what users notice, the slow ones. With buckets of a fixed width in the logarithm a quantile
-//! is known within a factor of four, at the price of eleven numbers; what was counted can be added up over
-//! gates and subtracted over time (Prometheus' histograms).
+//! Means hide the slow requests that users notice. Buckets of a fixed width in the logarithm give a quantile
+//! within a factor of four, for eleven numbers. The counts can be added up over gates and subtracted over
+//! time (Prometheus' histograms).
 
 use serde::Serialize;
 
 use super::Admission;
 
-/// The upper bounds of the buckets, in nanoseconds; the last bucket has none. From 256 us to 67 s.
+/// The upper bounds of the buckets in nanoseconds, from 256 us to 67 s. The last bucket has no bound.
 pub const BOUNDS_NS: [u64; 10] = {
     let mut bounds = [256_000; 10];
     let mut at = 1;
@@ -20,40 +19,40 @@ pub const BOUNDS_NS: [u64; 10] = {
     bounds
 };
 
-/// How many times took how long.
+/// A histogram of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Histogram {
-    /// By bucket, not summed up.
+    /// By bucket, not cumulative.
     pub counts: [u64; BOUNDS_NS.len() + 1],
-    /// All together, in nanoseconds.
+    /// The sum of all times, in nanoseconds.
     pub sum_ns: u64,
 }
 
 /// Times of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
-    /// From arrival to admission, of those that were admitted.
+    /// From arrival to admission, of admitted requests.
     pub wait: Histogram,
-    /// How long the backend worked, of those that ended.
+    /// The service in the backend, of ended requests. Pauses and waits for locks are left out.
     pub service: Histogram,
-    /// From arrival to the end, pauses included, of the same.
+    /// From arrival to the end, pauses included, of ended requests.
     pub sojourn: Histogram,
 }
 
 impl Histogram {
-    /// One more.
+    /// Counts a time.
     pub fn add(&mut self, time_ns: u64) {
         let bucket = BOUNDS_NS.iter().position(|bound_ns| time_ns <= *bound_ns);
         self.counts[bucket.unwrap_or(BOUNDS_NS.len())] += 1;
         self.sum_ns = self.sum_ns.saturating_add(time_ns);
     }
 
-    /// How many there are.
+    /// The number of times counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Adds what has come from `before` to `now`.
+    /// Adds what was counted between `before` and `now`.
     pub fn grow(&mut self, now: &Self, before: &Self) {
         for (count, (now, before)) in self
             .counts
@@ -68,7 +67,7 @@ impl Histogram {
 }
 
 impl Times {
-    /// Adds what has come from `before` to `now`.
+    /// Adds what was counted between `before` and `now`.
     pub fn grow(&mut self, now: &Self, before: &Self) {
         self.wait.grow(&now.wait, &before.wait);
         self.service.grow(&now.service, &before.service);
@@ -77,7 +76,7 @@ impl Times {
 }
 
 impl Admission {
-    /// A request of the type at `kind` was admitted after so long.
+    /// A request of the type at `kind` was admitted after `waited_ns`.
     pub(super) fn count_wait(&mut self, kind: usize, waited_ns: u64) {
         self.times.wait.add(waited_ns);
         self.types.get_mut(kind).counts.times.wait.add(waited_ns);

@@ -1,4 +1,4 @@
-//! A type of requests: what is known of it, how many of it wait, and what happened to it.
+//! A type of requests: what is known of it, how many of its requests wait, and its counters.
 
 use super::Outcome;
 use super::boosts::Tail;
@@ -6,34 +6,34 @@ use super::histogram::Times;
 use super::newcomers::KNOWN;
 use crate::estimate::Estimate;
 
-/// What is known of a type, and how many of it wait.
+/// What is known of a type, and how many of its requests wait.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) generation: u32,
-    /// Whether it was used since the hand passed.
+    /// Whether it was used since the hand last passed.
     pub(super) used: bool,
     /// Service times in the unit of [`super::slowdown`].
     pub(super) service: Estimate,
     /// Whether the estimate stays as it is.
     pub(super) is_fixed: bool,
-    /// The estimate in that unit; 0 before the first request came.
+    /// The estimate of what a request adds to the load, in that unit.
     pub(super) estimate_ns: u64,
-    /// The same for the order of types.
+    /// The estimate for the order of types, in that unit.
     pub(super) rank_ns: u64,
-    /// How much earlier its requests count as come, under [`super::Order::Boost`].
+    /// How much earlier its requests count as arrived, under [`super::Order::Boost`].
     pub(super) boost_ns: u64,
-    /// What keeps the scale where estimates are divided by the slowdown.
+    /// Keeps the scale where estimates are divided by the slowdown.
     pub(super) anchor: Anchor,
-    /// Since when requests of it have run although none has ended.
+    /// Since when its requests have been running without one having ended.
     pub(super) unknown_since_ns: Option<u64>,
-    /// How many wait, of all tenants.
+    /// How many wait, over all tenants.
     pub(super) waiting: usize,
     pub(super) running: usize,
     pub(super) counts: Counts,
 }
 
-/// What happened to requests of a type.
+/// The counters of a type's requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) admitted: u64,
@@ -70,17 +70,17 @@ impl Kind {
         &self.name
     }
 
-    /// The estimate of what a request adds to the load, at least 1, in a unit common to all.
+    /// The estimate of what a request adds to the load, at least 1, in the unit of samples.
     pub(super) fn estimate_ns(&self) -> u64 {
         self.estimate_ns.max(1)
     }
 
-    /// The estimate by which types are ordered, likewise.
+    /// The estimate by which types are ordered, at least 1, in the same unit.
     pub(super) fn rank_ns(&self) -> u64 {
         self.rank_ns.max(1)
     }
 
-    /// The boost of its requests, if a unit of samples is so many of load.
+    /// The boost of its requests in nanoseconds. `gauge` is the load per unit of a sample.
     pub(super) fn boost_ns(&self, tail: Tail, gauge: f64) -> u64 {
         let rate = tail.rate * gauge;
         tail.boost_ns(if self.is_known() {
@@ -90,7 +90,7 @@ impl Kind {
         })
     }
 
-    /// One of it starts.
+    /// A request of it starts.
     pub(super) fn start(&mut self, now_ns: u64, waited_ns: u64) {
         self.running += 1;
         if self.service.count() == 0 {
@@ -102,15 +102,15 @@ impl Kind {
         counts.waited_ns_max = counts.waited_ns_max.max(waited_ns);
     }
 
-    /// One of it went away while it waited.
+    /// A waiting request of it was withdrawn.
     pub(super) fn withdraw(&mut self, waited_ns: u64) {
         self.counts.withdrawn += 1;
         self.counts.waited_ns_max = self.counts.waited_ns_max.max(waited_ns);
     }
 
-    /// One of it ends, after longer than expected or not; whether that teaches anything. Of a
-    /// request that failed it is only known that its service is at least as long, which is news
-    /// if that is more than was expected.
+    /// A request of it ends. `longer` is whether it took longer than expected. Returns whether the estimate
+    /// learns from it. A failed request gives only a lower bound of its service, which counts if it exceeds
+    /// the estimate.
     pub(super) fn end(&mut self, longer: bool, outcome: Outcome) -> bool {
         self.running -= 1;
         if self.running == 0 {
@@ -128,12 +128,12 @@ impl Kind {
         }
     }
 
-    /// Whether any of it has ended.
+    /// Whether the estimate comes from requests of the type.
     pub(super) fn is_known(&self) -> bool {
         self.service.count() > 0
     }
 
-    /// Whether one of it is to be tried ([`super::newcomers`]).
+    /// Whether its next request is a trial ([`super::newcomers`]).
     pub(super) fn is_to_be_tried(&self) -> bool {
         self.service.count() < KNOWN && self.running == 0 && !self.is_fixed
     }
@@ -143,11 +143,11 @@ impl Kind {
     }
 }
 
-/// What is kept of a type for the slowdown ([`super::slowdown`]).
+/// A type's state for the slowdown ([`super::slowdown`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Anchor {
-    /// How many of the last requests were of it, fading.
+    /// How many of the recent requests were of this type. Older ones fade.
     pub(super) recent: f64,
-    /// What it added to the load when it was first known well.
+    /// What it added to the load when it first became well known.
     pub(super) load_ns: Option<f64>,
 }

@@ -1,27 +1,31 @@
-//! Admission in front of a backend: who may start now, and who waits in which order.
+//! Admission in front of a backend: which requests may start now, and in which order the others wait.
 //!
-//! A request has a type. From the requests that ended, each type's service time is estimated
-//! ([`crate::Estimator`]); the *load* is the sum of the estimates of what runs. A request starts if
+//! A request has a type. Each type's service time is estimated from its requests that ended
+//! ([`crate::Estimator`]). The *load* is the sum of the estimates of the running requests. A request starts if
 //!
 //! ```text
 //! load + its own estimate <= capacity        (always when nothing runs)
 //! ```
 //!
-//! and else waits ([`Order`]). On its end exactly what it added is subtracted. What waits does so
-//! by type, first come first served within one, so that what is learnt of a type while its
-//! requests wait moves them all at once; the order between types is that of [`crate::Scheduler`].
-//! Who is next and does not fit is waited for: nobody passes it because he is smaller.
+//! and otherwise waits ([`Order`]). When it ends, exactly what it added is subtracted. Requests wait by
+//! type, and within a type in order of arrival. So a new estimate of a type moves all its waiting
+//! requests at once. [`crate::Scheduler`] orders the types. If the next request does not fit, all others
+//! wait for it: a smaller request does not pass it.
 //!
-//! Source: paper 002, 3.1 and 3.2. It departs from it in that a unit of work can pause (while
-//! the client itself keeps it waiting, its load is given back and the time is no service), in
-//! what it does about types and failures that are unknown to the paper ([`TypeId`], [`Outcome`]),
-//! about requests that use more than was expected (what runs weighs more, [`ClientId`] pays), in the
-//! escape from a standstill ([`AdmissionConfig::stall_ns`]), and in finding the capacity while it works ([`Capacity::Auto`]).
+//! Source: paper 002, 3.1 and 3.2. Departures:
 //!
-//! A driver calls [`Admission::arrive`], then [`Admission::admit_next`] until nobody more may
-//! start, and again after everything that may let somebody start, and at
-//! [`Admission::next_change_ns`]. It owns the clock: times are nanoseconds from an origin of its
-//! choice, and one that jumps backwards stands still here.
+//! - A unit of work can pause. While the client itself keeps it waiting, its load is given back, and the
+//!   time does not count as service.
+//! - Unknown types and failures, which the paper does not have, are handled ([`TypeId`], [`Outcome`]).
+//! - A request that uses more than was expected weighs more while it runs, and its client pays for it
+//!   later ([`ClientId`]).
+//! - There is an escape from a standstill ([`AdmissionConfig::stall_ns`]).
+//! - The capacity can be found while the backend works ([`Capacity::Auto`]).
+//!
+//! A driver calls [`Admission::arrive`], then [`Admission::admit_next`] until it returns `None`. It calls
+//! `admit_next` again after every event that may let a request start, and at
+//! [`Admission::next_change_ns`]. The driver owns the clock. Times are nanoseconds from an origin of its
+//! choice. If its clock jumps backwards, time stands still here.
 //!
 //! ```
 //! use shortline_sched::admission::{Admission, AdmissionConfig, Capacity, Outcome};
@@ -100,24 +104,24 @@ use types::{Learnt, Types};
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The backend did all of it: its time teaches the estimate.
+    /// The backend did all of it. The estimate learns from its time.
     Completed,
-    /// It broke off: its time teaches only that the service is at least so long. If it taught nothing, a type
+    /// It broke off. The estimate learns only that the service takes at least this long. Without that, a type
     /// that always times out would stay short for ever.
     Failed,
 }
 
-/// What is worth keeping over a restart.
+/// What is kept across a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The capacity, if there was a limit, in nanoseconds: where `auto` begins; of a search, only
-    /// what it has found.
+    /// The capacity in nanoseconds, if there was a limit. `auto` begins there. A search is kept only
+    /// once it has found a capacity.
     pub capacity_ns: Option<u64>,
-    /// What each type adds to the load.
+    /// What a request of each type adds to the load.
     pub estimates: Vec<KeptEstimate>,
 }
 
-/// Who runs, who waits, and what is known of each type.
+/// The requests that run and wait, and what is known of each type.
 #[derive(Debug)]
 pub struct Admission {
     order: Order,
@@ -132,7 +136,7 @@ pub struct Admission {
     types: Types,
     requests: Requests,
     tenants: Tenants,
-    /// Those that do not wait for their turn, until they start.
+    /// Requests that skip the queue, until they start.
     unqueued: VecDeque<RequestId>,
     unqueued_running: usize,
     debts: Debts,
@@ -142,16 +146,16 @@ pub struct Admission {
     offered: Offered,
     totals: Totals,
     times: Times,
-    /// The latest time told.
+    /// The latest time that the driver gave.
     now_ns: u64,
-    /// When something last started or ended, or began to wait in an empty queue.
+    /// When a request last started, ended, or began to wait in an empty queue.
     progress_ns: u64,
-    /// When what runs was last looked at.
+    /// When the growth of running requests was last checked.
     grown_ns: u64,
     load_ns: u64,
     /// Running and not paused.
     active: usize,
-    /// Running, paused ones too.
+    /// Running, paused ones included.
     running: usize,
 }
 
@@ -189,7 +193,7 @@ impl Admission {
         }
     }
 
-    /// Lets the request start that is next, if one may; the driver calls again until `None`.
+    /// Starts the next request, if it may start. The driver calls this until it returns `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
         if self.waiting() > 0 {
@@ -215,8 +219,8 @@ impl Admission {
         Some(next.id)
     }
 
-    /// When to call [`Self::admit_next`] although nothing happened until then; `None` if time
-    /// alone changes nothing.
+    /// When to call [`Self::admit_next`] even if nothing happens before. `None` if time alone lets no
+    /// request start.
     pub fn next_change_ns(&self) -> Option<u64> {
         if self.waiting() == 0 || self.is_paused {
             return None;
@@ -224,7 +228,7 @@ impl Admission {
         Some(self.progress_ns.saturating_add(self.stall_ns?))
     }
 
-    /// A request that runs has ended. Nothing happens if it does not run.
+    /// Ends a running request. Does nothing if it does not run.
     pub fn finish(&mut self, now_ns: u64, id: RequestId, outcome: Outcome) {
         let now_ns = self.tell_time(now_ns);
         self.settle(id);
@@ -269,13 +273,13 @@ impl Admission {
             }
             Outcome::Failed => {
                 self.totals.failed += 1;
-                // Whoever breaks off early owes what was expected.
+                // A request that breaks off early owes its estimate.
                 let owed_ns = service_ns.max(estimate_ns);
                 self.account_end(request.tenant, &running, owed_ns);
             }
         }
         match self.types.end(now_ns, kind, service_ns, outcome) {
-            // Whether none of it runs decides about trials.
+            // A trial of the type depends on whether one of it runs.
             Learnt::Nothing | Learnt::Type => self.tenants.rank_anew(&self.types, kind),
             Learnt::Unit => {
                 for kind in 0..self.types.len() {
@@ -285,7 +289,7 @@ impl Admission {
         }
     }
 
-    /// A request that waits goes away; false if it does not wait.
+    /// Removes a waiting request. Returns false if it does not wait.
     pub fn withdraw(&mut self, now_ns: u64, id: RequestId) -> bool {
         let now_ns = self.tell_time(now_ns);
         if !self.is_waiting(id) {
@@ -300,8 +304,8 @@ impl Admission {
         true
     }
 
-    /// The client itself keeps a running request from going on: its load is given back, and the
-    /// time until it resumes is no service.
+    /// Pauses a running request whose client itself keeps it waiting. Its load is given back, and the time
+    /// until it resumes does not count as service.
     pub fn pause(&mut self, now_ns: u64, id: RequestId) {
         let now_ns = self.tell_time(now_ns);
         let Some(running) = self.requests.running_mut(id) else {
@@ -315,8 +319,7 @@ impl Admission {
         }
     }
 
-    /// A paused request goes on. It is never queued again, so that the load may then exceed the
-    /// capacity.
+    /// Resumes a paused request. It is never queued again, so the load may then exceed the capacity.
     pub fn resume(&mut self, now_ns: u64, id: RequestId) {
         let now_ns = self.tell_time(now_ns);
         let Some(running) = self.requests.running_mut(id) else {
@@ -329,8 +332,8 @@ impl Admission {
         }
     }
 
-    /// A running request has waited for a lock inside the backend for so long, which is no service. Its
-    /// load stays: whoever is let in instead may wait for the same lock.
+    /// Records that a running request has waited this long for a lock inside the backend. That time does not
+    /// count as service. Its load stays, because a request admitted instead may wait for the same lock.
     pub fn waited_for_lock(&mut self, id: RequestId, locked_ns: u64) {
         if let Some(running) = self.requests.running_mut(id) {
             running.locked_ns = running.locked_ns.saturating_add(locked_ns);
@@ -343,27 +346,27 @@ impl Admission {
         self.requests.waiting(id).is_some()
     }
 
-    /// The name of a type; that of all others if it was forgotten.
+    /// The name of a type, or of the shared type if the type was forgotten.
     pub fn type_name(&self, request_type: TypeId) -> &str {
         self.types.get(self.types.index(request_type)).name()
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.tenants.waiting()
     }
 
-    /// How many were admitted and have not ended.
+    /// The number of requests that were admitted and have not ended.
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// The sum of what the requests add that run, in nanoseconds.
+    /// The load: the sum of what the running requests add, in nanoseconds. Paused ones add nothing.
     pub fn load_ns(&self) -> u64 {
         self.load_ns
     }
 
-    /// Takes note of the time, during which everything was as it is.
+    /// Advances to `now_ns`. The state has not changed since the last call.
     fn tell_time(&mut self, now_ns: u64) -> u64 {
         let span_ns = now_ns.saturating_sub(self.now_ns);
         if span_ns > 0 {
@@ -386,7 +389,7 @@ impl Admission {
         self.active < self.control.free() || self.load_ns.saturating_add(load_ns) <= capacity_ns
     }
 
-    /// Whether one more may run, whatever it adds.
+    /// Whether one more request may run, whatever it adds to the load.
     fn has_place(&self) -> bool {
         !self.is_paused && self.running_max.is_none_or(|max| self.running < max.get())
     }
@@ -423,7 +426,7 @@ impl Admission {
         self.put_on(tenant, next.load_ns);
     }
 
-    /// Takes a waiting request out, wherever it waits.
+    /// Removes a waiting request from wherever it waits.
     fn unqueue(&mut self, id: RequestId) {
         let Some(request) = self.requests.get(id) else {
             return;
@@ -439,14 +442,14 @@ impl Admission {
         self.tenants.stop_waiting(tenant);
     }
 
-    /// Looks again at the estimate of a type that nothing is known of.
+    /// Updates the estimate of a type of which no request has ended.
     fn refresh(&mut self, kind: usize) {
         if self.types.refresh(kind, self.now_ns) {
             self.tenants.rank_anew(&self.types, kind);
         }
     }
 
-    /// Load and capacity as expected service under the present slowdown.
+    /// Load and capacity, as expected service under the present slowdown.
     fn moment(&self) -> Moment {
         let slowdown = self.types.slowdown();
         let capacity_ns = self.control.limit_ns().unwrap_or(u64::MAX);

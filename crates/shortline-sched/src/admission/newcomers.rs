@@ -1,29 +1,27 @@
-//! Types of which next to nothing is known (paper 002 knows all of its own beforehand) go
-//! early, so that what a release brings does not wait with the reports: one request of each, before the
-//! known ones, within bounds.
+//! Trials: one request of each new type goes early, within bounds.
 //!
-//! A type is *new* until two of its requests have ended: one alone may have been the long one. As long as
-//! none of it runs, its first waiter is a **trial**:
+//! Without trials, the new statements of a release would wait together with long reports. (Paper 002 knows
+//! all its types beforehand.) A type is *new* until two of its requests have ended, because a single one may
+//! have been unusually long. While none of its requests runs, its first waiter is a **trial**:
 //!
-//! - It goes before the known types as soon as the load is below the capacity, and counts as a mean
-//!   request at most.
-//! - Two trials run at once at most.
-//! - What trials take is owed to the others: until these have been admitted with four times as much work,
-//!   no further trial goes first. So of the work that is admitted while others wait trials have a fifth,
-//!   whatever a flood of new names brings. What they take is known when they have ended; until then they
-//!   owe their estimate.
+//! - It goes before the known types as soon as the load is below the capacity. It counts as at most a mean
+//!   request, and as at most a quarter of the capacity.
+//! - At most two trials run at once.
+//! - Trials owe their work to the others. No further trial goes first until four times as much other work
+//!   has been admitted. So trials get a fifth of the work admitted while others wait, even in a flood of new
+//!   names. A trial owes its estimate while it runs, and what it took once it has ended.
 //!
-//! A new type whose trial runs, or that may not be tried now, ranks as it always did: as a mean request, or
-//! as what its oldest one has taken so far if that is more ([`super::types`]). The debt is forgotten where
-//! nobody waits: then a trial delays nobody.
+//! A new type whose trial runs, or that may not be tried now, ranks as usual. Its rank is a mean request, or
+//! what its oldest request has taken so far if that is more ([`super::types`]). When the queue is empty, the
+//! debt is forgotten, because a trial then delays no other request.
 
-/// So many requests of a type must have ended.
+/// A type is known once this many of its requests have ended.
 pub(super) const KNOWN: usize = 2;
 
-/// So many trials run at once.
+/// The most trials that run at once.
 const RUNNING_MAX: usize = 2;
 
-/// What the others are owed for a unit of work of trials.
+/// Other work owed for each unit of work of trials.
 const OWED: f64 = 4.0;
 
 /// What trials owe to the known types.
@@ -35,7 +33,7 @@ pub(super) struct Newcomers {
 }
 
 impl Newcomers {
-    /// Whether another may be tried.
+    /// Whether another trial may start.
     pub(super) fn may_try(self) -> bool {
         self.running < RUNNING_MAX && self.debt_ns <= 0.0
     }
@@ -46,18 +44,18 @@ impl Newcomers {
         self.debt_ns += OWED * load_ns as f64;
     }
 
-    /// It has ended, after more work or less.
+    /// A trial has ended. The debt is corrected from its estimate to what it took.
     pub(super) fn end(&mut self, expected_ns: u64, taken_ns: u64) {
         self.running -= 1;
         self.debt_ns += OWED * (taken_ns as f64 - expected_ns as f64);
     }
 
-    /// Another was admitted.
+    /// A request that is not a trial was admitted.
     pub(super) fn repay(&mut self, load_ns: u64) {
         self.debt_ns = (self.debt_ns - load_ns as f64).max(0.0);
     }
 
-    /// Nobody waits.
+    /// The queue is empty.
     pub(super) fn forgive(&mut self) {
         self.debt_ns = 0.0;
     }
@@ -73,7 +71,7 @@ mod tests {
         assert!(newcomers.may_try());
         newcomers.start(10);
         assert!(!newcomers.may_try());
-        // Four times the estimate has been admitted, but it takes longer.
+        // Four times the estimate is repaid.
         newcomers.repay(40);
         assert!(newcomers.may_try());
         newcomers.start(10);

@@ -1,15 +1,16 @@
-//! Who of a tenant is next, and by what right: in the order of the policy, as the one that has waited longest, or as a
-//! type of which nothing is known yet.
+//! The next request of a tenant, and why it is next: by the policy, because it has waited longest, or because
+//! its type is new.
 
 use super::requests::Running;
 use super::{Admission, RequestId};
 
-/// What goes out of the order counts as one over so much of the capacity at most, so that others run beside
-/// it: whoever has waited longest, and a trial.
+/// A request that has waited longest counts as at most one over this of the capacity, so that others run
+/// beside it.
 const OLDEST_PART: u64 = 2;
+/// The same limit for a trial.
 const TRIAL_PART: u64 = 4;
 
-/// By what right a request is next.
+/// Why a request is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The order of the policy.
@@ -20,22 +21,22 @@ pub(super) enum Turn {
     Newcomer,
 }
 
-/// Who is next.
+/// The next request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     pub(super) id: RequestId,
     pub(super) kind: usize,
     pub(super) turn: Turn,
-    /// What it is expected to add to the load.
+    /// Its estimate, in nanoseconds of load.
     pub(super) estimate_ns: u64,
-    /// What it counts as.
+    /// What it adds to the load when it starts.
     pub(super) load_ns: u64,
-    /// It does not wait for its turn.
+    /// Whether it skips the queue.
     pub(super) is_unqueued: bool,
 }
 
 impl Admission {
-    /// Who is next of a tenant's requests that wait.
+    /// The next of a tenant's queued requests.
     pub(super) fn next_of(&mut self, tenant: usize) -> Option<Next> {
         let first = self.first(tenant, self.moment())?;
         let of_tenant = self.tenants.get(tenant);
@@ -71,7 +72,7 @@ impl Admission {
         })
     }
 
-    /// The same for a request that does not wait for its turn.
+    /// The same for a request that skips the queue.
     pub(super) fn next_unqueued(&mut self, id: RequestId) -> Option<Next> {
         let kind = self.requests.get(id)?.kind;
         self.refresh(kind);
@@ -86,8 +87,8 @@ impl Admission {
         })
     }
 
-    /// Whether a request may start now: one that goes out of the order does not wait until as much is free
-    /// as it adds, for that would empty the backend.
+    /// Whether a request may start now. One that goes out of order needs only some free capacity. To wait
+    /// until it fits would empty the backend.
     pub(super) fn may_start(&self, next: Next) -> bool {
         next.is_unqueued
             || self.fits(match next.turn {
@@ -96,8 +97,8 @@ impl Admission {
             })
     }
 
-    /// Keeps the accounts of a tenant's requests that went out of the order, after one has been taken out of
-    /// the queue.
+    /// Updates a tenant's accounts for requests that go out of order, when a request starts. The request has
+    /// left the queue.
     pub(super) fn account_start(&mut self, tenant: usize, next: Next, was_oldest: bool) {
         let tenant = self.tenants.get_mut(tenant);
         if tenant.queue.len() == 0 {
@@ -115,7 +116,7 @@ impl Admission {
         }
     }
 
-    /// One of a tenant that went out of the order has ended after so much service.
+    /// Updates a tenant's accounts for requests that go out of order, when a request ends after `service_ns`.
     pub(super) fn account_end(&mut self, tenant: usize, running: &Running, service_ns: u64) {
         let taken_ns = (service_ns as f64 / self.types.slowdown()) as u64;
         let estimate_ns = running.estimate_ns;
@@ -127,7 +128,7 @@ impl Admission {
         }
     }
 
-    /// Whether the credit of a tenant's longest waiter, of that type, suffices.
+    /// Whether a tenant's credit covers its oldest waiter, which is of the type `kind`.
     pub(super) fn is_due(&self, tenant: usize, kind: usize) -> bool {
         let load_ns = self.types.load_ns(kind);
         let oldest = &self.tenants.get(tenant).oldest;

@@ -1,8 +1,8 @@
-//! A share of the work that is admitted goes to whoever has waited longest, so that shortest first
-//! leaves no type without service.
+//! A share of the admitted work goes to the request that has waited longest, the *oldest*. So shortest first
+//! starves no type.
 //!
-//! Under [`super::Order::Sjf`] each request that is admitted although another has waited longer earns the
-//! longest waiter a credit, of which it pays when its turn comes:
+//! It applies to [`super::Order::Sjf`] and `Order::Gittins`. Each request that is admitted before
+//! the oldest earns a credit. The oldest pays from it when its turn comes:
 //!
 //! ```text
 //! admitted before the oldest:  credit += share * estimate
@@ -10,48 +10,50 @@
 //!                     then     credit -= (1 - share) * its estimate, and more if it takes more
 //! ```
 //!
-//! It starts as soon as the load is below the capacity, and counts as half of that at most, so that the
-//! backend need not become empty for it. The credit is 0 where nobody waits. A type whose
-//! estimate is far too long is soon tried again, for no more than the capacity is saved up; if it then
-//! takes less than a tenth, what was known is forgotten ([`super::types`]).
+//! It starts as soon as the load is below the capacity, and counts as at most half of the capacity. So the
+//! backend need not become empty for it. When the queue is empty, the credit is reset to 0. At most the
+//! capacity must be saved up, so a type whose estimate is far too long is soon tried again. If that request
+//! takes less than a tenth of the estimate, the estimate is forgotten ([`super::types`]).
 //!
-//! **Theorem.** A request's *cost* is its estimate, or what it takes if that is more. Let `W` be the costs of
-//! all that wait or run when a request comes and its own, `e` the largest estimate, and `d` by how much the
-//! largest exceeds the capacity. Then it has been admitted before more work than
+//! **Theorem.** A request's *cost* is its estimate, or what it takes if that is more. Let `W` be the sum of
+//! the costs of a request and of all requests that wait or run when it arrives. Let `e` be the largest
+//! estimate, and `d` the amount by which it exceeds the capacity. Then the request is admitted before more
+//! work than
 //!
 //! ```text
 //! (W + d) / share + e
 //! ```
 //!
-//! in estimates has been admitted since it came. So where work is admitted at a rate `r`, it waits no longer
-//! than that over `r`, however long the overload lasts. *Proof.* Say it still waits. Let `S` be the work
-//! admitted before the oldest since then, `O` that of the oldest by credit, `D` that of the oldest in its
-//! turn by rank, and `x` what was charged since then beyond estimates. The oldest is always one of
-//! those that were there, so that `O + x + D + h <= W`, where `h` is the estimate of the one that is the oldest
-//! now. Credit is earned only while it covers nobody, so that it ends up below `(1 - share) h + share e`, and
-//! it began at `-(1 - share) d` or more, what is charged later left out:
-//! `share S - (1 - share) (O + x + d) <= (1 - share) h + share e`. Then
-//! `share (S + O + D) <= O + x + D + h + d + share e <= W + d + share e`. (`tests/oldest.rs` holds it.)
+//! in estimates has been admitted since it arrived. So if work is admitted at a rate `r`, it waits no longer
+//! than that over `r`, however long the overload lasts.
 //!
-//! Paper 002's SJF (3.2) has no such share (`--oldest-share 0`), and starves: none of 104 best sellers ended in an overload.
-//! What the share costs in the mean is in docs/gate.md. Homa keeps 5 % of its grants for the oldest message
-//! (Montazeri et al., SIGCOMM 2018, 5.1); this is the same for work that is not preempted, so that
-//! credit is earned first. Aging by deadlines (002, 3.2) becomes FIFO in a lasting overload, for then
-//! all are overdue.
+//! *Proof.* Suppose it still waits. Let `S` be the work admitted before the oldest since it arrived, `O` that
+//! of the oldest by credit, and `D` that of the oldest in its turn by rank. Let `x` be the amount charged
+//! since then beyond estimates. The oldest is always one of those present at the arrival. So
+//! `O + x + D + h <= W`, where `h` is the estimate of the present oldest. Credit is earned only while it does
+//! not cover the oldest, so it is now below `(1 - share) h + share e`. It began at `-(1 - share) d` or more,
+//! without what is charged later: `share S - (1 - share) (O + x + d) <= (1 - share) h + share e`. Hence
+//! `share (S + O + D) <= O + x + D + h + d + share e <= W + d + share e`. (`tests/oldest.rs` checks it.)
+//!
+//! Paper 002's SJF (3.2) has no such share (`--oldest-share 0`), and starves: none of 104 best sellers ended
+//! in an overload. The share's cost in the mean is in docs/gate.md. Homa keeps 5 % of its grants for the
+//! oldest message (Montazeri et al., SIGCOMM 2018, 5.1). This is the same for work that is not preempted, so
+//! credit is earned first. Aging by deadlines (002, 3.2) becomes FIFO in a lasting overload, because all
+//! requests are overdue then.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::units::excerpt;
 
-/// The share of the admitted work that goes to whoever has waited longest.
+/// The share of the admitted work that goes to the request that has waited longest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OldestShare(f64);
 
-/// No larger share: half of the work in order of arrival is hardly shortest first any more.
+/// The largest share. Beyond half, the order is hardly shortest first any more.
 const SHARE_MAX: f64 = 0.5;
 
-/// A text that is no such share.
+/// A text that is not a share for the oldest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("oldest share `{0}`: must be a percentage from 0 to 50%, such as 10%")]
 pub struct OldestShareError(String);
@@ -64,7 +66,7 @@ impl Default for OldestShare {
 }
 
 impl OldestShare {
-    /// Nothing: the shortest first, whoever starves.
+    /// No share: shortest first, which may starve long requests.
     pub const NONE: Self = Self(0.0);
 
     fn is_none(self) -> bool {
@@ -90,13 +92,13 @@ impl FromStr for OldestShare {
 
 impl fmt::Display for OldestShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ten digits hide what a division by 100 leaves.
+        // Ten digits hide the rounding error of the division by 100.
         let percent = (self.0 * 1e12).round() / 1e10;
         f.pad(&format!("{percent}%"))
     }
 }
 
-/// What whoever has waited longest has earned.
+/// The credit of the oldest request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Oldest {
     share: OldestShare,
@@ -112,23 +114,23 @@ impl Oldest {
         }
     }
 
-    /// Whether the credit covers a request of that estimate.
+    /// Whether the credit covers an oldest request of this estimate.
     pub(super) fn covers(self, load_ns: u64, capacity_ns: Option<u64>) -> bool {
         let needed_ns = capacity_ns.map_or(load_ns, |capacity_ns| load_ns.min(capacity_ns));
         !self.share.is_none() && self.credit_ns >= self.price_ns(needed_ns)
     }
 
-    /// Another was admitted before the oldest.
+    /// Another request was admitted before the oldest.
     pub(super) fn earn(&mut self, load_ns: u64) {
         self.credit_ns += self.share.0 * load_ns as f64;
     }
 
-    /// The oldest was admitted as such, or took so much more than its estimate.
+    /// The oldest was admitted by credit, or took this much more than its estimate.
     pub(super) fn spend(&mut self, load_ns: u64) {
         self.credit_ns -= self.price_ns(load_ns);
     }
 
-    /// Nobody waits.
+    /// The queue is empty.
     pub(super) fn clear(&mut self) {
         self.credit_ns = 0.0;
     }

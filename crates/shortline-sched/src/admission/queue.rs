@@ -1,9 +1,9 @@
-//! Who waits of a tenant: a list for each type in order of arrival, and the types in the order of
-//! the policy.
+//! A tenant's waiting requests: a list for each type in order of arrival, and the types in the order
+//! of the policy.
 //!
-//! To [`Scheduler`] a type with waiters is a job: it arrived when its first waiter did and is
-//! as large as the type's estimate. With aging, [`Bounds`] has the last word. Types are also kept in the
-//! order of their first waiters, and those to be tried a second time by themselves.
+//! To [`Scheduler`] a type with waiters is a job. It arrived with its first waiter, and its size is the
+//! type's estimate. With aging, [`Bounds`] decides. The types are also kept in the order of their first
+//! waiters, and those to be tried in a second such set.
 
 use std::collections::BTreeSet;
 
@@ -19,27 +19,27 @@ pub(super) struct Queue {
     types: Scheduler,
     /// The type of each job of `types`, by its index.
     kinds: Vec<usize>,
-    /// The list of each type, as far as one of it has waited.
+    /// The list of each type, up to the last type that has waited.
     lines: Vec<Line>,
     /// The first waiter of each type, by arrival.
     heads: BTreeSet<(RequestId, usize)>,
-    /// Those of them whose type is to be tried.
+    /// The entries of `heads` whose type is to be tried.
     newcomers: BTreeSet<(RequestId, usize)>,
     order: Order,
     bounds: Option<Bounds>,
     waiting: usize,
 }
 
-/// Who waits of a type.
+/// The waiters of a type.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// The first and the last that wait.
+    /// The first and the last waiter.
     ends: Option<(RequestId, RequestId)>,
-    /// Its place in the order of types; `None` while nobody waits.
+    /// Its place in the order of types; `None` if none waits.
     place: Option<JobId>,
-    /// The first that waited when it was ranked last.
+    /// The first waiter when the type was last ranked.
     head: Option<RequestId>,
-    /// When the first that waits came.
+    /// When the first waiter arrived.
     head_arrival_ns: u64,
     waiting: u64,
 }
@@ -47,7 +47,7 @@ struct Line {
 impl Queue {
     pub(super) fn new(order: Order, types_max: usize) -> Self {
         let (policy, aging) = match order {
-            // A boost makes an arrival of another time.
+            // A boost only moves arrivals.
             Order::Fifo | Order::Boost => (Policy::Fifo, None),
             Order::Sjf | Order::Gittins => (Policy::Sjf, None),
             Order::SjfAging(aging) => (Policy::Sjf, Some(aging)),
@@ -68,12 +68,12 @@ impl Queue {
         self.waiting
     }
 
-    /// Who has waited longest, and its type.
+    /// The request that has waited longest, and its type.
     pub(super) fn oldest(&self) -> Option<(RequestId, usize)> {
         self.heads.first().copied()
     }
 
-    /// Who has waited longest of the types to be tried.
+    /// The request that has waited longest of the types to be tried, and its type.
     pub(super) fn newcomer(&self) -> Option<(RequestId, usize)> {
         self.newcomers.first().copied()
     }
@@ -95,7 +95,7 @@ impl Queue {
         Some(bounds.first(moment, (deadline_ns, first), types.service_ns(kind)))
     }
 
-    /// Whether a type is shorter than all that wait.
+    /// Whether a type is shorter than all types with waiters.
     pub(super) fn is_shorter(&self, types: &Types, kind: usize) -> bool {
         let own_ns = types.get(kind).rank_ns();
         let first = self.types.peek(0);
@@ -135,7 +135,7 @@ impl Queue {
         }
     }
 
-    /// Takes a waiting request out, wherever it is.
+    /// Removes a waiting request.
     pub(super) fn remove(&mut self, requests: &mut Requests, types: &mut Types, id: RequestId) {
         let (Some(request), Some(&waiting)) = (requests.get(id), requests.waiting(id)) else {
             return;
@@ -171,7 +171,7 @@ impl Queue {
         }
     }
 
-    /// Puts a type where it belongs, after its estimate or its first waiter has changed.
+    /// Ranks a type again, after its estimate or its first waiter has changed.
     pub(super) fn rank_anew(&mut self, types: &Types, kind: usize) {
         let Some(line) = self.lines.get_mut(kind) else {
             return;
@@ -195,7 +195,7 @@ impl Queue {
         let spec = JobSpec {
             arrival_ns: match self.order {
                 Order::Boost => boosted(line.head_arrival_ns, entry.boost_ns as f64),
-                // Counts arrivals, so that two of one instant keep their order.
+                // The sequence keeps the order of two arrivals at the same time.
                 _ => first.sequence,
             },
             work: entry.rank_ns(),
@@ -212,8 +212,8 @@ impl Queue {
         self.kinds[job.index()] = kind;
     }
 
-    /// The expected service of all that would go before a new request of a type, in
-    /// nanoseconds, deadlines left out.
+    /// The expected service of all waiters that go before a new request of a type, in nanoseconds.
+    /// Deadlines are ignored.
     pub(super) fn ahead_ns(&self, types: &Types, order: Order, kind: usize) -> u64 {
         let own_ns = types.get(kind).rank_ns();
         self.types

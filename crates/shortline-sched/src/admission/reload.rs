@@ -1,6 +1,6 @@
-//! What an operator changes while requests wait and run: a pause, places, and limits.
+//! Changes by an operator while requests wait and run: a pause, places, and limits.
 //!
-//! The order, and what estimates come from, stay: what waits has its place by them.
+//! The order and the estimators stay, because waiting requests have their places by them.
 
 use std::num::NonZeroUsize;
 
@@ -8,20 +8,21 @@ use super::capacity::Control;
 use super::{Admission, AdmissionConfig};
 
 impl Admission {
-    /// At most so many requests run at once from now on. Those that run already go on.
+    /// Runs at most `running_max` requests at once from now on. Running ones go on.
     pub fn set_running_max(&mut self, running_max: Option<NonZeroUsize>) {
         self.running_max = running_max;
     }
 
-    /// Nothing starts from now on, whatever waits, or all goes on again. What runs goes on to its end. Who waits
-    /// keeps his place; the time of a pause says nothing of the backend.
+    /// Starts no request from now on, or starts them again. Running requests go on to their end, and waiting
+    /// ones keep their places. The time of a pause does not count as time with waiters.
     pub fn set_paused(&mut self, now_ns: u64, is_paused: bool) {
         let now_ns = self.tell_time(now_ns);
         self.is_paused = is_paused;
         self.progress_ns = now_ns;
     }
 
-    /// Goes on with the capacity and the limits of `new` instead of `old`. Whoever waits stays, even if fewer may.
+    /// Uses the capacity and the limits of `new` instead of `old`. Waiting requests stay, even if fewer may wait.
+    /// The slowdown and the estimator of the load stay those of the capacity at the start.
     pub fn reconfigure(&mut self, now_ns: u64, old: &AdmissionConfig, new: &AdmissionConfig) {
         self.tell_time(now_ns);
         self.queue_max = new.queue_max;
@@ -31,7 +32,7 @@ impl Admission {
         if new.capacity != old.capacity {
             let found_ns = self.control.limit_ns();
             self.control = Control::new(new);
-            // What was given or found so far is where a search best begins.
+            // The old limit is the best place to begin.
             if let Some(found_ns) = found_ns {
                 self.control.restore(found_ns);
             }

@@ -1,14 +1,14 @@
-//! The requests inside: waiting or running, each in a slot that is used again.
+//! The requests inside, waiting or running. Each has a slot, which is reused.
 
 use slab::Slab;
 
 use super::next::{Next, Turn};
 use super::tenants::Charge;
 
-/// Names a request from its arrival until it finished or was withdrawn.
+/// Names a request from its arrival until it finishes or is withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
-    /// Counts arrivals: tells the request from others that had its slot, and orders by arrival.
+    /// Counts arrivals. It distinguishes the request from others that had its slot, and orders by arrival.
     pub(super) sequence: u64,
     pub(super) slot: usize,
 }
@@ -18,7 +18,7 @@ pub struct RequestId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientId {
     pub(super) slot: usize,
-    /// Tells the client from others that had its slot.
+    /// Distinguishes the client from others that had its slot.
     pub(super) sequence: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Request {
     /// The index of its tenant.
     pub(super) tenant: usize,
     pub(super) arrival_ns: u64,
-    /// Whose it is, if its client is known.
+    /// Its client, if known.
     pub(super) client: Option<ClientId>,
     pub(super) stage: Stage,
 }
@@ -42,40 +42,40 @@ pub(super) enum Stage {
     Running(Running),
 }
 
-/// What is kept of a request that waits.
+/// The state of a waiting request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waiting {
     /// Its neighbours in the list of its type.
     pub(super) before: Option<RequestId>,
     pub(super) after: Option<RequestId>,
-    /// Since when it has waited for too long, where there is aging.
+    /// When it becomes overdue, if there is aging.
     pub(super) deadline_ns: u64,
-    /// Until when it is put aside for its client's debt, in time of the fair share.
+    /// Until when it is held back for its client's debt, in time of the fair share.
     pub(super) held_until_ns: Option<u64>,
 }
 
-/// What is kept of a request that runs.
+/// The state of a running request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
     admitted_ns: u64,
-    /// What it adds now, to be subtracted again.
+    /// What it adds to the load now.
     pub(super) load_ns: u64,
-    /// How long it was expected to be served.
+    /// The service expected when it started, in nanoseconds of service.
     pub(super) expected_ns: u64,
-    /// What it was expected to add.
+    /// The estimate when it started, in nanoseconds of load.
     pub(super) estimate_ns: u64,
-    /// By what right it was admitted.
+    /// Why it was admitted.
     pub(super) turn: Turn,
     pub(super) paused_at_ns: Option<u64>,
     /// The sum of the pauses that ended.
     pub(super) paused_ns: u64,
-    /// How long it waited for a lock inside the backend, as far as anybody noticed.
+    /// How long it waited for locks inside the backend, as far as it was reported.
     pub(super) locked_ns: u64,
-    /// So much of its service leaves no debt.
+    /// The part of its service that leaves no debt.
     pub(super) excused_ns: u64,
     /// What its tenant was charged for it.
     pub(super) charge: Charge,
-    /// It did not wait for its turn.
+    /// Whether it skipped the queue.
     pub(super) is_unqueued: bool,
 }
 
@@ -96,7 +96,7 @@ impl Running {
         }
     }
 
-    /// How long it has been served so far, in nanoseconds, pauses and waits for locks left out.
+    /// Its service so far in nanoseconds, without pauses and waits for locks.
     pub(super) fn service_ns(&self, now_ns: u64) -> u64 {
         self.paused_at_ns
             .unwrap_or(now_ns)
@@ -174,7 +174,7 @@ impl Requests {
         }
     }
 
-    /// All that run.
+    /// All running requests.
     pub(super) fn running_all_mut(&mut self) -> impl Iterator<Item = &mut Running> {
         self.slots
             .iter_mut()

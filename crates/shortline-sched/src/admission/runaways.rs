@@ -1,4 +1,4 @@
-//! Requests far beyond what their type takes: runaways.
+//! Runaways: requests that take far longer than their type.
 //!
 //! A request is a runaway once it has been served for longer than
 //!
@@ -6,16 +6,16 @@
 //! max(multiple * p99 of its type, 2 s)
 //! ```
 //!
-//! with the 99th percentile of about the last thousand of its type, outliers left out, under the present
-//! slowdown. Only where [`KNOWN_WELL`] of the type have ended, pauses and waits for locks left out. By itself
-//! that changes nothing: what it takes counts in the load ([`super::growth`]) and is charged to its client
-//! ([`super::debts`]) as it is of any request.
+//! The 99th percentile is that of about the last thousand requests of the type, without outliers, under the
+//! present slowdown. At least [`KNOWN_WELL`] requests of the type must have ended. Pauses and waits for locks
+//! do not count. Without a rule ([`Runaway`]) no request is a runaway. What it takes counts in the load
+//! ([`super::growth`]) and is charged to its client ([`super::debts`]), as for any request.
 //!
-//! With [`Runaway`] its type's name is remembered for [`REMEMBERED_NS`]: until then its requests are of the type
-//! [`CLASS`], which has an estimate of its own, so that the next one does not go first by what the quick ones
-//! take. With [`RunawayAction::Cancel`] whoever can reach into the backend also ends its statement (a driver
-//! asks [`Admission::runaway_after_ns`]). TiDB has the same two (`QUERY_LIMIT`, `WATCH SIMILAR`). Off by
-//! default: one that ran away by accident makes all others like it long for a while.
+//! When a runaway ends, its type's name is remembered for [`REMEMBERED_NS`]. Until then requests of this name
+//! are of the type [`CLASS`], which has an estimate of its own. So the next one does not go first on the
+//! estimate of the quick ones. With [`RunawayAction::Cancel`] the driver also ends its statement in the
+//! backend (by [`Admission::runaway_after_ns`]). TiDB has both (`QUERY_LIMIT`, `WATCH SIMILAR`). There is no
+//! rule by default: a request that ran away by accident makes all others like it long for a while.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,43 +26,43 @@ use super::types::Types;
 use super::{Admission, TypeId};
 use crate::units::excerpt;
 
-/// The type of those that have run away of late.
+/// The type of requests whose name ran away recently.
 const CLASS: &str = "runaway";
 
 /// How long a name is remembered, in nanoseconds.
 const REMEMBERED_NS: u64 = 600_000_000_000;
 
-/// So many names are remembered at most; of more the one remembered for longest is forgotten.
+/// The most names remembered. Beyond that, the one remembered for longest is forgotten.
 const NAMES_MAX: usize = 1000;
 
-/// Nothing that ends sooner is a runaway, in nanoseconds.
+/// The shortest service of a runaway, in nanoseconds.
 const LEAST_NS: u64 = 2_000_000_000;
 
-/// So many requests of the type must have ended.
+/// This many requests of the type must have ended.
 const KNOWN_WELL: usize = 16;
 
-/// How many times its type's 99th percentile a runaway takes, if nothing else is said.
+/// The multiple of the 99th percentile, if the rule gives none.
 const MULTIPLE_DEFAULT: f64 = 20.0;
 
-/// When a request is a runaway, and what becomes of it.
+/// When a request is a runaway, and what is done about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Runaway {
-    /// What becomes of it.
+    /// What is done about it.
     pub action: RunawayAction,
-    /// So many times the 99th percentile of its type.
+    /// The limit, as a multiple of the 99th percentile of its type.
     multiple: f64,
 }
 
-/// What becomes of a runaway.
+/// What is done about a runaway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunawayAction {
-    /// Its statement is cancelled, and the next ones like it are of a class of their own.
+    /// Its statement is cancelled, and further requests of its name get the type for runaways.
     Cancel,
-    /// The next ones like it are of a class of their own.
+    /// Further requests of its name get the type for runaways.
     Class,
 }
 
-/// A text that is no such rule.
+/// A text that is not a rule for runaways.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "runaway `{0}`: must be cancel or class, or with how many times the 99th percentile (2 or more) as cancel:20"
@@ -100,11 +100,11 @@ impl fmt::Display for Runaway {
     }
 }
 
-/// The names that are remembered.
+/// The rule, and the names remembered.
 #[derive(Debug, Default)]
 pub(super) struct Runaways {
     rule: Option<Runaway>,
-    /// Until when, in nanoseconds.
+    /// Each name with the time until which it is remembered, in nanoseconds.
     names: HashMap<String, u64>,
 }
 
@@ -116,7 +116,7 @@ impl Runaways {
         }
     }
 
-    /// The name that counts for a request of that name.
+    /// The name of the type for a request of this name.
     pub(super) fn class_of<'a>(&self, now_ns: u64, name: &'a str) -> &'a str {
         match self.names.get(name) {
             Some(&until_ns) if now_ns < until_ns => CLASS,
@@ -138,15 +138,15 @@ impl Runaways {
         self.names.insert(name.to_owned(), until_ns);
     }
 
-    /// After how much service a request of a type is a runaway; `None` if none is.
+    /// The service after which a request of a type is a runaway, in nanoseconds. `None` if none of it is.
     fn after_ns(&self, types: &Types, kind: usize) -> Option<u64> {
         let rule = self.rule?;
         let limit_ns = rule.multiple * types.p99_ns(kind, KNOWN_WELL)?;
-        // The class is for them.
+        // A request of the class is not a runaway again.
         (types.get(kind).name() != CLASS).then(|| (limit_ns as u64).max(LEAST_NS))
     }
 
-    /// A request of a type has ended.
+    /// A request of a type has ended. Returns whether it was a runaway.
     pub(super) fn end(
         &mut self,
         now_ns: u64,
@@ -164,16 +164,15 @@ impl Runaways {
 }
 
 impl Admission {
-    /// The type of that name, entered into the table if it is new. A table that is full forgets
-    /// one that is not used; while all are, new names share one type. One whose requests ran away
-    /// of late is of the class of those.
+    /// The type of this name, entered into the table if it is new. A full table forgets an unused type. If
+    /// all are in use, new names share one type. A name that ran away recently gets the type for runaways.
     pub fn type_of(&mut self, name: &str) -> TypeId {
         let name = self.runaways.class_of(self.now_ns, name);
         self.types.enter(name)
     }
 
-    /// After how much service a request that runs is a runaway, in nanoseconds, and how much it has had;
-    /// `None` if it does not run, or if it never is one.
+    /// For a running request: the service after which it is a runaway, and its service so far, both in
+    /// nanoseconds. `None` if it does not run, or can never be a runaway.
     pub fn runaway_after_ns(&self, now_ns: u64, id: RequestId) -> Option<(u64, u64)> {
         let running = self.requests.running(id)?;
         let kind = self.requests.get(id)?.kind;
@@ -197,7 +196,7 @@ mod tests {
         })
     }
 
-    /// Runs one of a type for so long; returns when it has ended.
+    /// Runs a request of a type for `service_ns`; returns the time of its end.
     fn run(
         gate: &mut Admission,
         now_ns: u64,
@@ -242,7 +241,7 @@ mod tests {
             now_ns = run(&mut gate, now_ns, "web", 500 * MS, Outcome::Completed);
         }
         let own = gate.type_of("web");
-        // Ten times as long is none yet.
+        // Exactly ten times as long is not a runaway.
         now_ns = run(&mut gate, now_ns, "web", 5000 * MS, Outcome::Completed);
         assert_eq!(gate.type_of("web"), own);
         now_ns = run(&mut gate, now_ns, "web", 5500 * MS, Outcome::Failed);

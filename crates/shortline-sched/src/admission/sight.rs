@@ -1,7 +1,7 @@
-//! Who waits for longest now.
+//! The requests that have waited longest and still wait.
 //!
-//! Waits that are counted when they end say nothing of those that do not end: what starves is seen by
-//! its oldest waiter. Looks at all requests inside, and is asked only where somebody looks.
+//! Waits are counted when they end, so a starving request is in no counter. Its type's oldest waiter shows
+//! it. This visits all requests inside, and runs only for a view.
 
 use super::requests::{Requests, Stage};
 use super::view::OldestWaiter;
@@ -9,7 +9,7 @@ use super::view::OldestWaiter;
 /// The oldest waiters.
 #[derive(Debug, Default)]
 pub(super) struct Oldest {
-    /// How long the oldest waiter of each type has waited, by the type's place; 0 without one.
+    /// The wait so far of each type's oldest waiter, by the type's place; 0 without one.
     pub(super) waits_ns: Vec<u64>,
     /// The type of the oldest of all, and how long it has waited.
     first: Option<(usize, u64)>,
@@ -29,7 +29,7 @@ pub(super) fn oldest(requests: &Requests, types: usize, now_ns: u64) -> Oldest {
         let waited_ns = now_ns.saturating_sub(request.arrival_ns);
         let of_type = &mut oldest.waits_ns[request.kind];
         *of_type = waited_ns.max(*of_type);
-        // By arrival, which tells two of one instant apart.
+        // By sequence, because two requests can arrive at the same time.
         if request.sequence < earliest {
             earliest = request.sequence;
             oldest.first = Some((request.kind, waited_ns));

@@ -1,38 +1,38 @@
-//! By how much all requests take longer than what they add to the load says.
+//! The slowdown: the factor by which all requests take longer than what they add to the load.
 //!
-//! For `auto` ([`super::capacity`]) estimates are divided by the slowdown common to all types:
-//! else estimates would grow with the capacity, and both chase each other (002, Fig 6). From each
-//! request that was completed,
+//! For `auto` ([`super::capacity`]) estimates are divided by the slowdown common to all types. Otherwise
+//! estimates would grow with the capacity, and the capacity with them (002, Fig 6). Each request from which an
+//! estimate learns updates both:
 //!
 //! ```text
 //! slowdown += 1/20 of (service / what it should add to the load - slowdown)
 //! sample   = service / slowdown                     (the estimate is that of these samples)
 //! ```
 //!
-//! A ratio of two unknowns has no scale of its own, and this one drifts. So each type remembers
-//! what it added when it was first known well, and now and then all are scaled such that in the
-//! geometric mean, weighted by the types' shares of the last requests, they add what they did
-//! then. That depends on no path, and a change of the mix leaves it alone as far as types have
-//! become slower or faster together.
+//! A ratio of two unknowns has no scale of its own, so it would drift. So each type remembers what it added
+//! when it first became well known. From time to time all types are rescaled. Then their geometric mean,
+//! weighted by the types' shares of recent requests, equals that of the remembered values. The result does
+//! not depend on the path taken. A change of the mix does not affect it, as far as types have become slower
+//! or faster together.
 //!
-//! Samples are kept in a unit of their own, so that a change of scale is one number, `gauge`.
-//! Where estimates are not divided (002's way) the slowdown and the gauge are 1 for ever.
+//! Samples have a unit of their own, so a change of scale changes one number, `gauge`. If estimates are not
+//! divided (as in 002), the slowdown and the gauge are always 1.
 
 use super::kind::Kind;
 
 /// The weight of one request in the slowdown.
 const WEIGHT: f64 = 1.0 / 20.0;
 
-/// One request counts as at most so many times slower than expected.
+/// One request counts as at most this many times slower than expected.
 const SLOWER_MAX: f64 = 5.0;
 
-/// After so many requests scales are compared, and one more for every second type.
+/// Scales are compared after this many requests, plus one for every second type.
 const REQUESTS_BETWEEN: usize = 50;
 
-/// The shares of types are those in about so many of the last requests.
+/// The shares of types are those in about this many of the last requests.
 const SHARE_SPAN: f64 = 1000.0;
 
-/// The gauge may be so far from 1 before the unit of samples is changed.
+/// How far from 1 the gauge may be, as a factor, before the unit of samples is changed.
 const GAUGE_MAX: f64 = 16.0;
 
 /// The slowdown, if estimates are divided by it.
@@ -70,12 +70,12 @@ impl Slowdown {
         (service_ns as f64 / (self.factor * self.gauge)) as u64
     }
 
-    /// What something adds to the load, as a sample.
+    /// A load as a sample.
     pub(super) fn sample_of_load_ns(&self, load_ns: u64) -> u64 {
         (load_ns as f64 / self.gauge) as u64
     }
 
-    /// A request took so long of which so much load was expected.
+    /// A request of a known type took `service_ns`. `load_ns` is its type's estimate.
     pub(super) fn observe(&mut self, service_ns: u64, load_ns: f64) {
         if self.divides {
             let slower = service_ns.max(1) as f64 / (self.factor * load_ns.max(1.0));
@@ -89,8 +89,7 @@ impl Slowdown {
         self.requests >= REQUESTS_BETWEEN + types / 2
     }
 
-    /// Brings the scale back to where it was; returns a factor for all samples if their unit is
-    /// to be changed.
+    /// Restores the scale. Returns a factor for all samples if their unit must be changed.
     pub(super) fn anchor(&mut self, kinds: &mut [Kind]) -> Option<f64> {
         self.requests = 0;
         let recent: f64 = kinds.iter().map(|kind| kind.anchor.recent).sum();

@@ -1,4 +1,4 @@
-//! What can be seen of admission from outside: plain values, for metrics and pages; and what is kept over a restart.
+//! Admission as seen from outside: plain values for metrics and pages. Also what is kept across a restart.
 
 use serde::Serialize;
 
@@ -14,30 +14,29 @@ pub struct AdmissionView {
     pub waiting: usize,
     /// Requests that were admitted and have not ended.
     pub running: usize,
-    /// Those of them that are not paused.
+    /// Running requests that are not paused.
     pub active: usize,
-    /// The sum of what the active ones added, in nanoseconds.
+    /// The sum of what the active requests add, in nanoseconds.
     pub load_ns: u64,
-    /// How much of that is admitted at most; `None` without a limit.
+    /// The limit of the load, in nanoseconds; `None` without one.
     pub capacity_ns: Option<u64>,
-    /// How that limit comes about.
+    /// How the capacity is set or found.
     pub capacity_state: CapacityState,
-    /// How many times longer services take than what they add to the load says; 1 unless the
-    /// capacity is `auto`.
+    /// The factor by which services exceed what they add to the load. 1 unless the capacity is `auto`.
     pub slowdown: f64,
-    /// Who has waited for longest of those that wait now; `None` while nobody does.
+    /// The request that has waited longest of those that wait now; `None` if none waits.
     pub oldest: Option<OldestWaiter>,
     /// Since the start.
     pub totals: Totals,
-    /// How long requests took.
+    /// The times of all requests.
     pub times: Times,
-    /// Each tenant; the first is the one of whoever has no other.
+    /// Each tenant. The first one has all requests without a tenant of their own.
     pub tenants: Vec<TenantView>,
-    /// Each type; the first is the one that all share for which the table has no room.
+    /// Each type. The first one is shared by all names for which the table has no room.
     pub types: Vec<TypeView>,
 }
 
-/// The request that has waited for longest and still waits.
+/// The request that has waited longest and still waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OldestWaiter {
     /// The name of its type.
@@ -46,32 +45,31 @@ pub struct OldestWaiter {
     pub waited_ns: u64,
 }
 
-/// What happened since the start, also to types that were forgotten.
+/// Counters since the start, forgotten types included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Requests that started.
     pub admitted: u64,
-    /// Those that ended well.
+    /// Requests that were completed.
     pub completed: u64,
-    /// Those that broke off.
+    /// Requests that broke off after they were admitted.
     pub failed: u64,
     /// Requests refused because the queue was full.
     pub refused_full: u64,
     /// Requests refused because they would have waited too long.
     pub refused_shed: u64,
-    /// Requests that went away while they waited, at their limit or before.
+    /// Requests withdrawn while they waited, at their limit or before.
     pub withdrawn: u64,
-    /// Requests that started although the load was at the capacity, because nothing else
-    /// happened any more.
+    /// Requests that started beyond the capacity, because nothing had started or ended for too long.
     pub escaped: u64,
-    /// Those that took far longer than their type ([`super::Runaway`]).
+    /// Requests that took far longer than their type ([`super::Runaway`]).
     pub runaways: u64,
     /// In a dry run: requests that started and would have had to wait.
     pub would_wait: u64,
-    /// How long those that started have waited, all together, in nanoseconds.
+    /// The sum of the waits of admitted requests, in nanoseconds.
     pub waited_ns_sum: u64,
-    /// How long requests that ran have waited for locks inside the backend, as far as anybody noticed,
-    /// in nanoseconds.
+    /// The time that running requests waited for locks inside the backend, as far as it was reported, in
+    /// nanoseconds.
     pub locked_ns_sum: u64,
 }
 
@@ -82,42 +80,41 @@ pub struct TypeView {
     pub name: String,
     /// Its expected service time under the present load, in nanoseconds.
     pub estimate_ns: u64,
-    /// How many requests that comes from; 0 if it is that of all types.
+    /// The number of its requests behind the estimate. 0 if the estimate comes from all types.
     pub requests_known: usize,
     /// Requests of it that wait.
     pub waiting: usize,
     /// Requests of it that were admitted and have not ended.
     pub running: usize,
-    /// How many were admitted so far.
+    /// How many were admitted.
     pub admitted: u64,
-    /// How many ended well.
+    /// How many were completed.
     pub completed: u64,
     /// How many broke off after they were admitted.
     pub failed: u64,
     /// How many were refused on arrival.
     pub refused: u64,
-    /// How many went away while they waited, at their limit or before.
+    /// How many were withdrawn while they waited, at their limit or before.
     pub withdrawn: u64,
     /// In a dry run: how many would have had to wait.
     pub would_wait: u64,
-    /// How long those admitted have waited, all together, in nanoseconds.
+    /// The sum of the waits of its admitted requests, in nanoseconds.
     pub waited_ns_sum: u64,
-    /// The longest wait that is over, in nanoseconds, also of those that went away.
+    /// The longest wait that has ended, by admission or withdrawal, in nanoseconds.
     pub waited_ns_max: u64,
-    /// How long they took.
+    /// The times of its requests.
     pub times: Times,
-    /// How long the one that waits for longest has waited so far, in nanoseconds; 0 while none of
-    /// it waits.
+    /// The wait so far of its oldest waiter, in nanoseconds; 0 if none of it waits.
     pub oldest_wait_ns: u64,
 }
 
 impl Admission {
-    /// Everything that can be seen from outside, types included, at the latest time told.
+    /// The view at the latest time that the driver gave.
     pub fn view(&self) -> AdmissionView {
         self.view_at(self.now_ns)
     }
 
-    /// The same at a later time, up to which nothing has happened.
+    /// The view at a later time, if nothing has happened up to it.
     pub fn view_at(&self, now_ns: u64) -> AdmissionView {
         let oldest = sight::oldest(&self.requests, self.types.len(), now_ns.max(self.now_ns));
         AdmissionView {
@@ -136,7 +133,7 @@ impl Admission {
         }
     }
 
-    /// What was learnt, to be kept over a restart.
+    /// What was learnt, to be kept across a restart.
     pub fn kept(&self) -> Kept {
         Kept {
             capacity_ns: self.control.kept_ns(),
@@ -144,8 +141,8 @@ impl Admission {
         }
     }
 
-    /// Begins with what was learnt before. Of more types than there is room for the last are
-    /// left out.
+    /// Restores what was learnt before a restart. If there are more types than the table has room for, later
+    /// ones replace earlier ones.
     pub fn restore(&mut self, kept: &Kept) {
         if let Some(capacity_ns) = kept.capacity_ns {
             self.control.restore(capacity_ns);

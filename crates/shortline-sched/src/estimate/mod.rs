@@ -1,13 +1,13 @@
-//! What is known of a quantity from those seen so far: where it lies, and how it is spread.
+//! The estimate of a quantity from the values seen: one typical value, and the distribution.
 //!
-//! An [`Estimate`] has two parts, for they have different jobs:
+//! An [`Estimate`] has two parts for two purposes:
 //!
-//! - the last 64 values, from which an [`Estimator`] takes one number. It is what the gate counts a
-//!   request as; neither a few outliers nor old times move it (`window`);
+//! - the last 64 values, from which an [`Estimator`] takes one number. The gate counts a request as this
+//!   number. By default a few outliers do not move it, and old values count little (`window`);
 //! - the distribution of about the last thousand: count, mean, second moment, quantiles, `E[e^(g S)]`
-//!   and the Gittins rank. Orders that look at more than one number rank by it (`spread`).
+//!   and the Gittins rank. Orders that need more than one number rank by it (`spread`).
 //!
-//! Both forget. Memory is bounded, whatever comes.
+//! Both forget old values, and both need bounded memory.
 
 mod spread;
 mod window;
@@ -20,26 +20,24 @@ pub(crate) use window::{SERVICE_NS_MAX, WINDOW};
 
 use window::{OLD_MAX, OLD_NS, Window};
 
-/// As how many values a distribution counts that was kept over a restart.
+/// The most values that a distribution kept across a restart counts as.
 const KEPT_MAX: f64 = 64.0;
 
-/// What is known of a quantity, such as the service time of a type of requests.
+/// The estimate of a quantity, such as the service time of a type of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Estimate {
     recent: Window,
     spread: Spread,
-    /// When the last value came.
+    /// When the last value was added.
     added_ns: u64,
 }
 
-/// A distribution to be kept over a restart: each value that stands for those near it, and how many
-/// these were.
+/// A distribution kept across a restart: values that each stand for those near it, with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptSpread(Vec<(f64, f64)>);
 
 impl Estimate {
-    /// Counts one value more, of that time. No value counts as more than an hour in nanoseconds, so that
-    /// sums stay in 64 bits.
+    /// Adds a value seen at `at_ns`. A value counts as at most an hour in nanoseconds, so sums fit 64 bits.
     pub fn add(&mut self, at_ns: u64, value: u64) {
         let value = value.min(SERVICE_NS_MAX);
         self.recent.add(at_ns, value);
@@ -50,7 +48,7 @@ impl Estimate {
         self.added_ns = at_ns;
     }
 
-    /// Of how many of the last values something is known.
+    /// The number of recent values, at most 64.
     pub fn count(&self) -> usize {
         self.recent.len()
     }
@@ -60,7 +58,7 @@ impl Estimate {
         self.recent.estimate_ns(estimator)
     }
 
-    /// How the values are spread.
+    /// The distribution of the values.
     pub fn spread(&self) -> &Spread {
         &self.spread
     }
@@ -71,7 +69,8 @@ impl Estimate {
         self.spread.rescale(factor);
     }
 
-    /// Takes a distribution that was kept in another unit for this one. New values soon outweigh it.
+    /// Replaces the distribution by a kept one, whose values are multiplied by `factor`. New values soon
+    /// outweigh it.
     pub(crate) fn restore_spread(&mut self, kept: &KeptSpread, factor: f64) {
         self.spread = Spread::default();
         for &(value, count) in &kept.0 {
@@ -80,7 +79,7 @@ impl Estimate {
         self.spread.fade_to(KEPT_MAX);
     }
 
-    /// The distribution in another unit, to be kept; `None` without any.
+    /// The distribution to keep, its values multiplied by `factor`; `None` without values.
     pub(crate) fn kept_spread(&self, factor: f64) -> Option<KeptSpread> {
         let kept: Vec<(f64, f64)> = self
             .spread

@@ -1,11 +1,11 @@
-//! A distribution of bounded size that forgets: how many values were near each size.
+//! A distribution of bounded size that forgets old values: how many values were near each size.
 //!
-//! Values are counted in cells, eight to the octave, each with the sum, the least and the largest of its
-//! values. So the mean is exact, a quantile is within 9 %, and a distribution of a few values is those values
-//! exactly. Only cells in use take memory: 40 bytes for each, some dozens for most, 500 at most.
+//! Values are counted in cells, eight to the octave. Each cell has the sum, the least and the largest of its
+//! values. So the mean is exact, a quantile is off by at most an eighth, and a few values in different cells
+//! are kept exactly. Only cells in use take memory: 40 bytes each, usually some dozens, 500 at most.
 //!
-//! Once [`COUNT_MAX`] are counted all counts are halved, so that about the last thousand count, and a
-//! cell of less than a tenth of a value is dropped.
+//! Once [`COUNT_MAX`] values are counted, all counts are halved, so about the last thousand values count. A
+//! cell with less than a tenth of a value is dropped.
 //!
 //! **The Gittins rank** of a job that has had `a` of a service `S` of this distribution is
 //!
@@ -13,34 +13,34 @@
 //! inf over d of  E[min(S - a, d) | S > a] / P(S - a <= d | S > a)
 //! ```
 //!
-//! the least work that an end costs in the mean, if one may stop after `d`. Serving the smallest first has
-//! the least mean response time of all orders that know no more (Gittins 1989; Scully, Grosof and
+//! the least expected work per completed job, if service may stop after `d`. Serving the smallest rank first
+//! has the least mean response time of all orders with the same information (Gittins 1989; Scully, Grosof and
 //! Harchol-Balter, SIGMETRICS 2021, 2.2). If `S` is one known size, `d` is what remains, and the order is
-//! SRPT. Of a sample the infimum is too small: one value that happens to be small would rule. So only a `d`
-//! counts by which a sixteenth of them has ended.
+//! SRPT. The infimum over a sample is too small, because a single small value would determine it. So a `d`
+//! counts only if a sixteenth of the values has ended by it.
 //!
-//! **What outliers do.** `E[e^(g S)]` is ruled by the largest values, and one transaction whose first
-//! statement names its type would spoil it. [`Spread::without_outliers`] counts the largest (one of the
-//! last 32, and one at least) as the largest of the others.
+//! **Outliers.** The largest values dominate `E[e^(g S)]`. One long transaction, whose type is that of its first
+//! statement, would spoil it. [`Spread::without_outliers`] counts the largest values (one in 32, at least one)
+//! as the largest of the others.
 
-/// Cells to the octave, as bits of a value below its highest one.
+/// The bits of a value below its highest one that choose a cell: eight cells to the octave.
 const SUB_BITS: u32 = 3;
 
-/// So many values are counted before all counts are halved.
+/// At this count all counts are halved.
 const COUNT_MAX: f64 = 2048.0;
 
-/// A cell of fewer is dropped.
+/// A cell with a smaller count is dropped.
 const COUNT_MIN: f64 = 0.1;
 
-/// One of so many values counts as an outlier, and one at least where there are
+/// One in this many values is an outlier, and at least one.
 const OUTLIER_OF: f64 = 32.0;
-/// so many.
+/// With fewer values than this there are no outliers.
 const OUTLIER_FROM: f64 = 3.0;
 
-/// A place to stop counts only where at least such a share has ended until then.
+/// The share of jobs that must end by a stopping point for it to count.
 const STOP_SHARE: f64 = 1.0 / 16.0;
 
-/// How values are spread.
+/// The distribution of a quantity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spread {
     /// By rising size.
@@ -58,13 +58,13 @@ struct Cell {
 }
 
 impl Cell {
-    /// The value that stands for all in it.
+    /// The mean of its values, which stands for all of them.
     fn value(&self) -> f64 {
         self.sum / self.count
     }
 
-    /// How many in it exceed an age, and by how much in the mean: those of one cell are taken as evenly
-    /// spread.
+    /// The number of its values that exceed an age, and their mean excess. The values of a cell are assumed to
+    /// be evenly spread.
     fn beyond(&self, age: f64) -> (f64, f64) {
         if age < self.least {
             return (self.count, self.value() - age);
@@ -76,7 +76,7 @@ impl Cell {
 }
 
 impl Spread {
-    /// How many values count; older ones do so in part.
+    /// The number of values. Older ones count in part.
     pub fn count(&self) -> f64 {
         self.count
     }
@@ -96,7 +96,7 @@ impl Spread {
         self.expect(|value| (rate * value).exp())
     }
 
-    /// The least value that at most a share `above` of all exceed; 0 without values.
+    /// The quantile: the least value such that at least `share` of all values are not larger. 0 without values.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut left = share * self.count;
         for cell in &self.cells {
@@ -108,8 +108,8 @@ impl Spread {
         self.cells.last().map_or(0.0, Cell::value)
     }
 
-    /// The Gittins rank of a job that has had so much. Of one that has outlived all that were seen nothing
-    /// is known: it ranks behind.
+    /// The Gittins rank of a job with service `age` so far. It is infinite if the job has outlived all values,
+    /// because nothing is known of it then.
     pub fn gittins(&self, age: f64) -> f64 {
         let older = || self.cells.iter().filter(|cell| cell.most > age);
         let alive: f64 = older().map(|cell| cell.beyond(age).0).sum();
@@ -126,7 +126,7 @@ impl Spread {
         least
     }
 
-    /// The same without the largest; see the module's text.
+    /// The distribution with its largest values reduced; see the module's text.
     #[must_use]
     pub fn without_outliers(&self) -> Self {
         if self.count < OUTLIER_FROM {
@@ -138,7 +138,7 @@ impl Spread {
         while let Some(last) = trimmed.cells.last_mut() {
             let value = last.value();
             if last.count > over {
-                // Those cut off here or above count as of this value.
+                // The values cut off here and above count as this value.
                 last.count += cut - over;
                 last.sum = value * last.count;
                 break;
@@ -149,7 +149,7 @@ impl Spread {
         trimmed
     }
 
-    /// Counts one value more.
+    /// Adds a value.
     pub(crate) fn add(&mut self, value: f64) {
         self.add_weighted(value, 1.0);
         if self.count >= COUNT_MAX {
@@ -157,7 +157,8 @@ impl Spread {
         }
     }
 
-    /// Counts a value so many times; what is no number counts nothing.
+    /// Adds a value `count` times. A value that is not finite or is below 0 is ignored, and so is a count that
+    /// is not above 0 or exceeds [`COUNT_MAX`].
     pub(crate) fn add_weighted(&mut self, value: f64, count: f64) {
         let fits = value.is_finite() && value >= 0.0 && count > 0.0 && count <= COUNT_MAX;
         if !fits {
@@ -186,7 +187,7 @@ impl Spread {
         self.count += count;
     }
 
-    /// All values count less, so that they are no more than so many.
+    /// Reduces all counts, so that their sum is at most `count_max`.
     pub(crate) fn fade_to(&mut self, count_max: f64) {
         if self.count > count_max {
             self.fade(count_max / self.count);
@@ -201,7 +202,7 @@ impl Spread {
         }
     }
 
-    /// The values that stand for all, each with how many it stands for.
+    /// The mean of each cell, with its count.
     pub(crate) fn values(&self) -> impl Iterator<Item = (f64, f64)> {
         self.cells.iter().map(|cell| (cell.value(), cell.count))
     }
@@ -212,7 +213,7 @@ impl Spread {
             cell.sum *= factor;
         }
         if let Some(most) = self.cells.iter().map(|cell| cell.count).reduce(f64::max) {
-            // Something always stays.
+            // At least one cell always stays.
             let least = COUNT_MIN.min(most);
             self.cells.retain(|cell| cell.count >= least);
         }
@@ -272,7 +273,7 @@ mod tests {
             0.75 * 0.1f64.exp() + 0.25 * 10f64.exp(),
             1e-12,
         );
-        // Three of four end after 10, so that an end costs 40 / 3 and not the mean.
+        // Three of four end after 10, so the rank is 40 / 3 and not the mean.
         close(spread.gittins(0.0), 40.0 / 3.0, 1e-12);
         assert_eq!(spread.gittins(10.0), 990.0);
         assert_eq!(spread.gittins(1000.0), f64::INFINITY);

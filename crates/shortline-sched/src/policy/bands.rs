@@ -1,6 +1,6 @@
 //! `bands`: ranks by the band of the remaining size; fair inside a band.
 //!
-//! Source: papers 003 3.3 and 000 3.2. A few bands come close to SRPT, and within one all requests
+//! Source: papers 003 3.3 and 000 3.2. A few bands come close to SRPT. Within a band all requests
 //! share as if there were no sizes. A job as large as a cutoff belongs to the band below it. The
 //! cutoffs are fixed ([`Cutoffs`]) or learnt ([`super::learnt`]). When they change, a waiting job
 //! keeps its band until it is served, so nothing needs sorting anew.
@@ -12,7 +12,7 @@ use crate::job::Job;
 
 pub(super) const NEEDS: Needs = Needs::Sizes;
 
-/// The bits of a rank below the band: enough turns for centuries.
+/// The bits of a rank below the band: enough for centuries of turns.
 const TURN_BITS: u32 = 59;
 
 /// The rank: the band of what remains, in turn.

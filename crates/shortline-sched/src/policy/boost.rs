@@ -1,5 +1,4 @@
-//! `boost`: in order of arrival, but a job counts as if it had come earlier by a boost, the longer the
-//! shorter it is.
+//! `boost`: in order of arrival, with each arrival moved earlier by a boost. Shorter jobs have larger boosts.
 //!
 //! Source: Yu and Scully, Strongly Tail-Optimal Scheduling in the Light-Tailed M/G/1, 2024 (arXiv
 //! 2404.08826). Under FIFO the share of jobs that take longer than `t` falls as `C e^(-g t)` with
@@ -8,31 +7,31 @@
 //! g = lambda (E[e^(g S)] - 1),   g > 0
 //! ```
 //!
-//! No order has a larger `g`. Of all orders the smallest `C` has gamma-Boost, that of the smallest
-//! `arrival - boost` with
+//! No order has a larger `g`. The order with the smallest `C` is gamma-Boost: smallest `arrival - boost`
+//! first, with
 //!
 //! ```text
 //! boost(s) = 1/g ln(1 / (1 - e^(-g s)))                          the size s is known
 //! boost(l) = 1/g ln(E[e^(g S) | l] / (E[e^(g S) | l] - 1))       only a label l is known
 //! ```
 //!
-//! and that `C` is (section 4 of it; with [`decay_rate`] for `g`)
+//! Its `C` is (section 4; [`decay_rate`] computes `g`)
 //!
 //! ```text
 //! C = (1 - rho) / (lambda E[S e^(g S)] - 1)  E[e^(g (S - boost))]  e^(lambda E[(e^(g S) - 1) boost])
 //! ```
 //!
-//! where FIFO has `E[e^(g S)]` for the last two factors. For exponential sizes of mean 1 this is
-//! `(1 - rho) e^(H(1 / (1 - rho)) - 1)` of FIFO's, `H` the harmonic number: 0.72 at load 0.8, and 0.66
-//! (`e^(0.5772 - 1)`) as the load goes to 1.
+//! where FIFO has `E[e^(g S)]` in place of the last two factors. For exponential sizes of mean 1 the ratio to
+//! FIFO's `C` is `(1 - rho) e^(H(1 / (1 - rho)) - 1)`, with the harmonic number `H`: 0.72 at load 0.8, and
+//! 0.66 (`e^(0.5772 - 1)`) as the load goes to 1.
 //!
-//! Here `lambda` and the sizes are learnt from the jobs that came: about the last thousand sizes, and the
-//! work that came over the time in which it did. A rank is fixed at the arrival. Departures: the load
-//! counts as [`LOAD_MAX`] at most, for at 1 there is no `g` and boosts grow beyond all bounds, and for one
-//! server, as with `fsp`. Until [`KNOWN`] jobs have come the order is that of arrival.
+//! Here `lambda` and the sizes are learnt from the jobs that arrived: from about the last thousand sizes, and
+//! from the recent work and the time over which it arrived. A rank is fixed at the arrival. Departures: the
+//! load counts as [`LOAD_MAX`] at most, because at 1 there is no `g` and boosts grow without bound. It is the
+//! load of one server, as with `fsp`. Until [`KNOWN`] jobs have arrived, the order is that of arrival.
 //!
-//! It needs light tails: `E[e^(g S)]` must be finite. Sizes of files are not so; there `srpt` has the better
-//! tail, too.
+//! The tail must be light: `E[e^(g S)]` must be finite. File sizes have heavy tails, and there `srpt` also has
+//! the better tail.
 
 use super::Needs;
 use crate::estimate::Spread;
@@ -43,19 +42,20 @@ pub(super) const NEEDS: Needs = Needs::Rate;
 /// The largest load for which boosts are computed.
 const LOAD_MAX: f64 = 0.98;
 
-/// So many jobs must have come before any is boosted.
+/// This many jobs must have arrived before one is boosted.
 const KNOWN: u64 = 16;
 
-/// After so many more jobs `g` is computed anew.
+/// `g` is computed anew after each this many jobs.
 const EACH: u64 = 64;
 
-/// Work and the time in which it came are halved after so many jobs.
+/// After this many jobs, and then after each half as many, the work and its time are halved.
 const ARRIVALS_MAX: u64 = 4096;
 
-/// Ranks begin here, so that a boost may reach before the beginning of time.
+/// The rank of an arrival at time 0. A boost may be larger than an arrival time.
 const BEGINNING: u64 = 1 << 62;
 
-/// The rate `g` at which the tail of FIFO falls, for a load and sizes; `None` for a load that has none.
+/// The decay rate `g` of FIFO's tail, for a load and sizes. `None` unless the load is between 0 and 1, and the
+/// mean is above 0.
 pub(crate) fn decay_rate(load: f64, sizes: &Spread) -> Option<f64> {
     let mean = sizes.mean();
     if !(load > 0.0 && load < 1.0 && mean > 0.0) {
@@ -76,28 +76,28 @@ pub(crate) fn decay_rate(load: f64, sizes: &Spread) -> Option<f64> {
     Some(high)
 }
 
-/// How much earlier a job counts as come, of `E[e^(g S)]` as far as it is known.
+/// The boost of a job, from `g` and its `E[e^(g S)]`, in the unit of `1 / g`.
 pub(crate) fn boost(rate: f64, exp_moment: f64) -> f64 {
     if exp_moment.is_infinite() {
         return 0.0;
     }
-    // At least the smallest number that is told apart from 1, so that the boost is finite.
+    // At least the smallest difference from 1, so that the boost is finite.
     let above = (exp_moment - 1.0).max(f64::EPSILON);
     (exp_moment / above).ln() / rate
 }
 
-/// A time less a boost, as a rank.
+/// An arrival less a boost, as a rank.
 pub(crate) fn boosted(arrival_ns: u64, boost_ns: f64) -> u64 {
     BEGINNING
         .saturating_add(arrival_ns)
         .saturating_sub(boost_ns as u64)
 }
 
-/// What is learnt of the jobs, and the rank of each.
+/// The sizes and the load learnt, and the rank of each job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Boosts {
     sizes: Spread,
-    /// How much came, and since when.
+    /// The work that arrived since `since_ns`.
     work_ns: f64,
     since_ns: f64,
     last_ns: f64,

@@ -43,7 +43,7 @@ pub enum CutoffsError {
         /// The cutoff that is not larger.
         next: Size,
     },
-    /// No size.
+    /// A text that is not a size.
     #[error(transparent)]
     Size(#[from] UnitError),
 }
@@ -155,7 +155,7 @@ impl FromStr for Cutoffs {
     fn from_str(text: &str) -> Result<Self, CutoffsError> {
         let bare_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if bare_number {
-            // A number that does not fit is too many, too.
+            // A number that does not fit is too large, too.
             let refused = || CutoffsError::Count(excerpt(text));
             return Self::learnt(text.parse().map_err(|_| refused())?);
         }

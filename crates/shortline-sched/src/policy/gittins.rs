@@ -1,22 +1,22 @@
-//! `gittins`: the least expected work to an end first, where a size is known only about.
+//! `gittins`: the smallest Gittins rank first, for sizes that are only estimated.
 //!
 //! Source: Gittins 1989; Scully, Grosof and Harchol-Balter, The Gittins Policy in the M/G/1 Queue, SIGMETRICS
-//! 2021: of all orders that know no more it has the least mean response time. The rank is that of
-//! [`Spread::gittins`], of the distribution of what remains.
+//! 2021. It has the least mean response time of all orders with the same information. The rank is that of
+//! [`Spread::gittins`], for the distribution of what remains.
 //!
-//! That a job of estimate `e` needs `e R` of work in all is learnt from the jobs that ended: `R` is their work
-//! over their estimate, with about the last thousand. Until one has ended `R` is 1. So
+//! A job of estimate `e` is assumed to need `e R` of work in all. The distribution of `R`, work over estimate,
+//! is learnt from about the last thousand jobs that ended. Until one has ended, `R` is 1. So
 //!
 //! ```text
 //! rank = e * gittins(R, done / e)
 //! ```
 //!
-//! If estimates are exact, `R` is always 1, the rank is what remains and the order is `srpt`'s, exactly.
-//! With errors it is not: a job that has outlived its estimate is not about to end, as `srpt` believes
-//! (which has no bound then: Scully, Grosof and Mitzenmacher, 2021, arXiv 2110.00633).
+//! If estimates are exact, `R` is always 1, the rank is what remains, and the order is exactly that of `srpt`.
+//! With errors it differs. A job that has outlived its estimate is not about to end, as `srpt` assumes (which
+//! has no bound then: Scully, Grosof and Mitzenmacher, 2021, arXiv 2110.00633).
 //!
-//! Departures: one `R` for all sizes; a job that waits keeps the rank that it had when it was served last; one
-//! that outlives all that were seen goes last.
+//! Departures: there is one `R` for all sizes. A waiting job keeps the rank from its last service. A job that
+//! outlives all values seen goes last.
 
 use super::Needs;
 use crate::estimate::Spread;
@@ -24,10 +24,10 @@ use crate::job::Job;
 
 pub(super) const NEEDS: Needs = Needs::Sizes;
 
-/// `R` is counted in so many parts of 1.
+/// The unit of `R`, in parts of 1.
 const PARTS: f64 = (1 << 20) as f64;
 
-/// What is learnt of the errors of estimates.
+/// The errors of estimates, as learnt from ended jobs.
 #[derive(Clone, Debug)]
 pub(super) struct Errors {
     ratios: Spread,
@@ -101,7 +101,7 @@ mod tests {
             let work = if ended % 2 == 0 { 10 } else { 1000 };
             errors.learn(&job(100, work, work));
         }
-        // Each end after 10 costs twice that; who is not among them needs 990 more.
+        // Half end after 10, so an end costs 20. A job that is not among them needs 990 more.
         assert_eq!(errors.rank(&job(100, 1000, 0)), 20);
         assert_eq!(errors.rank(&job(100, 1000, 10)), 990);
         assert_eq!(errors.rank(&job(100, 5000, 1000)), u64::MAX);

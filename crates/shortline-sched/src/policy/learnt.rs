@@ -19,7 +19,7 @@ const BINS: usize = (u64::BITS - SUB_BITS + 1) as usize * SUB_BINS;
 const LEARN_FIRST: u32 = 16;
 const LEARN_EACH: u32 = 1024;
 const SEEN_MAX: u32 = 1 << 16;
-/// The share of sizes above the highest cutoff: 3 in 400.
+/// The share of sizes above the highest cutoff, 3 in 400.
 const ABOVE_NUMERATOR: u64 = 3;
 const ABOVE_DENOMINATOR: u64 = 400;
 
@@ -75,7 +75,7 @@ impl Sizes {
         learnt
     }
 
-    /// The lowest bin with at most so many sizes above it.
+    /// The lowest bin with at most `above_max` sizes above it.
     fn bin_with_at_most_above(&self, above_max: u64) -> usize {
         let mut above = u64::from(self.seen);
         for (bin, &count) in self.counts.iter().enumerate() {

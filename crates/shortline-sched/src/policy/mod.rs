@@ -1,6 +1,6 @@
 //! The policies: each gives a job a rank, and the smallest rank is served first.
 //!
-//! One file per policy holds its rank function, names its source and says what it needs to know.
+//! One file per policy has its rank function, its source and its needs.
 //! [`Policy`] is the list of them. Under every policy, equal ranks go in the order of submission.
 //! As text, a policy is its name; `bands` and `quickfix` may have a parameter after a colon:
 //! `bands:1KB,2KB,5KB,50KB`, `bands:6`, `quickfix:2KB`.
@@ -32,7 +32,7 @@ pub use cutoffs::{BANDS_MAX, Cutoffs, CutoffsError};
 pub(crate) use ranking::Ranking;
 pub use text::PolicyError;
 
-/// Who is served first.
+/// The order in which jobs are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Round robin, one quantum each.
@@ -64,21 +64,21 @@ pub enum Policy {
     Las,
     /// In the order in which processor sharing would end the jobs.
     Fsp,
-    /// In order of arrival, short jobs as if they had come earlier.
+    /// In order of arrival, with short jobs counted as earlier.
     Boost,
-    /// The least expected work to an end first, of sizes that are not known.
+    /// The smallest Gittins rank first, for sizes that are only estimated.
     Gittins,
-    /// In the order in which fair sharing among clients would end them; inside a client
+    /// In the order in which fair sharing among clients would end their work. Inside a client,
     /// shortest remaining first.
     Shares,
 }
 
-/// What a policy needs to know of its jobs and their server.
+/// The input that a policy needs about its jobs and their server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Needs {
     /// At most the jobs' sizes.
     Sizes,
-    /// Also the rate at which the server works: how long a job takes alone.
+    /// Also the server's rate: how long a job takes alone.
     Rate,
     /// The sizes and each connection's path ([`crate::PathView`]).
     Path,
@@ -127,7 +127,7 @@ impl Policy {
         }
     }
 
-    /// What the policy needs to know.
+    /// The input that the policy needs.
     pub fn needs(self) -> Needs {
         match self {
             Policy::Fair => fair::NEEDS,
@@ -150,7 +150,7 @@ impl Policy {
     }
 
     /// The policy for a driver that counts `work_per_byte` units of work for each byte. Its sizes
-    /// are then in that unit, which its text does not say.
+    /// are then in that unit, which its text does not show.
     #[must_use]
     pub fn scaled(self, work_per_byte: f64) -> Self {
         match self {

@@ -10,7 +10,7 @@ use crate::job::Job;
 
 pub(super) const NEEDS: Needs = Needs::Sizes;
 
-/// The rank: the small ones first, in turn.
+/// The rank: small jobs first, in turn.
 pub(super) fn rank(job: &Job, bands: &Bands) -> u64 {
     in_turn(bands.index(job.work_estimate), job.turn)
 }

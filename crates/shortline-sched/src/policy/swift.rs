@@ -1,8 +1,8 @@
 //! `swift`: by remaining size and round trip time.
 //!
-//! Source: Rawat and Kshemkalyani, NCA 2003, cited by papers 000 and 004 2.1.1, which say
-//! that it takes the round trip time into account beside SRPT's size, and give no formula.
-//! Here both are added as times: `remaining service + RTT`.
+//! Source: Rawat and Kshemkalyani, NCA 2003, cited by papers 000 and 004 2.1.1. They say that it uses
+//! the round trip time beside SRPT's size, and give no formula. Here both are added as times:
+//! `remaining service + RTT`.
 
 use super::Needs;
 use crate::job::Job;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Cutoffs, CutoffsError, Policy};
 use crate::units::{Size, UnitError, excerpt};
 
-/// A text that names no policy.
+/// A text that is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("policy `{value}`: {problem}")]
 pub struct PolicyError {

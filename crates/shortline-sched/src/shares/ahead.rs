@@ -1,35 +1,35 @@
-//! How much the clients that are ahead of V can wait, in all: what others may use of it.
+//! How much the clients ahead of V can wait in all, which others may use.
 //!
-//! Wanted is, for a position r that V has not come to,
+//! For a position r that V has not reached, this computes
 //!
 //! ```text
 //! A(r) = sum over the clients whose position p is beyond V of weight * (min(r, p) - V)
 //! ```
 //!
-//! and it is wanted at each grant, while clients come, move on and go. So positions are kept in bins, whose
-//! width is the power of two below their distance from V when they came into them (a timing wheel: Varghese and
-//! Lauck, 1987), with the sum of each bin. At each width two bins can lie beyond V, whole, so that a sum
-//! over all costs some tens of additions, however many clients there are, and a move costs one.
+//! It is needed at each grant, while clients come, move and leave. So positions are kept in bins, with the sum
+//! of each bin. The width of a bin is the power of two below its clients' distance from V when they entered it
+//! (a timing wheel: Varghese and Lauck, 1987). At each width two whole bins can lie beyond V. So a sum over all
+//! costs some tens of additions, however many clients there are, and a move costs one.
 //!
-//! What is told is A(r) or less. A bin that V is inside counts nothing. In one that r is inside each client
-//! counts as if it were at the lower end, and by the part of the bin up to r for what it is beyond that:
+//! The result is A(r) or less. A bin that contains V counts nothing. In a bin that contains r, each client counts
+//! with the lower end, and with a part of its distance beyond that, the part of the bin below r:
 //! min(r, p) - low >= (p - low) * (r - low) / width.
 
 use super::fluid::Position;
 
-/// The narrowest bins are 2^38 wide: 64 units of work. Who is less ahead counts nothing.
+/// The narrowest bins are 2^38 wide: 64 units of work. A client less far ahead counts nothing.
 const NARROWEST_BITS: u32 = 38;
-/// The widest are 2^77 wide: 2^45 units of work. Who is farther ahead counts nothing, so that sums stay
+/// The widest bins are 2^77 wide: 2^45 units of work. A client twice as far ahead counts nothing, so sums stay
 /// below 2^128.
 const WIDTHS: usize = 40;
-/// Two lie beyond V, one has V inside, and one is behind.
+/// Two bins lie beyond V, one contains V, and one is behind.
 const BINS: usize = 4;
 
 /// See the module's text. Clients are named by their index.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     bins: Box<[[Bin; BINS]; WIDTHS]>,
-    /// A bit for each width that had anybody.
+    /// A bit for each width that has had a client.
     used: u64,
     places: Vec<Option<Place>>,
 }
@@ -76,7 +76,7 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// A client is at this position, V being at `now`.
+    /// Sets a client's position. `now` is V.
     pub(super) fn set(&mut self, client: u32, weight: u32, position: Position, now: Position) {
         let known = self.places.get(client as usize).copied().flatten();
         if known.is_some_and(|place| (place.position, place.weight) == (position, weight)) {
@@ -95,7 +95,7 @@ impl Ahead {
         };
         let bin = &mut self.bins[width as usize][(place.number() % BINS as u128) as usize];
         if bin.number != place.number() {
-            // V has passed what was there.
+            // V has passed the bin that was there.
             *bin = Bin {
                 number: place.number(),
                 ..Bin::default()
@@ -110,7 +110,7 @@ impl Ahead {
         self.places[client as usize] = Some(place);
     }
 
-    /// A client is no longer counted.
+    /// Removes a client.
     pub(super) fn remove(&mut self, client: u32) {
         let Some(place) = self.places.get_mut(client as usize).and_then(Option::take) else {
             return;
@@ -139,7 +139,7 @@ impl Ahead {
                 }
                 let beyond = match low + (1 << bits) <= r {
                     true => bin.beyond,
-                    // In an order that keeps it below 2^128.
+                    // The order of these operations keeps the product below 2^128.
                     false => (bin.beyond >> (bits - 20)) * (r.saturating_sub(low) >> 20),
                 };
                 let distance = low.min(r).saturating_sub(now);
@@ -152,7 +152,7 @@ impl Ahead {
     }
 }
 
-/// Which bins are for such a distance from V.
+/// The index of the width for a distance from V; `None` if it is too near or too far.
 fn width_at(distance: Position) -> Option<u32> {
     let bits = distance.checked_ilog2()?;
     let width = bits.checked_sub(NARROWEST_BITS)?;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a list of all clients.
+        /// Compared with a list of all clients.
         #[test]
         fn never_more_than_they_can_wait(
             steps in prop::collection::vec(step(), 1..200),
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(ahead.until(8 << 40, 0), 5 << 40);
         let now = 7 << 40;
         assert_eq!(ahead.until(9 << 40, now), 0);
-        // In the place of that bin is another's by now.
+        // Another bin has that place by now.
         ahead.set(1, 1, 21 << 40, 17 << 40);
         ahead.remove(0);
         assert_eq!(ahead.until(24 << 40, 17 << 40), 4 << 40);

@@ -1,27 +1,27 @@
-//! One client: how far it has come, by which of its requests are ranked.
+//! One client: its position, and the lines by which its requests are ranked.
 //!
-//! A client's *position* is the work it was given, per unit of weight, counted from where all others were
-//! when its first request came. Behind V it lags: it was given less than its fair share so far. A request
-//! that comes then may not use what others did not get before it was there; so it is ranked by a *line* of
-//! its own, that begins at V. Work for a request counts on its line and on all older ones. A line that is
-//! overtaken by an older one says nothing any more and is joined with it: mostly there is but one.
+//! A client's *position* is the work done for it per unit of weight, counted from the position of all others
+//! when its first request came. A client behind V has had less than its fair share so far. A request that
+//! comes then must not claim service from before its arrival. So it is ranked by a *line* of its own, which
+//! begins at V. Work for a request counts on its line and on all older ones. When an older line overtakes a
+//! newer one, the two are joined. Usually there is only one line.
 //!
-//! A client that has got more than a *burst* without a pause stands back: where its next request begins
-//! moves on by half as much again as it gets, until that is a burst, and what it has asked for, ahead of V. That is
-//! for what it asks from then on; a request that it has already keeps its line. What it asks for beyond a
-//! burst at once begins behind what it has asked for before.
+//! A client that has got more than a *burst* without a pause stands back. The line for its next request moves
+//! on by one and a half times what it gets. It goes ahead of V (or of the client's position, if that is ahead)
+//! by at most a burst plus what the client has asked for. This applies to later requests; a request keeps its
+//! line. A request that exceeds a burst together with the client's other requests begins that much later.
 
 use super::fluid::{Position, distance};
 use crate::heap::{Heap, Positions};
 
-/// Lines of a client at most; requests that would need one more move the newest ahead.
+/// The most lines of a client. A request that would need one more moves the newest ahead.
 const LINES_MAX: usize = 4;
 
 /// Remaining work, then the order of submission.
 pub(super) type InnerKey = (u64, u64);
 
-/// When a client is served next, by its rank, and then by the order of submission of what is served then;
-/// and how much work it has in all.
+/// A client's turn: the rank at which it is served next, the order of submission of the request served then,
+/// and the client's work in all. It orders by these in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn {
     pub(super) rank: Position,
@@ -34,38 +34,39 @@ pub(super) struct Turn {
 pub(super) struct Client {
     pub(super) name: Option<u128>,
     pub(super) weight: u32,
-    /// What remains of its requests, those left out that cannot be served now.
+    /// What remains of its requests, without the blocked ones.
     pub(super) work: u64,
-    /// What its requests ask for, none with more than counts as part of a burst.
+    /// The work that its requests ask for, each as far as it counts as part of a burst.
     pub(super) asked: u64,
-    /// Its requests.
+    /// The number of its requests.
     pub(super) held: u32,
-    /// Those that can be served.
+    /// The number of its requests that are not blocked.
     ready: u32,
-    /// Where V was when the last of them could no longer be served.
+    /// The value of V when its last ready request was blocked.
     blocked_since: Position,
-    /// The oldest first; never empty. The first is the client's position.
+    /// The oldest first; never empty. The first line's position is the client's.
     lines: Vec<Line>,
     line_next: u32,
-    /// How far V went while the client had nothing to be done under fair sharing, though it had here.
+    /// How far V advanced while the client had work here but none under fair sharing.
     idle: Position,
-    /// What it got per unit of weight since it came.
+    /// The work counted towards bursts since it came, per unit of weight.
     got: Position,
-    /// Where a request begins that comes now, if that is beyond its newest line.
+    /// Where a new request begins, if that is beyond its newest line.
     further: Position,
-    /// The places that it has by its turn and by the end of its work, as they were told last.
+    /// Its turn, as last entered in the order of turns.
     pub(super) ranked: Option<Turn>,
+    /// The end of its work, as last entered in the fluid.
     pub(super) ends: Position,
 }
 
 #[derive(Clone, Debug)]
 struct Line {
-    /// The requests from this number on are on it, up to the next line's.
+    /// Its requests have this line number or a larger one, below that of the next line.
     number: u32,
     position: Position,
-    /// Those of its requests that wait.
+    /// Its waiting requests.
     waiting: Heap<InnerKey>,
-    /// Its requests, waiting or not.
+    /// The number of its requests, waiting or not.
     held: u32,
 }
 
@@ -74,7 +75,7 @@ impl Client {
         Self::on(vec![Line::new(0, now)], name, weight)
     }
 
-    /// The same room for another client.
+    /// Reuses the place for another client.
     pub(super) fn become_another(&mut self, name: Option<u128>, weight: u32, now: Position) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.truncate(1);
@@ -83,7 +84,7 @@ impl Client {
         *self = Self::on(lines, name, weight);
     }
 
-    /// A client without requests on its one line.
+    /// A client without requests, on one line.
     fn on(lines: Vec<Line>, name: Option<u128>, weight: u32) -> Self {
         Self {
             name,
@@ -103,7 +104,7 @@ impl Client {
         }
     }
 
-    /// A request comes, which is told in [`Self::asked`] already; returns the number of its line.
+    /// Adds a request that is in [`Self::asked`] already. Returns the number of its line.
     pub(super) fn arrive(&mut self, burst: Position, now: Position) -> u32 {
         self.become_ready(now);
         if self.held == 0 {
@@ -116,7 +117,7 @@ impl Client {
         let lines = self.lines.len();
         let newest = self.newest();
         if newest.position < begins {
-            // The first line says how far the client has come, which standing back does not change.
+            // The first line is the client's position, which standing back does not change.
             let is_needed = newest.held > 0 || (lines == 1 && begins > now);
             if is_needed && lines < LINES_MAX {
                 self.begin_line(begins);
@@ -133,7 +134,7 @@ impl Client {
     /// A request can be served.
     pub(super) fn become_ready(&mut self, now: Position) {
         if self.ready == 0 && self.held > 0 {
-            // The others went on without it, which is no share that it was refused.
+            // The others advanced while it was blocked. It is owed nothing for that.
             let passed = now.saturating_sub(self.blocked_since);
             for line in &mut self.lines {
                 line.position = line.position.max(now.min(line.position + passed));
@@ -142,7 +143,7 @@ impl Client {
         self.ready += 1;
     }
 
-    /// What comes now comes after all that it had is done under fair sharing, if that is so.
+    /// Counts the time since its work ended under fair sharing as idle, if it has ended.
     pub(super) fn come_to(&mut self, now: Position) {
         self.idle += now.saturating_sub(self.end());
     }
@@ -155,18 +156,18 @@ impl Client {
         }
     }
 
-    /// A request leaves for good, after [`Self::become_blocked`].
+    /// Removes a request, after [`Self::become_blocked`].
     pub(super) fn leave(&mut self, number: u32) {
         self.held -= 1;
         let index = self.line(number);
         self.lines[index].held -= 1;
-        // The first is the position; the newest holds for requests to come.
+        // The first line is the position, and the newest is for further requests.
         if self.lines[index].held == 0 && index > 0 && index + 1 < self.lines.len() {
             self.lines.remove(index);
         }
     }
 
-    /// So much work was done for a request.
+    /// Records `work` done for a request of a line.
     pub(super) fn serve(&mut self, positions: &mut Positions, number: u32, work: u64) {
         let step = distance(work, u64::from(self.weight));
         let index = self.line(number);
@@ -178,7 +179,7 @@ impl Client {
         }
     }
 
-    /// So much work for it counts as part of a burst, V being at `now`: beyond it the client stands back.
+    /// Counts `work` as part of a burst. Beyond a burst the client stands back. `now` is V.
     pub(super) fn count(&mut self, work: u64, burst: Position, now: Position) {
         let step = distance(work, u64::from(self.weight));
         self.got = self.got.saturating_add(step);
@@ -190,7 +191,7 @@ impl Client {
         }
     }
 
-    /// A request waits, or has another amount of work left than before.
+    /// A request waits, or its remaining work has changed.
     pub(super) fn wait(
         &mut self,
         positions: &mut Positions,
@@ -202,14 +203,14 @@ impl Client {
         self.lines[index].waiting.insert(positions, item, key);
     }
 
-    /// A request waits no longer.
+    /// A request no longer waits.
     pub(super) fn stop_waiting(&mut self, positions: &mut Positions, item: u32, number: u32) {
         let index = self.line(number);
         self.lines[index].waiting.remove(positions, item);
     }
 
-    /// Its turn: the smallest rank of its requests that wait. Then which of them is served in it, as an
-    /// item: the shortest on that line and on newer ones.
+    /// Its turn, and the item served in it. The turn has the smallest rank of its waiting requests. The item
+    /// is the shortest of that line and of newer ones.
     pub(super) fn first(&self) -> Option<(Turn, u32)> {
         let (rank, index) = self.due()?;
         let shortest = |line: &Line| line.waiting.first();
@@ -232,20 +233,20 @@ impl Client {
         self.lines.iter().enumerate().filter_map(ranked).min()
     }
 
-    /// Whether it stands back with what it would be served next, V being at `now`.
+    /// Whether it stands back with its next turn. `now` is V.
     pub(super) fn stands_back(&self, now: Position) -> bool {
         let usual = now.max(self.lines[0].position);
         let line = self.due().map_or(0, |(_, index)| index);
         self.further > usual || self.lines[line].position > usual
     }
 
-    /// So much work it is owed by fair sharing, in 2^-32 units.
+    /// The work that fair sharing owes it, in 2^-32 units.
     pub(super) fn owed(&self, now: Position) -> u128 {
         let behind = now.saturating_sub(self.lines[0].position);
         behind.saturating_mul(u128::from(self.weight))
     }
 
-    /// Where it may claim more from: where it has come to, or without a request where its work ends.
+    /// The position from which it may claim more: its own, or without a request the end of its work.
     pub(super) fn claims_from(&self) -> Position {
         match self.held {
             0 => self.end(),
@@ -253,19 +254,19 @@ impl Client {
         }
     }
 
-    /// Where its work ends under fair sharing.
+    /// The position at which its work ends under fair sharing.
     pub(super) fn end(&self) -> Position {
         self.lines[0].position + self.idle + distance(self.work, u64::from(self.weight))
     }
 
-    /// Where V has to come to until a client without requests is as one that never asked: to where it
-    /// stands, and as far again as it got, a burst at most.
+    /// The value of V at which a client without requests can be forgotten: its own position, and beyond that as
+    /// far as it got, at most a burst.
     pub(super) fn forgotten(&self, burst: Position) -> Position {
         let stands = self.end().max(self.further);
         stands + burst.min(self.got)
     }
 
-    /// It has no requests any more, and begins where the others are, or where it was if that is ahead.
+    /// Begins again after a time without requests: at V, or at its own position if that is ahead.
     fn begin(&mut self, now: Position) {
         let newest = self.newest().position;
         self.lines.truncate(1);
@@ -281,7 +282,7 @@ impl Client {
         self.line_next += 1;
     }
 
-    /// The index of the line of that number, or of the one that it was joined with.
+    /// The index of the line with this number, or of the line with which it was joined.
     fn line(&self, number: u32) -> usize {
         let after = self.lines.iter().rposition(|line| line.number <= number);
         after.unwrap_or(0)

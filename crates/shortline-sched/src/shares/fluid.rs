@@ -1,13 +1,12 @@
-//! Fair sharing among clients as a fluid, which nobody is served by: who has work there, and how far
-//! everybody has come.
+//! Fair sharing among clients as a fluid: which clients have work there, and how far it has come. It is a
+//! model and serves no request.
 //!
 //! The formula is the virtual time of fair queueing (Demers, Keshav, Shenker 1989; weighted: Parekh and
-//! Gallager 1993): while clients of total weight W have work, the position V that all of them have come
-//! to rises by 1/W for each unit of work that is done. A client leaves at the position at which its work
-//! ends there.
+//! Gallager 1993). While clients of total weight W have work, their common position V rises by 1/W for each
+//! unit of work done. A client leaves at the position at which its work ends there.
 //!
-//! Departure: V follows the work that the real server has *done*, not a clock and a rate. So no rate need
-//! be known, a rate may change, and where nothing is sent nobody's share is lost. A server that never
+//! Departure: V follows the work that the real server has *done*, not a clock and a rate. So the rate need
+//! not be known and may change, and no client loses its share while nothing is sent. A server that never
 //! idles while there is work does as much as the fluid.
 
 use crate::heap::IndexedHeap;
@@ -17,12 +16,12 @@ pub(super) type Position = u128;
 
 const FRACTION_BITS: u32 = 32;
 
-/// How far `work` takes clients of so much weight.
+/// How far `work` moves clients of total weight `weight`.
 pub(super) fn distance(work: u64, weight: u64) -> Position {
     divided(Position::from(work) << FRACTION_BITS, weight)
 }
 
-/// Division, as a rule in one instruction: that of 128 bits takes tens of nanoseconds.
+/// Divides, usually in one instruction. A division of 128 bits takes tens of nanoseconds.
 fn divided(distance: Position, weight: u64) -> Position {
     match (weight, u64::try_from(distance)) {
         (0 | 1, _) => distance,
@@ -41,7 +40,7 @@ pub(super) struct Fluid {
 }
 
 impl Fluid {
-    /// The position that all clients with work have come to.
+    /// V, the position of all clients with work.
     pub(super) fn now(&self) -> Position {
         self.now
     }
@@ -51,7 +50,7 @@ impl Fluid {
         self.ends.contains(client)
     }
 
-    /// The work of a client ends at this position: later than before, or earlier.
+    /// Sets the position at which a client's work ends.
     pub(super) fn set_end(&mut self, client: u32, weight: u32, end: Position) {
         let was_in = self.has(client);
         if end > self.now {
@@ -65,7 +64,7 @@ impl Fluid {
         }
     }
 
-    /// All work is done: as far as it takes, nobody has any left.
+    /// Does all work: V advances to the last end.
     pub(super) fn finish(&mut self) {
         while let Some(((end, client), _)) = self.ends.first() {
             self.now = self.now.max(end);
@@ -74,8 +73,8 @@ impl Fluid {
         self.weight = 0;
     }
 
-    /// The client whose work ends first, if that is before `work` is done; of that, what it takes until
-    /// then is used up. Else all of it.
+    /// Does `work` up to the end of the first client's work, and returns that client. Takes the work done off
+    /// `work`. If no client's work ends, does all of it and returns `None`.
     pub(super) fn advance(&mut self, work: &mut Position) -> Option<u32> {
         let Some(((end, client), _)) = self.ends.first() else {
             *work = 0;

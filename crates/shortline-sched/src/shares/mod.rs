@@ -1,35 +1,35 @@
-//! The order of `shares`: among clients that in which fair sharing among them would end, inside a client
-//! shortest remaining first.
+//! The order of `shares`. Clients go in the order in which fair sharing among them would end their work.
+//! Inside a client the shortest remaining request goes first.
 //!
-//! Source: the fair sojourn protocol (Friedman and Henderson, SIGMETRICS 2003) over clients instead of
-//! jobs; late jobs share instead of blocking (PSBS: Dell'Amico, Carra and Michiardi, 2016); what cannot be
-//! served now is owed nothing.
+//! Source: the fair sojourn protocol (Friedman and Henderson, SIGMETRICS 2003), over clients instead of
+//! jobs. Late jobs share instead of blocking (PSBS: Dell'Amico, Carra and Michiardi, 2016). A client is owed
+//! nothing for requests that cannot be served now.
 //!
-//! Every client has come to a position: the work that it was given per unit of its weight, counted from
-//! where all others were when it came. A request's rank is the position that its client has come to when
-//! it ends, were it served now:
+//! Every client has a *position*: the work done for it per unit of its weight, counted from the position of
+//! all others when it came. A request's rank is the position of its client at the request's end, if it were
+//! served now:
 //!
 //! ```text
 //! rank = position of its client + remaining / weight
 //! V    = the position of all clients under fair sharing ([`fluid`])
 //! ```
 //!
-//! The client with the request of the smallest rank has its turn: that request is served, or a shorter one of
-//! its own that came later. A client with less to do may *go early*, before that turn; see below. What is served
-//! keeps its rank, and the others of its client are moved back by what it gets. So who splits a download into
-//! pieces moves each further piece back by the last one, and gains nothing; and whoever is below its share
-//! goes first.
+//! The client with the smallest rank has its turn. That request is served, or a shorter one of the client
+//! that came later. A client with less to do may *go early*, before that turn (see below). The served request
+//! keeps its rank, and the others of its client move back by the work done. So a client that splits a
+//! download into pieces moves each further piece back by the last one, and gains nothing. A client below its
+//! share goes first.
 //!
-//! **Theorem.** Let the server not idle while a request waits, let lengths be as told, and let a request that
-//! comes during a quantum count as coming at its end. Then the request of a client that has no other ends
-//! no later than under fair sharing among clients in proportion to their weights, and of a client that has
-//! several all have ended when fair sharing has ended all: whatever the others do, how many requests they
-//! have, split or join. (A client with several at once has them in the order of their ranks; a short one that
-//! comes after a long one was served ahead of its share can end later than under fair sharing, and the long
-//! one earlier.)
+//! **Theorem.** Let the server not idle while a request waits, let lengths be as stated, and let a request
+//! that comes during a quantum count as coming at its end. Then the request of a client that has no other ends
+//! no later than under fair sharing among clients in proportion to their weights. If a client has several, all
+//! have ended when fair sharing has ended all. This holds whatever the others do, and however many requests
+//! they have, split or join. (Several requests of a client end in the order of their ranks. A short one may
+//! come after a long one was served ahead of its share. Then it can end later than under fair sharing, and the
+//! long one earlier.)
 //!
-//! *Proof.* A client is *due by* r if its turn is of rank r or less. Let w be its weight and p its position; if it
-//! is due by r, p is that of its oldest line with a rank of r or less. Let
+//! *Proof.* A client is *due by* r if its turn has a rank of r or less. Let w be its weight and p its position.
+//! If it is due by r, p is that of its oldest line with a rank of r or less. Let
 //!
 //! ```text
 //! S(r) = sum over the clients ahead, p > V, of w * (min(r, p) - V)
@@ -37,36 +37,38 @@
 //! ```
 //!
 //! S(r) is the work that fair sharing does until V is r, less what those due by r still need by then, and less
-//! what all others may yet ask for by then: a client ahead can ask for nothing until V has come to it, and one
-//! that is behind and not due begins a new line at V. If S(r) >= 0 at each turn r until V comes to it, each
-//! is in time: nobody is ahead before r then, so nobody due by r is behind, and who has come to its rank
-//! is done. S(r) does stay at 0 or above. Work in the turn of rank k moves V by the work over the weight of all, so that
-//! the terms of S(r) lose no more than the work; if k <= r, the served client's term gains as much. So S(r) falls
-//! for no r from k on, and before the first turn there is none. A new request is ranked by a line that begins at
-//! V or later, so that S at its turn is what it is at the turn before, or more. Ranks never fall, and a client that
-//! leaves or is moved back is due by less. `tests/shares` holds all of it.
+//! what all others may yet ask for by then. A client ahead can ask for nothing until V has come to it. One that
+//! is behind and not due begins a new line at V. If S(r) >= 0 at each turn r until V comes to it, each is in
+//! time. No client is then ahead before r, so no client due by r is behind, and a client that has come to its
+//! rank is done.
 //!
-//! **Going early.** Work in a later turn k takes at most itself from S(r) at each turn r before k. So a client can
-//! have all its work done ahead of the first turn, and nobody is late for it, if S(r) is as much at each turn
-//! before its own. Of the first [`TURNS_MAX`] turns the client with the least work goes early, if it has less than remains of
-//! the request that is first. (S is taken for a bit less than it is: [`ahead`].) This is where fair sojourn
-//! protocols lose most to SRPT: a long request that is nearly done waits for a shorter one that has more left.
-//! A client goes early with all its work or not at all, so that a piece does not where the whole would not; and one that
-//! stands back never does. Without a burst nobody stands back and nobody goes early: a whole gives way to more
-//! than its pieces do, which only standing back makes up for.
+//! S(r) does stay at 0 or above. Work in the turn of rank k moves V by the work over the weight of all, so the
+//! terms of S(r) lose no more than the work. If k <= r, the served client's term gains as much. So S(r) falls
+//! for no r from k on, and there is no turn before the first. A new request is ranked by a line that begins at
+//! V or later, so S at its turn is at least S at the turn before. Ranks never fall, and a client that leaves or
+//! is moved back is due by less. `tests/shares` checks all of it.
 //!
-//! **Standing back.** Fair sharing gives a client that asks for piece after piece half the server beside
-//! anybody who comes, for each piece is due soon; so does this order, where one that asked for the whole at
-//! once would wait behind all smaller ones. So a client that got more than a *burst* without a pause, or asks for
-//! more at once, stands back (a request counts as half a burst at most): what it asks for from then on is ranked later, by a burst
-//! and what it has asked for at most. That takes nothing from the theorem for all others,
-//! since it only moves ranks back. For the client itself the theorem holds for what it asks for in its first
-//! burst; of what it asks for beyond each request ends when V is so much farther than the theorem says, at the latest,
-//! and in a lasting overload it gets about two thirds of what V goes. A client is in one burst until V has
-//! gone as far without it as it got (a burst at most).
+//! **Going early.** Work in a later turn k takes at most its own amount from S(r) at each turn r before k. So a
+//! client can have all its work done before the first turn without making any other late, if S(r) is at least
+//! this work at each turn before its own. Of the first [`TURNS_MAX`] turns, the client with the least work goes
+//! early, if it has less work than remains of the first request. (S is taken as a little less than it is:
+//! [`ahead`].) Here fair sojourn protocols lose most to SRPT: a long request that is nearly done waits for a
+//! shorter one with more left. A client goes early with all its work or not at all, so a piece gains nothing
+//! over the whole. A client that stands back never goes early. Without a burst, no client stands back or goes
+//! early: a whole gives way to more clients than its pieces do, and only standing back makes up for that.
 //!
-//! Each operation costs O(log n). Clients that hold no request are remembered until V has come to where they
-//! stand, [`Shares::new`]'s `clients_max` of them at most: beyond, those nearest are forgotten.
+//! **Standing back.** Under fair sharing, a client that asks for piece after piece gets half the server beside
+//! any other client, because each piece is due soon. The same would hold here, while a client that asks for the
+//! whole at once waits behind all smaller ones. So a client stands back if it got more than a *burst* without a
+//! pause, or asks for more at once. (A request counts as at most half a burst.) Its further requests are ranked
+//! later, by at most a burst and what it has asked for. The theorem still holds for all others, because this
+//! only moves ranks back. For the client itself the theorem holds for its first burst. Each request beyond ends
+//! at the latest when V is that much farther than the theorem says. In a lasting overload the client gets about
+//! two thirds of what V advances. A burst lasts until V has advanced without the client by as much as the client
+//! got (at most a burst).
+//!
+//! Each operation costs O(log n). A client without requests is remembered until V has come to its position. At
+//! most `clients_max` of them ([`Shares::new`]) are remembered. Beyond that, the one nearest to V is forgotten.
 
 mod ahead;
 mod client;
@@ -80,7 +82,7 @@ use ahead::Ahead;
 use client::{Client, Turn};
 use fluid::{Fluid, Position};
 
-/// So many turns are looked at, the first among them, for a request that goes early.
+/// The number of turns examined for a client that goes early, the first turn included.
 const TURNS_MAX: usize = 16;
 
 /// Requests in order; see the module's text. A request is named by its slot.
@@ -90,11 +92,11 @@ pub(crate) struct Shares {
     clients: Vec<Client>,
     free: Vec<u32>,
     by_name: HashMap<u128, u32>,
-    /// Clients that have requests waiting, by their turns.
+    /// Clients with waiting requests, by their turns.
     turns: IndexedHeap<Turn>,
-    /// How much those can wait that are ahead of their share.
+    /// How much the clients ahead of their share can wait.
     ahead: Ahead,
-    /// Clients without a request, by where V is when they are forgotten.
+    /// Clients without requests, by the value of V at which they are forgotten.
     away: IndexedHeap<(Position, u32)>,
     clients_max: usize,
     burst: u64,
@@ -110,17 +112,17 @@ struct Request {
     client: u32,
     line: u32,
     remaining: u64,
-    /// What it asked for, as far as it counts as part of a burst.
+    /// The work that it asked for, as far as it counts as part of a burst.
     asked: u64,
-    /// Work that was done for it, as far as that counts.
+    /// The work done for it, as far as it counts as part of a burst.
     counted: u64,
     sequence: u64,
     blocked: bool,
 }
 
 impl Shares {
-    /// Nobody, and room to remember so many clients without a request. Those that get more than `burst`
-    /// work in a row stand back; nobody does without one.
+    /// An empty order that remembers up to `clients_max` clients without requests. A client that gets more
+    /// than `burst` work in a row stands back. With 0 none does.
     pub(crate) fn new(clients_max: usize, burst: u64) -> Self {
         Self {
             fluid: Fluid::default(),
@@ -139,7 +141,7 @@ impl Shares {
         }
     }
 
-    /// A request comes, in service until it waits.
+    /// Adds a request. It counts as in service until it waits.
     pub(crate) fn submit(&mut self, slot: u32, asks: Option<Asks>, remaining: u64, sequence: u64) {
         let now = self.fluid.now();
         let index = self.enter(asks);
@@ -166,7 +168,7 @@ impl Shares {
         self.settle(index);
     }
 
-    /// A request waits, whether it was served before or could not be.
+    /// A request waits, after it was in service or blocked.
     pub(crate) fn wait(&mut self, slot: u32) {
         if self.positions.contains(slot) {
             return;
@@ -186,7 +188,7 @@ impl Shares {
         self.settle(index);
     }
 
-    /// A request is taken into service, if it waits.
+    /// Takes a request into service, if it waits.
     pub(crate) fn take(&mut self, slot: u32) {
         if !self.positions.contains(slot) {
             return;
@@ -197,7 +199,7 @@ impl Shares {
         self.settle(client);
     }
 
-    /// A request cannot be served until it waits again.
+    /// Blocks a request: it cannot be served until it waits again.
     pub(crate) fn block(&mut self, slot: u32) {
         self.take(slot);
         let now = self.fluid.now();
@@ -211,8 +213,8 @@ impl Shares {
         }
     }
 
-    /// So much work was done for a request, which has so much left by now; also what is left of it may
-    /// be known better, without any work.
+    /// Records `work` done for a request, and what remains of it now. The rest may also change without any
+    /// work, when the driver learns it better.
     pub(crate) fn serve(&mut self, slot: u32, work: u64, remaining: u64) {
         let request = &mut self.requests[slot as usize];
         let client = &mut self.clients[request.client as usize];
@@ -224,7 +226,7 @@ impl Shares {
         }
         request.remaining = remaining;
         if work > 0 {
-            // One that is large is no row of many.
+            // A single large request is not a burst of many.
             let counted = work.min((self.burst / 2).saturating_sub(request.counted));
             request.counted += counted;
             let burst = fluid::distance(self.burst, 1);
@@ -240,7 +242,7 @@ impl Shares {
         self.advance(work);
     }
 
-    /// A request leaves.
+    /// Removes a request.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.block(slot);
         let Request {
@@ -261,7 +263,7 @@ impl Shares {
         }
     }
 
-    /// Nothing was held for so long that nobody is owed anything, and nobody stands back.
+    /// Forgets all clients, after a long time without requests. Does nothing while a request is held.
     pub(crate) fn rest(&mut self) {
         if self.held > 0 {
             return;
@@ -273,7 +275,7 @@ impl Shares {
         self.ahead = Ahead::default();
     }
 
-    /// The request that is next: of the first turn, or of a client that may go early.
+    /// The next request: that of the first turn, or of a client that may go early.
     pub(crate) fn first(&self) -> Option<u32> {
         let (_, client) = self.turns.first()?;
         let (_, slot) = self.clients[client as usize].first()?;
@@ -284,8 +286,9 @@ impl Shares {
         Some(slot)
     }
 
-    /// The client of a later turn that goes before the first, whose request has so much remaining: that with the
-    /// least work of those who have less, and could be done with all of it before anybody is late for it.
+    /// The client of a later turn that goes before the first one, if any. `remaining` is that of the first
+    /// turn's request. It is the client with the least work of those that have less than that, and whose work
+    /// can all be done without making any other late.
     fn early(&self, remaining: u64) -> Option<u32> {
         if self.burst == 0 {
             return None;
@@ -320,12 +323,12 @@ impl Shares {
         self.positions.contains(slot)
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     pub(crate) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// The client that asks, as it is known or new.
+    /// The client that asks, known or new.
     fn enter(&mut self, asks: Option<Asks>) -> u32 {
         let name = asks.map(|asks| asks.name);
         let weight = asks.map_or(1, |asks| asks.weight.get());
@@ -366,7 +369,7 @@ impl Shares {
         }
     }
 
-    /// A client without requests is no more.
+    /// Forgets a client without requests.
     fn forget(&mut self, index: u32) {
         self.away.remove(index);
         let Client { name, weight, .. } = self.clients[index as usize];
@@ -378,7 +381,7 @@ impl Shares {
         self.free.push(index);
     }
 
-    /// Puts a client in its places, as it has changed.
+    /// Updates a client's places after it has changed.
     fn settle(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
         let ranked = client.first().map(|(turn, _)| turn);
@@ -401,7 +404,7 @@ impl Shares {
         }
     }
 
-    /// Fair sharing has done as much work as the server.
+    /// Lets fair sharing do as much work as the server did.
     fn advance(&mut self, work: u64) {
         let mut left = fluid::distance(work, 1);
         while left > 0
@@ -437,7 +440,7 @@ mod tests {
         shares.wait(slot);
     }
 
-    /// As from a network with IPv6 addresses without end, each ahead of its share.
+    /// Like a network with endless IPv6 addresses, each ahead of its share.
     #[test]
     fn ever_new_clients_are_forgotten_and_the_table_stays_small() {
         let mut shares = Shares::new(REMEMBERED_MAX, 0);

@@ -1,4 +1,4 @@
-//! The controller: takes observations in, filters them, and asks the state it is in.
+//! The controller: takes observations in, filters them, and runs the present state.
 
 use super::config::UplinkConfig;
 use super::decision::{Decision, State};
@@ -23,7 +23,7 @@ const PAUSE_NS_MAX: u64 = 1_000_000_000;
 /// Longer round trips than this are not believed.
 const RTT_NS_MAX: u64 = 1_000_000_000;
 
-/// Finds the uplink's rate from what the link sees of it.
+/// Finds the uplink's rate from the link's observations.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: UplinkConfig,
@@ -52,7 +52,7 @@ enum Mode {
 }
 
 impl Controller {
-    /// A controller that knows nothing yet.
+    /// A controller in its first state, without an estimate.
     pub fn new(config: UplinkConfig) -> Self {
         let decision = Decision {
             pacing_rate_bps: Some(config.rate_bps_max),
@@ -179,7 +179,7 @@ impl Controller {
         });
     }
 
-    /// Asks the state. While no delay is known, everything stays as it is.
+    /// Runs the present state. While no delay is known, everything stays as it is.
     fn step(&mut self, observation: &Observation, span_ns: u64) {
         let Some(delay_ns) = self.delay_ns() else {
             return;
@@ -266,7 +266,7 @@ impl Controller {
 
 type Step = (Mode, Option<Estimate>, Option<f64>);
 
-/// What is known while nothing is held back.
+/// The state while nothing is held back.
 #[derive(Clone, Copy, Debug)]
 struct Free {
     /// How long no queue has shown although more could have been sent, less how long one has.

@@ -1,4 +1,4 @@
-//! What the controller asks of the link, and what it takes the uplink for.
+//! The controller's decision: what the link must do, and the state of the uplink.
 
 use serde::Serialize;
 use std::fmt;
@@ -7,25 +7,25 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// Release no more than this, in wire bits per second. A rate of
-    /// [`UplinkConfig::rate_bps_max`](super::UplinkConfig) holds nothing back. `None`: nothing is
-    /// known that a rate could come from, and the link uses slots.
+    /// [`UplinkConfig::rate_bps_max`](super::UplinkConfig) holds nothing back. `None`: no rate can be
+    /// known, and the link uses slots.
     pub pacing_rate_bps: Option<u64>,
-    /// What the uplink is taken for.
+    /// The state of the uplink.
     pub state: State,
     /// The capacity of the bottleneck that is left for us, in wire bits per second.
     pub estimate_bps: Option<u64>,
-    /// How sure the estimate is, from 0 to 1; above 0.7 the state is [`State::Confident`].
+    /// The confidence of the estimate, from 0 to 1. A paced uplink is [`State::Confident`] from 0.7 on.
     pub confidence: f64,
 }
 
-/// What the uplink is taken for.
+/// The state of the uplink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// No queue has been seen yet. Nothing is held back.
     #[default]
     Starting,
-    /// There was enough to send for long, and no queue, so the way has no bottleneck. Nothing is
+    /// There was enough to send for long, and no queue, so the path has no bottleneck. Nothing is
     /// held back.
     Open,
     /// A queue showed and its rate was measured. It is paced, and measured again.
@@ -37,7 +37,7 @@ pub enum State {
     Yielding,
     /// Our own interface is the bottleneck and its rate is stated.
     Local,
-    /// Nothing is known of any delay. Slots.
+    /// No delay is known. The link uses slots.
     Blind,
 }
 

@@ -23,7 +23,7 @@ const WEIGHT: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub bps: f64,
-    /// The value that the last measurements gave it.
+    /// The value from the last measurements.
     pub measured_bps: f64,
     /// Moving average of the relative distance of measurements.
     error: f64,

@@ -1,5 +1,5 @@
-//! Our own interface as the bottleneck. The kernel says how much waits and, for HTB, TBF, cake and
-//! a link's speed, how fast it drains. Then there is nothing to search for.
+//! Our own interface as the bottleneck. The kernel reports its backlog and, for HTB, TBF, cake and
+//! a link's speed, its rate. Then there is nothing to search for.
 
 use super::config::MS;
 use super::observation::LocalQueue;

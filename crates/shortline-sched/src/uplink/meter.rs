@@ -87,7 +87,7 @@ impl Meter {
         None
     }
 
-    /// The delay that was known so long ago.
+    /// The delay that was known `ago_ns` ago.
     pub fn delay_before(&self, ago_ns: u64) -> Option<u64> {
         let mut passed_ns = 0;
         let mut cells = self.cells.iter().rev();

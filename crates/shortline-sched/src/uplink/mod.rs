@@ -1,8 +1,8 @@
-//! The uplink that finds its own rate: what `--uplink auto` decides, without I/O or a clock.
+//! The controller of `--uplink auto`, which finds the uplink's rate, without I/O or a clock.
 //!
-//! Every few milliseconds the link says what it saw ([`Observation`]). The [`Controller`] answers
-//! with a pacing rate, how sure it is, and what it takes the path for ([`Decision`]). The aim is
-//! that of Bundler (Cangialosi et al., EuroSys 2021, arXiv 2011.01258, section 4): one rate for all
+//! Every few milliseconds the link passes in what it saw ([`Observation`]). The [`Controller`]
+//! returns a pacing rate, its confidence, and a state ([`Decision`]). The aim is that of Bundler
+//! (Cangialosi et al., EuroSys 2021, arXiv 2011.01258, section 4): one rate for all
 //! responses together, slightly held back by the queueing delay that they share. Then the queue of
 //! a bottleneck anywhere on the way stands here instead, where it can be ordered.
 //!
@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Starting, Open and Yielding do not hold back: the rate is the highest allowed, and each
-//! connection's congestion control does what it does behind a plain server. The exception is a
+//! connection's congestion control acts as behind a plain server. The exception is a
 //! sweep now and then in Open, after losses while our own interface had no queue. A queue beyond it
 //! that was full when every path was first seen shows in no other way.
 

@@ -47,6 +47,6 @@ pub enum Limit {
 pub struct LocalQueue {
     /// What waits in the qdisc, in bytes.
     pub backlog_bytes: u64,
-    /// The rate at which the kernel says it drains (HTB, TBF, cake, the link's speed).
+    /// The rate at which it drains, as stated by the kernel (HTB, TBF, cake, the link's speed).
     pub rate_bps: Option<u64>,
 }

@@ -12,8 +12,8 @@
 //!   as long as something waits for the pacer. Near the highest recent measurement it grows only so
 //!   much that the queue reaches 7 ms before it is seen. With clients far away that takes long.
 //!
-//! Two things say what was delivered. One is acknowledgements, which come late and from few
-//! connections. The other is the delay: the bytes that leave a FIFO in a window entered it in a
+//! There are two measures of what was delivered. One is acknowledgements, which come late and from
+//! few connections. The other is the delay: the bytes that leave a FIFO in a window entered it in a
 //! window longer by as much as the delay fell, whoever sent them. Where nothing was lost the
 //! greater counts.
 //!
@@ -117,7 +117,7 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// Begins with a queue that stands, seen on so many paths, and with a trial of whose it is.
+    /// Begins with a standing queue, and a trial of whose it is.
     pub fn new(sight: &Sight<'_>, bps: f64) -> Self {
         Self {
             trial: Some((sight.trial(SHARE_WANTED), bps)),
@@ -190,7 +190,7 @@ impl Paced {
         Next::Pace(bps)
     }
 
-    /// Takes a measurement each window, if there is one that says anything.
+    /// Takes a measurement each window, if the window allows one.
     fn measure(&mut self, sight: &Sight<'_>, estimate: &mut Estimate) {
         self.since_measured_ns += sight.span_ns;
         let tolerated_ns = sight.tolerated_ns(estimate.bps);
@@ -312,7 +312,7 @@ impl Paced {
     }
 
     /// Whether much less than lately has been sent for long while the delay has not even
-    /// halved. Whoever keeps that delay up, fighting it is not worth the loss.
+    /// halved. Then holding back is not worth the loss, whatever causes the delay.
     fn is_stuck(&mut self, sight: &Sight<'_>, bps: f64) -> bool {
         let delivered = sight.window(0).map_or(0.0, |window| window.delivered_bps());
         self.best_bps = (self.best_bps * sight.kept()).max(delivered);

@@ -1,4 +1,4 @@
-//! Whose queue is it? Send less than is drained, and see whether it goes away.
+//! Trials: whether a queue is ours. Send less than is drained, and see whether the queue goes away.
 //!
 //! Nimbus (Goyal et al., SIGCOMM 2022, section 3) modulates the rate with pulses and looks for
 //! their echo in the rate of the cross traffic, by an FFT over 5 s. That needs what was sent and

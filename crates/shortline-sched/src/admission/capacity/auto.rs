@@ -1,35 +1,33 @@
-//! `auto`: the capacity at which the backend does most, found while it works and followed.
+//! `auto`: the capacity at which the backend does most work, found and followed while it works.
 //!
-//! The capacity stays for a *dwell* of a quarter of a second or more ([`super::dwell`]), in which
-//! the work completed per second is measured. Then it moves:
+//! The capacity stays for a *dwell* of a quarter of a second or more ([`super::dwell`]). The work
+//! completed per second is measured in it. Then the capacity moves:
 //!
-//! - **Searching.** Nothing is known at first, so that a sum of estimates says nothing: four requests
-//!   may run whatever they add, and the capacity that is what they add is where a search begins, up
-//!   and then down ([`super::search`]).
-//! - **Tracking.** A parabola through what was measured nearby ([`super::curve`]) says where the
-//!   top is and how sure that is. The capacity goes there, by no more than a trust region allows,
-//!   and is probed above and below as far as that is uncertain, but never by less than 5 %: there
-//!   is no pause in which nothing but a probe runs.
-//! - **Changes.** What is measured is compared with what was expected. Deviations of one sign add
-//!   up (a CUSUM, Page 1954); if they cannot be chance, what was learnt is forgotten, and tracking
-//!   begins anew from where it is. Deviations of either sign widen the errors believed.
-//!
-//! - **Nobody waits.** Only time in which somebody waits counts for all of that: else the work done is what is
-//!   asked for, at whatever capacity. Where nobody waits although more run than a few, it may be that they
-//!   slow each other and nothing is ordered. So the capacity goes a little below the load: if less is done
-//!   there, it returns, and looks again when the load is another one or after ever longer pauses; if as much is
-//!   done, it goes on downwards. It stays where services take less than 5 ms: then nothing would be gained. In no case
-//!   does it stay above twice the load that needs it. The same is done now and then where the curve is
-//!   flat: beyond a cliff it is flat, too.
-//! - **Trust fades.** What was found long ago, or was kept over a restart, is a hint: where it was not
-//!   measured for half a minute a search begins from it, first down and then up.
+//! - **Searching.** Nothing is known at first, so a sum of estimates has no meaning yet. Four requests
+//!   may run whatever they add. A search begins at the capacity that they add up to, first up and then
+//!   down ([`super::search`]).
+//! - **Tracking.** A parabola through nearby measurements ([`super::curve`]) gives the top and its
+//!   error. The capacity moves towards the top, within a trust region. It probes above and below by half
+//!   of the top's error, but by at least 5 %. The probes are part of normal operation.
+//! - **Changes.** Each measurement is compared with the expected one. Deviations of one sign add up (a
+//!   CUSUM, Page 1954). If they cannot be chance, what was learnt is forgotten, and tracking begins anew
+//!   from the present capacity. Deviations of either sign widen the assumed errors.
+//! - **No waiters.** Only time in which requests wait counts for the above. Otherwise the work done is the
+//!   work requested, at any capacity. Many running requests without waiters may slow each other down, and
+//!   nothing is ordered. So if more than four run, the capacity goes a little below the load. If less work
+//!   is done there, it returns, but to at most twice the largest load. It looks again when the load has
+//!   changed, or after ever longer pauses. If as much is done, it goes on downwards. If services take less
+//!   than 5 ms, there is nothing to gain, and it stays. The same is done from time to time where the curve
+//!   is flat, because it is flat beyond a cliff, too.
+//! - **Old values.** A capacity that was found long ago, or kept across a restart, is a hint. If nothing
+//!   was measured for half a minute, a search begins from it, first down and then up.
 //!
 //! Work is counted in estimates divided by the slowdown common to all types
-//! ([`super::super::slowdown`]), so that neither a change of the mix nor the load itself looks like a
-//! change of the backend. From the published: throughput against what is in flight decides, not
-//! latency against a baseline (the covariance in Uber's Cinnamon auto-tuner, the correlations in
-//! failsafe-go's adaptive limiter); no probing of a minimum by pinning concurrency (Envoy #11579)
-//! and no one latency over mixed types (Netflix concurrency-limits #37, #165).
+//! ([`super::super::slowdown`]). So neither a change of the mix nor the load itself looks like a change
+//! of the backend. As in published work, throughput against the requests in flight decides, not latency
+//! against a baseline (the covariance in Uber's Cinnamon auto-tuner, the correlations in failsafe-go's
+//! adaptive limiter). It does not probe a minimum by pinning concurrency (Envoy #11579), and does not mix
+//! the latencies of types (Netflix concurrency-limits #37, #165).
 
 use serde::Serialize;
 
@@ -39,47 +37,48 @@ use super::dwell::{Dwell, Measured};
 use super::lookout::Lookout;
 use super::search::{FAR, GENTLE, Next, Search};
 
-/// Where it begins, and its bounds, in nanoseconds.
+/// The first capacity, and its bounds, in nanoseconds.
 const CAPACITY_FIRST: f64 = 20e6;
 const CAPACITY_MIN: f64 = 1.0;
 const CAPACITY_MAX: f64 = 1e17;
 
-/// So many requests may run whatever they add to the load before anything has been measured: a backend
-/// of today has several processors, and does not thrash with so few.
+/// Before anything has been measured, this many requests may run whatever they add to the load. A backend
+/// usually has several processors, and does not thrash with so few.
 const FREE: usize = 4;
 
-/// So many inside may be beyond a cliff, where a curve is flat, too.
+/// With more than this many inside, a flat curve may be that beyond a cliff.
 const MANY: f64 = 16.0;
 
-/// While services take no longer than that in the mean and nobody waits, there is nothing to gain by an
-/// order, and work to lose by looking for one. In nanoseconds.
+/// If none waits and the mean service is at most this, an order gains nothing, and a look below the load
+/// costs work. In nanoseconds.
 const QUICK: f64 = 5e6;
 
-/// How far apart probes are, as logarithms.
+/// The distance of probes from the center, as logarithms.
 const PROBE_MIN: f64 = 0.05;
 const PROBE_MAX: f64 = 0.5;
 /// The order of probes: above, at, below, at.
 const PROBES: [f64; 4] = [1.0, 0.0, -1.0, 0.0];
 
-/// How far it goes at a time while tracking: at first, at least and at most.
+/// The longest step while tracking, as a logarithm: at first, at least and at most.
 const TRUST: f64 = 0.3;
 const TRUST_MIN: f64 = 0.2;
 const TRUST_MAX: f64 = 0.7;
 
-/// The sum of deviations, in standard deviations, that is no chance.
+/// A larger sum of deviations, in standard deviations, cannot be chance.
 const SURPRISE_MAX: f64 = 6.0;
-/// No prediction is held to be more exact than this.
+/// The least error assumed of a prediction, relatively.
 const PREDICTION_ERROR: f64 = 0.02;
 
-/// What has not been measured for so long is doubted, in nanoseconds.
+/// After this long without a measurement, in nanoseconds, the capacity is doubted.
 const TRUST_NS: u64 = 30_000_000_000;
 
-/// Of what ran at a change, this share must have ended before measuring begins,
+/// The share of the requests running at a change that must end before measuring begins.
 const FLUSHED: f64 = 0.8;
-/// or this much time must have passed, in nanoseconds; the load must fit the capacity anyway.
+/// After this long, in nanoseconds, measuring begins even if fewer have ended. In either case the load
+/// must fit the capacity first.
 const FLUSH_NS_MAX: u64 = 2_000_000_000;
 
-/// Why the capacity is what it is.
+/// The reason for the present capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AutoReason {
@@ -87,43 +86,43 @@ pub enum AutoReason {
     Starting,
     /// It doubles as long as that does more work.
     Rising,
-    /// It is halved as long as that does no less work.
+    /// It is halved as long as that does not do less work.
     Falling,
-    /// Nobody waits: another capacity would change nothing.
+    /// No request waits, so another capacity would change nothing.
     NobodyWaits,
-    /// More work is done at a larger one, surely.
+    /// A larger capacity does more work, with confidence.
     MoreIsBetter,
-    /// More work is done at a smaller one, surely.
+    /// A smaller capacity does more work, with confidence.
     LessIsBetter,
-    /// Near the top, as far as can be told.
+    /// Near the top, as far as can be measured.
     AtTheTop,
-    /// The backend is not what it was: learning anew.
+    /// The backend has changed, and is learnt anew.
     BackendChanged,
-    /// In a dry run: at no load that was seen less was done than at a smaller one.
+    /// In a dry run: no load was seen at which less work was done than at a smaller one.
     NotKnown,
 }
 
-/// What can be seen of it.
+/// The state of `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AutoView {
-    /// Why the capacity is what it is.
+    /// The reason for the present capacity.
     pub reason: AutoReason,
-    /// What it is probed around, in nanoseconds; where it is not known, the largest load seen.
+    /// The capacity around which it probes, in nanoseconds. If it is not known, the largest load seen.
     pub center_ns: u64,
-    /// Work completed per second when last measured, in seconds of load.
+    /// Work completed per second in the last measurement, in seconds of load.
     pub work_rate: f64,
-    /// By how many per cent that grows per per cent of capacity, as far as is known.
+    /// By how many per cent the work grows per per cent of capacity, less the 0.02 that more capacity must bring.
     pub slope: f64,
     /// The standard deviation of the slope.
     pub slope_error: f64,
-    /// How many times it was measured.
+    /// The number of measurements.
     pub measurements: u64,
     /// How many times a change of the backend was noticed.
     pub changes: u64,
 }
 
 impl AutoView {
-    /// Nothing has been measured yet.
+    /// The view before any measurement.
     pub(super) fn new(reason: AutoReason) -> Self {
         Self {
             reason,
@@ -140,38 +139,38 @@ impl AutoView {
 #[derive(Debug)]
 pub(in crate::admission) struct Auto {
     capacity: f64,
-    /// The logarithm of what is probed around.
+    /// The logarithm of the capacity around which it probes.
     center: f64,
-    /// Half of the distance between probes.
+    /// The distance of probes from the center.
     spread: f64,
     phase: usize,
     trust: f64,
-    /// Where the last step went.
+    /// The sign of the last step.
     direction: f64,
-    /// When it was measured last, and which load was looked below last.
+    /// When it was last measured.
     measured_ns: u64,
     lookout: Lookout,
     search: Option<Search>,
     curve: Curve,
     surprise: f64,
-    /// By how much errors are larger than service times alone make them.
+    /// The factor by which variances exceed those from service times alone.
     inflation: f64,
     /// The capacity below which requests run one at a time.
     alone: f64,
     stage: Stage,
     last_ns: u64,
-    /// Whether somebody waited until now.
+    /// Whether requests waited in the last interval.
     waits: bool,
-    /// How many ran when last told.
+    /// How many requests ran in the last interval.
     active: usize,
     dwell_last: f64,
     view: AutoView,
 }
 
-/// What is done now.
+/// The present stage.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Waiting for what ran at the change to end.
+    /// Waiting until the requests that ran at the change have ended.
     Flushing {
         since_ns: u64,
         left: f64,
@@ -179,7 +178,7 @@ enum Stage {
     Measuring(Dwells),
 }
 
-/// What has been seen since the capacity moved: while somebody waited, and while nobody did.
+/// The dwells since the capacity moved: one of the time with waiters, one of the time without.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dwells {
     waiting: Dwell,
@@ -230,7 +229,7 @@ impl Auto {
         self.capacity as u64
     }
 
-    /// So many may run whatever they add.
+    /// This many may run whatever they add to the load.
     pub(super) fn free(&self) -> usize {
         if self.search.is_some() && self.view.measurements == 0 {
             FREE
@@ -260,7 +259,7 @@ impl Auto {
                 dwell.pass(span_ns as f64, active, load_ns, waits);
             }
             Stage::Flushing { since_ns, left } => {
-                // A load above the capacity ends only with what runs; one request is always let in.
+                // A load above the capacity only falls when requests end. One request is always admitted.
                 let drained = load_ns as f64 <= self.capacity || active <= 1;
                 let flushed = *left <= 0.0 || now_ns.saturating_sub(*since_ns) > FLUSH_NS_MAX;
                 if drained && flushed {
@@ -302,7 +301,7 @@ impl Auto {
         let point = self.point(now_ns, self.capacity, measured);
         match self.search {
             Some(search) => self.search(now_ns, search, point),
-            // More may be inside than does any good: a curve that is flat here has its top elsewhere.
+            // The curve may be flat here because too many are inside, and have its top elsewhere.
             None if self.seems_right(measured) && self.lookout.is_due(now_ns, measured) => {
                 self.look_below(now_ns, measured, point, (self.center, FAR));
             }
@@ -311,7 +310,7 @@ impl Auto {
         self.flush(now_ns);
     }
 
-    /// So much is done while nobody waits.
+    /// A measurement without waiters.
     fn nobody_waits(&mut self, now_ns: u64, measured: Measured) {
         self.view.reason = AutoReason::NobodyWaits;
         let few = measured.active <= FREE as f64;
@@ -326,12 +325,13 @@ impl Auto {
         self.flush(now_ns);
     }
 
-    /// Whether no other capacity nearby does more, although more run than a few.
+    /// Whether no other capacity nearby does more work, although many requests run.
     fn seems_right(&self, measured: Measured) -> bool {
         self.view.reason == AutoReason::AtTheTop && measured.active > MANY
     }
 
-    /// Looks whether as much is done with less inside, so far below; else goes `back`.
+    /// Searches downwards for a capacity that does as much work, first by `step`. Returns to `back` if there
+    /// is none.
     fn look_below(
         &mut self,
         now_ns: u64,
@@ -355,7 +355,7 @@ impl Auto {
         }
     }
 
-    /// What is inside belongs to another capacity.
+    /// Waits for the requests inside to end, because they belong to another capacity.
     fn flush(&mut self, now_ns: u64) {
         self.stage = Stage::Flushing {
             since_ns: now_ns,
@@ -366,8 +366,8 @@ impl Auto {
     fn search(&mut self, now_ns: u64, mut search: Search, point: Point) {
         let (begin, least) = ((FREE as f64 * self.alone).ln(), self.alone.ln());
         let rises = matches!(search, Search::Rising { .. });
-        // At first more than the capacity was inside, and below the least one at a time: neither can be
-        // compared. Long requests end late, so that the least grows.
+        // In the first measurement more than the capacity was inside. Below `least` requests run one at a
+        // time. Neither can be compared. Long requests end late, so `least` grows.
         if rises && (self.view.measurements == 1 && point.x < begin || point.x < least) {
             self.view.reason = AutoReason::Rising;
             self.curve.clear();
@@ -379,7 +379,7 @@ impl Auto {
         self.follow(now_ns, search, next);
     }
 
-    /// Goes where a search says.
+    /// Moves to the next capacity of a search.
     fn follow(&mut self, now_ns: u64, search: Search, next: Next) {
         let (Next::At(center) | Next::Found(center)) = next;
         self.center = center;
@@ -418,7 +418,7 @@ impl Auto {
         }
     }
 
-    /// Goes as far as trusted; whether that is less far than wished.
+    /// Moves the center by a step within the trust region. Returns whether the step was cut.
     fn step(&mut self, step: f64) -> bool {
         let onwards = step * self.direction;
         if step.abs() > self.trust {
@@ -436,7 +436,7 @@ impl Auto {
         step.abs() >= self.trust
     }
 
-    /// Whether what was measured cannot be by chance where so much else is known.
+    /// Whether the deviations so far cannot be chance.
     fn is_surprised(&mut self, now_ns: u64, point: Point) -> bool {
         if self.curve.points().len() < 3 || (point.x - self.center).abs() >= PROBE_MAX {
             return false;

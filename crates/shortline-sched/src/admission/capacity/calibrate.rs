@@ -1,34 +1,33 @@
-//! `calibrate`: the capacity at which most work is done, by trials of a load that one runs.
+//! `calibrate`: the capacity at which most work is done, by trials under a load that the caller runs.
 //!
-//! Source: 002 3.1. Throughput is held to rise with the capacity up to one peak and to fall after
-//! it. Incremental steps (each twice the last) go on until one does less than the best so far;
-//! then the peak lies between the neighbours of the best. The larger side of it is divided (in
-//! the middle of the logarithms) and the worse part given up, as in a binary search, until what
-//! remains is as narrow as wished.
+//! Source: 002 3.1. Throughput is assumed to rise with the capacity up to one peak and to fall after it.
+//! Incremental steps (each twice the last) go on until one does clearly less than the best so far, or two do
+//! no better. Then the peak lies between the neighbours of the best. The larger side is divided in the middle
+//! of the logarithms and the worse part given up, as in a binary search. This ends when the rest is narrow
+//! enough.
 //!
-//! It makes no I/O: it says which capacity to try, one runs the load at it for as long as gives a
-//! steady result, and tells the work completed per second (requests will do if the mix is the
-//! same). A result counts as less than another only by more than the noise one states: at equal
-//! throughput the smaller capacity is the better one.
+//! This module does no I/O. It gives the capacity to try. The caller runs the load at it until the result is
+//! steady, and reports the work completed per second (or requests, if the mix stays the same). Rates that
+//! differ by less than the given noise count as equal. At equal throughput the smaller capacity is better.
 
 use serde::Serialize;
 
-/// The most trials; more than are needed from 1 ns to a year.
+/// The most trials: more than a search from 1 ns to a year needs.
 const TRIALS_MAX: u32 = 200;
 
-/// A search that goes on or has ended.
+/// A search, in progress or over.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// By how much the capacity may be off: 1.1 is 10 %.
+    /// The error of the capacity, as a factor: 1.1 is 10 %.
     precision: f64,
-    /// The relative difference that is noise.
+    /// The relative difference of rates that is noise.
     noise: f64,
-    /// What was tried, by capacity.
+    /// The trials so far, by capacity.
     trials: Vec<Trial>,
     next_ns: Option<f64>,
 }
 
-/// A capacity and what was done at it.
+/// A capacity and the rate of work at it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Trial {
     /// In nanoseconds of load.
@@ -37,30 +36,30 @@ pub struct Trial {
     pub work_rate: f64,
 }
 
-/// A value that no search can begin with or go on with.
+/// A value with which a search cannot begin or go on.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum CalibrationError {
     /// The first capacity is 0.
     #[error("calibration: the first capacity is 0; must be above 0, such as 100ms")]
     FirstZero,
-    /// The precision is no factor.
+    /// The precision is not a factor above 1 and at most 2.
     #[error("calibration: precision {0}; must be a factor above 1 and at most 2, such as 1.1")]
     Precision(f64),
-    /// The noise is no share.
+    /// The noise is not a share of at least 0 and below 0.5.
     #[error("calibration: noise {0}; must be at least 0 and below 0.5, such as 0.02")]
     Noise(f64),
-    /// A rate is no rate.
+    /// A reported rate is not a finite number of at least 0.
     #[error("calibration: {0} units of work per second; must be a finite number, 0 or more")]
     Rate(f64),
 }
 
 impl Calibration {
-    /// Begins at a capacity that is small rather than large, in nanoseconds; ends when the best
-    /// is known within a factor of `precision`. Rates that differ by less than the share `noise`
+    /// A search that begins at `first_ns`, which should be small rather than large. It ends when the best
+    /// capacity is known within a factor of `precision`. Rates that differ by less than the share `noise`
     /// count as the same.
     ///
     /// # Errors
-    /// [`CalibrationError`] if a value makes no sense.
+    /// [`CalibrationError`] if `first_ns` is 0, or another value is out of range.
     pub fn new(first_ns: u64, precision: f64, noise: f64) -> Result<Self, CalibrationError> {
         if first_ns == 0 {
             return Err(CalibrationError::FirstZero);
@@ -79,15 +78,15 @@ impl Calibration {
         })
     }
 
-    /// The capacity to try next, in nanoseconds; `None` when the search is over.
+    /// The capacity to try next, in nanoseconds. `None` when the search is over.
     pub fn next_ns(&self) -> Option<u64> {
         self.next_ns.map(|next_ns| next_ns as u64)
     }
 
-    /// Tells what was done at [`Self::next_ns`]; without effect once the search is over.
+    /// Reports the rate of work at [`Self::next_ns`]. Does nothing once the search is over.
     ///
     /// # Errors
-    /// [`CalibrationError::Rate`]; the same capacity is then to be tried again.
+    /// [`CalibrationError::Rate`] unless the rate is finite and at least 0. The same capacity is then tried again.
     pub fn report(&mut self, work_rate: f64) -> Result<(), CalibrationError> {
         if !(work_rate.is_finite() && work_rate >= 0.0) {
             return Err(CalibrationError::Rate(work_rate));
@@ -107,7 +106,7 @@ impl Calibration {
         Ok(())
     }
 
-    /// The best so far; `None` before the first result.
+    /// The best trial so far; `None` before the first one.
     pub fn best(&self) -> Option<Trial> {
         self.trials.get(self.best_index()?).copied()
     }
@@ -137,7 +136,7 @@ impl Calibration {
         if self.trials.len() as u32 >= TRIALS_MAX {
             return None;
         }
-        // Two steps that bring nothing end the steps: one may be chance.
+        // Two steps without a gain end the steps, because one may be chance.
         if best + 2 > last && self.trials[last].work_rate >= self.fallen_below(best) {
             let next_ns = at(last) * 2.0;
             return (next_ns < u64::MAX as f64 / 2.0).then_some(next_ns);
@@ -158,7 +157,7 @@ impl Calibration {
         (!narrow && !tried && next_ns >= 1.0).then_some(next_ns)
     }
 
-    /// The rate below which the best was surely passed.
+    /// Below this rate the peak was clearly passed.
     fn fallen_below(&self, best: usize) -> f64 {
         self.trials[best].work_rate * (1.0 - 2.0 * self.noise.max(0.01))
     }
@@ -171,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a search on a curve; returns what it found and how many trials that took.
+    /// Runs a search on a curve. Returns its result and the number of trials.
     fn search(
         first_ns: u64,
         precision: f64,

@@ -1,26 +1,28 @@
-//! The logarithm of the work done per second over that of the capacity: a parabola about where
-//! one is, by Bayesian linear regression.
+//! The logarithm of the work done per second over that of the capacity: a parabola about the
+//! present capacity, by Bayesian linear regression.
 //!
 //! Source: the parabola approximation of Heiss and Wagner (Adaptive load control in transaction
-//! processing systems, VLDB 1991, which 002 cites as \[24\] for its incremental steps), in which
-//! old points fade. Departures: logarithms, so that the slope is an elasticity and needs no unit;
-//! points fade with their distance, too, because a curve with a knee is a parabola only near one
-//! point; a prior (throughput rises a little, and is concave) instead of rules for when the fit is
-//! bad; and the error of the slope, which says how wide to probe.
+//! processing systems, VLDB 1991, which 002 cites as \[24\] for its incremental steps). There, old
+//! points fade. Departures:
+//!
+//! - Both axes are logarithms, so the slope is an elasticity and needs no unit.
+//! - Points fade with their distance, too, because a curve with a knee is a parabola only near one point.
+//! - A prior (throughput rises a little, and is concave) replaces rules for a bad fit.
+//! - The slope has an error, which determines how wide to probe.
 
-/// For so long a point counts, in seconds: its weight falls by e.
+/// The time in which a point's weight falls by a factor of e, in seconds.
 const FADING_S: f64 = 20.0;
 
-/// Beliefs before any point: mean and deviation of the slope and of the curvature.
+/// The prior: mean and deviation of the slope and of the curvature.
 const SLOPE: (f64, f64) = (0.2, 0.5);
 const CURVATURE: (f64, f64) = (-0.5, 0.5);
 
-/// No curve counts as flatter than this.
+/// The flattest curvature assumed of a curve.
 const CURVATURE_MAX: f64 = -0.15;
 
-/// Throughput must rise by so much per unit of the logarithm of the capacity to be worth it: of
-/// two that do as much, the smaller leaves more to be ordered, and a curve that rises for ever
-/// has an end.
+/// The least rise of throughput, per unit of the logarithm of the capacity, that is worth more capacity.
+/// Of two capacities that do as much, the smaller leaves more requests to be ordered. It also ends a curve
+/// that rises for ever.
 const WORTH: f64 = 0.02;
 
 /// The most points kept.
@@ -39,13 +41,13 @@ pub(super) struct Point {
     pub(super) variance: f64,
 }
 
-/// The points measured of late.
+/// The points measured recently.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curve {
     points: Vec<Point>,
 }
 
-/// A parabola about some `x`.
+/// A parabola about a point `x`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fit {
     x: f64,
@@ -70,7 +72,7 @@ impl Curve {
         &self.points
     }
 
-    /// The point that is best, a larger capacity being worth only so much.
+    /// The best point, with a larger capacity penalized by `WORTH`.
     pub(super) fn best(&self) -> Option<Point> {
         let worth = |point: &Point| point.y - WORTH * point.x;
         self.points
@@ -79,9 +81,9 @@ impl Curve {
             .max_by(|a, b| worth(a).total_cmp(&worth(b)))
     }
 
-    /// The parabola about `x`, from points about as far away as `reach`.
+    /// The parabola about `x`. The weight of points fades over the distance `reach`.
     pub(super) fn fit(&self, now_s: f64, x: f64, reach: f64) -> Fit {
-        // Heights count from that of the last point, about which nothing is believed.
+        // Heights count from that of the last point. They have next to no prior.
         let height = self.points.last().map_or(0.0, |point| point.y);
         let precision = |(_, deviation): (f64, f64)| 1.0 / (deviation * deviation);
         let mut matrix = [[0.0; 3]; 3];
@@ -115,8 +117,7 @@ impl Curve {
 }
 
 impl Fit {
-    /// The slope: by how much per cent work grows per per cent of capacity; less what more
-    /// capacity must be worth.
+    /// The slope, less `WORTH`: by how many per cent the work grows per per cent of capacity.
     pub(super) fn slope(&self) -> f64 {
         self.coefficients[1] - WORTH
     }
@@ -126,17 +127,17 @@ impl Fit {
         self.covariance[1][1].max(0.0).sqrt()
     }
 
-    /// How far it is to the top.
+    /// The distance to the top.
     pub(super) fn step(&self) -> f64 {
         self.slope() / (-2.0 * self.curvature())
     }
 
-    /// The standard deviation of that.
+    /// The standard deviation of the distance to the top.
     pub(super) fn step_error(&self) -> f64 {
         self.slope_error() / (-2.0 * self.curvature())
     }
 
-    /// The height expected at some place, and the variance of that.
+    /// The height expected at `x`, and its variance.
     pub(super) fn height(&self, x: f64) -> (f64, f64) {
         let terms = terms(x - self.x);
         let spread = self.covariance.map(|row| dot(row, terms));
@@ -156,7 +157,7 @@ fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
-/// The inverse of a symmetric matrix that is positive definite, which priors see to.
+/// The inverse of a symmetric positive definite matrix. The prior makes it so.
 fn inverse(m: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
     let minor = |row: usize, column: usize| {
         let (r1, r2) = ((row + 1) % 3, (row + 2) % 3);
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn finds_the_top_of_a_parabola() {
         let fit = parabola(0.25).fit(0.0, 0.0, 1.0);
-        // The top, less what more capacity must be worth.
+        // The top, less the shift that `WORTH` makes.
         let expected = 0.25 - WORTH / 1.6;
         assert!((fit.step() - expected).abs() < 0.01, "{fit:?}");
         assert!(fit.step_error() < 0.01);

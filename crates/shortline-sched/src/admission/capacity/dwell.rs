@@ -1,57 +1,57 @@
-//! What the backend does while the capacity stays: the work completed per second.
+//! A dwell: the work completed per second while the capacity stays.
 //!
-//! Counting completed work is noisy, for it depends on which requests happen to end. So it is
-//! taken by Little's law from the number that ran and from how long those that ended took:
+//! A count of completed work is noisy, because it depends on which requests happen to end. So the rate
+//! comes from Little's law: from the number of running requests, and the times of those that ended.
 //!
 //! ```text
 //! work per second = mean number running / slowdown
 //! slowdown        = sum of service times / sum of what they added to the load
 //! ```
 //!
-//! which differs from the count by the noise of the mix alone. Both lag when the backend gets
-//! slower: those that have not ended are missing. The share of the time in service that belongs
-//! to requests that have ended, *settled*, says by how much; a dwell lasts until it is large, and
-//! where that takes too long, the count stands in.
+//! This differs from the count only by the noise of the mix. Both lag when the backend gets slower, because
+//! requests that have not ended are missing. The share of the time in service that belongs to ended requests,
+//! *settled*, tells how much is missing. A dwell lasts until this share is large, or for the longest time
+//! allowed. The count, raised for the missing requests, is the result if it is smaller.
 //!
-//! A request that was admitted before the dwell counts with the share of its service in it, and
-//! not at all for the slowdown if that is less than half: its time is mostly that of another
+//! A request that was admitted before the dwell counts with the share of its service that lies in the dwell.
+//! If that is less than half, it does not count for the slowdown, because its time is mostly that of another
 //! capacity (Envoy's issue #11579: samples of an earlier epoch make a limit drift).
 
 use super::Ended;
 
-/// Lasts at least so long, in nanoseconds.
+/// The shortest dwell, in nanoseconds.
 const SPAN_NS_MIN: f64 = 250e6;
-/// Lasts at most so long,
+/// The longest dwell, in nanoseconds.
 const SPAN_NS_MAX: f64 = 6e9;
-/// and at most so many times as long as the last one, once that is more than
+/// The longest dwell as a multiple of the last one. `SPAN_NS_MAX_LEAST` is allowed in any case.
 const SPAN_GROWTH_MAX: f64 = 4.0;
-/// this.
+/// The least limit of a dwell's length, in nanoseconds.
 const SPAN_NS_MAX_LEAST: f64 = 1.5e9;
-/// So many requests are enough.
+/// This many requests suffice.
 const REQUESTS_ENOUGH: f64 = 50.0;
-/// So large a share of the time in service must be of requests that ended.
+/// The share of the time in service that must belong to ended requests.
 const SETTLED_ENOUGH: f64 = 0.75;
-/// The count is not raised by more than one over this for requests that have not ended.
+/// For requests that have not ended, the count is raised by at most one over this.
 const SETTLED_LEAST: f64 = 0.7;
-/// No measurement is held to be more exact than this, relatively.
+/// The least relative error assumed of a measurement.
 const ERROR_MIN: f64 = 0.01;
 
-/// A dwell that goes on. Times are in nanoseconds.
+/// A dwell in progress. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Dwell {
     span: f64,
-    /// How long somebody waited.
+    /// How long requests waited.
     waited: f64,
     /// The time in service of all requests.
     in_service: f64,
-    /// The load over time.
+    /// The integral of the load over time.
     load: f64,
     load_max: u64,
     requests: f64,
-    /// Of all that ended: their share of time in service, and of work.
+    /// Of all ended requests: their time in service inside the dwell, and the same share of their work.
     served_any: f64,
     work_any: f64,
-    /// The same, of those that were here for half of their service, with the sums of squares.
+    /// The same for requests with at least half of their service inside the dwell, with the sums of squares.
     served: f64,
     work: f64,
     served_squares: f64,
@@ -59,32 +59,32 @@ pub(super) struct Dwell {
     work_squares: f64,
 }
 
-/// What a dwell has shown.
+/// The result of a dwell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// How long it lasted, in nanoseconds.
     pub(super) span: f64,
-    /// The share of it during which somebody waited.
+    /// The share of it during which requests waited.
     pub(super) waited: f64,
-    /// The mean number that ran.
+    /// The mean number of running requests.
     pub(super) active: f64,
     /// The mean and the largest load, in nanoseconds.
     pub(super) load: f64,
     pub(super) load_max: u64,
     /// The mean service, in nanoseconds.
     pub(super) service_ns: f64,
-    /// How many times longer services took than what they added to the load says.
+    /// The factor by which services exceeded the estimates.
     pub(super) slowdown: f64,
     /// Work completed per second, in seconds of load.
     pub(super) work_rate: f64,
-    /// The variance of its logarithm, from how service times spread about their estimates.
+    /// The variance of the logarithm of `work_rate`, from the spread of service times about their estimates.
     pub(super) variance: f64,
-    /// The mean load if requests ran one at a time, in nanoseconds: no smaller capacity differs.
+    /// The mean load if requests ran one at a time, in nanoseconds. Smaller capacities do not differ.
     pub(super) alone_ns: f64,
 }
 
 impl Dwell {
-    /// So many have run, with so much load, for so long.
+    /// `active` requests with `load_ns` have run for `span`.
     pub(super) fn pass(&mut self, span: f64, active: usize, load_ns: u64, waits: bool) {
         self.span += span;
         self.in_service += span * active as f64;
@@ -116,7 +116,7 @@ impl Dwell {
         self.work_squares += (share * work).powi(2);
     }
 
-    /// What it has shown, once it has lasted long enough; the last dwell lasted for `last` ns.
+    /// The result, once the dwell has lasted long enough. `last` is the length of the last dwell in nanoseconds.
     pub(super) fn measured(&self, last: f64) -> Option<Measured> {
         if self.work <= 0.0 || self.in_service <= 0.0 {
             return None;

@@ -1,18 +1,18 @@
-//! When to look below a load with which nobody waits: it costs work for a while if the load is no more than
-//! the backend likes, so not often, and sooner where the load is another one.
+//! When to look below a load without waiters. A look costs work for a while if the backend can bear the load,
+//! so it is rare. It comes sooner when the load has changed.
 
 use super::dwell::Measured;
 
-/// From one look to the next, in nanoseconds: at first and at most, each twice as long as the one before.
+/// The pause between two looks, in nanoseconds: at first and at most. Each is twice as long as the last.
 const PAUSE_NS: u64 = 10_000_000_000;
 const PAUSE_NS_MAX: u64 = 320_000_000_000;
 
-/// A load that is so many times as large or as small is another one, and one of so many times as many,
+/// A load has changed if it is this many times larger or smaller, or has this many times more requests.
 const LARGER: f64 = 2.0;
-/// or one under which services take so many times as long.
+/// A load has changed if its slowdown is this many times larger.
 const SLOWER: f64 = 1.5;
 
-/// What was looked below last.
+/// The load at the last look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookout {
     load: f64,
@@ -35,7 +35,7 @@ impl Default for Lookout {
 }
 
 impl Lookout {
-    /// Whether to look below what was measured.
+    /// Whether to look below the measured load.
     pub(super) fn is_due(self, now_ns: u64, measured: Measured) -> bool {
         let Some(at_ns) = self.at_ns else {
             return true;
@@ -44,7 +44,7 @@ impl Lookout {
         pause_ns >= self.pause_ns || pause_ns >= PAUSE_NS && self.is_another(measured)
     }
 
-    /// It is looked below.
+    /// Notes a look below the measured load.
     pub(super) fn look(&mut self, now_ns: u64, measured: Measured) {
         self.pause_ns = if self.is_another(measured) {
             PAUSE_NS

@@ -1,6 +1,6 @@
-//! How much may run at once: without limit, fixed, or found while the backend works ([`auto`]).
-//! What to fix it at can be found beforehand with a load that one runs ([`Calibration`], and
-//! [`trials`] in front of a backend).
+//! The capacity: no limit, fixed, or found while the backend works ([`auto`]). A value for a fixed one
+//! can be found beforehand under a load that an operator runs ([`Calibration`], and [`trials`] in
+//! front of a backend).
 
 mod auto;
 mod calibrate;
@@ -22,37 +22,37 @@ use auto::Auto;
 use trials::Trials;
 use watch::Watch;
 
-/// How the limit comes about.
+/// How the capacity is set or found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum CapacityState {
-    /// There is none.
+    /// There is no limit.
     Off,
     /// As configured.
     Fixed,
     /// Found while the backend works.
     Auto(AutoView),
-    /// Searched for under the load that runs, and then as found.
+    /// Found by trials under the running load, and then fixed.
     Calibrate(CalibrationView),
 }
 
-/// The limit at work.
+/// The limit in use.
 #[derive(Debug)]
 pub(super) enum Control {
     Off,
     Fixed(u64),
     Auto(Box<Auto>),
-    /// The same in a dry run.
+    /// `auto` in a dry run.
     Watch(Box<Watch>),
     Calibrate(Box<Trials>),
 }
 
-/// A request that ended, as the limit sees it.
+/// A request that ended, as the measurements use it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
-    /// How long it was served, in nanoseconds.
+    /// Its service, in nanoseconds.
     pub(super) service_ns: u64,
-    /// What it had added to the load.
+    /// Its estimate when it started, in nanoseconds of load.
     pub(super) load_ns: u64,
 }
 
@@ -78,8 +78,8 @@ impl Control {
         }
     }
 
-    /// So many may run whatever they add to the load: one, that something goes on, or more where nothing is
-    /// known yet.
+    /// This many may run whatever they add to the load: one, so that work goes on, or more before `auto` has
+    /// measured anything.
     pub(super) fn free(&self) -> usize {
         match self {
             Control::Auto(auto) => auto.free(),
@@ -87,7 +87,7 @@ impl Control {
         }
     }
 
-    /// The limit as far as it is worth keeping: not one that is only tried.
+    /// The limit to keep across a restart. A limit that is only being tried is not kept.
     pub(super) fn kept_ns(&self) -> Option<u64> {
         match self {
             Control::Calibrate(trials) => trials.found_ns(),
@@ -96,7 +96,7 @@ impl Control {
         }
     }
 
-    /// So much has run, and whether others waited, from the last call until now.
+    /// From the last call until now, `active` requests with `load_ns` ran. `waits` is whether others waited.
     pub(super) fn pass(&mut self, now_ns: u64, active: usize, load_ns: u64, waits: bool) {
         match self {
             Control::Off | Control::Fixed(_) => {}
@@ -116,7 +116,7 @@ impl Control {
         }
     }
 
-    /// Begins at a limit that was found before. A fixed one stays, and a search begins anew.
+    /// Begins at a limit that was found before. A fixed limit stays, and a search by trials begins anew.
     pub(super) fn restore(&mut self, capacity_ns: u64) {
         match self {
             Control::Auto(auto) => auto.restore(capacity_ns),

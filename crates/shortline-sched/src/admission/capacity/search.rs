@@ -1,35 +1,36 @@
-//! The searches of `auto`: up as long as more work is done, then down as long as as much is.
+//! The searches of `auto`: up as long as more work is done, then down as long as not less is done.
 //!
-//! - **Rising.** The capacity doubles as long as a tenth more work is done than at any smaller one, as
-//!   TCP's slow start.
-//! - **Falling.** From the best that was found it is halved as long as not noticeably less is done. A
-//!   backend that is cold at first (connections without plans, caches without pages) does more from
-//!   second to second at whatever capacity, and so the way up is too long; by the time of the way down
-//!   it is warm. Where it was warm all along this costs one measurement, for what is below is known to
-//!   be worse.
-//! - **Doubting.** A capacity that was right once is a hint: first down from it, ever faster as long as not
-//!   noticeably less is done, so that one a hundred times too large is left within a few measurements;
-//!   where less is done right below, up.
-//! - **Below** a load with which nobody waits, or a capacity that seems right: whether as much is done with
-//!   less inside. If not, the capacity is as it was.
+//! - **Rising.** The capacity doubles as long as that does a tenth more work than any smaller one, like TCP's
+//!   slow start. Two steps without such a gain end it, or one that does clearly less.
+//! - **Falling.** From the best capacity found, it is halved as long as that does not do noticeably less. A
+//!   cold backend (connections without plans, caches without pages) does more from second to second at any
+//!   capacity, so the way up is too long. On the way down it is warm. If it was warm all along, this costs
+//!   one measurement, because smaller capacities are known to be worse.
+//! - **Doubting.** A capacity that was right once is a hint. The search first goes down from it, with growing
+//!   steps as long as not noticeably less is done. So it leaves one a hundred times too large within a few
+//!   measurements. If less is done right below, it goes up.
+//! - **Below** a load without waiters, or a capacity that seems right. The search checks whether as much is
+//!   done with less inside. If not, the capacity returns.
 
 use super::curve::{Curve, Point};
 
-/// How far it goes at a time, as a logarithm, and how much of that must be gained on the way up.
+/// One step, as a logarithm of the capacity.
 pub(super) const STEP: f64 = 0.7;
+/// The gain, as a logarithm of the work, that a step up must bring.
 const RISE_GAIN: f64 = 0.1;
-/// How far below a load with which nobody waits it looks first: little, for it costs that much work for a while
-/// if the load is no more than the backend likes.
+/// The first step below a load without waiters, as a logarithm. It is small, because it costs work for a
+/// while if the backend can bear the load.
 pub(super) const GENTLE: f64 = 0.35;
-/// How far below a capacity that seems right: so far that less is done there, unless the right one is far away.
+/// The first step below a capacity that seems right, as a logarithm. It is so large that less is done there,
+/// unless the right capacity is far away.
 pub(super) const FAR: f64 = 1.4;
-/// So much less than the best is a fall.
+/// A decrease below the best that is a fall, as a logarithm of the work.
 const FALL: f64 = 0.05;
 
-/// How far the search is.
+/// The state of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Search {
-    /// Upwards; how many times in a row little was gained.
+    /// Upwards. `flat` counts steps in a row that gained little.
     Rising { flat: u32 },
     /// At a capacity that was right once.
     Doubting,
@@ -40,17 +41,17 @@ pub(super) enum Search {
 /// A search downwards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fall {
-    /// The best so far, the lowest of equals.
+    /// The best point so far, the lowest of equal ones.
     best: Point,
     /// Where to stay if less is done below.
     back: f64,
-    /// How far it went last.
+    /// The length of the step being tried.
     step: f64,
-    /// Whether it goes further each time.
+    /// Whether steps grow.
     leaps: bool,
-    /// Whether more may be done above where it began.
+    /// Whether to search upwards if less is done right below the beginning.
     then_up: bool,
-    /// Whether as much was done anywhere below that.
+    /// Whether as much was done at any point below the beginning.
     moved: bool,
 }
 
@@ -63,7 +64,7 @@ pub(super) enum Next {
 }
 
 impl Search {
-    /// Looks below a load, or a capacity that seems right; if that does less, the capacity is to be `back`.
+    /// A search below a load, or a capacity that seems right. If that does less, it ends at `back`.
     pub(super) fn below(at: Point, back: f64, step: f64, least: f64) -> (Self, Next) {
         let fall = Fall {
             best: at,
@@ -76,8 +77,8 @@ impl Search {
         (Self::Falling(fall), fall.next(least))
     }
 
-    /// What to do after a measurement, which is added to `curve`; `least` is the logarithm of the
-    /// smallest capacity that differs from those below.
+    /// The next step after a measurement. The measurement is added to `curve`. `least` is the logarithm of
+    /// the smallest useful capacity: below it requests run one at a time.
     pub(super) fn measured(&mut self, point: Point, least: f64, curve: &mut Curve) -> Next {
         match *self {
             Self::Rising { flat } => self.rise(flat, point, least, curve),
@@ -108,7 +109,7 @@ impl Search {
         self.fall_from(best, least, false)
     }
 
-    /// Goes downwards from a point; from one that is doubted ever faster, and up if less is done below.
+    /// Goes downwards from a point. From a doubted one, steps grow, and it goes up if less is done right below.
     fn fall_from(&mut self, best: Point, least: f64, doubts: bool) -> Next {
         let fall = Fall {
             best,
@@ -123,7 +124,7 @@ impl Search {
     }
 
     fn fall(&mut self, mut fall: Fall, point: Point, least: f64, curve: &mut Curve) -> Next {
-        // Where hundreds may be inside what is measured is less exact.
+        // With hundreds of requests inside, measurements are less exact.
         let noise = (point.variance + fall.best.variance).sqrt();
         let fell = if fall.leaps { FALL + noise } else { FALL };
         if point.y < fall.best.y - fell {
@@ -135,12 +136,12 @@ impl Search {
             if !fall.moved || fall.step <= STEP {
                 return Next::Found(fall.back);
             }
-            // Too far at once.
+            // The last step was too long.
             (fall.step, fall.leaps) = (STEP, false);
             *self = Self::Falling(fall);
             return fall.next(least);
         }
-        // What was measured above and before says nothing of now.
+        // Earlier points from larger capacities no longer hold.
         curve.clear();
         curve.add(point);
         let y = point.y.max(fall.best.y);
@@ -171,7 +172,7 @@ impl Fall {
 mod tests {
     use super::*;
 
-    /// Searches for the capacity of a backend that does so much at a capacity in a step of the search.
+    /// Runs a search on a backend that does `work` at a capacity, in a step of the search.
     fn search(work: impl Fn(f64, u32) -> f64) -> (f64, u32) {
         let (mut search, mut curve) = (Search::Rising { flat: 0 }, Curve::default());
         let mut x = 0.0;
@@ -206,7 +207,7 @@ mod tests {
         assert!(steps < 30, "{steps}");
     }
 
-    /// What is measured where a search says, until it is over: where it ends, and after how many steps.
+    /// Measures at each capacity of the search, until it is over. Returns its end, and the number of steps.
     fn follow(mut search: Search, mut next: Next, work: impl Fn(f64) -> f64) -> (f64, u32) {
         let mut curve = Curve::default();
         for step in 0..100 {

@@ -1,20 +1,19 @@
-//! `calibrate` while the backend works: [`Calibration`]'s search over the load that an operator
+//! `calibrate` while the backend works: [`Calibration`]'s search, under the load that an operator
 //! runs meanwhile.
 //!
-//! 1. *Learning*: requests run one at a time for the length of a trial, which says what each type
-//!    takes alone. These times are the units in which work is counted from then on, so that
-//!    neither a slower backend nor another mix looks like more work. The search begins where two
-//!    of the requests that take most of the time begin to fit.
-//! 2. *Trials*: each capacity is tried for some seconds ([`AdmissionConfig::trial_ns`]), after
-//!    what ran under the one before has ended and estimates had time to follow, for they are those
-//!    of the load at that capacity (002 3.1). The work per second is taken as `auto` does
-//!    ([`super::dwell`]); a trial is longer, four times at most, as long as its parts differ.
-//! 3. *Over*: the best stays, as if it were fixed.
+//! 1. *Learning*: requests run one at a time for the length of a trial. This gives the time that each
+//!    type takes alone. From then on work is counted in these times, so neither a slower backend nor
+//!    another mix looks like more work. The search begins at the mean load of this stage.
+//! 2. *Trials*: each capacity is tried for some seconds ([`AdmissionConfig::trial_ns`]). Before that,
+//!    requests admitted under the last capacity end, and estimates settle, because estimates depend on
+//!    the load (002 3.1). The work per second is measured as in `auto` ([`super::dwell`]). A trial lasts
+//!    longer while its parts differ, up to four times as long.
+//! 3. *Over*: the best capacity stays, as if it were fixed.
 //!
-//! A trial says nothing while the load that is run does not fill the capacity. It counts
-//! nevertheless if nearly half of the capacity was in use or as much was done as at the best: then more
-//! capacity than the load can fill changes nothing, and the search may end there. Else it waits for
-//! load, and says so.
+//! A trial shows nothing if the load does not fill the capacity. It still counts if nearly half of the
+//! capacity was in use, or as much work was done as at the best. More capacity than the load can fill
+//! then changes nothing, and the search may end there. Otherwise the trial waits for load, and its stage
+//! says so.
 //!
 //! [`AdmissionConfig::trial_ns`]: super::super::AdmissionConfig::trial_ns
 
@@ -24,56 +23,57 @@ use super::Ended;
 use super::calibrate::{Calibration, Trial};
 use super::dwell::{Dwell, Measured};
 
-/// By how much the result may be off, as a factor.
+/// The error of the result, as a factor.
 const PRECISION: f64 = 1.1;
-/// Rates that differ by less count as the same.
+/// Rates that differ by less than this share count as the same.
 const NOISE: f64 = 0.02;
-/// A trial goes on until the mean of its parts is so certain,
+/// A trial goes on until the relative error of its mean is at most this.
 const ERROR_MAX: f64 = 0.01;
-/// or it has lasted for so many times as long as it should.
+/// A trial ends at this multiple of its length, whatever its error.
 const TRIAL_GROWTH_MAX: f64 = 4.0;
-/// Parts of a trial, of which the mean is taken: so many at least.
+/// The least number of parts in a trial's mean.
 const PARTS_MIN: usize = 4;
-/// So long a share of a trial passes before it is measured.
+/// The share of a trial's length that passes before it is measured.
 const SETTLING: f64 = 0.5;
-/// So many requests end first, if they do within a trial: as many as an estimate is made of.
+/// This many requests end before a trial is measured, unless a trial's length passes first. It is the
+/// number of requests in an estimate.
 const REQUESTS_SETTLED: usize = crate::estimate::WINDOW;
-/// Somebody must have waited for such a share of the time.
+/// Requests must have waited for this share of the time.
 const WAITED_MIN: f64 = 0.5;
-/// Of the capacity so much, in the mean, counts as used: where the last one was filled, and this
-/// one is twice as large, all that can come in is nearly half of it.
+/// The mean load, as a share of the capacity, that counts as in use. If the load just filled the last
+/// capacity, it fills nearly half of one twice as large.
 const USED_MIN: f64 = 0.4;
 
-/// What the search is doing.
+/// The stage of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalibrationStage {
-    /// Requests run one at a time, so that their service times are known.
+    /// Requests run one at a time, to measure their service times.
     Learning,
-    /// A capacity is set, and what ran under the last one ends.
+    /// A capacity is set, and requests admitted under the last one end.
     Settling,
-    /// What is done at the capacity is measured.
+    /// The work done at the capacity is measured.
     Measuring,
-    /// The load is too small to say anything: run more of it.
+    /// The load is too small to show anything. More of it must be run.
     LoadTooSmall,
     /// The capacity was found.
     Over,
 }
 
-/// What can be seen of a search.
+/// The state of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CalibrationView {
-    /// What it is doing.
+    /// Its stage.
     pub stage: CalibrationStage,
     /// Capacities tried so far.
     pub trials: usize,
-    /// The last of them.
+    /// The last trial.
     pub last: Option<Trial>,
-    /// The best of them: where the search is over, what it has found.
+    /// The best trial. Once the search is over, its result.
     pub best: Option<Trial>,
 }
 
-/// A search at work.
+/// A search in front of a backend.
 #[derive(Debug)]
 pub(in crate::admission) struct Trials {
     trial_ns: f64,
@@ -82,29 +82,29 @@ pub(in crate::admission) struct Trials {
     stage: CalibrationStage,
     last: Option<Trial>,
     capacity_ns: u64,
-    /// What a request of each type takes alone, in nanoseconds; 0 of those not seen yet.
+    /// What a request takes alone, by the type's place.
     alone_ns: Vec<Alone>,
     dwell: Dwell,
     dwell_last: f64,
     parts: Vec<Measured>,
-    /// The load over the time of the parts.
+    /// The integral of the load over the time of the parts.
     loaded: f64,
     last_ns: u64,
     settling: Settling,
 }
 
-/// The service times of a type while requests ran one at a time.
+/// The service times of a type while requests ran one at a time, or its first one after that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alone {
     sum_ns: f64,
     requests: f64,
 }
 
-/// Until when a new capacity is not measured.
+/// How long a new capacity settles before it is measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Settling {
     since_ns: u64,
-    /// Requests that have to end.
+    /// Requests that must still end.
     left: usize,
 }
 
@@ -115,7 +115,7 @@ impl Trials {
             search: None,
             stage: CalibrationStage::Learning,
             last: None,
-            // One at a time.
+            // Requests run one at a time.
             capacity_ns: 1,
             alone_ns: Vec::new(),
             dwell: Dwell::default(),
@@ -131,7 +131,7 @@ impl Trials {
         self.capacity_ns
     }
 
-    /// What was found, once the search is over.
+    /// The capacity found, once the search is over.
     pub(super) fn found_ns(&self) -> Option<u64> {
         (self.stage == CalibrationStage::Over).then_some(self.capacity_ns)
     }
@@ -188,8 +188,7 @@ impl Trials {
         }
     }
 
-    /// What a request counts as: its service time while it still runs alone, and from then on
-    /// that of its type.
+    /// The work of a request: its service time while learning, and then its type's time alone.
     fn work_ns(&mut self, kind: usize, ended: Ended) -> u64 {
         if self.alone_ns.len() <= kind {
             self.alone_ns.resize(kind + 1, Alone::default());
@@ -205,7 +204,7 @@ impl Trials {
         (alone.sum_ns / alone.requests).max(1.0) as u64
     }
 
-    /// Ends the trial once its parts say enough.
+    /// Ends the trial once its parts suffice.
     fn judge(&mut self, now_ns: u64) {
         let span: f64 = self.parts.iter().map(|part| part.span).sum();
         if span < self.trial_ns {
@@ -238,7 +237,7 @@ impl Trials {
             capacity_ns,
             work_rate,
         });
-        // The rate is a mean of finite ones; were it not, the capacity is tried again.
+        // The rate is a mean of finite rates. If it were not finite, the capacity would be tried again.
         let _ = search.report(work_rate);
         self.go_on(now_ns);
     }
@@ -255,7 +254,7 @@ impl Trials {
         self.go_on(now_ns);
     }
 
-    /// Tries the next capacity, or stays at the best.
+    /// Tries the next capacity, or stays at the best one.
     fn go_on(&mut self, now_ns: u64) {
         let Some(search) = &self.search else { return };
         let best_ns = search.best().map(|best| best.capacity_ns);
@@ -279,7 +278,7 @@ impl Trials {
         }
     }
 
-    /// The least that a request of any type takes alone.
+    /// The shortest time that a request of any type takes alone, in nanoseconds.
     fn shortest_ns(&self) -> u64 {
         let known = self.alone_ns.iter().filter(|alone| alone.requests > 0.0);
         let means = known.map(|alone| alone.sum_ns / alone.requests);

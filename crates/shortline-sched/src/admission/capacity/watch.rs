@@ -1,20 +1,19 @@
-//! A dry run of `auto`: what can be said of a capacity where nobody waits.
+//! A dry run of `auto`: an upper limit of the capacity without waiters.
 //!
-//! Everything is admitted at once, so that no capacity can be tried. But loads come and go by themselves: the
-//! work done per second is measured over the load inside, in octaves of it. If at larger loads less was
-//! done than at the best smaller one, by more than a tenth and in more than a few dwells, the
-//! capacity is no larger than that one. Else it is not known, and it is not lower than the largest load seen:
-//! as far as is known nobody would have waited.
+//! Everything is admitted at once, so no capacity can be tried. But the load varies by itself. The work done
+//! per second is measured over the load inside, by octaves. The capacity is limited to the best octave if
+//! larger loads did less work, by more than a tenth and in at least four dwells. Otherwise the capacity is not
+//! known. It is then not below the largest load seen, so as far as is known no request would have waited.
 
 use super::Ended;
 use super::auto::{AutoReason, AutoView};
 use super::dwell::{Dwell, Measured};
 
-/// An octave counts once it was measured so many times.
+/// An octave counts once it was measured this many times.
 const TIMES_MIN: f64 = 4.0;
-/// What was measured fades: of so many measurements of an octave the last has this share.
+/// Measurements fade: a new one has a weight of at least one over this.
 const TIMES_MAX: f64 = 16.0;
-/// So much less work, relatively, is a fall.
+/// The relative decrease of work that is a fall.
 const FALL: f64 = 0.1;
 
 /// The work done at each load.
@@ -53,12 +52,12 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// No more than this, if that is known.
+    /// The upper limit of the capacity, if known.
     pub(super) fn limit_ns(&self) -> Option<u64> {
         (self.view.reason == AutoReason::LessIsBetter).then_some(self.view.center_ns)
     }
 
-    /// What is worth keeping: a dry run that learnt nothing takes nothing away.
+    /// The capacity to keep across a restart. A dry run that learnt nothing keeps the earlier one.
     pub(super) fn kept_ns(&self) -> Option<u64> {
         self.limit_ns().or(self.kept_ns)
     }
@@ -96,7 +95,7 @@ impl Watch {
         };
     }
 
-    /// The octave at which most was done, if surely less was at larger loads.
+    /// The octave with most work per second, if larger loads clearly did less.
     fn best_below(&self) -> Option<usize> {
         let known = self.octaves.iter().enumerate();
         let known = known.filter(|(_, octave)| octave.times >= TIMES_MIN);
@@ -163,7 +162,7 @@ mod tests {
                 learn(&mut watch, load, work_rate);
             }
         }
-        // The octave of 64 ms, in nanoseconds, ends there.
+        // The octave of 64 ms ends at 2^26 ns.
         assert_eq!(watch.limit_ns(), Some(1 << 26));
         watch.restore(77);
         assert_eq!(watch.kept_ns(), Some(1 << 26));

@@ -7,7 +7,7 @@ use crate::Aging;
 
 const SIZES: [u64; 6] = [1, 2, 5, 10, 40, 100];
 
-/// A request that waits: who, when it came, and how long it takes.
+/// A waiting request: its name, its arrival, and its service.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     id: RequestId,
@@ -15,14 +15,14 @@ struct Waiter {
     service_ns: u64,
 }
 
-/// What happened to all requests.
+/// The outcome of all requests.
 #[derive(Default)]
 struct History {
     /// Wait and service of each, in the order of their start.
     waits: Vec<(u64, u64)>,
 }
 
-/// Serves requests one at a time; `observe` sees who waits at each start, and who starts.
+/// Serves requests one at a time. `observe` sees the waiters at each start, and the one that starts.
 fn serve(
     order: Order,
     incoming: &[(u64, usize)],
@@ -71,7 +71,7 @@ fn serve(
     history
 }
 
-/// Lets in all that have come until now.
+/// Takes in all requests that have arrived by now.
 fn arrive<'a>(
     gate: &mut Admission,
     incoming: &mut std::iter::Peekable<impl Iterator<Item = &'a (u64, usize)>>,
@@ -95,8 +95,8 @@ fn deadline_ns(waiter: &Waiter, factor: u64) -> u64 {
     waiter.arrival_ns + factor * waiter.service_ns
 }
 
-/// The first that starts after its deadline if all start in the order of their deadlines, the
-/// first of them at `start_ns`.
+/// The first waiter that starts after its deadline, if all start in the order of their deadlines and
+/// the first of them at `start_ns`.
 fn first_late(waiters: &[Waiter], mut start_ns: u64, factor: u64) -> Option<Waiter> {
     let mut waiters = waiters.to_vec();
     waiters.sort_by_key(|waiter| (deadline_ns(waiter, factor), waiter.id));
@@ -121,8 +121,8 @@ fn incoming() -> impl Strategy<Value = Vec<(u64, usize)>> {
 }
 
 proptest! {
-    /// Who is overdue goes first, the earliest first; else a promotion leaves everyone it passes
-    /// an order in which all start within X times their service.
+    /// Overdue requests go first, the earliest first. Otherwise a promotion leaves the requests it
+    /// passes an order in which all start within X times their service.
     #[test]
     fn no_promotion_pushes_anyone_beyond_his_bound(incoming in incoming(), factor in 1..8u64) {
         let order = Order::SjfAging(Aging::new(factor as f64).unwrap());
@@ -145,7 +145,7 @@ proptest! {
         });
     }
 
-    /// Those that are all there at the beginning keep their bounds if any order keeps them.
+    /// Requests that all arrive at the beginning keep their bounds if any order keeps them.
     #[test]
     fn whoever_can_be_in_time_is(sizes in prop::collection::vec(0..SIZES.len(), 1..40), factor in 1..60u64) {
         let incoming: Vec<_> = sizes.iter().map(|&size| (0, size)).collect();
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// Overload and recovery: 1.5 times what the server does, then a pause, again and again.
+/// Overload and recovery, repeated: 1.5 times the work that the server can do, then a pause.
 fn waves() -> Vec<(u64, usize)> {
     let mut at_ns = 0;
     let mut state = 7u64;

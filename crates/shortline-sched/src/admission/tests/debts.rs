@@ -1,5 +1,5 @@
-//! What a client gets that uses more than it was admitted for, beside honest ones: sessions in a closed
-//! loop before a server that does everything it has let in at once, in virtual time.
+//! The service of a client that uses more than its estimates, beside honest clients. Sessions in a closed loop
+//! use a server that runs all admitted requests at once, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,29 +9,30 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 
-/// The estimate of the short type, and that of the long one.
+/// The estimates of the short and the long type.
 const SHORT_MS: u64 = 10;
 const LONG_MS: u64 = 300;
 
-/// What a session asks for, again and again.
+/// The requests of a session.
 #[derive(Clone, Copy, Debug)]
 enum Behaviour {
     /// Short requests that take what is expected.
     Exact,
-    /// Each unit has so many statements, each of which takes what is expected of a unit.
+    /// Units with this many statements. Each statement takes what is expected of a unit.
     Long(u64),
-    /// The same, each time over a connection of its own.
+    /// The same, each over a new connection.
     Reconnecting(u64),
-    /// Short and, one of ten, long requests, whose times vary, and as long a rest as a short one.
+    /// Short requests, and one long one in ten. Times vary, and each is followed by a rest as long as a
+    /// short request.
     Varying(Times),
 }
 
-/// How the times of honest requests vary.
+/// How the service times of honest requests vary.
 #[derive(Clone, Copy, Debug)]
 enum Times {
     /// Two statements of exponential times.
     Exponential,
-    /// Five, and one request of fifty takes thirty times as long as expected: it met a lock.
+    /// Five statements. One request in fifty takes thirty times as long as expected, because of a lock.
     Locked,
 }
 
@@ -45,11 +46,11 @@ struct Inside {
     longest_ns: u64,
 }
 
-/// What became of a session.
+/// The service that a session got.
 #[derive(Clone, Copy, Debug, Default)]
 struct Got {
     work_ns: u64,
-    /// Of each type.
+    /// By type.
     requests: [u64; 2],
     response_ns: [u64; 2],
 }
@@ -105,7 +106,7 @@ impl World {
         }
     }
 
-    /// What each session got within a time.
+    /// Runs until `until_s`. Returns what each session got.
     fn run(mut self, until_s: u64) -> Vec<Got> {
         while let Some(Reverse((now_ns, session, event))) = self.events.pop() {
             if now_ns > until_s * 1000 * MS {
@@ -163,7 +164,7 @@ impl World {
             .push(Reverse((now_ns + rest_ns, session, Event::Arrive)));
     }
 
-    /// The type of the next request, and what each of its statements takes.
+    /// The type of the next request, and the service time of each of its statements.
     fn draw(&mut self, behaviour: Behaviour) -> (usize, Vec<u64>) {
         match behaviour {
             Behaviour::Exact => (0, vec![SHORT_MS * MS]),
@@ -190,7 +191,7 @@ impl World {
     }
 }
 
-/// How many times an honest client's work the first of these sessions gets, all others honest.
+/// The work that the first session gets, as a multiple of an honest session's. All others are honest.
 fn advantage(order: Order, places: u64, first: Behaviour, honest: usize, pays: bool) -> f64 {
     let mut sessions = vec![Behaviour::Exact; honest + 1];
     sessions[0] = first;
@@ -261,7 +262,7 @@ fn a_debt_is_forgotten_after_a_while() {
     gate.admit_next(now_ns).unwrap();
     now_ns += 600_000 * MS;
     gate.finish(now_ns, id, Outcome::Failed);
-    // The type has learnt; so that it is as short again.
+    // The type has learnt from the long unit, so it is taught to be short again.
     let short = taught(&mut gate, "b", 1);
     now_ns = gate.now_ns;
     let debtor = gate.arrive_as(now_ns, short, Some(client)).unwrap();
@@ -278,7 +279,7 @@ fn a_debt_is_forgotten_after_a_while() {
         now_ns += 1000 * MS;
         waited_ns += 1000 * MS;
         gate.finish(now_ns, next, Outcome::Failed);
-        // As short as ever, so that somebody is always before it.
+        // Short requests keep arriving, so one is always before it.
         let Ok(other) = gate.arrive(now_ns, short) else {
             continue;
         };
@@ -320,7 +321,7 @@ fn what_runs_beyond_its_estimate_weighs_more_and_leaves_nothing_behind() {
         );
     }
     gate.finish(gate.now_ns, second, Outcome::Failed);
-    // 79 fitted beside 1, and do not beside 10.
+    // 79 fit beside 1, but not beside 10.
     assert_eq!(gate.admit_next(gate.now_ns), None);
     gate.finish(gate.now_ns, long, Outcome::Completed);
     assert_eq!(gate.load_ns(), 0);
@@ -343,7 +344,7 @@ fn a_wait_for_a_lock_is_no_service_and_no_debt() {
     assert!(gate.requests.waiting(next).unwrap().held_until_ns.is_none());
 }
 
-/// What clients may do.
+/// A step of a client.
 #[derive(Clone, Debug)]
 enum Step {
     Arrive(usize, usize),
@@ -368,8 +369,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whoever owes what: nobody is lost, the load is the sum of what the active ones add, and
-    /// nobody waits while nothing runs.
+    /// With any debts, no request is lost, the load is the sum of what the active ones add, and
+    /// none waits while nothing runs.
     #[test]
     fn nobody_in_debt_is_lost(
         fifo: bool, steps in prop::collection::vec(step(), 0..200),

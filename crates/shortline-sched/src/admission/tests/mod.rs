@@ -1,4 +1,4 @@
-//! Admission by examples: who goes, who waits, what is learnt.
+//! Admission by examples: which requests start, which wait, and what is learnt.
 
 #![allow(clippy::unwrap_used)]
 mod bounds;
@@ -25,7 +25,7 @@ fn gate(order: Order, capacity: &str) -> Admission {
     })
 }
 
-/// Estimates and order are those of 002.
+/// A configuration with the estimates and the order of 002.
 fn as_in_002() -> AdmissionConfig {
     AdmissionConfig {
         estimator: crate::Estimator::MovingAverage,
@@ -34,7 +34,7 @@ fn as_in_002() -> AdmissionConfig {
     }
 }
 
-/// A type whose requests are known to take that long.
+/// A type whose requests are known to take `service_ms`.
 fn taught(gate: &mut Admission, name: &str, service_ms: u64) -> TypeId {
     let request_type = gate.type_of(name);
     for _ in 0..2 {
@@ -213,7 +213,7 @@ fn what_is_learnt_of_a_type_moves_those_that_wait() {
     gate.admit_next(start_ns).unwrap();
     let waits_a = gate.arrive(start_ns, a).unwrap();
     let waits_b = gate.arrive(start_ns, b).unwrap();
-    // From now on a takes (10 + 10 + 90) / 3 ms.
+    // From now on type a takes (10 + 10 + 90) / 3 ms.
     let end_ns = start_ns + 90 * MS;
     gate.finish(end_ns, running, Outcome::Completed);
     assert_eq!(gate.admit_next(end_ns), Some(waits_b));
@@ -263,7 +263,7 @@ fn sheds_only_what_would_wait_too_long_and_only_if_told_to() {
         limit_ns: 50 * MS,
     };
     assert_eq!(refusal, expected);
-    // The long ones are not before a short one.
+    // Long requests do not go before a short one.
     gate.arrive(start_ns, short).unwrap();
     let totals = gate.view().totals;
     assert_eq!((totals.refused_shed, totals.refused_full), (1, 0));
@@ -298,7 +298,7 @@ fn a_dry_run_of_auto_counts_nobody_as_waiting_whose_capacity_it_does_not_know() 
         ..AdmissionConfig::default()
     });
     let kind = gate.type_of("a");
-    // Forty at a time, each as long as if it were alone.
+    // Forty run at a time, each as fast as alone.
     for round in 0..1000 {
         let now_ns = round * 10 * MS;
         for _ in 0..40 {
@@ -342,7 +342,7 @@ fn the_queue_is_not_longer_than_may_be_whoever_blocks_it() {
         gate.admit_next(start_ns).unwrap();
         gate.arrive(start_ns, long).unwrap();
         gate.admit_next(start_ns).unwrap();
-        // The first of these does not fit; those behind it would.
+        // The first of these does not fit. Those behind it would.
         gate.arrive(start_ns, long).unwrap();
         for _ in 0..2 {
             gate.arrive(start_ns, short).unwrap();
@@ -370,7 +370,7 @@ fn a_full_table_forgets_what_is_not_used_and_keeps_what_is() {
     let names: Vec<_> = gate.view().types.iter().map(|t| t.name.clone()).collect();
     assert!(names.contains(&"used".to_owned()) && names.contains(&"inside".to_owned()));
     assert_ne!(gate.type_of("once"), forgotten);
-    // A type that was forgotten is that of all others, not the one in its place.
+    // The id of a forgotten type names the shared type, not the one in its place.
     gate.arrive(0, forgotten).unwrap();
     assert_eq!(gate.view().types[0].waiting, 1);
 }

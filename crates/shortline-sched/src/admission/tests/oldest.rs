@@ -1,5 +1,5 @@
-//! The theorem of [`crate::admission::oldest`], in virtual time: known types and new ones, one at a time and
-//! several, loads below the capacity and lasting ones at twice of it and more.
+//! The theorem of [`crate::admission::oldest`], in virtual time: with known and new types, one at a time and
+//! several, at loads below the capacity and lasting ones of twice the capacity and more.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use super::*;
 
 const SIZES: [u64; 6] = [1, 3, 10, 40, 150, 600];
 
-/// What is known of a request when all is over, in nanoseconds of load.
+/// The record of a request, in nanoseconds of load.
 #[derive(Clone, Debug, Default)]
 struct Fate {
-    /// Who waited or ran when it came.
+    /// The requests that waited or ran when it arrived.
     before: Vec<RequestId>,
-    /// How much had been admitted when it came, and when it was admitted.
+    /// The work admitted until it arrived, and until it was admitted.
     admitted_ns: (u64, u64),
-    /// Its estimate when it was admitted, and what it cost.
+    /// Its estimate when it was admitted, and its cost.
     estimate_ns: u64,
     cost_ns: u64,
 }
@@ -22,7 +22,7 @@ struct Fate {
 struct World {
     gate: Admission,
     waiting: Vec<RequestId>,
-    /// When each of those that run ends.
+    /// The running requests, with their ends.
     running: Vec<(u64, RequestId)>,
     sizes: HashMap<RequestId, u64>,
     fates: HashMap<RequestId, Fate>,
@@ -89,7 +89,7 @@ impl World {
         self.waiting.iter().copied().chain(running)
     }
 
-    /// Lets all end that do until then.
+    /// Ends all requests that end until `until_ns`.
     fn run_until(&mut self, until_ns: u64) {
         while let Some(&(end_ns, id)) = self.running.iter().min()
             && end_ns <= until_ns
@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// By how much more than the theorem allows was admitted before any of them, at most.
+/// The largest excess over the theorem's bound, over all requests.
 fn excess_ns(world: &World, share: f64, capacity_ns: u64) -> f64 {
     let estimates_ns = world.fates.values().map(|fate| fate.estimate_ns);
     let largest_ns = estimates_ns.max().unwrap_or(0);
@@ -128,7 +128,7 @@ proptest! {
         for (gap, size, novelty) in jobs {
             now_ns += gap * pace;
             world.run_until(now_ns);
-            // One in twenty is of a type that nobody has seen.
+            // One in twenty is of an unseen type.
             let name = if novelty == 0 { format!("new {now_ns}") } else { SIZES[size].to_string() };
             world.arrive(now_ns, &name, SIZES[size]);
         }
@@ -146,7 +146,7 @@ fn without_the_share_the_longest_wait_for_all_that_is_shorter() {
         for _ in 0..2 {
             world.arrive(0, "600", 600);
         }
-        // One ends when the next comes.
+        // One ends when the next arrives.
         for at_ns in (0..27_000).step_by(3) {
             world.run_until(at_ns);
             world.arrive(at_ns, "3", 3);

@@ -1,4 +1,4 @@
-//! No more run than there are places.
+//! No more requests run than `running_max`.
 
 use std::num::NonZeroUsize;
 
@@ -25,7 +25,7 @@ fn a_paused_request_keeps_its_place_and_time_alone_gives_none() {
     assert_eq!(gate.admit_next(0), None);
     gate.pause(1, first);
     assert_eq!(gate.admit_next(1), None);
-    // The escape is for locks; here nothing would be gained.
+    // The escape is for locks. It does not exceed `running_max`.
     assert_eq!(gate.admit_next(3_600_000_000_000), None);
     gate.finish(3_600_000_000_001, first, Outcome::Completed);
     assert_eq!(gate.admit_next(3_600_000_000_001), Some(second));

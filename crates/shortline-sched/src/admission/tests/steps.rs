@@ -1,8 +1,8 @@
-//! Whatever happens in whatever order, the books balance.
+//! After any sequence of events, the counters agree.
 
 use super::*;
 
-/// What anybody may do to a gate.
+/// A call of a driver.
 #[derive(Clone, Debug)]
 enum Step {
     Arrive(usize),
@@ -33,9 +33,9 @@ fn order() -> impl Strategy<Value = Order> {
 }
 
 proptest! {
-    /// Whatever is done, by a clock that jumps both ways: what runs and waits is what came and
-    /// has not gone, the load is the sum of what the active ones added, and nobody waits who
-    /// might run.
+    /// After any calls, with a clock that jumps both ways: the running and waiting requests are those
+    /// that arrived and have not ended, the load is the sum of what the active ones added, and none
+    /// waits that may start.
     #[test]
     fn nothing_is_lost(
         order in order(), capacity in prop_oneof![

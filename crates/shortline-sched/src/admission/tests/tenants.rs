@@ -1,4 +1,4 @@
-//! Tenants against servers in virtual time: what each is served, whatever it does.
+//! Tenants and servers in virtual time: the service of each tenant, whatever it does.
 
 mod limits;
 
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::*;
 
 const TENANTS: [&str; 3] = ["a", "b", "c"];
-/// What types are expected to take, in milliseconds.
+/// The expected service of each type, in milliseconds.
 const SIZES: [u64; 4] = [1, 5, 20, 60];
 
 /// A request that a test sends.
@@ -17,9 +17,9 @@ struct Sent {
     at_ms: u64,
     tenant: usize,
     size: usize,
-    /// It takes so many fifths of its estimate.
+    /// Its service, in fifths of its estimate.
     fifths: u64,
-    /// Its client keeps it waiting for so long after its first millisecond.
+    /// How long its client pauses it after its first millisecond.
     pause_ms: u64,
 }
 
@@ -32,16 +32,16 @@ enum Event {
     Looks,
 }
 
-/// A request that runs.
+/// A running request.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     tenant: usize,
     left_ns: u64,
-    /// Since when it is served, if it is not paused.
+    /// Since when it has been served, if it is not paused.
     since_ns: Option<u64>,
 }
 
-/// A gate, and as many servers as it lets run.
+/// A gate, with a server for each admitted request.
 struct Bench {
     gate: Admission,
     tenants: Vec<TenantId>,
@@ -84,7 +84,7 @@ impl Bench {
         }
     }
 
-    /// Serves all, and lets `observe` see each moment.
+    /// Serves all requests. `observe` is called after each event.
     fn serve(&mut self, all: &[Sent], mut observe: impl FnMut(&Self)) {
         for (index, sent) in all.iter().enumerate() {
             let arrival = (sent.at_ms * MS, Event::Arrives(index), None);
@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// Serves what runs until then.
+    /// Serves the running requests until `now_ns`.
     fn serve_until(&mut self, now_ns: u64) {
         for run in self.runs.values_mut() {
             if let Some(since_ns) = &mut run.since_ns {
@@ -178,7 +178,7 @@ fn weighted(weight: u64) -> TenantLimits {
     }
 }
 
-/// The largest change of the difference in what two tenants were served for their weights, while both wait.
+/// The largest change of the difference between two tenants' service over their weights, while both wait.
 #[derive(Default)]
 struct Apart {
     least: Option<f64>,
@@ -203,7 +203,7 @@ impl Apart {
     }
 }
 
-/// What is sent: by each tenant few or many, as wrongly estimated and as long paused as a test allows.
+/// Requests of all tenants, few or many. `fifths` bounds the errors of estimates, and `pauses_ms` the pauses.
 fn sent(fifths: std::ops::Range<u64>, pauses_ms: u64) -> impl Strategy<Value = Vec<Sent>> {
     let one = (0..400u64, 0..3usize, 0..SIZES.len(), fifths, 0..=pauses_ms);
     let one = one.prop_map(|(at_ms, tenant, size, fifths, pause_ms)| Sent {
@@ -216,7 +216,7 @@ fn sent(fifths: std::ops::Range<u64>, pauses_ms: u64) -> impl Strategy<Value = V
     proptest::collection::vec(one, 1..160)
 }
 
-/// The largest changes of all pairs, each with the pair and the charges that bound it.
+/// The largest change of each pair, with the pair and the charges that bound it.
 fn apart(
     bench: &mut Bench,
     all: &[Sent],
@@ -266,7 +266,7 @@ proptest! {
         prop_assert_eq!(bench.gate.waiting() + bench.runs.len(), 0);
     }
 
-    /// Several run at once, take another time than expected, and pause.
+    /// Several requests run at once, differ from their estimates, and pause.
     #[test]
     fn the_backlogged_are_served_by_their_weights_within_the_bound(
         all in sent(1..20, 30),
@@ -280,14 +280,14 @@ proptest! {
         }
         prop_assert_eq!(bench.gate.waiting() + bench.runs.len(), 0);
         for (tenant, view) in bench.gate.view().tenants[1..].iter().enumerate() {
-            // What was spent is what is shown, to the nanosecond of each request.
+            // The view shows the service spent, to a nanosecond for each request.
             let error_ns = view.served_ns.abs_diff(bench.served_ns[tenant]);
             prop_assert!(error_ns <= all.len() as u64, "{error_ns}");
         }
     }
 }
 
-/// Whether what runs has only begun.
+/// Whether no running request is partly served.
 fn is_between_two(bench: &Bench) -> bool {
     let is_whole = |left_ns: u64| SIZES.iter().any(|size_ms| left_ns == size_ms * MS);
     bench.runs.values().all(|run| is_whole(run.left_ns))
@@ -304,7 +304,7 @@ fn burst(tenant: usize, size: usize, count: usize, fifths: u64, pause_ms: u64) -
     vec![one; count]
 }
 
-/// What tenants have been served while all of the first two wait.
+/// The service of the tenants while the first two both wait.
 fn served_while_both_wait(capacity: &str, all: &[Sent]) -> [u64; 3] {
     let mut bench = Bench::new(capacity, [TenantLimits::default(); 3]);
     let mut served_ns = [0; 3];
@@ -337,7 +337,7 @@ fn neither_short_statements_nor_cheap_names_nor_splitting_nor_open_transactions_
 #[test]
 fn a_tenant_that_was_idle_has_no_credit_for_it() {
     let mut all = burst(0, 1, 400, 5, 0);
-    // After a second alone the other comes.
+    // After a second alone the other tenant arrives.
     all.extend(burst(1, 1, 200, 5, 0).iter().map(|&sent| Sent {
         at_ms: 1000,
         ..sent

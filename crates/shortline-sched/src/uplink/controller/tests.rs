@@ -153,7 +153,7 @@ fn what_is_lost_while_our_own_interface_has_the_queue_holds_nothing_back() {
             limited_by: Limit::Pacing,
             ..quiet(k * 10 * MS)
         });
-        // The first says nothing by itself.
+        // The first observation only begins an interval.
         if k > 0 {
             assert_eq!(decision.pacing_rate_bps, Some(10_000_000), "{k}");
         }

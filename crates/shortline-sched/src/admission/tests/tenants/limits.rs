@@ -1,8 +1,8 @@
-//! What tenants may hold, and who is passed over, by examples.
+//! Limits of tenants, and passing over, by examples.
 
 use super::*;
 
-/// A gate of one place's load, at which one request of tenant `a` runs.
+/// A gate with capacity for one request, at which one of tenant `a` runs.
 fn busy(limits: [TenantLimits; 3]) -> (Bench, RequestId) {
     let mut bench = Bench::new("60ms", limits);
     let id = ask(&mut bench, 0, "60");
@@ -165,6 +165,6 @@ fn the_table_is_bounded_and_forgets_who_owes_nothing() {
     }
     assert_eq!(gate.tenant_name(forgotten), DEFAULT_TENANT);
     assert!(gate.view().tenants.len() <= 1005);
-    // Whoever finds no place shares the first.
+    // A tenant without a place shares the first one.
     assert_eq!(gate.tenant_of("one more"), TenantId::default());
 }

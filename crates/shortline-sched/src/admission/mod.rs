@@ -274,7 +274,7 @@ impl Admission {
             Outcome::Failed => {
                 self.totals.failed += 1;
                 // A request that breaks off early owes its estimate.
-                let owed_ns = service_ns.max(estimate_ns);
+                let owed_ns = service_ns.max(running.expected_ns);
                 self.account_end(request.tenant, &running, owed_ns);
             }
         }

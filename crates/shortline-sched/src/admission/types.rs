@@ -266,8 +266,21 @@ impl Types {
     fn add_sample(&mut self, now_ns: u64, index: usize, sample_ns: u64) {
         let kind = &mut self.kinds[index];
         kind.service.add(now_ns, sample_ns);
-        let gauge = self.slowdown.load_ns(1);
         kind.unknown_since_ns = None;
+        self.derive(index);
+        let kind = &mut self.kinds[index];
+        let sample_ns = sample_ns.min(kind.estimate_ns().saturating_mul(OUTLIER));
+        self.all.add(now_ns, sample_ns);
+        kind.anchor.recent += 1.0;
+        if kind.service.count() == KNOWN_WELL {
+            let load_ns = self.slowdown.load_ns(kind.estimate_ns());
+            kind.anchor.load_ns.get_or_insert(load_ns);
+        }
+    }
+
+    /// Computes what follows from a type's distribution: its estimate, its rank and its boost.
+    fn derive(&mut self, index: usize) {
+        let kind = &mut self.kinds[index];
         let estimate_ns = |estimator| kind.service.typical(estimator).unwrap_or(1);
         kind.estimate_ns = estimate_ns(self.estimator_of_load);
         kind.rank_ns = match self.estimator == self.estimator_of_load {
@@ -278,14 +291,8 @@ impl Types {
             let rank_ns = kind.service.spread().without_outliers().gittins(0.0);
             kind.rank_ns = rank_ns as u64;
         }
+        let gauge = self.slowdown.load_ns(1);
         kind.boost_ns = self.tail.map_or(0, |tail| kind.boost_ns(tail, gauge));
-        let sample_ns = sample_ns.min(kind.estimate_ns().saturating_mul(OUTLIER));
-        self.all.add(now_ns, sample_ns);
-        kind.anchor.recent += 1.0;
-        if kind.service.count() == KNOWN_WELL {
-            let load_ns = self.slowdown.load_ns(kind.estimate_ns());
-            kind.anchor.load_ns.get_or_insert(load_ns);
-        }
     }
 
     /// The distribution of recent requests of all types, in nanoseconds of load.
@@ -340,8 +347,11 @@ impl Types {
         if let Some(spread) = &kept.spread {
             let unit = 1.0 / self.slowdown.load_ns(1);
             self.kinds[kind].service.restore_spread(spread, unit);
+            self.derive(kind);
         }
         if kept.requests > 0 {
+            // Else names that come once would take the places of all that is restored.
+            self.kinds[kind].used = true;
             self.kinds[kind].is_fixed = self.estimates_fixed;
             let load_ns = kept.service_ns.clamp(1, SERVICE_NS_MAX);
             self.kinds[kind].anchor.load_ns = Some(load_ns as f64);

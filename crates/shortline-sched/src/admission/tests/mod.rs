@@ -398,6 +398,22 @@ fn what_was_learnt_is_kept_over_a_restart() {
     assert_eq!(auto.kept().estimates, kept.estimates);
 }
 
+/// It was the first to be forgotten, as if nobody had ever asked for it.
+#[test]
+fn what_is_restored_outlives_names_that_come_once() {
+    let mut before = gate(Order::Sjf, "1s");
+    taught(&mut before, "a", 40);
+    let mut gate = Admission::new(AdmissionConfig {
+        types_max: 2,
+        ..AdmissionConfig::default()
+    });
+    gate.restore(&before.kept());
+    for name in ["once", "again"] {
+        gate.type_of(name);
+    }
+    assert!(gate.view().types.iter().any(|kind| kind.name == "a"));
+}
+
 #[test]
 fn estimates_that_are_fixed_stay_and_others_are_learnt() {
     let mut before = gate(Order::Sjf, "1s");

@@ -10,10 +10,13 @@ use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::backend::Held;
 use crate::postgres::pool::entry::complaint_of;
-use crate::postgres::pool::leaving::own_names;
+use crate::postgres::pool::own_names::own_names;
 use crate::postgres::pool::settings::{Found, Settings, look};
 use crate::postgres::reply::{Complaint, message, query, ready_for_query};
 use crate::relay::{Exchange, Side, Stream};
+
+/// The most custom parameters that a session is asked about while it keeps its connection.
+const OWN_NAMES_MAX: usize = 256;
 
 impl Pooled {
     /// Gets a connection for the admitted unit, now or as soon as one is free.
@@ -147,6 +150,10 @@ impl Pooled {
             Some(names) if is_seen => self.own_names.extend(names),
             _ => self.is_beyond_following = true,
         }
+        if self.own_names.len() > OWN_NAMES_MAX {
+            self.own_names = BTreeSet::new();
+            self.is_beyond_following = true;
+        }
     }
 
     /// Ends the unit if it is over. A message that the client has partly sent still belongs to it.
@@ -161,12 +168,13 @@ impl Pooled {
         if !is_over {
             return;
         }
-        let looks = std::mem::take(&mut self.may_leave_state) || self.pin.is_some();
+        let looks = std::mem::take(&mut self.may_leave_state)
+            || self.pin.is_some()
+            || self.settings.makes_temporary();
         if looks && self.member.pool.common.is_of_transactions() {
             let before = self.settings.own_names();
             let own = before.chain(self.own_names.iter().map(|name| &**name));
             let query = look(&self.member.kind.user, own);
-            self.own_names = BTreeSet::new();
             self.send(exchange, &query);
             self.phase = Phase::Looking(Found::default());
         } else {
@@ -202,7 +210,10 @@ impl Pooled {
             .is_beyond_following
             .then(|| "it has set what cannot be followed".into());
         match found.into_pin().or(beyond) {
-            None => self.pin = None,
+            None => {
+                self.pin = None;
+                self.own_names = BTreeSet::new();
+            }
             Some(reason) if self.pin.is_none() => self.keep(&reason)?,
             Some(_) => {}
         }

@@ -14,7 +14,8 @@ use crate::relay::Exchange;
 /// The longest body that is read whole, in bytes. A RowDescription of 1,600 columns with names of 63 bytes fits.
 const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
 
-/// The SQLSTATE for a prepared statement that the connection does not have.
+/// The SQLSTATE for a prepared statement that the connection does not have. It may be one of the pool's own, or any
+/// that a client names.
 const NO_SUCH_STATEMENT: &str = "26000";
 
 impl Pooled {
@@ -135,9 +136,9 @@ impl Pooled {
                 exchange.work.fail();
                 self.conversation.received(b'E');
                 let lost = self.pipeline.fail();
-                self.not_prepared(lost);
+                self.undo(lost);
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {
-                    self.forget_prepared(false);
+                    self.held().known.prepared.doubt_named();
                 }
                 true
             }
@@ -171,10 +172,11 @@ impl Pooled {
         match text(body).0 {
             b"DISCARD ALL" => {
                 self.is_beyond_following = false;
-                self.forget_prepared(true);
+                self.forget_prepared();
             }
             b"LOAD" => self.is_beyond_following = true,
-            b"DEALLOCATE ALL" => self.forget_prepared(true),
+            b"DEALLOCATE ALL" => self.forget_prepared(),
+            b"DEALLOCATE" => self.held().known.prepared.doubt_named(),
             _ => {}
         }
     }

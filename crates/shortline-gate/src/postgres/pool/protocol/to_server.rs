@@ -8,6 +8,7 @@ use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::messages::{self, Bind, Parse, closed_statement, text};
 use crate::postgres::opening::{Named, Opening, OpeningError, Reader};
 use crate::postgres::pool::leaving::leaves_state;
+use crate::postgres::pool::pipeline::Effect;
 use crate::postgres::reply::{Complaint, command_complete, message, ready_for_query};
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange};
@@ -114,7 +115,9 @@ impl Pooled {
                 let Some(body) = self.whole(header, bytes)? else {
                     return Ok(Step::Wait);
                 };
-                self.close(body);
+                if let Some(name) = closed_statement(body) {
+                    self.close(name);
+                }
                 exchange.to_client(&message(b'3', &[]));
             }
             b'Q' => return self.begin_query(exchange, header, bytes),
@@ -347,9 +350,10 @@ impl Pooled {
         };
         self.conversation.sent(header.tag)?;
         match (header.tag, closed_statement(body)) {
-            (b'C', Some(_)) => {
-                self.close(body);
-                self.pipeline.put(message(b'3', &[]));
+            (b'C', Some(name)) => {
+                let effect = Effect::Closed(name.into(), self.prepared.get(name).cloned());
+                self.close(name);
+                self.pipeline.put(message(b'3', &[]), effect);
                 self.put_in(exchange);
             }
             (b'D', Some(name)) => {

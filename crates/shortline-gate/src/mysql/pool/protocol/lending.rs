@@ -248,6 +248,7 @@ impl Pooled {
             return Ok(());
         }
         *self.member.target.current.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // The connection goes back before the permit, so the next admitted unit finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
@@ -291,6 +292,7 @@ impl Pooled {
     pub(super) fn forget(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Resting;
         *self.member.target.current.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
             tokio::spawn(clean(held, stream));

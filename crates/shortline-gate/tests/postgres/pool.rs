@@ -519,3 +519,30 @@ fn an_error_leaves_the_connection_and_the_client_with_the_statements_they_have()
         assert_eq!(said(&mut one, &[execute("a")]), "2DCZI", "{text}");
     }
 }
+
+#[test]
+fn a_query_between_an_error_and_the_sync_keeps_no_unit() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pooled = transactions(cluster, 1);
+    let plain = Relay::open(cluster);
+    for (relay, mut socket) in [
+        (&pooled, raw::pooled_session(pooled.port)),
+        (&plain, raw::session(plain.port)),
+    ] {
+        // The error comes before the Query is sent, and after.
+        let fails = [parse("", "nonsense"), raw::message(b'H', b"")].concat();
+        socket.write_all(&fails).unwrap();
+        assert_eq!(raw::next(&mut socket).unwrap().0, b'E');
+        assert_eq!(said(&mut socket, &[raw::query("select 1")]), "ZI");
+        runtime().block_on(relay.until_at_rest());
+        let fails = [parse("", "nonsense"), raw::query("select 1")];
+        assert_eq!(said(&mut socket, &fails), "EZI");
+        runtime().block_on(relay.until_at_rest());
+        let works = [parse("", "select 1"), execute(""), raw::query("select 1")];
+        assert_eq!(said(&mut socket, &works), "12DCTDCZI");
+        assert_eq!(raw::tags(&raw::until_ready(&mut socket)), "ZI");
+        runtime().block_on(relay.until_at_rest());
+    }
+}

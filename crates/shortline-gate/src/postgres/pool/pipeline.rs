@@ -188,14 +188,19 @@ impl Pipeline {
         }
     }
 
+    /// Whether an error of the backend now is one of the extended protocol.
+    pub fn is_extended(&self) -> bool {
+        let next = self.expected.front();
+        !matches!(
+            next,
+            Some(Expected::Ready(_) | Expected::HiddenQuery) | None
+        )
+    }
+
     /// Handles an error from the backend. Returns what was not done because of it, in order.
     pub fn fail(&mut self) -> Vec<Lost> {
-        let is_of_query = matches!(
-            self.expected.front(),
-            Some(Expected::Ready(_) | Expected::HiddenQuery) | None
-        );
         let mut lost = Vec::new();
-        if is_of_query {
+        if !self.is_extended() {
             return lost;
         }
         while let Some(expected) = self.expected.pop_front() {

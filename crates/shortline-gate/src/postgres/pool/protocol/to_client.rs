@@ -134,7 +134,7 @@ impl Pooled {
             }
             b'E' => {
                 exchange.work.fail();
-                self.conversation.received(b'E');
+                self.conversation.failed(self.pipeline.is_extended());
                 let lost = self.pipeline.fail();
                 self.undo(lost);
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {

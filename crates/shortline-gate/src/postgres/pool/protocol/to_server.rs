@@ -211,7 +211,7 @@ impl Pooled {
         self.has_sent = true;
         let step = match header.tag {
             // The backend ignores these up to the Sync.
-            b'P' | b'B' | b'E' | b'D' | b'C' if self.pipeline.is_skipping() => {
+            b'P' | b'B' | b'E' | b'D' | b'C' | b'Q' | b'F' if self.pipeline.is_skipping() => {
                 self.skip(header, bytes, false)
             }
             b'Q' | b'F' => return self.relay_query(exchange, header, bytes),

@@ -15,6 +15,17 @@ pub fn leaves_state(statement: &[u8]) -> bool {
         || words(statement).any(|word| word.begins_with_state() || word.is_of_state())
 }
 
+/// Functions of large objects, by `pg_proc.oid`. Programs call them without SQL (libpq's `lo_open` and its like).
+const OF_LARGE_OBJECTS: [u32; 13] = [
+    715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172,
+];
+
+/// Whether a FunctionCall with this body may change session state. Any function may, but for those of large objects.
+pub fn call_leaves_state(body: &[u8]) -> bool {
+    let function = body.first_chunk().map(|oid| u32::from_be_bytes(*oid));
+    !function.is_some_and(|function| OF_LARGE_OBJECTS.contains(&function))
+}
+
 /// Whether one of the statements is a DO that executes a text which it may compute.
 pub fn runs_text(statement: &[u8]) -> bool {
     words(statement).any(|word| word.is_first && word.is("do"))
@@ -204,6 +215,8 @@ mod tests {
         ] {
             assert!(!leaves_state(statement.as_bytes()), "{statement}");
         }
+        assert!(call_leaves_state(&2078_u32.to_be_bytes()) && call_leaves_state(b""));
+        assert!(!call_leaves_state(&952_u32.to_be_bytes()));
         assert!(tag_leaves_state(b"SET\0") && tag_leaves_state(b"DECLARE CURSOR\0"));
         assert!(!tag_leaves_state(b"SELECT 1\0") && !tag_leaves_state(b"CREATE TABLE\0"));
     }

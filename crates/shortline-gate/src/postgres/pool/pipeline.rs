@@ -164,6 +164,13 @@ impl Pipeline {
         matches!(self.expected.front(), Some(Expected::HiddenQuery))
     }
 
+    /// Whether nothing but Syncs was sent behind the message that is answered now.
+    pub fn is_last(&self) -> bool {
+        let is_sync = |expected: &Expected| matches!(expected, Expected::Ready(Ends::Sync));
+        let has_more = matches!(self.expected.front(), Some(Expected::Answers(2..)));
+        !has_more && self.expected.iter().skip(1).all(is_sync)
+    }
+
     /// Handles a message of this type from the backend, other than ErrorResponse and ReadyForQuery.
     pub fn receive(&mut self, tag: u8) -> Fate {
         let ends_one = matches!(tag, b'1' | b'2' | b'3' | b'C' | b's' | b'I' | b'n' | b'T');
@@ -322,7 +329,9 @@ mod tests {
     fn an_error_of_a_query_ends_nothing_else() {
         let mut pipeline = Pipeline::default();
         pipeline.send_query();
+        assert!(pipeline.is_last());
         pipeline.send_query();
+        assert!(!pipeline.is_last());
         assert!(pipeline.fail().is_empty());
         assert!(pipeline.ready(false) && !pipeline.is_empty());
         assert!(pipeline.ready(true));

@@ -10,6 +10,7 @@ use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::backend::Held;
 use crate::postgres::pool::entry::complaint_of;
+use crate::postgres::pool::leaving::call_leaves_state;
 use crate::postgres::pool::own_names::own_names;
 use crate::postgres::pool::settings::{Found, Settings, look};
 use crate::postgres::reply::{Complaint, message, query, ready_for_query};
@@ -152,6 +153,14 @@ impl Pooled {
         }
         if self.own_names.len() > OWN_NAMES_MAX {
             self.own_names = BTreeSet::new();
+            self.is_beyond_following = true;
+        }
+    }
+
+    /// Notes a FunctionCall. What its function sets is not known.
+    pub(super) fn note_call(&mut self, body: &[u8]) {
+        if call_leaves_state(body) {
+            self.may_leave_state = true;
             self.is_beyond_following = true;
         }
     }

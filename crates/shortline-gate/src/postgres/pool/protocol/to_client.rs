@@ -171,7 +171,8 @@ impl Pooled {
         self.may_leave_state |= tag_leaves_state(body);
         match text(body).0 {
             b"DISCARD ALL" => {
-                self.is_beyond_following = false;
+                // What was sent behind it may have set something.
+                self.is_beyond_following &= !self.pipeline.is_last();
                 self.forget_prepared();
             }
             b"LOAD" => self.is_beyond_following = true,

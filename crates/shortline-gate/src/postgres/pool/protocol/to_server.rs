@@ -262,8 +262,11 @@ impl Pooled {
         if !has_come && bytes.len() < STATEMENT_BYTES_MAX {
             return self.want(header);
         }
-        let statement = messages::query_text(messages::body(header, bytes));
-        if !has_come || leaves_state(statement) {
+        let body = messages::body(header, bytes);
+        let statement = messages::query_text(body);
+        if header.tag == b'F' {
+            self.note_call(body);
+        } else if !has_come || leaves_state(statement) {
             self.note_statement(statement, has_come);
         }
         // A Query removes the unnamed statement. Its text may remove others (DEALLOCATE, DISCARD).

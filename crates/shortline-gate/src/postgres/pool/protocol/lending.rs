@@ -196,6 +196,26 @@ impl Pooled {
         let Phase::Looking(found) = std::mem::replace(&mut self.phase, Phase::Relaying) else {
             return Ok(());
         };
+        // After a failed look the session keeps its connection, with all that is set there.
+        if !found.is_unknown {
+            self.take_settings(exchange, &found);
+        }
+        let beyond = self
+            .is_beyond_following
+            .then(|| "it has set what cannot be followed".into());
+        match found.into_pin().or(beyond) {
+            None => {
+                self.pin = None;
+                self.own_names = BTreeSet::new();
+            }
+            Some(reason) if self.pin.is_none() => self.keep(&reason)?,
+            Some(_) => {}
+        }
+        self.release(exchange);
+        Ok(())
+    }
+
+    fn take_settings(&mut self, exchange: &mut Exchange<'_, '_>, found: &Found) {
         self.settings = Settings::default();
         let held = self
             .held
@@ -215,19 +235,6 @@ impl Pooled {
             exchange.to_client(&reported);
         }
         self.settings.fill_up(&self.began_with);
-        let beyond = self
-            .is_beyond_following
-            .then(|| "it has set what cannot be followed".into());
-        match found.into_pin().or(beyond) {
-            None => {
-                self.pin = None;
-                self.own_names = BTreeSet::new();
-            }
-            Some(reason) if self.pin.is_none() => self.keep(&reason)?,
-            Some(_) => {}
-        }
-        self.release(exchange);
-        Ok(())
     }
 
     /// Pins the session to its connection, for this reason.

@@ -90,7 +90,7 @@ impl Pooled {
                     b'Z' => self.applied(exchange),
                     _ => {}
                 }
-                Ok(false)
+                Ok(header.tag == b'A')
             }
             Phase::Looking(found) => {
                 match header.tag {
@@ -109,6 +109,8 @@ impl Pooled {
                     let (name, value) = parameter(body);
                     self.report(name, value);
                 }
+                // The last words of a connection that the session keeps.
+                self.was_told = header.tag == b'E';
                 Ok(true)
             }
         }

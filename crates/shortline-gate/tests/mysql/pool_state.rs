@@ -90,8 +90,6 @@ const STATEMENTS: &[&str] = &[
     "SET STATEMENT max_statement_time = 9 FOR EXECUTE p",
     "EXECUTE IMMEDIATE CONCAT('SET ', CHAR(64), 'a = {n}')",
     "BEGIN NOT ATOMIC EXECUTE IMMEDIATE CONCAT('SET ', CHAR(64), 'a = 6{n}'); END",
-    "SET ROLE boss",
-    "SET ROLE NONE",
     "EXEC SELECT ? + {n}",
     "EXEC INSERT INTO {db}_a.t{s} (n) VALUES (?)",
     "EXEC SET time_zone = '+05:00', @b = ?",
@@ -107,7 +105,6 @@ const QUESTIONS: &[&str] = &[
     "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, @@collation_connection",
     "SELECT @@timestamp < 10",
     "SELECT DATABASE()",
-    "SELECT CURRENT_ROLE()",
     "SELECT @a, @b",
     "SELECT LAST_INSERT_ID()",
     "SELECT COUNT(*), SUM(n) FROM {db}_a.t{s}",
@@ -159,7 +156,6 @@ async fn ask(conn: &mut Conn, statement: &str) -> mysql_async::Result<Vec<String
 }
 
 fn make_databases(server: &Server) {
-    server.query("CREATE ROLE boss");
     for db in ["pooled", "own"] {
         server.query(&format!(
             "CREATE DATABASE {db}_a; CREATE DATABASE {db}_b; CREATE TABLE {db}_b.here (n INT); INSERT INTO {db}_b.here VALUES (1);

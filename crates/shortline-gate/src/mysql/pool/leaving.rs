@@ -13,12 +13,23 @@
 /// A name, and the reason why a session that uses it is pinned.
 type Reason = (&'static [u8], &'static str);
 
+const ROLE: &str = "it has another role";
+const EXECUTES: &str = "what it executes cannot be seen";
+const CALLS: &str = "a procedure may have left something";
+/// The reason for a statement of which only the start is read.
+pub const TOO_LONG: &str = "it has sent a statement too long to be read";
+
+/// Whether a session that is pinned for this reason may have another role.
+pub fn may_set_role(reason: &str) -> bool {
+    [ROLE, EXECUTES, CALLS, TOO_LONG].contains(&reason)
+}
+
 /// Names that count anywhere.
 const NAMES: [Reason; 6] = [
     (b"get_lock", "it has a lock of GET_LOCK"),
     (b"temporary", "it has temporary tables"),
     (b"handler", "it has a HANDLER"),
-    (b"call", "a procedure may have left something"),
+    (b"call", CALLS),
     (b"sql_calc_found_rows", "it may ask for FOUND_ROWS()"),
     (b"flush", "it may have locked all tables"),
 ];
@@ -26,7 +37,7 @@ const NAMES: [Reason; 6] = [
 const FIRST: [Reason; 4] = [
     (b"backup", "it may have a lock of BACKUP"),
     (b"prepare", "it has prepared statements of SQL"),
-    (b"execute", "what it executes cannot be seen"),
+    (b"execute", EXECUTES),
     (b"xa", "it has a transaction of XA"),
 ];
 /// Names behind which a statement may begin inside of another (`SET STATEMENT ... FOR`, `BEGIN NOT ATOMIC`).
@@ -40,7 +51,7 @@ pub fn reason_to_keep(statement: &[u8]) -> Option<&'static str> {
     let is_doubtful =
         statement.contains(&b'\\') || has_comment(statement) || has_half_quote(statement);
     if sets_role(statement, is_doubtful) {
-        return Some("it has another role");
+        return Some(ROLE);
     }
     let mut before = None;
     let mut is_first = true;

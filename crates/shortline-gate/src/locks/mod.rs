@@ -70,14 +70,20 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
     let mut is_failing = false;
     // The first question comes before any work, so that a fault is logged at the start.
     let mut asked = Vec::new();
+    let mut cancels_from = Instant::now();
     loop {
         let begun = Instant::now();
         let answered = timeout(ANSWER_TIME_MAX, ask(&mut asker, &config, &asked)).await;
         match answered.unwrap_or_else(|_| Err("no answer".to_owned())) {
             Ok(locked) => {
                 gate.note_locked(&asked, &locked);
-                let runaways = gate.runaways();
-                cancel(&mut asker, &runaways).await;
+                let runaways = match begun >= cancels_from {
+                    true => gate.runaways(),
+                    false => Vec::new(),
+                };
+                if !cancel(&mut asker, &runaways).await {
+                    cancels_from = Instant::now() + AGAIN_AFTER;
+                }
                 if std::mem::replace(&mut is_failing, false) {
                     tracing::info!("monitor: the database answers again");
                 }
@@ -107,10 +113,10 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
 }
 
 /// Cancels the statements of these connections, each with the least seconds that it must have run. A failure is
-/// logged and closes the monitor's connection. The next look tries again over a new one.
-async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) {
+/// logged and closes the monitor's connection. The next look opens a new one. Returns false after a failure.
+async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) -> bool {
     for &(backend, runs_s) in runaways {
-        let Some(connected) = asker else { return };
+        let Some(connected) = asker else { return false };
         let cancelling = async {
             match connected {
                 Asker::Postgres(asker) => asker.cancel(backend, runs_s).await,
@@ -131,6 +137,7 @@ async fn cancel(asker: &mut Option<Asker>, runaways: &[(u32, u64)]) {
             }
         }
     }
+    asker.is_some()
 }
 
 /// Which of these wait for a lock. Connects if there is no connection.

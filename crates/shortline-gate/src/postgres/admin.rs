@@ -163,7 +163,7 @@ pub async fn serve(
         };
         let reply = match tag {
             b'X' => return Ok(()),
-            b'Q' => {
+            b'Q' if !is_skipping => {
                 let command = String::from_utf8_lossy(query_text(&body));
                 tokio::select! {
                     reply = answered(database, rights, &command) => reply,
@@ -179,14 +179,23 @@ pub async fn serve(
             }
             b'P' | b'B' | b'D' | b'E' | b'C' if !is_skipping => {
                 is_skipping = true;
-                let simple = "the admin database speaks the simple protocol only";
-                Complaint::new("0A000", simple).error()
+                queries_only().error()
+            }
+            b'F' if !is_skipping => {
+                [&queries_only().error()[..], &ready_for_query(Status::Idle)].concat()
             }
             _ => continue,
         };
         client.write_all(&reply).await?;
         client.flush().await?;
     }
+}
+
+fn queries_only() -> Complaint {
+    Complaint::new(
+        "0A000",
+        "the admin database speaks the simple protocol only",
+    )
 }
 
 /// AuthenticationOk.

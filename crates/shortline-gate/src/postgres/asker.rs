@@ -90,13 +90,19 @@ fn uid_of(peer: SocketAddr, local: SocketAddr) -> io::Result<u32> {
     ))
 }
 
-/// The user in the line with the local address `from` and the remote address `to`.
+/// The state of a connection that both sides keep open. The kernel lists a socket that its process has closed as
+/// root's, whoever that was.
+const ESTABLISHED: &str = "01";
+
+/// The user in the line with the local address `from` and the remote address `to`, if the socket is still open.
 fn listed(list: &str, from: &str, to: &str) -> Option<u32> {
     let mut lines = list.lines().skip(1).map(str::split_ascii_whitespace);
     lines.find_map(|mut words| {
         // The columns: number, both addresses, state, queues, timer, retransmissions, user.
-        let is_it = words.nth(1) == Some(from) && words.next() == Some(to);
-        is_it.then(|| words.nth(4)?.parse().ok())?
+        let is_it = words.nth(1) == Some(from)
+            && words.next() == Some(to)
+            && words.next() == Some(ESTABLISHED);
+        is_it.then(|| words.nth(3)?.parse().ok())?
     })
 }
 
@@ -165,7 +171,10 @@ mod tests {
                 check(other, local, &[]),
                 Err(NotHeard::Unknown(_))
             ));
-            drop((client, server));
+            // Its socket is root's now, for the kernel.
+            drop(client);
+            assert!(matches!(check(peer, local, &[]), Err(NotHeard::Unknown(_))));
+            drop(server);
         }
     }
 
@@ -177,5 +186,7 @@ mod tests {
         let (from, to) = ("0100007F:9C40", "0100007F:1920");
         assert_eq!(listed(list, from, to), Some(1000));
         assert_eq!(listed(list, from, "0100007F:1921"), None);
+        let closed = list.replace(" 01 ", " 05 ").replace("1000", "   0");
+        assert_eq!(listed(&closed, from, to), None);
     }
 }

@@ -396,17 +396,12 @@ pub(super) fn join(
 
 /// The names by which statements are classified, apart from their text.
 fn names_of(startup: &Startup, peer: Option<SocketAddr>) -> ClientNames {
-    let name = |parameter| {
-        let name = startup.parameter(parameter)?;
-        Some(String::from_utf8_lossy(name).into())
-    };
-    let user = name("user");
+    let name = |name: Option<&[u8]>| Some(String::from_utf8_lossy(name?).into());
     ClientNames {
         address: peer.map(|address| address.ip()),
-        application_name: name("application_name"),
-        // PostgreSQL's default is the user's name.
-        database: name("database").or_else(|| user.clone()),
-        user,
+        application_name: name(startup.parameter("application_name")),
+        database: name(startup.database()),
+        user: name(startup.parameter("user")),
     }
 }
 

@@ -46,20 +46,28 @@ impl Status {
 #[error("more than {0} Sync and CopyDone messages inside one COPY")]
 pub struct CopyError(usize);
 
-/// An idle session keeps room for this many marks of one byte.
+/// An idle session keeps room for this many marks of four bytes.
 const KEPT_MARKS: usize = 8;
 
 /// A message that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// Query or FunctionCall. A ReadyForQuery always answers it.
-    Query,
+    /// Query or FunctionCall, behind this many messages of the extended protocol without a Sync. A ReadyForQuery
+    /// answers it, unless one of these fails.
+    Query(u16),
     /// Sync. A ReadyForQuery answers it, unless a COPY ignores it.
     Sync,
     /// CopyData. Consecutive ones share a mark.
     CopyData,
     /// CopyDone or CopyFail.
     CopyEnd,
+}
+
+impl Mark {
+    /// Whether a ReadyForQuery answers it.
+    fn is_answered(&self) -> bool {
+        matches!(self, Self::Query(_) | Self::Sync)
+    }
 }
 
 /// See the module's text.
@@ -70,6 +78,12 @@ pub struct Conversation {
     marks_max: usize,
     /// Messages of the extended protocol were sent, and no Sync after them.
     is_unsynced: bool,
+    /// The number of these messages since the last Query or Sync.
+    unsynced: u16,
+    /// The answers to such messages since the last ReadyForQuery. Those to Queries may be among them.
+    answered: u16,
+    /// A message of the extended protocol has failed. The backend ignores everything up to the next Sync.
+    is_skipping: bool,
     /// The backend has asked for the data of a COPY, which has neither completed nor failed.
     is_copying: bool,
 }
@@ -82,6 +96,9 @@ impl Conversation {
             marks: VecDeque::new(),
             marks_max: pipelined_max,
             is_unsynced: false,
+            unsynced: 0,
+            answered: 0,
+            is_skipping: false,
             is_copying: false,
         }
     }
@@ -122,12 +139,16 @@ impl Conversation {
     /// # Errors
     /// [`CopyError`]
     pub fn sent(&mut self, tag: u8) -> Result<(), CopyError> {
+        if self.is_skipping && tag != b'S' {
+            return Ok(());
+        }
         let mark = match tag {
             b'P' | b'B' | b'E' | b'D' | b'C' => {
                 self.is_unsynced = true;
+                self.unsynced = self.unsynced.saturating_add(1);
                 return Ok(());
             }
-            b'Q' | b'F' => Mark::Query,
+            b'Q' | b'F' => Mark::Query(self.unsynced),
             b'S' => Mark::Sync,
             // The backend drops these if nothing is under way.
             b'd' | b'c' | b'f' if self.is_quiet() => return Ok(()),
@@ -136,7 +157,9 @@ impl Conversation {
             b'c' | b'f' => Mark::CopyEnd,
             _ => return Ok(()),
         };
-        self.is_unsynced &= !matches!(mark, Mark::Query | Mark::Sync);
+        if mark.is_answered() {
+            (self.is_unsynced, self.unsynced, self.is_skipping) = (false, 0, false);
+        }
         self.marks.push_back(mark);
         if self.marks.len() > 4 * self.marks_max {
             return Err(CopyError(4 * self.marks_max));
@@ -149,8 +172,39 @@ impl Conversation {
         match tag {
             b'G' => self.is_copying = true,
             b'C' if self.is_copying => self.end_copy(true),
-            b'E' if self.is_copying => self.end_copy(false),
+            b'E' => {
+                let next = self.marks.iter().find(|mark| mark.is_answered());
+                let is_of_extended = match next {
+                    Some(Mark::Query(behind)) => self.answered < *behind,
+                    _ => true,
+                };
+                self.failed(is_of_extended);
+            }
             _ => {}
+        }
+        if matches!(tag, b'1' | b'2' | b'3' | b'C' | b's' | b'I' | b'n' | b'T') {
+            self.answered = self.answered.saturating_add(1);
+        }
+    }
+
+    /// Notes an error from the backend, to a message of the extended protocol or to a Query.
+    pub fn failed(&mut self, is_of_extended: bool) {
+        if self.is_copying {
+            let is_simple = matches!(self.marks.front(), Some(Mark::Query(_)));
+            self.end_copy(false);
+            self.is_skipping = !is_simple && !self.marks.contains(&Mark::Sync);
+            return;
+        }
+        if !is_of_extended || self.is_quiet() {
+            return;
+        }
+        // The backend ignores the Queries before the Sync, too.
+        match self.marks.iter().position(|mark| *mark == Mark::Sync) {
+            Some(at) => drop(self.marks.drain(..at)),
+            None => {
+                self.marks.clear();
+                (self.is_unsynced, self.is_skipping) = (true, true);
+            }
         }
     }
 
@@ -158,14 +212,14 @@ impl Conversation {
     pub fn received_ready(&mut self, status: Status) {
         self.status = status;
         self.is_copying = false;
+        self.answered = 0;
         while let Some(mark) = self.marks.pop_front() {
-            if matches!(mark, Mark::Query | Mark::Sync) {
+            if mark.is_answered() {
                 break;
             }
         }
         // The backend drops the rest of a failed COPY's data.
-        let is_answer = |mark: &Mark| matches!(mark, Mark::Query | Mark::Sync);
-        if !self.is_unsynced && !self.marks.iter().any(is_answer) {
+        if !self.is_unsynced && !self.marks.iter().any(Mark::is_answered) {
             self.marks.clear();
             // An idle session keeps little memory. A busy one does not have to allocate again.
             self.marks.shrink_to(KEPT_MARKS);
@@ -177,7 +231,7 @@ impl Conversation {
     /// part of the data may have failed.
     fn end_copy(&mut self, is_complete: bool) {
         self.is_copying = false;
-        let is_simple = self.marks.front() == Some(&Mark::Query);
+        let is_simple = matches!(self.marks.front(), Some(Mark::Query(_)));
         self.drop_ignored(usize::from(is_simple), is_complete);
         // In the extended protocol, only a Sync after the data ends it.
         self.is_unsynced |= !is_simple && !self.marks.contains(&Mark::Sync);
@@ -186,7 +240,7 @@ impl Conversation {
     fn drop_ignored(&mut self, first: usize, is_complete: bool) {
         while let Some(mark) = self.marks.get(first).copied() {
             match mark {
-                Mark::Query => return,
+                Mark::Query(_) => return,
                 Mark::CopyData | Mark::CopyEnd if !is_complete => return,
                 Mark::Sync | Mark::CopyData => {}
                 Mark::CopyEnd => {
@@ -276,6 +330,33 @@ mod tests {
         assert!(!play(">PBES <12G >dc <C").is_over());
         assert!(!play(">Q <G").is_quiet());
         assert!(play(">Q <G").is_copying());
+    }
+
+    #[test]
+    fn a_query_between_an_error_and_the_sync_is_not_answered() {
+        for script in [
+            // The error has come before the Query.
+            ">PH <E >QS <ZI",
+            ">PBEH <12E >QQFPBES <ZI",
+            // It comes later.
+            ">PQS <EZI",
+            ">PBEQS <12EZI",
+            ">PBEQPQ <E >S <ZI",
+            // The Query itself fails, and is answered.
+            ">PBEQS <12CEZIZI",
+            ">PBEQPBEQS <12CTCZI12CEZIZI",
+            // A segment before it, and one after.
+            ">PBESPQSPBES <12CZIEZI12CZI",
+            ">QPQS <TCZIEZI",
+            // A COPY fails.
+            ">PBE <12G >dH <E >QS <ZI",
+        ] {
+            let conversation = play(script);
+            assert!(conversation.is_over(), "{script}: {conversation:?}");
+        }
+        for script in [">PH <E >Q", ">PH <E >QS", ">PQS <E", ">PBEQS <12CEZI"] {
+            assert!(!play(script).is_quiet(), "{script}");
+        }
     }
 
     #[test]

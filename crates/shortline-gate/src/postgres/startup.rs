@@ -89,10 +89,16 @@ impl Startup {
         Ok(Self { packet })
     }
 
-    /// The value of the first parameter of this name.
+    /// The value of the last parameter of this name, which is the one that PostgreSQL takes.
     pub fn parameter(&self, name: &str) -> Option<&[u8]> {
-        let found = self.parameters().find(|(key, _)| *key == name.as_bytes());
-        found.map(|(_, value)| value)
+        let named = self.parameters().filter(|(key, _)| *key == name.as_bytes());
+        named.last().map(|(_, value)| value)
+    }
+
+    /// The database that the client asks for. PostgreSQL's default, also for an empty name, is the user's name.
+    pub fn database(&self) -> Option<&[u8]> {
+        let named = self.parameter("database").filter(|name| !name.is_empty());
+        named.or_else(|| self.parameter("user"))
     }
 
     /// All parameters in their order.
@@ -260,7 +266,17 @@ mod tests {
         let startup = startup(b"user\0a\0application_name\0shop\0\0").unwrap();
         assert_eq!(startup.parameter("application_name"), Some(&b"shop"[..]));
         assert_eq!(startup.parameter("database"), None);
+        assert_eq!(startup.database(), startup.parameter("user"));
         assert!(!startup.is_replication());
+    }
+
+    #[test]
+    fn the_last_of_two_counts_and_no_name_is_none() {
+        let two = startup(b"user\0a\0database\0x\0user\0b\0database\0y\0\0").unwrap();
+        let names = (two.parameter("user"), two.database());
+        assert_eq!(names, (Some(&b"b"[..]), Some(&b"y"[..])));
+        let empty = startup(b"user\0a\0database\0\0\0").unwrap();
+        assert_eq!(empty.database(), Some(&b"a"[..]));
     }
 
     #[test]

@@ -350,3 +350,19 @@ async fn an_old_client_finds_what_it_has_set() {
     }
     gated.until_empty().await;
 }
+
+#[tokio::test]
+async fn a_client_has_no_connection_any_more_when_it_is_given_back() {
+    let Some(server) = shared() else { return };
+    let gated = Gated::pooled(server.address, PoolMode::Transaction, 2).await;
+    let link = || gated.registry.clients()[0].link;
+    let mut conn = gated.connect().await;
+    conn.query_drop("SELECT 1").await.unwrap();
+    gated.until("given back", |_| link().is_none()).await;
+    // It keeps one until it resets itself.
+    conn.query_drop("SET @a = 1").await.unwrap();
+    gated.until_empty().await;
+    assert!(link().is_some());
+    conn.reset().await.unwrap();
+    gated.until("given back", |_| link().is_none()).await;
+}

@@ -11,6 +11,7 @@ mod ledger;
 mod locks;
 mod memory;
 mod pool;
+mod pool_raw;
 mod pool_state;
 mod raw;
 mod relay;

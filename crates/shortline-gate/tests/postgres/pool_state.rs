@@ -44,6 +44,30 @@ const STATEMENTS: &[&str] = &[
     "set my.own = 'a\\b''{n}'",
     "select set_config('my.own', 'c{n}', false)",
     "select set_config('my.own', 'd{n}', true)",
+    "set \"my\".\"own\" = 'e{n}'",
+    "set my . own = 'f{n}'",
+    "set my\n.\"own\" = 'g{n}'",
+    "set my/**/.own = 'h{n}'",
+    "set u&\"\\006dy\".own = 'i{n}'",
+    "/* ; */ set my.own = 'j{n}'",
+    "-- ;\nset my.own = 'k{n}'",
+    "set local my.own = 'l{n}'",
+    "set local.own = 'm{n}'",
+    "select \"set_config\"('my.own', 'n{n}', false)",
+    "select set_config /* why */ ('my.own', 'o{n}', false)",
+    "select \"pg_catalog\".\"set_config\"('my.' || 'own', 'p{n}', false)",
+    "select set_config(e'my\\x2eown', 'q{n}', false)",
+    "with a as (select set_config('my.own', 'r{n}', false)) select count(*) from a where true",
+    "select query_to_xml('select set_config(''my.own'', ''s{n}'', false)', true, true, '')",
+    "do $$ begin execute 'set my' || '.own = \"t{n}\"'; end $$",
+    "prepare sets as select set_config('my.own', 'u{n}', false)",
+    "execute sets",
+    "deallocate sets",
+    "update pg_settings set setting = '{n}min' where name = 'statement_timeout'",
+    "set search_path = pg_temp",
+    "create table own{session} (a int)",
+    "PREPARED select set_config('my.own', 'v{n}', false)",
+    "PREPARED set \"my\".own = 'w{n}'",
     "begin; set my.own = 'in one{n}'; commit",
     "set my.own = 'x{n}'; select 1/0",
     "reset statement_timeout",
@@ -89,6 +113,7 @@ const QUESTIONS: &[&str] = &[
     "show transaction_isolation",
     // Of one's own connection that never had it, it is none, and of another's that once had it, empty.
     "select coalesce(current_setting('my.own', true), '')",
+    "select coalesce(current_setting('local.own', true), '')",
     "select current_user, session_user",
     "select * from pg_listening_channels()",
     "select name from pg_prepared_statements where from_sql order by name",
@@ -99,14 +124,15 @@ const QUESTIONS: &[&str] = &[
 
 /// All that a client is told.
 async fn answer(client: &Client, statement: &str) -> Vec<String> {
+    if let Some(statement) = statement.strip_prefix("PREPARED ") {
+        return match soon(client.execute(statement, &[])).await {
+            Ok(rows) => vec![format!("{rows} rows")],
+            Err(error) => vec![told_of(statement, &error)],
+        };
+    }
     let answers = match soon(client.simple_query(statement)).await {
         Ok(answers) => answers,
-        Err(error) => {
-            let error = error
-                .as_db_error()
-                .unwrap_or_else(|| panic!("{statement}: {error}"));
-            return vec![format!("{}: {}", error.code().code(), error.message())];
-        }
+        Err(error) => return vec![told_of(statement, &error)],
     };
     let told = |answer: &SimpleQueryMessage| match answer {
         SimpleQueryMessage::Row(row) => {
@@ -117,6 +143,13 @@ async fn answer(client: &Client, statement: &str) -> Vec<String> {
         _ => String::new(),
     };
     answers.iter().map(told).collect()
+}
+
+fn told_of(statement: &str, error: &tokio_postgres::Error) -> String {
+    let error = error
+        .as_db_error()
+        .unwrap_or_else(|| panic!("{statement}: {error}"));
+    format!("{}: {}", error.code().code(), error.message())
 }
 
 #[test]

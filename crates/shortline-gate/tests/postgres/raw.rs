@@ -28,6 +28,33 @@ pub fn session(port: u16) -> TcpStream {
     socket
 }
 
+/// The same through a pool, of the user `md5`.
+pub fn pooled_session(port: u16) -> TcpStream {
+    use md5::{Digest, Md5};
+    const STORED: &str = "5d80d273267dec78b5d118f9cae7cd26";
+    let mut socket = connect(port);
+    let parameters = b"\0\x03\0\0user\0md5\0database\0postgres\0\0";
+    let length = (parameters.len() as u32 + 4).to_be_bytes();
+    socket
+        .write_all(&[&length, parameters.as_slice()].concat())
+        .unwrap();
+    let (tag, asked) = next(&mut socket).unwrap();
+    assert_eq!((tag, &asked[..4]), (b'R', &[0, 0, 0, 5][..]));
+    let hash = Md5::new().chain_update(STORED).chain_update(&asked[4..]);
+    let hash: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let password = format!("md5{hash}\0");
+    socket
+        .write_all(&message(b'p', password.as_bytes()))
+        .unwrap();
+    let begun = until_ready(&mut socket);
+    assert_eq!(begun.last().unwrap(), &(b'Z', b"I".to_vec()));
+    socket
+}
+
 /// A message.
 pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32 + 4).to_be_bytes();

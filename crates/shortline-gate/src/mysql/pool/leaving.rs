@@ -6,18 +6,30 @@
 //! and any of them in a procedure.
 //!
 //! In doubt, the session is pinned. Names are found anywhere outside of strings. A comment or a backslash makes it
-//! uncertain where strings begin and end, so then names are found in strings too. A function or a trigger of the
-//! user's that changes the session goes unnoticed.
+//! uncertain where strings begin and end, and so does a backtick that may be half of a character. Then names are
+//! found in strings too, and behind the version of an executable comment (`/*!50000GET_LOCK`). A function or a
+//! trigger of the user's that changes the session goes unnoticed.
 
 /// A name, and the reason why a session that uses it is pinned.
 type Reason = (&'static [u8], &'static str);
+
+const ROLE: &str = "it has another role";
+const EXECUTES: &str = "what it executes cannot be seen";
+const CALLS: &str = "a procedure may have left something";
+/// The reason for a statement of which only the start is read.
+pub const TOO_LONG: &str = "it has sent a statement too long to be read";
+
+/// Whether a session that is pinned for this reason may have another role.
+pub fn may_set_role(reason: &str) -> bool {
+    [ROLE, EXECUTES, CALLS, TOO_LONG].contains(&reason)
+}
 
 /// Names that count anywhere.
 const NAMES: [Reason; 6] = [
     (b"get_lock", "it has a lock of GET_LOCK"),
     (b"temporary", "it has temporary tables"),
     (b"handler", "it has a HANDLER"),
-    (b"call", "a procedure may have left something"),
+    (b"call", CALLS),
     (b"sql_calc_found_rows", "it may ask for FOUND_ROWS()"),
     (b"flush", "it may have locked all tables"),
 ];
@@ -25,14 +37,22 @@ const NAMES: [Reason; 6] = [
 const FIRST: [Reason; 4] = [
     (b"backup", "it may have a lock of BACKUP"),
     (b"prepare", "it has prepared statements of SQL"),
-    (b"execute", "what it executes cannot be seen"),
+    (b"execute", EXECUTES),
     (b"xa", "it has a transaction of XA"),
+];
+/// Names behind which a statement may begin inside of another (`SET STATEMENT ... FOR`, `BEGIN NOT ATOMIC`).
+const BEFORE_FIRST: [&[u8]; 8] = [
+    b"for", b"atomic", b"then", b"else", b"do", b"loop", b"repeat", b"begin",
 ];
 const TRACKING: &[u8] = b"session_track";
 
 /// The reason why the session is pinned after this statement, if there is one.
 pub fn reason_to_keep(statement: &[u8]) -> Option<&'static str> {
-    let is_doubtful = statement.contains(&b'\\') || has_comment(statement);
+    let is_doubtful =
+        statement.contains(&b'\\') || has_comment(statement) || has_half_quote(statement);
+    if sets_role(statement, is_doubtful) {
+        return Some(ROLE);
+    }
     let mut before = None;
     let mut is_first = true;
     let mut at = 0;
@@ -43,10 +63,15 @@ pub fn reason_to_keep(statement: &[u8]) -> Option<&'static str> {
             is_first = false;
         } else if is_of_name(byte) {
             let length = rest.iter().take_while(|byte| is_of_name(**byte)).count();
-            if let Some(reason) = of_name(&rest[..length], is_first || is_doubtful) {
+            let name = match is_doubtful {
+                true => behind_version(&rest[..length]),
+                false => &rest[..length],
+            };
+            if let Some(reason) = of_name(name, is_first || is_doubtful) {
                 return Some(reason);
             }
-            is_first = false;
+            let is_before = |word: &&[u8]| word.eq_ignore_ascii_case(name);
+            is_first = BEFORE_FIRST.iter().any(is_before);
             at += length;
         } else {
             // `@@` begins a system variable.
@@ -73,6 +98,48 @@ fn of_name(name: &[u8], is_first: bool) -> Option<&'static str> {
         .chain(first)
         .find(is)
         .map(|(_, reason)| *reason)
+}
+
+/// Whether a statement may be `SET ROLE`, alone or among other settings. In `UPDATE ... SET role = 1` an equals sign
+/// follows.
+fn sets_role(statement: &[u8], is_doubtful: bool) -> bool {
+    let is_set = |word: &[u8]| behind_version(word).eq_ignore_ascii_case(b"set");
+    let has_lines = statement.contains(&b'#') || statement.windows(2).any(|pair| pair == b"--");
+    statement.split(|byte| *byte == b';').any(|part| {
+        let mut words = part.split(|byte| !is_of_name(*byte));
+        let mut at = 0;
+        words.any(|word| {
+            let (before, behind) = (&part[..at], &part[at + word.len()..]);
+            at += word.len() + 1;
+            if !word.eq_ignore_ascii_case(b"role") {
+                return false;
+            }
+            let before = before.trim_ascii_end();
+            let mut names = before.split(|byte| !is_of_name(*byte));
+            let begins = is_doubtful || names.find(|name| !name.is_empty()).is_some_and(is_set);
+            let is_set_here = before
+                .rsplit(|byte| !is_of_name(*byte))
+                .next()
+                .is_some_and(is_set)
+                || begins && before.ends_with(b",")
+                || is_doubtful && (has_lines || before.ends_with(b"*/"));
+            let behind = behind.trim_ascii_start().first();
+            is_set_here && !matches!(behind, None | Some(b'=' | b':' | b'.' | b',' | b')'))
+        })
+    })
+}
+
+/// A name without the digits of a version before it.
+fn behind_version(name: &[u8]) -> &[u8] {
+    let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    &name[digits..]
+}
+
+/// Whether a backtick may be the second half of a character, as in GBK.
+fn has_half_quote(statement: &[u8]) -> bool {
+    statement
+        .windows(2)
+        .any(|pair| pair[0] >= 0x80 && pair[1] == b'`')
 }
 
 /// Whether a statement reads results of the previous one, such as warnings and row counts. A session must not see
@@ -140,6 +207,14 @@ mod tests {
             "/* it's */ select @a := 1 -- '",
             "/*! execute */ p",
             "XA START 'a'",
+            "SELECT /*!50000GET_LOCK('x', 0)*/",
+            "CREATE /*M!100100TEMPORARY*/ TABLE a (n INT)",
+            "SET STATEMENT max_statement_time = 1 FOR EXECUTE p",
+            "BEGIN NOT ATOMIC EXECUTE IMMEDIATE CONCAT('SET ', CHAR(64), 'a = 1'); END",
+            "SET ROLE boss",
+            "set /* why */ role `boss`",
+            "SET time_zone = '+01:00', role boss",
+            "BEGIN NOT ATOMIC SET ROLE boss; END",
         ] {
             assert!(
                 reason_to_keep(statement.as_bytes()).is_some(),
@@ -151,6 +226,9 @@ mod tests {
             "select @@autocommit, @@session.sql_mode",
             "insert into t values ('it''s@me')",
             "select prepare from t",
+            "update t set role = 1, roles = 2 where role in (1, 2)",
+            "update t set a = 1 where role is null and id = 2",
+            "select role from t",
             "SET NAMES utf8mb4",
             "set autocommit=0",
             "",

@@ -112,6 +112,8 @@ enum Turn {
 struct Reasons {
     /// A reason whose end cannot be seen.
     lasting: Option<&'static str>,
+    /// It may have another role, which MariaDB keeps at a reset. Its connection is closed in the end.
+    outlasts_reset: bool,
     /// Its prepared statements.
     statements: BTreeSet<u32>,
     /// It has locked tables.

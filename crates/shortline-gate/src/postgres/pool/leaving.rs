@@ -4,15 +4,40 @@
 //! In doubt, the server is asked. A function of the user's that changes the session goes unnoticed. Poolers that
 //! parse SQL do not notice it either.
 
-use super::super::control::{behind_blanks, is_of_name};
+use super::super::control::is_of_name;
 use super::super::messages::text;
 
-/// Whether a statement may change session state that outlasts its transaction. It does if it, or a part after a
-/// semicolon, begins with one of certain words. It also does if a name of certain functions and of temporary
-/// tables occurs anywhere.
+/// Whether a statement may change session state that outlasts its transaction. It does if one of certain words
+/// begins it. A statement may begin after a semicolon or a comment, also of a string. It also does if a name of
+/// certain functions and of temporary tables occurs anywhere, or an identifier with escapes (`U&"..."`).
 pub fn leaves_state(statement: &[u8]) -> bool {
-    let mut parts = statement.split(|byte| *byte == b';');
-    parts.any(begins_with_state) || names_state(statement)
+    has_escaped_name(statement)
+        || words(statement).any(|word| word.begins_with_state() || word.is_of_state())
+}
+
+/// Functions of large objects, by `pg_proc.oid`. Programs call them without SQL (libpq's `lo_open` and its like).
+const OF_LARGE_OBJECTS: [u32; 13] = [
+    715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172,
+];
+
+/// Whether a FunctionCall with this body may change session state. Any function may, but for those of large objects.
+pub fn call_leaves_state(body: &[u8]) -> bool {
+    let function = body.first_chunk().map(|oid| u32::from_be_bytes(*oid));
+    !function.is_some_and(|function| OF_LARGE_OBJECTS.contains(&function))
+}
+
+/// Whether one of the statements is a DO that executes a text which it may compute.
+pub fn runs_text(statement: &[u8]) -> bool {
+    words(statement).any(|word| word.is_first && word.is("do"))
+        && words(statement).any(|word| word.is("execute"))
+}
+
+/// Whether an identifier or a string with Unicode escapes may occur.
+pub fn has_escaped_name(statement: &[u8]) -> bool {
+    memchr::memchr_iter(b'&', statement).any(|at| {
+        let (before, behind) = (statement[..at].last(), statement.get(at + 1));
+        matches!((before, behind), (Some(b'u' | b'U'), Some(b'"' | b'\'')))
+    })
 }
 
 /// Whether a command with this tag (of CommandComplete) may have changed session state.
@@ -41,107 +66,105 @@ const FIRST: [&str; 12] = [
 /// Words after `SET` that limit it to the transaction.
 const OF_TRANSACTION: [&str; 3] = ["LOCAL", "TRANSACTION", "CONSTRAINTS"];
 
-fn begins_with_state(part: &[u8]) -> bool {
-    let (word, rest) = first_word(part);
-    let is = |one: &[u8], other: &str| one.eq_ignore_ascii_case(other.as_bytes());
-    if !FIRST.iter().any(|first| is(word, first)) {
-        return false;
-    }
-    let (second, _) = first_word(rest);
-    !is(word, "SET") || !OF_TRANSACTION.iter().any(|scope| is(second, scope))
+/// A name anywhere in a statement.
+struct Word<'a> {
+    name: &'a [u8],
+    /// A statement may begin with it.
+    is_first: bool,
+    /// What follows.
+    rest: &'a [u8],
 }
 
-fn first_word(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let bytes = behind_blanks(bytes);
-    let end = bytes.iter().position(|byte| !is_of_name(*byte));
-    bytes.split_at(end.unwrap_or(bytes.len()))
+/// The names of a statement. Strings and comments are not told from the rest.
+fn words(statement: &[u8]) -> impl Iterator<Item = Word<'_>> {
+    let has_dashes = memchr::memmem::find(statement, b"--").is_some();
+    let (mut at, mut is_first) = (0, true);
+    std::iter::from_fn(move || {
+        while let Some(&byte) = statement.get(at) {
+            let rest = &statement[at..];
+            let length = rest.iter().position(|byte| !is_of_name(*byte));
+            let (name, behind) = rest.split_at(length.unwrap_or(rest.len()));
+            at += name.len().max(1);
+            let ends_comment =
+                rest.starts_with(b"*/") || has_dashes && matches!(byte, b'\n' | b'\r');
+            if !name.is_empty() {
+                return Some(Word {
+                    name,
+                    is_first: std::mem::take(&mut is_first),
+                    rest: behind,
+                });
+            } else if byte == b';' || ends_comment {
+                is_first = true;
+                at += usize::from(byte == b'*');
+            } else if !is_blank(byte) {
+                is_first = false;
+            }
+        }
+        None
+    })
+}
+
+impl Word<'_> {
+    fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    fn begins_with_state(&self) -> bool {
+        if !self.is_first || !FIRST.iter().any(|first| self.is(first)) {
+            return false;
+        }
+        !self.is("SET") || !is_of_transaction(self.rest)
+    }
+
+    fn is_of_state(&self) -> bool {
+        NAMES.iter().any(|(known, is_prefix)| {
+            let begins = self
+                .name
+                .get(..known.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(known));
+            begins && (*is_prefix || self.name.len() == known.len())
+        })
+    }
+}
+
+/// Whether a word after `SET` limits it to the transaction. It may also be the first part of a parameter's name
+/// (`SET local.a = 1`).
+fn is_of_transaction(behind_set: &[u8]) -> bool {
+    let second = &behind_set[blanks(behind_set)..];
+    OF_TRANSACTION.iter().any(|scope| {
+        let Some((word, rest)) = second.split_at_checked(scope.len()) else {
+            return false;
+        };
+        let rest_begins = rest.get(blanks(rest)).copied().unwrap_or(b'.');
+        word.eq_ignore_ascii_case(scope.as_bytes())
+            && rest.first().is_some_and(|byte| is_blank(*byte))
+            && (is_of_name(rest_begins) || rest_begins == b'"')
+    })
+}
+
+/// Whether PostgreSQL reads this byte as white space.
+pub fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
+}
+
+/// The length of the white space at the beginning.
+pub fn blanks(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| is_blank(**byte)).count()
 }
 
 /// Names in lower case, and whether longer names with this prefix count, too.
-const NAMES: [(&[u8], bool); 8] = [
+const NAMES: [(&[u8], bool); 9] = [
     (b"temp", false),
     (b"temporary", false),
     (b"pg_temp", true),
     (b"set_config", false),
+    // An UPDATE of this view calls `set_config`.
+    (b"pg_settings", false),
     (b"pg_advisory_lock", true),
     (b"pg_try_advisory_lock", true),
     (b"pg_advisory_unlock", true),
     (b"dblink", true),
 ];
-
-fn names_state(statement: &[u8]) -> bool {
-    let mut at = 0;
-    while at < statement.len() {
-        let rest = &statement[at..];
-        let length = rest
-            .iter()
-            .position(|byte| !is_of_name(*byte))
-            .unwrap_or(rest.len());
-        let name = &rest[..length];
-        let is_named = NAMES.iter().any(|(known, is_prefix)| {
-            let begins =
-                name.len() >= known.len() && name[..known.len()].eq_ignore_ascii_case(known);
-            begins && (*is_prefix || name.len() == known.len())
-        });
-        if is_named {
-            return true;
-        }
-        at += length.max(1);
-    }
-    false
-}
-
-/// The names with a dot anywhere in a statement, also in strings, in lower case. A name whose parts are quoted
-/// separately is not found. None if a name may be computed.
-pub fn own_names(statement: &[u8]) -> Option<Vec<Box<[u8]>>> {
-    let is_of_name = |byte: &u8| is_of_name(*byte) || *byte == b'.';
-    let mut names: Vec<Box<[u8]>> = Vec::new();
-    let mut at = 0;
-    while at < statement.len() {
-        let rest = &statement[at..];
-        let length = rest.iter().position(|byte| !is_of_name(byte));
-        let length = length.unwrap_or(rest.len());
-        let name = rest[..length].to_ascii_lowercase();
-        if name.ends_with(b"set_config") && !has_literal_argument(&rest[length..]) {
-            return None;
-        }
-        let is_own = name[..length.saturating_sub(1)].contains(&b'.') && !name.starts_with(b".");
-        if is_own && !name[0].is_ascii_digit() && !names.iter().any(|known| **known == *name) {
-            names.push(name.into());
-        }
-        at += length.max(1);
-    }
-    (names.len() <= OWN_NAMES_MAX).then_some(names)
-}
-
-/// The most names with a dot in one statement that the server is asked about.
-const OWN_NAMES_MAX: usize = 64;
-
-/// Whether a function's first argument is a plain string literal.
-fn has_literal_argument(bytes: &[u8]) -> bool {
-    let blank = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .take_while(|byte| byte.is_ascii_whitespace())
-            .count()
-    };
-    let open = blank(bytes);
-    let Some(rest) = bytes[open..].strip_prefix(b"(") else {
-        // The name without parentheses is not a call.
-        return true;
-    };
-    let Some(rest) = rest[blank(rest)..].strip_prefix(b"'") else {
-        return false;
-    };
-    let Some(end) = rest.iter().position(|byte| *byte == b'\'') else {
-        return false;
-    };
-    let behind = &rest[end + 1..];
-    behind[blank(behind)..].starts_with(b",")
-        && rest[..end]
-            .iter()
-            .all(|byte| is_of_name(*byte) || *byte == b'.')
-}
 
 #[cfg(test)]
 mod tests {
@@ -166,6 +189,16 @@ mod tests {
             "DISCARD ALL",
             "DO $$ begin end $$",
             "call p()",
+            "/* ; */ SET a.b = 1",
+            "-- ;\nSET a.b = 1",
+            "/* /* */ */ SET a.b = 1",
+            "SET local.a = 1",
+            "SET transaction . a = 1",
+            "SET\x0b\"local\" = 1",
+            "select U&\"set\\005fconfig\"('a.b', 'c', false)",
+            "select \"pg_catalog\".\"set_config\"('a.b', 'c', false)",
+            "update pg_settings set setting = 'a' where name = 'search_path'",
+            "with a as (select set_config('a.b', 'c', false)) select 1",
         ] {
             assert!(leaves_state(statement.as_bytes()), "{statement}");
         }
@@ -182,51 +215,17 @@ mod tests {
         ] {
             assert!(!leaves_state(statement.as_bytes()), "{statement}");
         }
+        assert!(call_leaves_state(&2078_u32.to_be_bytes()) && call_leaves_state(b""));
+        assert!(!call_leaves_state(&952_u32.to_be_bytes()));
         assert!(tag_leaves_state(b"SET\0") && tag_leaves_state(b"DECLARE CURSOR\0"));
         assert!(!tag_leaves_state(b"SELECT 1\0") && !tag_leaves_state(b"CREATE TABLE\0"));
-    }
-
-    #[test]
-    fn names_with_a_dot_are_found_wherever_they_are() {
-        let names = |statement: &str| {
-            let names = own_names(statement.as_bytes())?;
-            Some(
-                names
-                    .iter()
-                    .map(|name| String::from_utf8_lossy(name).into_owned())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let found = |found: &[&str]| {
-            Some(
-                found
-                    .iter()
-                    .map(|name| (*name).to_owned())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        assert_eq!(names("SET My.Own = 1.5"), found(&["my.own"]));
-        assert_eq!(
-            names("select pg_catalog.set_config('a.b', c.d, false)"),
-            found(&["pg_catalog.set_config", "a.b", "c.d"])
-        );
-        assert_eq!(
-            names("do $$ begin perform set_config( 'a.b' , '1', true); end $$"),
-            found(&["a.b"])
-        );
-        assert_eq!(names("select set_config($1, $2, false)"), None);
-        assert_eq!(names("select set_config('a.' || b, c, false)"), None);
-        assert_eq!(names("select set_config('a.b' || b, c, false)"), None);
-        assert_eq!(names("set timezone = 'UTC'"), found(&[]));
-        let many: Vec<String> = (0..65).map(|number| format!("a.b{number}")).collect();
-        assert_eq!(names(&many.join(" ")), None);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             leaves_state(&bytes);
-            own_names(&bytes);
+            runs_text(&bytes);
             tag_leaves_state(&bytes);
         }
 

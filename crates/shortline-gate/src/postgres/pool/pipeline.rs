@@ -7,18 +7,21 @@
 //! next Sync (PostgreSQL's documentation, 55.2.3).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::prepared::Statement;
 
 /// A message that was sent, or an answer to insert.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Expected {
     /// This many consecutive messages of the client, with one answer each.
     Answers(u32),
     /// A Parse.
     Parse(Prepares),
-    /// A Close of the pool's own.
-    HiddenClose,
-    /// An answer to insert. Nothing was sent for it.
-    Put(Vec<u8>),
+    /// A Close of the pool's own, of this statement.
+    HiddenClose(Arc<Statement>),
+    /// An answer to insert, and its effect. Nothing was sent for it.
+    Put(Vec<u8>, Effect),
     /// A Query, FunctionCall or Sync of the client. Its answer ends with ReadyForQuery.
     Ready(Ends),
     /// A Query of the pool's own. Its whole answer is dropped.
@@ -40,6 +43,26 @@ pub struct Prepares {
     pub is_unnamed: bool,
     /// The client's name for it, if the client sent the Parse. Otherwise the answer is dropped.
     pub client_name: Option<Box<[u8]>>,
+}
+
+/// What the gate has done for an inserted answer.
+#[derive(Debug)]
+pub enum Effect {
+    /// It has prepared the statement of this name.
+    Prepared(Box<[u8]>),
+    /// It has closed the statement of this name, if it had one.
+    Closed(Box<[u8]>, Option<Arc<Statement>>),
+}
+
+/// What an error has kept from being done.
+#[derive(Debug)]
+pub enum Lost {
+    /// A Parse.
+    Parse(Prepares),
+    /// A Close of the pool's own.
+    Close(Arc<Statement>),
+    /// The effect of an inserted answer, which the client does not get.
+    Effect(Effect),
 }
 
 /// What to do with a message of the backend.
@@ -95,13 +118,13 @@ impl Pipeline {
     }
 
     /// Notes a Close of the pool's own.
-    pub fn send_hidden_close(&mut self) {
-        self.push(Expected::HiddenClose);
+    pub fn send_hidden_close(&mut self, statement: Arc<Statement>) {
+        self.push(Expected::HiddenClose(statement));
     }
 
     /// Inserts an answer after the answers to earlier messages.
-    pub fn put(&mut self, answer: Vec<u8>) {
-        self.push(Expected::Put(answer));
+    pub fn put(&mut self, answer: Vec<u8>, effect: Effect) {
+        self.push(Expected::Put(answer, effect));
     }
 
     /// Notes a Query or FunctionCall that goes to the backend.
@@ -122,7 +145,7 @@ impl Pipeline {
 
     /// Whether an inserted answer is due now.
     pub fn has_put(&self) -> bool {
-        matches!(self.expected.front(), Some(Expected::Put(_)))
+        matches!(self.expected.front(), Some(Expected::Put(..)))
     }
 
     /// The inserted answer that is due now, if any.
@@ -131,7 +154,7 @@ impl Pipeline {
             return None;
         }
         match self.expected.pop_front() {
-            Some(Expected::Put(answer)) => Some(answer),
+            Some(Expected::Put(answer, _)) => Some(answer),
             _ => None,
         }
     }
@@ -141,12 +164,19 @@ impl Pipeline {
         matches!(self.expected.front(), Some(Expected::HiddenQuery))
     }
 
+    /// Whether nothing but Syncs was sent behind the message that is answered now.
+    pub fn is_last(&self) -> bool {
+        let is_sync = |expected: &Expected| matches!(expected, Expected::Ready(Ends::Sync));
+        let has_more = matches!(self.expected.front(), Some(Expected::Answers(2..)));
+        !has_more && self.expected.iter().skip(1).all(is_sync)
+    }
+
     /// Handles a message of this type from the backend, other than ErrorResponse and ReadyForQuery.
     pub fn receive(&mut self, tag: u8) -> Fate {
         let ends_one = matches!(tag, b'1' | b'2' | b'3' | b'C' | b's' | b'I' | b'n' | b'T');
         match self.expected.front_mut() {
             Some(Expected::HiddenQuery) => Fate::Hidden,
-            Some(Expected::HiddenClose) if tag == b'3' => {
+            Some(Expected::HiddenClose(_)) if tag == b'3' => {
                 self.expected.pop_front();
                 Fate::Hidden
             }
@@ -165,14 +195,19 @@ impl Pipeline {
         }
     }
 
-    /// Handles an error from the backend. Returns the statements that were not prepared because of it.
-    pub fn fail(&mut self) -> Vec<Prepares> {
-        let is_of_query = matches!(
-            self.expected.front(),
+    /// Whether an error of the backend now is one of the extended protocol.
+    pub fn is_extended(&self) -> bool {
+        let next = self.expected.front();
+        !matches!(
+            next,
             Some(Expected::Ready(_) | Expected::HiddenQuery) | None
-        );
+        )
+    }
+
+    /// Handles an error from the backend. Returns what was not done because of it, in order.
+    pub fn fail(&mut self) -> Vec<Lost> {
         let mut lost = Vec::new();
-        if is_of_query {
+        if !self.is_extended() {
             return lost;
         }
         while let Some(expected) = self.expected.pop_front() {
@@ -181,8 +216,10 @@ impl Pipeline {
                     self.expected.push_front(expected);
                     return lost;
                 }
-                Expected::Parse(prepares) => lost.push(prepares),
-                _ => {}
+                Expected::Parse(prepares) => lost.push(Lost::Parse(prepares)),
+                Expected::HiddenClose(statement) => lost.push(Lost::Close(statement)),
+                Expected::Put(_, effect) => lost.push(Lost::Effect(effect)),
+                Expected::Answers(_) | Expected::Ready(Ends::Query) | Expected::HiddenQuery => {}
             }
         }
         self.is_skipping = true;
@@ -214,6 +251,7 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::prepared::Table;
     use super::*;
     use proptest::prelude::*;
 
@@ -231,7 +269,7 @@ mod tests {
         pipeline.send_hidden_query();
         pipeline.send_parse(prepares(1, None));
         pipeline.send();
-        pipeline.put(vec![7]);
+        pipeline.put(vec![7], Effect::Prepared(b"x".as_slice().into()));
         pipeline.send();
         pipeline.send_sync();
         assert_eq!(pipeline.receive(b'C'), Fate::Hidden);
@@ -250,13 +288,24 @@ mod tests {
         let mut pipeline = Pipeline::default();
         pipeline.send_parse(prepares(1, Some(b"a")));
         pipeline.send();
-        pipeline.put(vec![7]);
+        pipeline.put(vec![7], Effect::Prepared(b"x".as_slice().into()));
+        pipeline.send_hidden_close(Arc::<Table>::default().enter(b"a\0\0\0"));
         pipeline.send_parse(prepares(2, Some(b"b")));
         pipeline.send_sync();
         pipeline.send_parse(prepares(3, Some(b"c")));
         pipeline.send_sync();
         let lost = pipeline.fail();
-        assert_eq!(lost, [prepares(1, Some(b"a")), prepares(2, Some(b"b"))]);
+        let [
+            Lost::Parse(a),
+            Lost::Effect(Effect::Prepared(x)),
+            Lost::Close(_),
+            Lost::Parse(b),
+        ] = &lost[..]
+        else {
+            panic!("{lost:?}")
+        };
+        assert_eq!((a, b), (&prepares(1, Some(b"a")), &prepares(2, Some(b"b"))));
+        assert_eq!(**x, *b"x");
         assert!(pipeline.ready(false));
         assert_eq!(
             pipeline.receive(b'1'),
@@ -280,7 +329,9 @@ mod tests {
     fn an_error_of_a_query_ends_nothing_else() {
         let mut pipeline = Pipeline::default();
         pipeline.send_query();
+        assert!(pipeline.is_last());
         pipeline.send_query();
+        assert!(!pipeline.is_last());
         assert!(pipeline.fail().is_empty());
         assert!(pipeline.ready(false) && !pipeline.is_empty());
         assert!(pipeline.ready(true));
@@ -289,13 +340,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_order_of_messages_is_followed(steps in prop::collection::vec(0..12_u8, 0..100)) {
+            let statement = Arc::<Table>::default().enter(b"a\0\0\0");
             let mut pipeline = Pipeline::default();
             for step in steps {
                 match step {
                     0 => pipeline.send(),
                     1 => pipeline.send_parse(prepares(1, None)),
-                    2 => pipeline.send_hidden_close(),
-                    3 => pipeline.put(vec![1]),
+                    2 => pipeline.send_hidden_close(Arc::clone(&statement)),
+                    3 => pipeline.put(vec![1], Effect::Closed(b"x".as_slice().into(), None)),
                     4 => pipeline.send_query(),
                     5 => pipeline.send_sync(),
                     6 => pipeline.send_hidden_query(),

@@ -170,41 +170,47 @@ impl OfClient {
 pub struct OfConnection {
     /// The number of the unnamed statement.
     pub unnamed: Option<u64>,
-    /// The named statements by number, each with the count of uses at its last use.
-    named: HashMap<u64, (Arc<Statement>, u64)>,
+    /// The named statements by number.
+    named: HashMap<u64, Named>,
     uses: u64,
 }
 
+/// A named statement of a connection.
+#[derive(Debug)]
+struct Named {
+    statement: Arc<Statement>,
+    /// The count of uses at its last use.
+    used: u64,
+    /// The connection may have lost it. It is closed before it is prepared again, which is no error in either case.
+    is_doubtful: bool,
+}
+
 impl OfConnection {
-    /// Whether the connection has the named statement of this number. Counts as a use.
+    /// Whether the connection surely has the named statement of this number. Counts as a use.
     pub fn uses(&mut self, id: u64) -> bool {
         self.uses += 1;
         let uses = self.uses;
-        self.named
-            .get_mut(&id)
-            .map(|(_, used)| *used = uses)
-            .is_some()
+        let named = self.named.get_mut(&id).filter(|named| !named.is_doubtful);
+        named.map(|named| named.used = uses).is_some()
     }
 
     /// The named statement of this number, if the connection has it.
     pub fn get(&self, id: u64) -> Option<&Arc<Statement>> {
-        self.named.get(&id).map(|(statement, _)| statement)
+        self.named.get(&id).map(|named| &named.statement)
     }
 
-    /// Adds a named statement. Returns the one that must be closed first, if the connection already has `named_max`.
+    /// Adds a named statement. Returns the one that must be closed first: itself, if the connection may have it, or
+    /// another one, if the connection already has `named_max`.
     pub fn give(&mut self, statement: &Arc<Statement>, named_max: usize) -> Option<Arc<Statement>> {
-        let mut closed = None;
-        if self.named.len() >= named_max {
-            let oldest = self.named.iter().min_by_key(|(_, (_, used))| *used);
+        let mut closed = self.named.remove(&statement.id);
+        if closed.is_none() && self.named.len() >= named_max {
+            let oldest = self.named.iter().min_by_key(|(_, named)| named.used);
             let oldest = oldest.map(|(id, _)| *id);
-            closed = oldest
-                .and_then(|id| self.named.remove(&id))
-                .map(|(statement, _)| statement);
+            closed = oldest.and_then(|id| self.named.remove(&id));
         }
         self.uses += 1;
-        self.named
-            .insert(statement.id, (Arc::clone(statement), self.uses));
-        closed
+        self.insert(statement, self.uses, false);
+        closed.map(|named| named.statement)
     }
 
     /// Removes a statement that was not prepared because of an error.
@@ -212,9 +218,25 @@ impl OfConnection {
         self.named.remove(&id);
     }
 
-    /// Removes all named statements.
-    pub fn forget_named(&mut self) {
-        self.named = HashMap::new();
+    /// Adds a statement again that was not closed because of an error.
+    pub fn keep(&mut self, statement: &Arc<Statement>) {
+        self.insert(statement, 0, true);
+    }
+
+    /// Notes that the connection may have lost any of its named statements.
+    pub fn doubt_named(&mut self) {
+        for named in self.named.values_mut() {
+            named.is_doubtful = true;
+        }
+    }
+
+    fn insert(&mut self, statement: &Arc<Statement>, used: u64, is_doubtful: bool) {
+        let named = Named {
+            statement: Arc::clone(statement),
+            used,
+            is_doubtful,
+        };
+        self.named.insert(statement.id, named);
     }
 }
 
@@ -248,6 +270,22 @@ mod tests {
         assert!(connection.uses(a.id));
         assert_eq!(connection.give(&c, 2).unwrap().id, b.id);
         assert!(connection.uses(a.id) && connection.uses(c.id) && !connection.uses(b.id));
+    }
+
+    #[test]
+    fn what_a_connection_may_have_lost_is_closed_before_it_is_given_again() {
+        let table = Arc::<Table>::default();
+        let [a, b] = [b"a\0\0\0", b"b\0\0\0"].map(|body| table.enter(body));
+        let mut connection = OfConnection::default();
+        assert!(connection.give(&a, 2).is_none() && connection.give(&b, 2).is_none());
+        connection.doubt_named();
+        assert!(!connection.uses(a.id));
+        assert_eq!(connection.give(&a, 2).unwrap().id, a.id);
+        assert!(connection.uses(a.id) && !connection.uses(b.id));
+        // An error came before the Close, and before the Parse.
+        connection.forget(a.id);
+        connection.keep(&a);
+        assert_eq!(connection.give(&a, 2).unwrap().id, a.id);
     }
 
     #[test]

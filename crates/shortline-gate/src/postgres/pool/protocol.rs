@@ -139,7 +139,8 @@ pub struct Pooled {
     has_sent: bool,
     /// The unit may have changed session state.
     may_leave_state: bool,
-    /// The names of custom parameters that the unit may have set.
+    /// The names of custom parameters that it may have set since it last kept no connection. A statement of SQL's
+    /// PREPARE or a cursor may set one later.
     own_names: BTreeSet<Box<[u8]>>,
     /// It has set a parameter whose name is unknown, and keeps its connection for that.
     is_beyond_following: bool,

@@ -55,6 +55,12 @@ impl Settings {
         self.0.contains_key(name)
     }
 
+    /// Whether a table may be temporary without being called so, because of the search path.
+    pub fn makes_temporary(&self) -> bool {
+        let path = self.0.get(b"search_path".as_slice());
+        path.is_some_and(|path| path.windows(7).any(|part| part == b"pg_temp"))
+    }
+
     /// Adds those of `others` that are missing.
     pub fn fill_up(&mut self, others: &Self) {
         for (name, value) in others.iter() {

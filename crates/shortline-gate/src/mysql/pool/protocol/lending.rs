@@ -248,6 +248,7 @@ impl Pooled {
             return Ok(());
         }
         *self.member.target.current.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // The connection goes back before the permit, so the next admitted unit finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
@@ -291,8 +292,11 @@ impl Pooled {
     pub(super) fn forget(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Resting;
         *self.member.target.current.lock() = None;
+        exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
-        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
+        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach())
+            && !self.reasons.outlasts_reset
+        {
             tokio::spawn(clean(held, stream));
         }
         self.pin = None;
@@ -308,7 +312,9 @@ impl Pooled {
     /// Ends the session. Its connection is cleaned and goes back, if nothing is under way on it.
     pub(super) fn give_up(&mut self, mut server: Side) {
         *self.member.target.current.lock() = None;
-        let is_clean = matches!(self.phase, Phase::Resting | Phase::Relaying) && self.is_between();
+        let is_clean = matches!(self.phase, Phase::Resting | Phase::Relaying)
+            && self.is_between()
+            && !self.reasons.outlasts_reset;
         if let (Some(held), Some(stream), true) = (self.held.take(), server.detach(), is_clean) {
             tokio::spawn(clean(held, stream));
         }

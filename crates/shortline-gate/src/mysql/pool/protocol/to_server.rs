@@ -9,7 +9,9 @@ use crate::mysql::command::Command;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
 use crate::mysql::pool::kill::{Kill, kill};
-use crate::mysql::pool::leaving::{names_insert_id, reads_what_is_left, reason_to_keep};
+use crate::mysql::pool::leaving::{
+    TOO_LONG, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
+};
 use crate::mysql::pool::settings::INSERT_ID;
 use crate::mysql::reply::Shape;
 use crate::mysql::statements::Prepared;
@@ -191,8 +193,9 @@ impl Pooled {
         }
         let reason = match is_whole {
             true => reason_to_keep(text),
-            false => Some("it has sent a statement too long to be read"),
+            false => Some(TOO_LONG),
         };
+        self.reasons.outlasts_reset |= reason.is_some_and(may_set_role);
         self.reasons.lasting = self.reasons.lasting.or(reason);
         if names_insert_id(text) {
             self.changed.insert(INSERT_ID);

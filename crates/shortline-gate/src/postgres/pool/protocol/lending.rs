@@ -10,10 +10,14 @@ use crate::postgres::connection::process_of;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::backend::Held;
 use crate::postgres::pool::entry::complaint_of;
-use crate::postgres::pool::leaving::own_names;
+use crate::postgres::pool::leaving::call_leaves_state;
+use crate::postgres::pool::own_names::own_names;
 use crate::postgres::pool::settings::{Found, Settings, look};
 use crate::postgres::reply::{Complaint, message, query, ready_for_query};
 use crate::relay::{Exchange, Side, Stream};
+
+/// The most custom parameters that a session is asked about while it keeps its connection.
+const OWN_NAMES_MAX: usize = 256;
 
 impl Pooled {
     /// Gets a connection for the admitted unit, now or as soon as one is free.
@@ -147,6 +151,18 @@ impl Pooled {
             Some(names) if is_seen => self.own_names.extend(names),
             _ => self.is_beyond_following = true,
         }
+        if self.own_names.len() > OWN_NAMES_MAX {
+            self.own_names = BTreeSet::new();
+            self.is_beyond_following = true;
+        }
+    }
+
+    /// Notes a FunctionCall. What its function sets is not known.
+    pub(super) fn note_call(&mut self, body: &[u8]) {
+        if call_leaves_state(body) {
+            self.may_leave_state = true;
+            self.is_beyond_following = true;
+        }
     }
 
     /// Ends the unit if it is over. A message that the client has partly sent still belongs to it.
@@ -161,12 +177,13 @@ impl Pooled {
         if !is_over {
             return;
         }
-        let looks = std::mem::take(&mut self.may_leave_state) || self.pin.is_some();
+        let looks = std::mem::take(&mut self.may_leave_state)
+            || self.pin.is_some()
+            || self.settings.makes_temporary();
         if looks && self.member.pool.common.is_of_transactions() {
             let before = self.settings.own_names();
             let own = before.chain(self.own_names.iter().map(|name| &**name));
             let query = look(&self.member.kind.user, own);
-            self.own_names = BTreeSet::new();
             self.send(exchange, &query);
             self.phase = Phase::Looking(Found::default());
         } else {
@@ -179,6 +196,26 @@ impl Pooled {
         let Phase::Looking(found) = std::mem::replace(&mut self.phase, Phase::Relaying) else {
             return Ok(());
         };
+        // After a failed look the session keeps its connection, with all that is set there.
+        if !found.is_unknown {
+            self.take_settings(exchange, &found);
+        }
+        let beyond = self
+            .is_beyond_following
+            .then(|| "it has set what cannot be followed".into());
+        match found.into_pin().or(beyond) {
+            None => {
+                self.pin = None;
+                self.own_names = BTreeSet::new();
+            }
+            Some(reason) if self.pin.is_none() => self.keep(&reason)?,
+            Some(_) => {}
+        }
+        self.release(exchange);
+        Ok(())
+    }
+
+    fn take_settings(&mut self, exchange: &mut Exchange<'_, '_>, found: &Found) {
         self.settings = Settings::default();
         let held = self
             .held
@@ -198,16 +235,6 @@ impl Pooled {
             exchange.to_client(&reported);
         }
         self.settings.fill_up(&self.began_with);
-        let beyond = self
-            .is_beyond_following
-            .then(|| "it has set what cannot be followed".into());
-        match found.into_pin().or(beyond) {
-            None => self.pin = None,
-            Some(reason) if self.pin.is_none() => self.keep(&reason)?,
-            Some(_) => {}
-        }
-        self.release(exchange);
-        Ok(())
     }
 
     /// Pins the session to its connection, for this reason.

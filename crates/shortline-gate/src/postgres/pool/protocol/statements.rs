@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Fault, Pooled};
 use crate::postgres::frame::{HEADER_BYTES, Header};
-use crate::postgres::messages::{closed_statement, text};
-use crate::postgres::pool::pipeline::Prepares;
+use crate::postgres::messages::text;
+use crate::postgres::pool::pipeline::{Effect, Lost, Prepares};
 use crate::postgres::pool::prepared::{SHARED, Statement};
 use crate::postgres::reply::{Complaint, message, ready_for_query};
 use crate::relay::Exchange;
@@ -48,7 +48,8 @@ impl Pooled {
             self.send(exchange, &statement.parse(b""));
             self.pipeline.send_parse(prepares);
         } else if self.held().known.prepared.uses(statement.id) {
-            self.pipeline.put(message(b'1', &[]));
+            let effect = Effect::Prepared(name.into());
+            self.pipeline.put(message(b'1', &[]), effect);
             self.put_in(exchange);
         } else {
             self.send_parse(exchange, &statement, prepares);
@@ -143,18 +144,16 @@ impl Pooled {
         let closed = self.held().known.prepared.give(statement, statements_max);
         if let Some(closed) = closed {
             self.send(exchange, &message(b'C', &[b"S", &closed.name(), b"\0"]));
-            self.pipeline.send_hidden_close();
+            self.pipeline.send_hidden_close(closed);
         }
         self.send(exchange, &statement.parse(&statement.name()));
         self.pipeline.send_parse(prepares);
     }
 
     /// Forgets a statement that the client closes. It stays on the connection, because other clients may use it.
-    pub(super) fn close(&mut self, body: &[u8]) {
-        if let Some(name) = closed_statement(body) {
-            self.prepared.close(name);
-            self.types.close(name);
-        }
+    pub(super) fn close(&mut self, name: &[u8]) {
+        self.prepared.close(name);
+        self.types.close(name);
     }
 
     /// Notes that the backend has prepared a statement.
@@ -168,26 +167,38 @@ impl Pooled {
         }
     }
 
-    /// Forgets statements that were not prepared because of an earlier error.
-    pub(super) fn not_prepared(&mut self, lost: Vec<Prepares>) {
-        for prepares in lost {
-            let there = &mut self.held().known.prepared;
-            match prepares.is_unnamed {
-                true => there.unnamed = None,
-                false => there.forget(prepares.id),
-            }
-            if let Some(name) = prepares.client_name {
-                self.prepared.close(&name);
-                self.types.close(&name);
+    /// Undoes what was not done because of an earlier error.
+    pub(super) fn undo(&mut self, lost: Vec<Lost>) {
+        for lost in lost.into_iter().rev() {
+            match lost {
+                Lost::Parse(prepares) => self.not_prepared(&prepares),
+                Lost::Close(statement) => self.held().known.prepared.keep(&statement),
+                Lost::Effect(Effect::Prepared(name)) => self.close(&name),
+                Lost::Effect(Effect::Closed(_, None)) => {}
+                Lost::Effect(Effect::Closed(name, Some(statement))) => {
+                    let client = self.names.client();
+                    let prepared = self.shared.prepared(statement.text(), &client);
+                    self.types.prepare(&name, prepared);
+                    self.prepared.prepare(&name, statement);
+                }
             }
         }
     }
 
-    /// Forgets all named statements of the connection, and those of the client if `of_client`.
-    pub(super) fn forget_prepared(&mut self, of_client: bool) {
-        self.held().known.prepared.forget_named();
-        if of_client {
-            self.prepared.close_named();
+    fn not_prepared(&mut self, prepares: &Prepares) {
+        let there = &mut self.held().known.prepared;
+        match prepares.is_unnamed {
+            true => there.unnamed = None,
+            false => there.forget(prepares.id),
         }
+        if let Some(name) = &prepares.client_name {
+            self.close(name);
+        }
+    }
+
+    /// Notes that the client has no named statements any more. Its connection may have kept some that it got since.
+    pub(super) fn forget_prepared(&mut self) {
+        self.held().known.prepared.doubt_named();
+        self.prepared.close_named();
     }
 }

@@ -14,7 +14,8 @@ use crate::relay::Exchange;
 /// The longest body that is read whole, in bytes. A RowDescription of 1,600 columns with names of 63 bytes fits.
 const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
 
-/// The SQLSTATE for a prepared statement that the connection does not have.
+/// The SQLSTATE for a prepared statement that the connection does not have. It may be one of the pool's own, or any
+/// that a client names.
 const NO_SUCH_STATEMENT: &str = "26000";
 
 impl Pooled {
@@ -89,7 +90,7 @@ impl Pooled {
                     b'Z' => self.applied(exchange),
                     _ => {}
                 }
-                Ok(false)
+                Ok(header.tag == b'A')
             }
             Phase::Looking(found) => {
                 match header.tag {
@@ -108,6 +109,8 @@ impl Pooled {
                     let (name, value) = parameter(body);
                     self.report(name, value);
                 }
+                // The last words of a connection that the session keeps.
+                self.was_told = header.tag == b'E';
                 Ok(true)
             }
         }
@@ -133,11 +136,11 @@ impl Pooled {
             }
             b'E' => {
                 exchange.work.fail();
-                self.conversation.received(b'E');
+                self.conversation.failed(self.pipeline.is_extended());
                 let lost = self.pipeline.fail();
-                self.not_prepared(lost);
+                self.undo(lost);
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {
-                    self.forget_prepared(false);
+                    self.held().known.prepared.doubt_named();
                 }
                 true
             }
@@ -170,11 +173,13 @@ impl Pooled {
         self.may_leave_state |= tag_leaves_state(body);
         match text(body).0 {
             b"DISCARD ALL" => {
-                self.is_beyond_following = false;
-                self.forget_prepared(true);
+                // What was sent behind it may have set something.
+                self.is_beyond_following &= !self.pipeline.is_last();
+                self.forget_prepared();
             }
             b"LOAD" => self.is_beyond_following = true,
-            b"DEALLOCATE ALL" => self.forget_prepared(true),
+            b"DEALLOCATE ALL" => self.forget_prepared(),
+            b"DEALLOCATE" => self.held().known.prepared.doubt_named(),
             _ => {}
         }
     }

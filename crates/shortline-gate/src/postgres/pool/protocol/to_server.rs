@@ -8,6 +8,7 @@ use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::messages::{self, Bind, Parse, closed_statement, text};
 use crate::postgres::opening::{Named, Opening, OpeningError, Reader};
 use crate::postgres::pool::leaving::leaves_state;
+use crate::postgres::pool::pipeline::Effect;
 use crate::postgres::reply::{Complaint, command_complete, message, ready_for_query};
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange};
@@ -114,7 +115,9 @@ impl Pooled {
                 let Some(body) = self.whole(header, bytes)? else {
                     return Ok(Step::Wait);
                 };
-                self.close(body);
+                if let Some(name) = closed_statement(body) {
+                    self.close(name);
+                }
                 exchange.to_client(&message(b'3', &[]));
             }
             b'Q' => return self.begin_query(exchange, header, bytes),
@@ -208,7 +211,7 @@ impl Pooled {
         self.has_sent = true;
         let step = match header.tag {
             // The backend ignores these up to the Sync.
-            b'P' | b'B' | b'E' | b'D' | b'C' if self.pipeline.is_skipping() => {
+            b'P' | b'B' | b'E' | b'D' | b'C' | b'Q' | b'F' if self.pipeline.is_skipping() => {
                 self.skip(header, bytes, false)
             }
             b'Q' | b'F' => return self.relay_query(exchange, header, bytes),
@@ -259,8 +262,11 @@ impl Pooled {
         if !has_come && bytes.len() < STATEMENT_BYTES_MAX {
             return self.want(header);
         }
-        let statement = messages::query_text(messages::body(header, bytes));
-        if !has_come || leaves_state(statement) {
+        let body = messages::body(header, bytes);
+        let statement = messages::query_text(body);
+        if header.tag == b'F' {
+            self.note_call(body);
+        } else if !has_come || leaves_state(statement) {
             self.note_statement(statement, has_come);
         }
         // A Query removes the unnamed statement. Its text may remove others (DEALLOCATE, DISCARD).
@@ -347,9 +353,10 @@ impl Pooled {
         };
         self.conversation.sent(header.tag)?;
         match (header.tag, closed_statement(body)) {
-            (b'C', Some(_)) => {
-                self.close(body);
-                self.pipeline.put(message(b'3', &[]));
+            (b'C', Some(name)) => {
+                let effect = Effect::Closed(name.into(), self.prepared.get(name).cloned());
+                self.close(name);
+                self.pipeline.put(message(b'3', &[]), effect);
                 self.put_in(exchange);
             }
             (b'D', Some(name)) => {

@@ -1,0 +1,141 @@
+//! What no driver says to the pool, and what the server then has or has not.
+
+use std::io::Write;
+
+use shortline_gate::pool::PoolMode;
+
+use super::cluster::Cluster;
+use super::pool::USERS;
+use super::raw;
+use super::relay::{Relay, runtime};
+
+fn transactions(cluster: &Cluster, size: usize) -> Relay {
+    Relay::pooled(cluster.port, PoolMode::Transaction, size, USERS)
+}
+
+/// A Parse without parameter types.
+fn parse(name: &str, text: &str) -> Vec<u8> {
+    raw::message(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
+}
+
+/// A Bind of the unnamed portal, and its Execute.
+fn execute(name: &str) -> Vec<u8> {
+    let bind = raw::message(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes());
+    [bind, raw::message(b'E', b"\0\0\0\0\0")].concat()
+}
+
+fn said(socket: &mut std::net::TcpStream, messages: &[Vec<u8>]) -> String {
+    let sync = raw::message(b'S', b"");
+    socket
+        .write_all(&[&messages.concat()[..], &sync].concat())
+        .unwrap();
+    raw::tags(&raw::until_ready(socket))
+}
+
+#[test]
+fn an_error_leaves_the_connection_and_the_client_with_the_statements_they_have() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 1);
+    let mut one = raw::pooled_session(relay.port);
+    let mut other = raw::pooled_session(relay.port);
+    assert_eq!(
+        said(&mut one, &[parse("a", "select 1"), execute("a")]),
+        "12DCZI"
+    );
+    // A statement that nobody has, in both protocols.
+    other.write_all(&raw::query("execute nope")).unwrap();
+    assert_eq!(raw::tags(&raw::until_ready(&mut other)), "EZI");
+    assert_eq!(said(&mut other, &[execute("nope")]), "EZI");
+    assert_eq!(
+        said(&mut other, &[parse("b", "select 1"), execute("b")]),
+        "12DCZI"
+    );
+    assert_eq!(said(&mut one, &[execute("a")]), "2DCZI");
+    // What comes behind an error is not done: neither the Close nor the Parse.
+    let close = raw::message(b'C', b"Sb\0");
+    let fails = [execute("nope"), close, parse("c", "select 1")];
+    assert_eq!(said(&mut other, &fails), "EZI");
+    assert_eq!(said(&mut other, &[execute("b")]), "2DCZI");
+    assert_eq!(said(&mut other, &[execute("c")]), "EZI");
+    assert_eq!(
+        said(&mut other, &[parse("c", "select 1"), execute("c")]),
+        "12DCZI"
+    );
+    // A Close that the pool puts before a Parse (it keeps 20 statements) is not done either.
+    for number in 0..40 {
+        let text = format!("select {number} + 1");
+        let fails = [execute("nope"), parse("d", &text)];
+        assert_eq!(said(&mut one, &fails), "EZI", "{text}");
+        let works = [parse("d", &text), execute("d"), raw::message(b'C', b"Sd\0")];
+        assert_eq!(said(&mut one, &works), "12DC3ZI", "{text}");
+        assert_eq!(said(&mut one, &[execute("a")]), "2DCZI", "{text}");
+    }
+}
+
+#[test]
+fn a_query_between_an_error_and_the_sync_keeps_no_unit() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pooled = transactions(cluster, 1);
+    let plain = Relay::open(cluster);
+    for (relay, mut socket) in [
+        (&pooled, raw::pooled_session(pooled.port)),
+        (&plain, raw::session(plain.port)),
+    ] {
+        // The error comes before the Query is sent, and after.
+        let fails = [parse("", "nonsense"), raw::message(b'H', b"")].concat();
+        socket.write_all(&fails).unwrap();
+        assert_eq!(raw::next(&mut socket).unwrap().0, b'E');
+        assert_eq!(said(&mut socket, &[raw::query("select 1")]), "ZI");
+        runtime().block_on(relay.until_at_rest());
+        let fails = [parse("", "nonsense"), raw::query("select 1")];
+        assert_eq!(said(&mut socket, &fails), "EZI");
+        runtime().block_on(relay.until_at_rest());
+        let works = [parse("", "select 1"), execute(""), raw::query("select 1")];
+        assert_eq!(said(&mut socket, &works), "12DCTDCZI");
+        assert_eq!(raw::tags(&raw::until_ready(&mut socket)), "ZI");
+        runtime().block_on(relay.until_at_rest());
+    }
+}
+
+#[test]
+fn what_is_set_without_a_name_that_is_seen_stays_with_its_session() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let argument = |text: &str| {
+        let length = (text.len() as u32).to_be_bytes();
+        [&length, text.as_bytes()].concat()
+    };
+    // set_config('my.own', 'mine', false)
+    let call = [
+        &b"\0\0\x08\x1e\0\0\0\x03"[..],
+        &argument("my.own"),
+        &argument("mine"),
+        &argument("f"),
+        b"\0\0",
+    ];
+    let call = raw::message(b'F', &call.concat());
+    let computed = "select set_config('my.' || 'own', 'mine', false)";
+    let behind = [raw::query("discard all"), raw::query(computed)].concat();
+    for (sets, answers) in [(call, 1), (behind, 2)] {
+        let relay = transactions(cluster, 3);
+        let (mut one, mut other) = (
+            raw::pooled_session(relay.port),
+            raw::pooled_session(relay.port),
+        );
+        one.write_all(&sets).unwrap();
+        for _ in 0..answers {
+            raw::until_ready(&mut one);
+        }
+        let asks = raw::query("select coalesce(current_setting('my.own', true), '')");
+        for (socket, value) in [(&mut other, &b""[..]), (&mut one, b"mine")] {
+            socket.write_all(&asks).unwrap();
+            let said = raw::until_ready(socket);
+            assert!(said[1].1.ends_with(value) && said[1].1.len() == 6 + value.len());
+        }
+    }
+}

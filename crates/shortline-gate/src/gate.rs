@@ -5,6 +5,7 @@
 //! decisions, behind one lock. The lock is held for well under a microsecond and never across an
 //! await. Admitted tasks are woken after it is released.
 
+mod beside;
 mod client;
 mod config;
 mod doors;
@@ -52,7 +53,10 @@ struct Shared {
     origin: Instant,
     /// Hashes the names of accounts.
     hashes: RandomState,
-    doors: Doors,
+    /// Shared with the gates beside it.
+    doors: Arc<Doors>,
+    /// Gates before other servers of the same kind, which follow this one's settings.
+    beside: RwLock<Vec<Gate>>,
     /// The connections at work. `None` unless waits for locks are watched.
     locks: Option<Locks>,
     /// Whether the monitor is to cancel runaways.
@@ -102,17 +106,18 @@ impl Gate {
     /// A gate without requests.
     pub fn new(config: GateConfig) -> Self {
         let tenants = config.tenants.clone();
-        let gate = Self::without_tenants(config);
+        let gate = Self::without_tenants(config, Arc::default());
         gate.set_tenants(&tenants);
         gate
     }
 
-    fn without_tenants(config: GateConfig) -> Self {
+    fn without_tenants(config: GateConfig, doors: Arc<Doors>) -> Self {
         Self(Arc::new(Shared {
             slow_waits: Mutex::default(),
             origin: Instant::now(),
             hashes: RandomState::new(),
-            doors: Doors::default(),
+            doors,
+            beside: RwLock::default(),
             locks: config.watches_locks.then(Locks::default),
             cancels_runaways: config
                 .admission
@@ -293,11 +298,9 @@ impl Gate {
         });
         self.set_tenants(&config.tenants);
         self.watch_if_any_waits();
-    }
-
-    /// The number of requests that were admitted and have not ended.
-    pub fn running(&self) -> usize {
-        self.0.state.lock().admission.running()
+        for gate in self.0.beside.read().iter() {
+            gate.reconfigure(config);
+        }
     }
 
     /// What was learnt, to be kept across a restart.

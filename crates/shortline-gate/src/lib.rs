@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod classify;
+pub mod cluster;
 mod gate;
 pub mod http;
 pub mod locks;

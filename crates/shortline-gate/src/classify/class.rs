@@ -15,6 +15,22 @@ pub struct Class {
     pub tenant: Option<Arc<str>>,
     /// Whether it is admitted at once, up to `unqueued_max` such requests.
     pub never_waits: bool,
+    /// What the rules say of the server it goes to.
+    pub reads: Reads,
+}
+
+/// What rules say of the server that a transaction goes to, where there are several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// Nothing.
+    #[default]
+    Unsaid,
+    /// To the primary, whatever it says of itself.
+    Primary,
+    /// The statement reads only; what else its transaction does nobody knows.
+    Statement,
+    /// Whatever this client does with such a statement reads only.
+    Transaction,
 }
 
 impl<T: Into<Arc<str>>> From<T> for Class {
@@ -24,6 +40,7 @@ impl<T: Into<Arc<str>>> From<T> for Class {
             name: name.into(),
             tenant: None,
             never_waits: false,
+            reads: Reads::Unsaid,
         }
     }
 }

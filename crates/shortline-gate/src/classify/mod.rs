@@ -36,10 +36,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::RwLock;
 use quick_cache::sync::Cache;
 
-pub use class::{Class, TenantBy, UnknownTenantBy};
+pub use class::{Class, Reads, TenantBy, UnknownTenantBy};
 pub use fingerprint::{NAME_BYTES_MAX, STATEMENT_BYTES_MAX, fingerprint};
 pub use lexer::Dialect;
-pub use rules::{RULES_MAX, RuleError, RuleText};
+pub use rules::{RULES_MAX, RuleError, RuleText, ServerRole};
 pub use tags::{Tagged, Tags};
 pub use trust::{Trusted, TrustedError};
 
@@ -340,6 +340,7 @@ fn class(
         name: said.name.map_or_else(|| name().into(), Arc::from),
         tenant: said.tenant.cloned().or_else(tenant),
         never_waits: said.wait == Some(false),
+        reads: said.reads,
     }
 }
 

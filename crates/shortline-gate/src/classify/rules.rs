@@ -1,8 +1,8 @@
 //! Rules of the configuration: a request's type, tenant and waiting, by conditions.
 //!
-//! A rule sets the type of a request, its tenant, whether it waits, or several of these. Each is taken
-//! from the first matching rule that sets it. All conditions of a rule must hold. Each condition is a
-//! regular expression (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags
+//! A rule sets the type of a request, its tenant, whether it waits, which server its transactions go to, or several of
+//! these. Each is taken from the first matching rule that sets it. All conditions of a rule must hold. Each
+//! condition is a regular expression (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags
 //! must match the whole value. Those on the statement and the path may match any part. A rule without
 //! conditions matches everything.
 
@@ -13,7 +13,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::fingerprint::NAME_BYTES_MAX;
-use super::{Client, Protocol, Tags};
+use super::{Client, Protocol, Reads, Tags};
 
 /// The most rules of one gate.
 pub const RULES_MAX: usize = 256;
@@ -31,6 +31,9 @@ pub struct RuleText {
     /// Whether requests wait for their turn.
     #[serde(default)]
     pub wait: Option<bool>,
+    /// Where its transactions go, if there are several servers.
+    #[serde(default)]
+    pub server: Option<ServerRole>,
     /// PostgreSQL's `application_name`, MySQL's attribute `program_name`: the whole.
     #[serde(default)]
     pub application_name: Option<String>,
@@ -57,6 +60,16 @@ pub struct RuleText {
     pub path: Option<String>,
 }
 
+/// A server, by its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerRole {
+    /// The one that takes writes.
+    Primary,
+    /// One that follows it.
+    Replica,
+}
+
 /// A rule that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
@@ -79,7 +92,7 @@ pub enum RuleError {
         name: String,
     },
     /// A rule that sets nothing.
-    #[error("rule {position}: says nothing of what it matches: add type, tenant or wait")]
+    #[error("rule {position}: says nothing of what it matches: add type, tenant, wait or server")]
     Empty {
         /// The position of the rule, from 1.
         position: usize,
@@ -123,6 +136,7 @@ struct Rule {
     name: Option<String>,
     tenant: Option<Arc<str>>,
     wait: Option<bool>,
+    server: Option<ServerRole>,
     application_name: Option<Regex>,
     user: Option<Regex>,
     database: Option<Regex>,
@@ -190,6 +204,10 @@ impl Rules {
             said.name = said.name.or(rule.name.as_deref());
             said.tenant = said.tenant.or(rule.tenant.as_ref());
             said.wait = said.wait.or(rule.wait);
+            said.reads = match said.reads {
+                Reads::Unsaid => rule.reads(),
+                said => said,
+            };
         }
         said
     }
@@ -201,9 +219,21 @@ pub(super) struct Said<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) tenant: Option<&'a Arc<str>>,
     pub(super) wait: Option<bool>,
+    pub(super) reads: Reads,
 }
 
 impl Rule {
+    /// What it says of the server. A rule on a statement or a tag knows of that statement alone.
+    fn reads(&self) -> Reads {
+        let is_of_statement = self.statement.is_some() || !self.tags.is_empty();
+        match self.server {
+            None => Reads::Unsaid,
+            Some(ServerRole::Primary) => Reads::Primary,
+            Some(ServerRole::Replica) if is_of_statement => Reads::Statement,
+            Some(ServerRole::Replica) => Reads::Transaction,
+        }
+    }
+
     /// Whether the conditions on the client hold.
     fn fits(&self, client: &Client<'_>) -> bool {
         holds(self.application_name.as_ref(), client.application_name)
@@ -229,7 +259,11 @@ impl Reading<'_> {
         let text = self.text;
         self.check_name("type", text.name.as_ref())?;
         self.check_name("tenant", text.tenant.as_ref())?;
-        if text.name.is_none() && text.tenant.is_none() && text.wait.is_none() {
+        if text.name.is_none()
+            && text.tenant.is_none()
+            && text.wait.is_none()
+            && text.server.is_none()
+        {
             let position = self.position;
             return Err(RuleError::Empty { position });
         }
@@ -244,6 +278,7 @@ impl Reading<'_> {
             name: text.name.clone(),
             tenant: text.tenant.as_deref().map(Arc::from),
             wait: text.wait,
+            server: text.server,
             application_name: self.whole("application-name", text.application_name.as_ref())?,
             user: self.whole("user", text.user.as_ref())?,
             database: self.whole("database", text.database.as_ref())?,
@@ -278,6 +313,7 @@ impl Reading<'_> {
     fn refuse_what_never_holds(&self, protocol: Protocol) -> Result<(), RuleError> {
         let text = self.text;
         let of_sql = [
+            ("server", text.server.is_some()),
             ("application-name", text.application_name.is_some()),
             ("user", text.user.is_some()),
             ("database", text.database.is_some()),
@@ -345,150 +381,4 @@ fn last_line(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::super::Dialect;
-    use super::*;
-
-    const SQL: Protocol = Protocol::Sql(Dialect::Postgres);
-
-    fn rule(name: &str) -> RuleText {
-        RuleText {
-            name: Some(name.to_owned()),
-            ..RuleText::default()
-        }
-    }
-
-    #[test]
-    fn the_first_that_matches_names_the_type() {
-        let batch = RuleText {
-            application_name: Some("batch-.*".to_owned()),
-            ..rule("batch")
-        };
-        let orders = RuleText {
-            statement: Some("(?i)insert into orders".to_owned()),
-            user: Some("shop".to_owned()),
-            ..rule("orders")
-        };
-        let search = RuleText {
-            tag: [("route".to_owned(), "/search.*".to_owned())].into(),
-            ..rule("search")
-        };
-        let rules = Rules::new(&[batch, orders, search], SQL).unwrap();
-        let shop = Client {
-            user: Some("shop"),
-            ..Client::default()
-        };
-        let night = Client {
-            application_name: Some("batch-7"),
-            ..shop
-        };
-        let insert = b"/* x */ INSERT INTO orders";
-        let none = Tags::default();
-        let name = |sql: &[u8], tags: &Tags<'_>, client: &Client<'_>| {
-            let said = rules.statement(sql, tags, client);
-            said.name.map(str::to_owned)
-        };
-        assert_eq!(name(insert, &none, &shop).as_deref(), Some("orders"));
-        assert_eq!(name(insert, &none, &night).as_deref(), Some("batch"));
-        assert_eq!(name(insert, &none, &Client::default()), None);
-        let tagged = super::super::Tagged::new(b"select 1 /*route='%2Fsearch%2Fbooks'*/");
-        assert_eq!(
-            name(tagged.statement, &tagged.tags, &shop).as_deref(),
-            Some("search")
-        );
-        let workshop = Client {
-            user: Some("workshop"),
-            ..Client::default()
-        };
-        assert_eq!(name(insert, &none, &workshop), None);
-    }
-
-    #[test]
-    fn each_thing_is_said_by_the_first_rule_that_says_it() {
-        let shop = RuleText {
-            user: Some("shop".to_owned()),
-            tenant: Some("shop".to_owned()),
-            ..RuleText::default()
-        };
-        let night = RuleText {
-            application_name: Some("batch".to_owned()),
-            wait: Some(false),
-            ..RuleText::default()
-        };
-        let reports = RuleText {
-            statement: Some("report".to_owned()),
-            tenant: Some("reports".to_owned()),
-            ..rule("report")
-        };
-        let rules = Rules::new(&[shop, night, reports], SQL).unwrap();
-        let client = Client {
-            user: Some("shop"),
-            application_name: Some("batch"),
-            ..Client::default()
-        };
-        let said = rules.statement(b"report 1", &Tags::default(), &client);
-        assert_eq!((said.name, said.wait), (Some("report"), Some(false)));
-        assert_eq!(said.tenant.map(|tenant| &**tenant), Some("shop"));
-        let said = rules.statement(b"report 1", &Tags::default(), &Client::default());
-        assert_eq!(said.tenant.map(|tenant| &**tenant), Some("reports"));
-        assert_eq!(rules.connection(&Client::default()), Said::default());
-    }
-
-    #[test]
-    fn http_goes_by_method_host_and_path() {
-        let reports = RuleText {
-            method: Some("GET|HEAD".to_owned()),
-            path: Some("^/report.*[?&]full=1".to_owned()),
-            ..rule("reports")
-        };
-        let all = rule("others");
-        let rules = Rules::new(&[reports, all], Protocol::Http).unwrap();
-        assert_eq!(
-            rules.request("GET", None, "/report/1?full=1").name,
-            Some("reports")
-        );
-        assert_eq!(
-            rules.request("POST", None, "/report/1?full=1").name,
-            Some("others")
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_a_rule_is_told_in_one_line() {
-        let error = |text: RuleText, protocol| {
-            let error = Rules::new(&[rule("fine"), text], protocol)
-                .unwrap_err()
-                .to_string();
-            assert!(!error.contains('\n'), "{error}");
-            error
-        };
-        let open = RuleText {
-            statement: Some("(a".to_owned()),
-            ..rule("x")
-        };
-        assert_eq!(
-            error(open, SQL),
-            "rule 2 (`x`): statement `(a` is not a regular expression: unclosed group"
-        );
-        let closed = RuleText {
-            user: Some("a)|(b".to_owned()),
-            ..rule("x")
-        };
-        assert!(error(closed, SQL).contains("user `a)|(b`"));
-        let path = RuleText {
-            path: Some("a".to_owned()),
-            ..rule("x")
-        };
-        assert!(error(path, SQL).contains("path means nothing to a gate for PostgreSQL"));
-        assert!(error(rule(""), SQL).contains("1 to 96 bytes"));
-        assert!(error(RuleText::default(), SQL).contains("add type, tenant or wait"));
-        let unnamed = RuleText {
-            tenant: Some(String::new()),
-            ..rule("x")
-        };
-        assert!(error(unnamed, SQL).contains("tenant ``"));
-        let many = vec![rule("x"); RULES_MAX + 1];
-        assert!(Rules::new(&many, SQL).is_err());
-    }
-}
+mod tests;

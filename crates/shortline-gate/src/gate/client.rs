@@ -15,6 +15,10 @@ use super::locks::Slot;
 pub struct GateClient {
     gate: Gate,
     place: Place,
+    /// Who pays: a hash of the account's name.
+    account: u64,
+    /// The tenant of its requests, by name.
+    tenant_name: Option<Arc<str>>,
     /// The tenant that counts its connection, once it has joined one.
     tenant: Option<TenantId>,
     /// The number of its connection to the backend, while it has one.
@@ -41,18 +45,24 @@ impl Gate {
     /// `backend` is the backend's number for its connection, if it has one.
     pub fn client(&self, account: &str, backend: Option<u32>) -> GateClient {
         let account = self.0.hashes.hash_one(account);
-        let mut client = GateClient {
+        let mut client = self.client_of(account);
+        client.set_backend(backend);
+        client
+    }
+
+    fn client_of(&self, account: u64) -> GateClient {
+        GateClient {
             gate: self.clone(),
             backend: None,
             tenant: None,
+            account,
+            tenant_name: None,
             place: Place {
                 id: self.0.state.lock().admission.enter(account),
                 slot: self.0.locks.as_ref().map(|_| Arc::default()),
                 database: None,
             },
-        };
-        client.set_backend(backend);
-        client
+        }
     }
 }
 
@@ -73,17 +83,30 @@ impl GateClient {
     pub fn join(&mut self, tenant: Option<&str>) -> Result<(), Refusal> {
         let mut state = self.gate.0.state.lock();
         let admission = &mut state.admission;
+        let name = tenant;
         let tenant = tenant.map_or_else(TenantId::default, |name| admission.tenant_of(name));
         admission.connect(tenant)?;
+        self.tenant_name = name.map(Arc::from);
         if let Some(left) = self.tenant.replace(tenant) {
             admission.disconnect(left);
         }
         Ok(())
     }
 
-    /// Its tenant. The first one, unless it has joined another.
+    /// The same client at a gate beside this one. It counts among its tenant's connections here alone.
+    pub fn at(&self, gate: &Gate) -> Self {
+        let mut client = gate.client_of(self.account);
+        client.place.database.clone_from(&self.place.database);
+        client.tenant_name.clone_from(&self.tenant_name);
+        client
+    }
+
+    /// The tenant of its requests: the first one, unless it has joined another.
     pub fn tenant(&self) -> TenantId {
-        self.tenant.unwrap_or_default()
+        let name = self.tenant_name.as_deref();
+        self.tenant
+            .or_else(|| name.map(|name| self.gate.tenant_of(name)))
+            .unwrap_or_default()
     }
 
     /// Sets the backend's number for its connection. `None` if it has no connection.

@@ -122,7 +122,9 @@ impl Gate {
                 return Err(DoorError::IsPaused("the gate".to_owned()));
             }
             self.0.doors.set_all(true);
-            self.after(|admission, now_ns| admission.set_paused(now_ns, true));
+            self.each(|gate| {
+                gate.after(|admission, now_ns| admission.set_paused(now_ns, true));
+            });
             return Ok(());
         };
         if closed.databases.contains(name) {
@@ -146,8 +148,10 @@ impl Gate {
                 return Err(DoorError::IsNotPaused("the gate".to_owned()));
             }
             self.0.doors.set_all(false);
-            self.after(|admission, now_ns| admission.set_paused(now_ns, false));
-            self.watch_if_any_waits();
+            self.each(|gate| {
+                gate.after(|admission, now_ns| admission.set_paused(now_ns, false));
+                gate.watch_if_any_waits();
+            });
             return Ok(());
         };
         if !closed.databases.contains(name) {

@@ -53,6 +53,20 @@ pub async fn ask(
     statement: &str,
 ) -> Result<(Stream, Vec<Row>), AskError> {
     let mut link = Link::of_established(stream);
+    let rows = ask_on(&mut link, capabilities, statement).await?;
+    Ok((link.stream, rows))
+}
+
+/// The same, on a connection that is kept whatever comes of it.
+///
+/// # Errors
+/// [`AskError`]. After anything but [`AskError::Refused`] the connection is of no more use.
+pub async fn ask_on(
+    link: &mut Link,
+    capabilities: Capabilities,
+    statement: &str,
+) -> Result<Vec<Row>, AskError> {
+    link.sequence = 0;
     link.write(&[&[QUERY], statement.as_bytes()].concat())
         .await?;
     let first = link.read().await?;
@@ -81,7 +95,7 @@ pub async fn ask(
             rows.push(row(&packet, columns).ok_or(AskError::Unread)?);
         }
     }
-    Ok((link.stream, rows))
+    Ok(rows)
 }
 
 fn refused(packet: &[u8]) -> AskError {

@@ -30,7 +30,7 @@
 //! - Compression is only with zlib, and ends at the gate (`capability`).
 
 pub mod ask;
-mod capability;
+pub(crate) mod capability;
 pub mod command;
 mod complaint;
 pub mod compress;
@@ -38,7 +38,7 @@ pub mod control;
 mod frames;
 pub mod greeting;
 mod handshake;
-mod link;
+pub(crate) mod link;
 pub mod login;
 pub mod packet;
 pub mod pool;

@@ -26,6 +26,9 @@ pub trait Backend: Debug + Send + Sync + 'static {
         login: &Self::Login,
     ) -> impl Future<Output = Result<(Self::Known, Stream), Self::Refusal>> + Send;
 
+    /// Whether it says that the server is not there, or not yet.
+    fn is_unreachable(refusal: &Self::Refusal) -> bool;
+
     /// The names that an operator sees.
     fn names(&self, kind: &Self::Kind, known: &Self::Known) -> Names;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
-use super::connections::Connections;
+use super::nodes::{NodeView, Nodes};
 use super::users::{Stored, Users};
 use super::{Backend, Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError};
 use crate::Gate;
@@ -17,8 +17,8 @@ use crate::Gate;
 pub struct Common<B: Backend, S> {
     /// Its settings.
     pub limits: PoolLimits,
-    /// The backend's connections.
-    pub connections: Arc<Connections<B>>,
+    /// The servers, and the connections to them.
+    pub nodes: Arc<Nodes<B>>,
     /// The sessions that keep their connection.
     pub pins: Arc<Pins>,
     /// Replaced at a reload.
@@ -41,9 +41,9 @@ pub trait Pooling: fmt::Debug + Send + Sync {
 
 impl<B: Backend, S> Common<B, S> {
     /// A pool of `gate`, without connections.
-    pub fn new(backend: B, limits: PoolLimits, users: Arc<Users<S>>, gate: &Gate) -> Self {
+    pub fn new(nodes: Nodes<B>, limits: PoolLimits, users: Arc<Users<S>>, gate: &Gate) -> Self {
         Self {
-            connections: Connections::new(backend, &limits),
+            nodes: Arc::new(nodes),
             pins: Pins::new(limits.mode, limits.size, gate),
             users: RwLock::new(users),
             limits,
@@ -66,7 +66,9 @@ impl<B: Backend, S> Common<B, S> {
             (self.limits.idle_time_max / 4).clamp(Duration::from_secs(1), Duration::from_secs(60));
         loop {
             tokio::time::sleep(every).await;
-            self.connections.sweep();
+            for node in self.nodes.iter() {
+                node.connections.sweep();
+            }
         }
     }
 }
@@ -77,7 +79,7 @@ impl<B: Backend, S> fmt::Debug for Common<B, S> {
         formatter
             .debug_struct("Common")
             .field("limits", &self.limits)
-            .field("connections", &self.connections)
+            .field("nodes", &self.nodes)
             .field("pins", &self.pins)
             .finish_non_exhaustive()
     }
@@ -89,11 +91,11 @@ impl<P: Pooling> Shown for P {
     }
 
     fn size(&self) -> usize {
-        self.common().connections.size()
+        self.common().nodes.connections(0).size()
     }
 
     fn counts(&self) -> Counts {
-        self.common().connections.counts()
+        self.common().nodes.counts()
     }
 
     fn pinned(&self) -> usize {
@@ -105,19 +107,31 @@ impl<P: Pooling> Shown for P {
     }
 
     fn servers(&self) -> Vec<ServerView> {
-        self.common().connections.servers().views()
+        self.common().nodes.servers()
     }
 
     fn lent(&self) -> u64 {
-        self.common().connections.servers().lent()
+        let nodes = self.common().nodes.iter();
+        nodes.map(|node| node.connections.servers().lent()).sum()
+    }
+
+    fn nodes(&self) -> Vec<NodeView> {
+        self.common().nodes.views()
+    }
+
+    fn has_primary(&self) -> bool {
+        self.common().nodes.cluster().primary().is_some()
     }
 
     fn reconnect(&self, database: Option<&str>) {
-        self.common().connections.close(database);
+        for node in self.common().nodes.iter() {
+            node.connections.close(database);
+        }
     }
 
     fn is_reconnecting(&self, database: Option<&str>) -> bool {
-        self.common().connections.servers().any_to_close(database)
+        let mut nodes = self.common().nodes.iter();
+        nodes.any(|node| node.connections.servers().any_to_close(database))
     }
 
     fn reload(
@@ -131,8 +145,10 @@ impl<P: Pooling> Shown for P {
         Ok(Box::new(move || {
             *common.users.write() = users;
             common.connections.set_wait_max(wait_max);
-            common.connections.resize(size.get());
             common.pins.resize(size);
+            for node in common.nodes.iter() {
+                node.resize(size);
+            }
         }))
     }
 }

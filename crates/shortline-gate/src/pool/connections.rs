@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Context;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::cancels::Cancels;
 use super::servers::{Server, Servers};
 use super::{Backend, PoolLimits};
+use crate::cluster::NoPrimary;
 use crate::relay::Stream;
 
 /// The most connections that are opened at once. Each costs the backend a process.
@@ -30,6 +31,8 @@ const OPENINGS_MAX: usize = 2;
 #[derive(Debug)]
 pub struct Connections<B: Backend> {
     backend: B,
+    /// The number of the server in its cluster.
+    node: usize,
     /// The most connections. Replaced at a reload.
     size: AtomicUsize,
     idle_time_max: Duration,
@@ -87,6 +90,8 @@ pub struct Held<B: Backend> {
     pub known: B::Known,
     /// The cancel requests under way for it.
     pub cancels: Arc<Cancels>,
+    /// The number of its server in the cluster.
+    pub node: usize,
     room: Room<B>,
 }
 
@@ -107,6 +112,9 @@ pub enum AcquireError<E: Error> {
         /// How long the session waited.
         limit: Duration,
     },
+    /// No server takes writes.
+    #[error(transparent)]
+    NoPrimary(NoPrimary),
 }
 
 /// The counts of a pool at one moment.
@@ -121,10 +129,11 @@ pub struct Counts {
 }
 
 impl<B: Backend> Connections<B> {
-    /// A pool without connections.
-    pub fn new(backend: B, limits: &PoolLimits) -> Arc<Self> {
+    /// None is open yet. They are of the server of this number, and have the numbers that come next.
+    pub fn new(backend: B, node: usize, limits: &PoolLimits, ids: &Arc<AtomicU64>) -> Arc<Self> {
         Arc::new(Self {
             backend,
+            node,
             size: AtomicUsize::new(limits.size.get()),
             idle_time_max: limits.idle_time_max,
             wait_max: RwLock::new(limits.wait_max),
@@ -135,7 +144,7 @@ impl<B: Backend> Connections<B> {
                 is_opening_ahead: false,
             }),
             openings: Semaphore::new(OPENINGS_MAX),
-            servers: Servers::default(),
+            servers: Servers::new(ids),
         })
     }
 
@@ -212,6 +221,7 @@ impl<B: Backend> Connections<B> {
                     kind: Arc::clone(kind),
                     known: idle.known,
                     cancels: idle.cancels,
+                    node: self.node,
                     room,
                 };
                 return Some((Box::new(held), idle.stream));
@@ -297,6 +307,7 @@ impl<B: Backend> Connections<B> {
             kind: Arc::clone(kind),
             known,
             cancels: Arc::default(),
+            node: self.node,
             room,
         };
         Ok((Box::new(held), stream))
@@ -427,6 +438,7 @@ impl<B: Backend> Held<B> {
                         known,
                         cancels,
                         mut room,
+                        ..
                     } = *held;
                     room.0 = None;
                     let idle = Idle {

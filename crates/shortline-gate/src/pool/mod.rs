@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `common` | the common part of all protocols' pools |
 //! | `backend` | opens connections |
+//! | `nodes` | the servers of a cluster ([`crate::cluster`]): which of them a unit gets a connection to |
 //! | `connections` | lends connections, and queues sessions for them |
 //! | `servers` | an operator's view of the connections |
 //! | `cancels` | counts cancel requests under way |
@@ -20,6 +21,7 @@ mod backend;
 pub mod cancels;
 mod common;
 pub mod connections;
+pub mod nodes;
 mod pins;
 mod servers;
 pub mod users;
@@ -32,6 +34,7 @@ use std::time::Duration;
 pub use backend::Backend;
 pub use common::{Common, Pooling};
 pub use connections::Counts;
+pub use nodes::NodeView;
 pub use pins::{Keeping, Pins};
 pub use servers::{Names, ServerView};
 pub use users::UsersError;
@@ -85,6 +88,12 @@ pub trait Shown: Debug + Send + Sync {
 
     /// How often a connection was lent to a session.
     fn lent(&self) -> u64;
+
+    /// The servers, if there are several.
+    fn nodes(&self) -> Vec<NodeView>;
+
+    /// Whether a server is known that takes writes.
+    fn has_primary(&self) -> bool;
 
     /// Closes the connections to a database, or all. Lent ones close when they are given back.
     fn reconnect(&self, database: Option<&str>);

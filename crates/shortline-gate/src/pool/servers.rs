@@ -8,10 +8,11 @@ use shortline_base::roster::{Place, Roster};
 use tokio::time::Instant;
 
 /// All connections of a pool, lent and idle ones.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Servers {
     roster: Arc<Roster<Server>>,
-    opened: AtomicU64,
+    /// The last number that was given out, of this pool's connections to whatever server.
+    ids: Arc<AtomicU64>,
     lent: AtomicU64,
 }
 
@@ -52,6 +53,8 @@ pub struct ServerView {
     pub client: Option<u64>,
     /// The backend's number for it.
     pub process: Option<u32>,
+    /// Where the server listens, if there are several.
+    pub address: Option<Arc<str>>,
     /// How long it has been open.
     pub open: Duration,
     /// How long it has been lent, or idle.
@@ -61,10 +64,19 @@ pub struct ServerView {
 }
 
 impl Servers {
+    /// None yet.
+    pub fn new(ids: &Arc<AtomicU64>) -> Self {
+        Self {
+            roster: Arc::default(),
+            ids: Arc::clone(ids),
+            lent: AtomicU64::new(0),
+        }
+    }
+
     /// Adds a connection.
     pub fn enter(&self, names: Names) -> Place<Server> {
         let server = Server {
-            id: self.opened.fetch_add(1, Ordering::Relaxed) + 1,
+            id: self.ids.fetch_add(1, Ordering::Relaxed) + 1,
             names,
             opened: Instant::now(),
             since_ms: AtomicU64::new(0),
@@ -147,6 +159,7 @@ impl Server {
             database: self.names.database.clone(),
             client: Some(self.client.load(Ordering::Relaxed)).filter(|client| *client > 0),
             process: self.names.process,
+            address: None,
             open,
             in_state: open.saturating_sub(since),
             is_to_close: self.is_to_close(),

@@ -34,10 +34,22 @@ pub async fn connect(
     config: &PostgresConfig,
     client_is_secure: bool,
 ) -> Result<Stream, BackendError> {
+    connect_at(config, &config.relay.upstream, client_is_secure).await
+}
+
+/// The same, to this server of several.
+///
+/// # Errors
+/// [`BackendError`]
+pub async fn connect_at(
+    config: &PostgresConfig,
+    upstream: &Upstream,
+    client_is_secure: bool,
+) -> Result<Stream, BackendError> {
     let limit = config.relay.limits.connect_time_max;
     let connector = config.relay.upstream_tls.connector(client_is_secure);
     let is_optional = config.relay.upstream_tls.is_optional();
-    let connected = connect_with(&config.relay.upstream, connector, is_optional, limit).await;
+    let connected = connect_with(upstream, connector, is_optional, limit).await;
     config.relay.registry.note_backend(connected.is_ok());
     connected
 }

@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Shared;
-use super::backend::{BackendError, connect};
+use super::backend::{BackendError, connect_at};
 use super::startup::PACKET_BYTES_MAX;
-use crate::relay::Stream;
+use crate::relay::{Stream, Upstream};
 
 /// The position of the key in a CancelRequest, after length and code.
 const KEY_AT: usize = 8;
@@ -33,11 +33,14 @@ pub async fn serve(shared: &Shared, packet: &[u8], mut client: Stream) -> Result
     let ends_wait = key_of(packet).is_some_and(|key| shared.waits.cancel(key));
     let passed = match (ends_wait, &shared.config.pool) {
         (true, _) => Ok(()),
-        (false, None) => pass_on(shared, packet, client.is_secure()).await,
+        (false, None) => {
+            let upstream = &shared.config.relay.upstream;
+            pass_on(shared, upstream, packet, client.is_secure()).await
+        }
         (false, Some(pool)) => match key_of(packet).and_then(|key| pool.target_of(key)) {
-            Some((key, cancelling)) => {
+            Some((key, upstream, cancelling)) => {
                 let packet = [&packet[..KEY_AT], &key].concat();
-                let passed = pass_on(shared, &packet, client.is_secure()).await;
+                let passed = pass_on(shared, &upstream, &packet, client.is_secure()).await;
                 drop(cancelling);
                 passed
             }
@@ -52,10 +55,11 @@ pub async fn serve(shared: &Shared, packet: &[u8], mut client: Stream) -> Result
 
 async fn pass_on(
     shared: &Shared,
+    upstream: &Upstream,
     packet: &[u8],
     client_is_secure: bool,
 ) -> Result<(), BackendError> {
-    let mut server = connect(&shared.config, client_is_secure).await?;
+    let mut server = connect_at(&shared.config, upstream, client_is_secure).await?;
     let limit: Duration = shared.config.relay.limits.connect_time_max;
     let passing = async {
         server.write_all(packet).await?;

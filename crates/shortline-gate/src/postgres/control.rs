@@ -111,8 +111,9 @@ fn is_one_of(name: &[u8], names: &[&str]) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Word<'a> {
+/// A word of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Word<'a> {
     Name(&'a [u8]),
     Comma,
     Semicolon,
@@ -121,7 +122,7 @@ enum Word<'a> {
 }
 
 /// The words of a statement without white space and comments.
-struct Words<'a>(&'a [u8]);
+pub(super) struct Words<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Words<'a> {
     type Item = Word<'a>;

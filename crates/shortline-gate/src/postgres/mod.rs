@@ -12,7 +12,7 @@
 //! | `authentication` | passes on authentication, up to the first ReadyForQuery |
 //! | `protocol` | both directions after that |
 //! | `frame`, `messages` | finds messages in a stream, and fields in messages |
-//! | `opening`, `control`, `statements` | what a transaction's first messages ask for |
+//! | `opening`, `control`, `access`, `statements` | what a transaction's first messages ask for |
 //! | `conversation` | what is still owed to the client |
 //! | `pool`, `scram` | many clients on few connections, and their authentication |
 //! | `pgbouncer` | reads PgBouncer's configuration |
@@ -32,6 +32,7 @@
 //! Replication connections are relayed without admission. Pipelined transactions of one connection
 //! are one unit while they overlap.
 
+pub mod access;
 mod admin;
 mod asker;
 mod authentication;

@@ -29,6 +29,15 @@ pub struct Work {
     handle: Arc<Handle>,
     /// The client that pays for units that use more than their estimate. Dropped after the unit.
     account: Option<GateClient>,
+    /// The unit is one of another server's gate.
+    elsewhere: Option<Elsewhere>,
+}
+
+/// Another gate, and the same account there.
+#[derive(Debug)]
+struct Elsewhere {
+    gate: Gate,
+    account: Option<GateClient>,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +66,7 @@ impl Work {
             gate: gate.clone(),
             handle: Arc::clone(handle),
             account,
+            elsewhere: None,
         }
     }
 
@@ -86,16 +96,41 @@ impl Work {
     /// # Errors
     /// [`Refusal`] if the unit may not wait.
     pub fn ask(&mut self, context: &mut Context<'_>, class: &Class) -> Result<(), Refusal> {
-        let account = self.account.as_ref();
+        self.elsewhere = None;
+        self.put(context, class)
+    }
+
+    /// Asks the gate of another server.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it may not even wait.
+    pub fn ask_at(
+        &mut self,
+        gate: &Gate,
+        context: &mut Context<'_>,
+        class: &Class,
+    ) -> Result<(), Refusal> {
+        self.elsewhere = Some(Elsewhere {
+            account: self.account.as_ref().map(|account| account.at(gate)),
+            gate: gate.clone(),
+        });
+        self.put(context, class)
+    }
+
+    fn put(&mut self, context: &mut Context<'_>, class: &Class) -> Result<(), Refusal> {
+        let (gate, account) = match &self.elsewhere {
+            None => (&self.gate, self.account.as_ref()),
+            Some(elsewhere) => (&elsewhere.gate, elsewhere.account.as_ref()),
+        };
         let own = || account.map(GateClient::tenant).unwrap_or_default();
         let named = class.tenant.as_deref();
         let question = Question {
             client: account,
-            tenant: named.map_or_else(own, |name| self.gate.tenant_of(name)),
+            tenant: named.map_or_else(own, |name| gate.tenant_of(name)),
             never_waits: class.never_waits,
-            ..self.gate.type_of(&class.name).into()
+            ..gate.type_of(&class.name).into()
         };
-        self.unit = match self.gate.ask(question)? {
+        self.unit = match gate.ask(question)? {
             Decision::Admitted(admitted) => Unit::Running(Running::new(admitted, &self.handle)),
             Decision::Waits(wait) => {
                 let mut waiting = Waiting(wait);
@@ -148,7 +183,11 @@ impl Work {
 
     /// Sets the backend's number for the connection that the session's units run on. `None` for no connection.
     pub fn set_backend(&mut self, backend: Option<u32>) {
-        if let Some(account) = &mut self.account {
+        let account = match &mut self.elsewhere {
+            None => self.account.as_mut(),
+            Some(elsewhere) => elsewhere.account.as_mut(),
+        };
+        if let Some(account) = account {
             account.set_backend(backend);
         }
     }

@@ -88,7 +88,11 @@ impl Gated {
             statements_max: 20,
         };
         let users = Arc::new(mysql::pool::Users::parse(USERS).unwrap());
-        let pool = PoolConfig { limits, users };
+        let pool = PoolConfig {
+            limits,
+            users,
+            cluster: None,
+        };
         Self::start(upstream, gate, |config, gate| {
             Some(Pool::new(pool, config, gate))
         })

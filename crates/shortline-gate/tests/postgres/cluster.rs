@@ -8,16 +8,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// Runs as the child's whole program: `$1` the programs' folder, `$2` our folder, `$3` the port.
-/// Commands are lines: `start`, `stop`, `crash`. Each is answered with a line.
+/// Runs as the child's whole program: `$1` the programs' folder, `$2` our folder, `$3` the port, `$4` whether it
+/// begins empty. Commands are lines: `start`, `stop`, `crash`, and `follow PORT`, which makes it a replica of the
+/// server at that port, whatever it was. Each is answered with a line.
 const KEEPER: &str = r#"
-bin=$1 folder=$2 port=$3
+bin=$1 folder=$2 port=$3 empty=$4
 as= ; [ "$(id -u)" = 0 ] && as='setpriv --reuid=postgres --regid=postgres --clear-groups'
 [ -z "$as" ] || chown -R postgres:postgres "$folder"
-$as "$bin/initdb" -D "$folder/data" -N -U postgres -A trust >"$folder/initdb.log" 2>&1
-$as cp "$folder/server.crt" "$folder/server.key" "$folder/data/"
-$as chmod 600 "$folder/data/server.key"
-$as sh -c 'cat "$1/postgresql.conf" >>"$1/data/postgresql.conf"; cp "$1/pg_hba.conf" "$1/data/"' sh "$folder"
+init() {
+    $as "$bin/initdb" -D "$folder/data" -N -U postgres -A trust >"$folder/initdb.log" 2>&1
+    $as cp "$folder/server.crt" "$folder/server.key" "$folder/data/"
+    $as chmod 600 "$folder/data/server.key"
+    $as sh -c 'cat "$1/postgresql.conf" >>"$1/data/postgresql.conf"; cp "$1/pg_hba.conf" "$1/data/"' sh "$folder"
+}
+[ "$empty" = yes ] || init
+follow() {
+    rm -rf "$folder/data"
+    $as "$bin/pg_basebackup" -h 127.0.0.1 -p "$1" -U postgres -D "$folder/data" -R -X stream -c fast \
+        >>"$folder/log" 2>&1 </dev/null
+}
 start() {
     $as "$bin/postgres" -D "$folder/data" -p "$port" >>"$folder/log" 2>&1 </dev/null &
     pid=$!
@@ -32,6 +41,7 @@ while read -r command; do
         start) start ;;
         stop) end INT ;;
         crash) end QUIT ;;
+        follow*) follow "${command#follow }" ;;
     esac
     echo "$command"
 done
@@ -87,6 +97,22 @@ impl Cluster {
 
     /// One of a test's own.
     pub fn start() -> Option<Self> {
+        let cluster = Self::make(false)?;
+        cluster.tell("start");
+        let roles = cluster.psql(cluster.port, &[], &["-c", ROLES]);
+        assert!(roles.status.success(), "{roles:?}");
+        Some(cluster)
+    }
+
+    /// One of a test's own that follows `primary`.
+    pub fn replica_of(primary: &Self) -> Option<Self> {
+        let cluster = Self::make(true)?;
+        cluster.tell(&format!("follow {}", primary.port));
+        cluster.tell("start");
+        Some(cluster)
+    }
+
+    fn make(is_empty: bool) -> Option<Self> {
         let Some(bin) = programs() else {
             eprintln!("skipped: no PostgreSQL server in /usr/lib/postgresql (Debian: postgresql)");
             return None;
@@ -106,7 +132,10 @@ impl Cluster {
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
             .args([&bin, &folder])
-            .arg(port.to_string())
+            .args([
+                port.to_string().as_str(),
+                if is_empty { "yes" } else { "no" },
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -115,20 +144,16 @@ impl Cluster {
             keeper.stdin.take().unwrap(),
             BufReader::new(keeper.stdout.take().unwrap()),
         );
-        let cluster = Self {
+        Some(Self {
             port,
             bin,
             folder,
             _keeper: keeper,
             talk: Mutex::new(talk),
-        };
-        cluster.tell("start");
-        let roles = cluster.psql(cluster.port, &[], &["-c", ROLES]);
-        assert!(roles.status.success(), "{roles:?}");
-        Some(cluster)
+        })
     }
 
-    /// `start`, `stop` or `crash`; returns when it is done.
+    /// `start`, `stop`, `crash` or `follow PORT`; returns when it is done.
     pub fn tell(&self, command: &str) {
         let mut talk = self.talk.lock().unwrap();
         writeln!(talk.0, "{command}").unwrap();

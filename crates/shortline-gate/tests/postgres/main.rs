@@ -15,6 +15,7 @@ mod pool_raw;
 mod pool_state;
 mod raw;
 mod relay;
+mod replicas;
 mod secure;
 mod sessions;
 mod shares;

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shortline_gate::classify;
+use shortline_gate::cluster::ClusterConfig;
 use shortline_gate::pool::{PoolLimits, PoolMode};
 use shortline_gate::postgres::pool::{Lookup, Users};
 use shortline_gate::postgres::{Pool, PoolConfig, PostgresConfig, run};
@@ -71,6 +72,17 @@ impl Relay {
 
     /// The same, with a pool of so many connections, whose users are these lines of a file.
     pub fn pooled(upstream: u16, mode: PoolMode, size: usize, users: &str) -> Self {
+        Self::clustered(upstream, None, mode, size, users)
+    }
+
+    /// The same, in front of several servers.
+    pub fn clustered(
+        upstream: u16,
+        cluster: Option<ClusterConfig>,
+        mode: PoolMode,
+        size: usize,
+        users: &str,
+    ) -> Self {
         let size = NonZeroUsize::new(size).unwrap();
         let mut gate = GateConfig::default();
         if mode == PoolMode::Transaction {
@@ -92,6 +104,7 @@ impl Relay {
                 user: "postgres".to_owned(),
                 query: "select rolname, rolpassword from pg_authid where rolname = $1".to_owned(),
             }),
+            cluster,
         };
         Self::start_with(upstream, gate, |config, gate| {
             config.pool = Some(Pool::new(pool, config, gate));
@@ -113,11 +126,17 @@ impl Relay {
         let port = listener.local_addr().unwrap().port();
         let (shutdown, ended) = oneshot::channel();
         let (gate_of_thread, runtime) = (gate.clone(), runtime());
+        let pool = config.pool.clone();
+        let watched = pool.clone();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 let ended = async { drop(ended.await) };
+                let watching = watched.map(|pool| tokio::spawn(pool.watch()));
                 run(listener, config, gate_of_thread, ended).await.unwrap();
+                if let Some(watching) = watching {
+                    watching.abort();
+                }
             });
         });
         Self {
@@ -151,6 +170,13 @@ impl Relay {
     /// A client with these parameters.
     pub async fn client_as(&self, parameters: &str) -> Client {
         connect(self.port, parameters).await.unwrap()
+    }
+
+    /// A client whose transactions only read, from its first on.
+    pub async fn client_as_read_only(&self) -> Client {
+        let options = "options='-c default_transaction_read_only=on'";
+        self.client_as(&format!("user=postgres password=any {options}"))
+            .await
     }
 
     /// Waits until the gate looks like that.

@@ -195,6 +195,14 @@ impl Admission {
         Err(refusal)
     }
 
+    /// The expected service of all that runs and waits, under the present load, in nanoseconds.
+    pub fn left_ns(&self) -> u64 {
+        let running_ns = self.moment().load_ns as u64;
+        let queues = self.tenants.queues();
+        let waiting_ns = queues.map(|queue| queue.work_ns(&self.types));
+        waiting_ns.fold(running_ns, u64::saturating_add)
+    }
+
     /// How long a new request of a type would wait if no other arrived: until its tenant's work before it
     /// is done.
     fn wait_ns_expected(&self, kind: usize, tenant: usize) -> u64 {

@@ -212,6 +212,16 @@ impl Queue {
         self.kinds[job.index()] = kind;
     }
 
+    /// The expected service of all that wait, in nanoseconds.
+    pub(super) fn work_ns(&self, types: &Types) -> u64 {
+        let kinds = self.types.jobs().map(|(job, _)| self.kinds[job.index()]);
+        let works = kinds.map(|kind| {
+            let waiting = self.lines[kind].waiting;
+            types.service_ns(kind).saturating_mul(waiting)
+        });
+        works.fold(0, u64::saturating_add)
+    }
+
     /// The expected service of all waiters that go before a new request of a type, in nanoseconds.
     /// Deadlines are ignored.
     pub(super) fn ahead_ns(&self, types: &Types, order: Order, kind: usize) -> u64 {

@@ -38,6 +38,7 @@ impl AdminPages {
             view: view.clone(),
             console: console.clone(),
             uids: settings.admin_uids.clone(),
+            // Several are asked all the time.
             upstream: view.clients().and_then(|_| settings.upstream.parse().ok()),
         }
     }
@@ -104,6 +105,9 @@ async fn why_not_ready(view: &View, upstream: Option<&Upstream>) -> Option<Strin
     }
     if view.is_ending() {
         return Some("the gate ends".to_owned());
+    }
+    if view.pool().is_some_and(|pool| !pool.has_primary()) {
+        return Some("no server is known as the primary".to_owned());
     }
     let (clients, upstream) = (view.clients()?, upstream?);
     if clients.is_backend_reached() {

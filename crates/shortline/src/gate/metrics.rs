@@ -10,6 +10,7 @@ use std::fmt::Display;
 use shortline_gate::GateSnapshot;
 use shortline_sched::admission::{BOUNDS_NS, Histogram, Times, TypeView};
 
+use super::servers;
 use super::status::{Connections, PoolStatus, Status};
 use shortline_daemon::admin::prometheus::Text;
 
@@ -46,6 +47,7 @@ pub fn render(status: &Status) -> String {
     if let Some(of) = &status.pool {
         pool(&mut text, of);
     }
+    servers::metrics(&mut text, &status.servers);
     text.finish()
 }
 

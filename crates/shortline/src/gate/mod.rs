@@ -15,6 +15,7 @@ mod quiet;
 mod relays;
 mod running;
 pub mod series;
+mod servers;
 pub mod settings;
 pub mod status;
 

@@ -47,10 +47,10 @@ pub struct GateOptions {
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     #[serde(deserialize_with = "all_from_text")]
     pub proxy_from: Option<Vec<Network>>,
-    /// The backend's address, or unix:/PATH; for http also https://HOST:PORT, and several separated by
-    /// commas
+    /// The backend's address, or unix:/PATH; for http also https://HOST:PORT. Several separated by commas
+    /// for http, or with --pool transaction a primary and its replicas
     ///
-    /// Required.
+    /// Required. Which of several databases is the primary they say themselves, in whatever order they stand here.
     #[arg(long, value_name = "HOST:PORT")]
     pub upstream: Option<String>,
     /// Ask the database as this user which statements wait for a lock, since that time is not
@@ -195,7 +195,7 @@ pub struct GateOptions {
     /// ignored.
     #[arg(long, value_name = "FILE", help_heading = "Types of requests")]
     pub estimates: Option<PathBuf>,
-    /// Rules that name types and tenants, or say what never waits; the first match counts (only
+    /// Rules that name types, tenants and servers, or say what never waits; the first match counts (only
     /// `[[gate.rule]]` in the file)
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
@@ -282,7 +282,7 @@ pub struct GateOptions {
     /// own (postgres, mysql) [default: off]
     #[arg(long, value_name = "MODE", help_heading = "Pool")]
     pub pool: Option<PoolName>,
-    /// Connections to the backend at most, of all users and databases together [default: 20]
+    /// Connections to the backend at most, of all users and databases together; of several servers to each [default: 20]
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_size: Option<NonZeroUsize>,
     /// Who may use the pool: lines of "user" "password", as in PgBouncer's userlist.txt; a password may be an
@@ -307,6 +307,28 @@ pub struct GateOptions {
     /// Beyond them the one used longest ago is closed.
     #[arg(long, value_name = "N", help_heading = "Pool")]
     pub pool_statements_max: Option<NonZeroUsize>,
+
+    /// The user by whom the gate asks each of several servers what it is, and how far behind (postgres, mysql)
+    ///
+    /// One of --pool-users, whose line has its password or with postgres its MD5 hash. Required with several servers.
+    /// PostgreSQL asks nothing special of it, and is asked in its database postgres; MySQL tells how far behind it is to
+    /// who has REPLICATION CLIENT, MariaDB to who has REPLICA MONITOR.
+    #[arg(long, value_name = "NAME", help_heading = "Servers")]
+    pub watch_user: Option<String>,
+    /// How often each server is asked [default: 1s]
+    ///
+    /// At least 50ms. One that does not answer three times in a row is not there.
+    #[arg(long, value_name = "TIME", help_heading = "Servers")]
+    pub watch_every: Option<Span>,
+    /// Time that a server has to answer, the connection included [default: 2s]
+    #[arg(long, value_name = "TIME", help_heading = "Servers")]
+    pub watch_time_max: Option<Span>,
+    /// Send nothing to a replica that is further behind [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = "Servers")]
+    pub lag_max: Option<Span>,
+    /// Time for which transactions wait while no primary is known; after that they are refused at once [default: 30s]
+    #[arg(long, value_name = "TIME", help_heading = "Servers")]
+    pub primary_wait_max: Option<Span>,
 
     /// The most open connections of clients; one more gets an error and is closed [default: 10000]
     ///
@@ -429,6 +451,11 @@ overlay!(GateOptions {
     pool_auth_query,
     pool_idle_max,
     pool_statements_max,
+    watch_user,
+    watch_every,
+    watch_time_max,
+    lag_max,
+    primary_wait_max,
     connections_max,
     authentication_time_max,
     connect_time_max,

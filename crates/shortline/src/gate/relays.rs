@@ -243,9 +243,11 @@ impl Starting<'_> {
                 limits: self.pool_limits(pool),
                 users: Arc::new(users),
                 lookup: pool.lookup.clone(),
+                cluster: settings.cluster.clone(),
             };
             let pool = Pool::new(pool, &config, self.gate);
             self.view.show_pool(pool.clone());
+            tokio::spawn(Arc::clone(&pool).watch());
             config.pool = Some(pool);
         }
         Ok(config)
@@ -259,9 +261,11 @@ impl Starting<'_> {
         let pool = mysql::PoolConfig {
             limits: self.pool_limits(pool),
             users: Arc::new(users),
+            cluster: self.settings.cluster.clone(),
         };
         let pool = mysql::Pool::new(pool, config, self.gate);
         self.view.show_pool(pool.clone());
+        tokio::spawn(Arc::clone(&pool).watch());
         Ok(Some(pool))
     }
 
@@ -278,7 +282,7 @@ impl Starting<'_> {
     fn relay_config(&self, relayed: &Relayed) -> Result<RelayConfig, CommandError> {
         let settings = self.settings;
         Ok(RelayConfig {
-            upstream: one_upstream(settings)?,
+            upstream: upstreams(settings)?.swap_remove(0),
             upstream_tls: upstream_tls(settings).map_err(CommandError::failure)?,
             client_tls: relayed.tls.clone(),
             limits: settings.limits.clone(),
@@ -372,9 +376,14 @@ pub fn open_sockets(settings: &Settings) -> Result<Vec<Bound>, CommandError> {
         .collect()
 }
 
-fn one_upstream(settings: &Settings) -> Result<Upstream, CommandError> {
+/// The servers of a database, one at least.
+fn upstreams(settings: &Settings) -> Result<Vec<Upstream>, CommandError> {
+    if let Some(cluster) = &settings.cluster {
+        return Ok(cluster.servers.clone());
+    }
     let upstream = settings.upstream.parse();
-    upstream.map_err(|error| CommandError::Usage(format!("upstream: {error}")))
+    let upstream = upstream.map_err(|error| CommandError::Usage(format!("upstream: {error}")));
+    upstream.map(|upstream| vec![upstream])
 }
 
 /// Warns about a remote backend without TLS. By default the backend gets TLS for clients that use
@@ -384,7 +393,8 @@ pub fn warn_of_plain_backend(settings: &Settings) {
     if is_asked || settings.client_tls.is_some() {
         return;
     }
-    if one_upstream(settings).is_ok_and(|upstream| !upstream.is_here()) {
+    let mut upstreams = upstreams(settings).into_iter().flatten();
+    if upstreams.any(|upstream| !upstream.is_here()) {
         tracing::warn!(
             "clients have no TLS here (no --tls-cert), so what goes to {} has none either: add \
              --upstream-tls require if it is to have, or follow if this is meant",
@@ -414,7 +424,7 @@ pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandErro
 }
 
 fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
-    if one_upstream(settings).is_ok_and(|upstream| upstream.is_path()) {
+    if upstreams(settings).is_ok_and(|all| all.iter().all(Upstream::is_path)) {
         return Ok(UpstreamTls::Disable);
     }
     match (settings.upstream_tls, &settings.upstream_ca) {

@@ -7,6 +7,7 @@ mod admission;
 mod limits;
 mod monitor;
 mod pool;
+mod servers;
 mod strange;
 mod tenants;
 
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use shortline_gate::GateConfig;
 use shortline_gate::classify::{ClassifierConfig, Dialect, Protocol};
+use shortline_gate::cluster::ClusterConfig;
 use shortline_gate::locks::MonitorUrl;
 use shortline_gate::relay::Limits;
 
@@ -76,6 +78,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The pool of connections to the backend.
     pub pool: Option<PoolSettings>,
+    /// The servers, if there are several databases.
+    pub cluster: Option<ClusterConfig>,
     /// The file of estimates.
     pub estimates: Option<PathBuf>,
     /// The format of the log.
@@ -147,7 +151,14 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
     let pool = pool::pool(given)?;
     let mut gate = admission::gate(given)?;
     pool::bound(&mut gate, pool.as_ref());
+    let upstream = merged.upstream.clone().ok_or_else(|| {
+        format!(
+            "gate {}: where is the backend? Add --upstream HOST:PORT, or the key gate.upstream to the file",
+            kind.name()
+        )
+    })?;
     Ok(Settings {
+        cluster: servers::cluster(kind, &upstream, pool.as_ref(), given)?,
         classifier: admission::classifier(given, protocol)?,
         monitor: monitor::monitor(kind, given)?,
         monitor_password_file: merged.monitor_password_file.clone(),
@@ -160,13 +171,7 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
         reuse_port: merged.reuse_port.unwrap_or(false),
         proxies: merged.proxy_from.unwrap_or_default(),
         tells_address: merged.application_name_add_host.unwrap_or(false),
-        upstream: merged.upstream.ok_or_else(|| {
-            format!(
-                "gate {}: where is the backend? Add --upstream HOST:PORT, or the key gate.upstream \
-                 to the file",
-                kind.name()
-            )
-        })?,
+        upstream,
         client_tls: merged
             .tls_cert
             .zip(merged.tls_key)

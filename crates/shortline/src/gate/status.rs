@@ -18,6 +18,7 @@ use super::history::{History, Sample};
 use super::options::PolicyName;
 use super::quiet::Quiet;
 use super::series::Series;
+use super::servers::{self, ServerStatus};
 use super::settings::Settings;
 use super::{clients, metrics, page};
 use shortline_daemon::admin::Page;
@@ -39,6 +40,9 @@ pub struct Status {
     pub connections: Connections,
     /// The pool of connections to the backend, if there is one.
     pub pool: Option<PoolStatus>,
+    /// The servers, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerStatus>,
     /// The clients whose requests wait or run. At most 20, the longest in that state.
     pub busy_clients: Vec<ClientStatus>,
     /// What the operator has paused or disabled.
@@ -236,6 +240,7 @@ impl View {
             admission,
             connections: (self.connections)(),
             pool: self.pool.get().map(|pool| PoolStatus::of(&**pool)),
+            servers: servers::all(self),
             busy_clients: clients::busy(self),
             paused: Paused::of(&self.gate),
             series: Arc::clone(&self.series),

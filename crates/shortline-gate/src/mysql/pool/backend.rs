@@ -9,8 +9,10 @@ use crate::mysql::capability::{Capabilities, SESSION_TRACK};
 use crate::mysql::link::Link;
 use crate::mysql::login::{self, Account, LoginError, Ready, Secret, Way, Wishes};
 use crate::pool::{self, Names, connections};
-use crate::relay::{RelayConfig, Stream};
+use crate::relay::{RelayConfig, Stream, Upstream};
 
+/// ER_SERVER_SHUTDOWN
+const SHUTDOWN: u16 = 1053;
 /// COM_RESET_CONNECTION
 const RESET: u8 = 0x1f;
 /// The time limit for resetting a connection after its session.
@@ -23,6 +25,16 @@ const TRACK: &str = "SET SESSION session_track_schema=ON, session_track_system_v
 /// Opens connections with this configuration.
 #[derive(Debug)]
 pub struct Backend(pub RelayConfig);
+
+impl Backend {
+    /// Opens them to this server.
+    pub fn to(relay: &RelayConfig, upstream: Upstream) -> Self {
+        Self(RelayConfig {
+            upstream,
+            ..relay.clone()
+        })
+    }
+}
 
 /// A connection that is lent.
 pub type Held = connections::Held<Backend>;
@@ -117,6 +129,16 @@ impl pool::Backend for Backend {
             base,
         };
         Ok((known, stream))
+    }
+
+    /// A server that ends says so (1053).
+    fn is_unreachable(refusal: &OpenError) -> bool {
+        match refusal {
+            OpenError::Login(LoginError::Connect(_) | LoginError::Left(_)) => true,
+            OpenError::Login(LoginError::Refused { code, .. }) => *code == SHUTDOWN,
+            OpenError::Track(error) => matches!(error, AskError::Left(_)),
+            _ => false,
+        }
     }
 
     fn names(&self, kind: &Kind, known: &Known) -> Names {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::backend::{AcquireError, Kind, Login, OpenError, give_back};
-use super::greeting::{ask_server, database_of, greet};
+use super::greeting::{ask_servers, database_of, greet};
 use super::protocol::{Member, Pooled};
 use super::{PLACES_MAX, Pool, Target};
 use crate::mysql::Shared;
@@ -44,7 +44,7 @@ pub(in super::super) async fn open(
     let known = pool.server.lock().clone();
     let server = match known {
         Some(server) => server,
-        None => match ask_server(&shared.config).await {
+        None => match ask_servers(&shared.config, pool.common.nodes.cluster().servers()).await {
             Ok(server) => {
                 *pool.server.lock() = Some(server.clone());
                 server
@@ -103,8 +103,9 @@ async fn begin_there(
     if pool.places.lock().contains(&place) {
         return Ok(());
     }
-    let connections = Arc::clone(&pool.common.connections);
-    let (held, stream) = connections.acquire(Arc::clone(kind), login.clone()).await?;
+    let nodes = Arc::clone(&pool.common.nodes);
+    let acquiring = nodes.acquire_any(Arc::clone(kind), login.clone());
+    let (held, stream) = acquiring.await?;
     let is_there = held.known.schema.as_deref() == login.database.as_deref().map(str::as_bytes);
     give_back(held, stream);
     // An idle connection in another database does not show whether this one exists. The first statement will.
@@ -135,6 +136,7 @@ pub(super) fn complaint_of(error: &AcquireError) -> Complaint {
             Complaint::new(*code, sqlstate, reason.clone())
         }
         connections::AcquireError::Login(error) => Complaint::unreachable(error),
+        connections::AcquireError::NoPrimary(error) => Complaint::unreachable(error),
         connections::AcquireError::Busy { .. } => Complaint::new(1040, "08004", error.to_string()),
     }
 }

@@ -18,7 +18,7 @@ use crate::mysql::handshake::{HandshakeError, refuse};
 use crate::mysql::link::Link;
 use crate::mysql::login::Secret;
 use crate::mysql::scramble::{Method, NONCE_BYTES};
-use crate::relay::{Handle, Order, RelayConfig, Socket};
+use crate::relay::{Handle, Order, RelayConfig, Socket, Upstream};
 
 const REFUSED_AFTER: Duration = Duration::from_secs(1);
 const SWITCH: u8 = 0xfe;
@@ -189,16 +189,24 @@ fn nonce() -> [u8; NONCE_BYTES] {
     random.map(|byte| b'!' + byte % 94)
 }
 
-/// Reads the server's properties from its greeting.
+/// Asks the first server that answers what it is.
 ///
 /// # Errors
 /// The error for the client.
-pub async fn ask_server(config: &RelayConfig) -> Result<Server, Complaint> {
+pub async fn ask_servers(config: &RelayConfig, servers: &[Upstream]) -> Result<Server, Complaint> {
+    let mut said = Err(Complaint::unreachable("there is no server"));
+    for server in servers {
+        said = ask_server(config, server).await;
+        if said.is_ok() {
+            break;
+        }
+    }
+    said
+}
+
+async fn ask_server(config: &RelayConfig, server: &Upstream) -> Result<Server, Complaint> {
     let asking = async {
-        let connected = config
-            .upstream
-            .connect(config.limits.connect_time_max)
-            .await;
+        let connected = server.connect(config.limits.connect_time_max).await;
         let socket: Socket = connected.map_err(Complaint::unreachable)?;
         let mut link = Link::of_server(socket);
         let payload = link.read().await.map_err(Complaint::unreachable)?;

@@ -46,16 +46,16 @@ pub async fn kill(
     }
     // Dropped at the end, so the session closes after the server got the KILL.
     let closing = Closing(&shared, (!what.is_of_statement).then_some(id));
-    let (thread_id, _under_way) = {
+    let (thread_id, node, _under_way) = {
         let current = target.current.lock();
         match current.as_ref() {
-            Some((thread_id, cancels)) => (*thread_id, cancels.begin()),
+            Some(meant) => (meant.thread_id, meant.node, meant.cancels.begin()),
             // It has no connection, so no statement runs.
             None => return Ok(()),
         }
     };
     let way = Way {
-        upstream: &shared.config.upstream,
+        upstream: pool.common.nodes.upstream(node),
         tls: &shared.config.upstream_tls,
         time_max: shared.config.limits.connect_time_max,
     };

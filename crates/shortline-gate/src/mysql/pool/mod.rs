@@ -31,9 +31,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 
 use crate::Gate;
+use crate::cluster::ClusterConfig;
+use crate::cluster::mysql::MysqlLooks;
 use crate::pool::cancels::Cancels;
+use crate::pool::nodes::Nodes;
 use crate::pool::{Common, PoolLimits, Pooling};
 use crate::relay::RelayConfig;
+use crate::relay::tls::UpstreamTls;
 use backend::{Backend, Kind};
 use greeting::Server;
 
@@ -52,12 +56,16 @@ pub struct PoolConfig {
     pub limits: PoolLimits,
     /// The users that may use it.
     pub users: Arc<Users>,
+    /// Several servers; None for the relay's one.
+    pub cluster: Option<ClusterConfig>,
 }
 
 /// The state that all sessions of a pool share.
 #[derive(Debug)]
 pub struct Pool {
     common: Common<Backend, Stored>,
+    /// TLS towards the servers.
+    tls: UpstreamTls,
     /// The server's properties, from its greeting.
     server: Mutex<Option<Server>>,
     /// Kinds and databases in which a session could begin.
@@ -69,20 +77,39 @@ pub struct Pool {
     secret: [u8; 32],
 }
 
+/// A session's connection.
+#[derive(Debug)]
+struct Meant {
+    /// Its number at the server.
+    thread_id: u32,
+    /// The requests for it under way.
+    cancels: Arc<Cancels>,
+    /// The number of its server.
+    node: usize,
+}
+
 /// A session that KILL can end.
 #[derive(Debug)]
 struct Target {
     user: String,
-    /// The session's connection: its number at the server, and the requests under way for it.
-    current: Mutex<Option<(u32, Arc<Cancels>)>>,
+    /// The connection that the session has now.
+    current: Mutex<Option<Meant>>,
 }
 
 impl Pool {
     /// A pool without connections.
     pub fn new(config: PoolConfig, relay: &RelayConfig, gate: &Gate) -> Arc<Self> {
-        let backend = Backend(relay.clone());
+        let nodes = Nodes::new(
+            config.cluster,
+            relay.upstream.clone(),
+            &config.limits,
+            gate,
+            &relay.registry,
+            |upstream| Backend::to(relay, upstream),
+        );
         Arc::new(Self {
-            common: Common::new(backend, config.limits, config.users, gate),
+            common: Common::new(nodes, config.limits, config.users, gate),
+            tls: relay.upstream_tls.clone(),
             server: Mutex::default(),
             places: Mutex::default(),
             next_id: AtomicU32::new(FIRST_ID),
@@ -94,6 +121,21 @@ impl Pool {
     /// Closes connections that have been idle for too long. Never returns.
     pub(super) async fn sweep(&self) {
         self.common.sweep().await;
+    }
+
+    /// Asks several servers what they are, for ever, and follows what they say. Ends at once where there is one.
+    pub async fn watch(self: Arc<Self>) {
+        let nodes = &self.common.nodes;
+        let Some(config) = nodes.cluster().config() else {
+            return;
+        };
+        let (pool, user) = (Arc::clone(&self), config.user.clone());
+        let looks = MysqlLooks {
+            tls: self.tls.clone(),
+            user: config.user.clone(),
+            secret: Arc::new(move || pool.common.users().get(&user).and_then(Stored::login)),
+        };
+        nodes.watch(looks).await;
     }
 
     /// The next number for a session. Numbers repeat after 2^31 sessions.

@@ -11,6 +11,7 @@
 //! open transaction.
 
 mod lending;
+mod reads;
 mod to_client;
 mod to_server;
 
@@ -23,7 +24,7 @@ use std::time::Duration;
 use super::backend::{AcquireError, Held, Kind, Login};
 use super::settings::{Names, Settings};
 use super::{Pool, Target};
-use crate::classify::ClientNames;
+use crate::classify::{Class, ClientNames};
 use crate::mysql::Shared;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{HEADER_BYTES, Scanner};
@@ -149,6 +150,9 @@ pub struct Pooled {
     member: Member,
     phase: Phase,
     turn: Turn,
+    /// The replica that its unit goes to, and what it is to the primary, should there be no connection.
+    replica: Option<usize>,
+    class: Option<Class>,
     /// The connection it has: during a unit, and for longer if it is pinned.
     held: Option<Box<Held>>,
     pin: Option<Keeping>,
@@ -193,6 +197,8 @@ impl Pooled {
             names,
             phase: Phase::Resting,
             turn: Turn::Command,
+            replica: None,
+            class: None,
             held: None,
             pin: None,
             reasons: Reasons::default(),

@@ -58,6 +58,15 @@ impl Stored {
         }
     }
 
+    /// What the gate logs in with for the user itself, without its client's proof. None of a hash, which proves
+    /// nothing.
+    pub fn login(&self) -> Option<Secret> {
+        match self {
+            Self::Password(password) => Some(Secret::Password(password.clone())),
+            Self::Native(_) => None,
+        }
+    }
+
     /// The secret of an unknown user: a password that no client knows.
     pub fn of_nobody(user: &[u8], secret: &[u8; 32]) -> Self {
         Self::Password(format!("{:x?}", sha1(&[user, secret])))

@@ -164,6 +164,16 @@ impl Settings {
             .is_some_and(|value| value.as_deref() == Some("0"))
     }
 
+    /// Whether transactions only read where they do not say anything else, by either name of that.
+    pub fn is_read_only(&self) -> bool {
+        ["transaction_read_only", "tx_read_only"]
+            .iter()
+            .any(|name| {
+                let value = self.0.get(*name).and_then(|value| value.as_deref());
+                value == Some("1")
+            })
+    }
+
     /// The statement that changes a connection's variables from `there` to these. The connection began with `base`.
     /// None if nothing differs.
     pub fn changes_from(&self, there: &Self, base: &Self) -> Option<String> {

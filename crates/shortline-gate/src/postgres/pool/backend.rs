@@ -8,11 +8,20 @@ use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
 use super::settings::Settings;
 use crate::pool::{self, Names, connections};
-use crate::relay::Stream;
+use crate::relay::{Stream, Upstream};
 
 /// Opens connections with this configuration.
 #[derive(Debug)]
 pub struct Backend(pub PostgresConfig);
+
+impl Backend {
+    /// Opens them to this server.
+    pub fn to(relay: &PostgresConfig, upstream: Upstream) -> Self {
+        let mut config = relay.clone();
+        config.relay.upstream = upstream;
+        Self(config)
+    }
+}
 
 /// A connection that is lent.
 pub type Held = connections::Held<Backend>;
@@ -47,6 +56,15 @@ impl pool::Backend for Backend {
             prepared: OfConnection::default(),
         };
         Ok((known, ready.stream))
+    }
+
+    /// What says that it starts or ends (57P01 to 57P03) says it of whatever server it is.
+    fn is_unreachable(refusal: &LoginError) -> bool {
+        match refusal {
+            LoginError::Connect(_) | LoginError::Left => true,
+            LoginError::Refused { sqlstate, .. } => sqlstate.starts_with("57P0"),
+            _ => false,
+        }
     }
 
     fn names(&self, kind: &Kind, known: &Known) -> Names {

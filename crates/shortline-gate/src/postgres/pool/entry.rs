@@ -18,7 +18,7 @@ use super::backend::AcquireError;
 use super::greeting::{Greeting, GreetingError};
 use super::login::{Kind, Login, LoginError, Parameters};
 use super::lookup::LookupError;
-use super::protocol::{Member, Pooled};
+use super::protocol::{Member, Pooled, begins_read_only};
 use super::settings::Settings;
 use super::{Pool, Target};
 use crate::GateClient;
@@ -87,6 +87,7 @@ pub(super) fn complaint_of(error: &AcquireError) -> Complaint {
     match error {
         AcquireError::Login(error) => error.complaint(),
         AcquireError::Busy { .. } => Complaint::new("53300", error.to_string()),
+        AcquireError::NoPrimary(_) => Complaint::new("57P03", error.to_string()),
     }
 }
 
@@ -168,6 +169,7 @@ pub(in super::super) async fn open(
         login,
         target,
         key: key.clone(),
+        begins_read_only: begins_read_only(&parameters),
     };
     Ok(Entered {
         protocol: Pooled::new(shared, names, member, settings),
@@ -268,8 +270,8 @@ async fn told(
     if let Some(known) = known {
         return Ok(known);
     }
-    let acquiring =
-        Arc::clone(&pool.common.connections).acquire(Arc::clone(&wishes.kind), login.clone());
+    let nodes = Arc::clone(&pool.common.nodes);
+    let acquiring = nodes.acquire_any(Arc::clone(&wishes.kind), login.clone());
     let (mut held, mut stream) = acquiring.await?;
     let mut wanted = Settings::default();
     for (name, value) in &wishes.followed {

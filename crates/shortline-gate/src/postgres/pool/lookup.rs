@@ -57,9 +57,8 @@ impl Lookup {
             database: database.to_owned(),
             startup: Default::default(),
         });
-        let (held, mut stream) = Arc::clone(&pool.common.connections)
-            .acquire(kind, login)
-            .await?;
+        let nodes = Arc::clone(&pool.common.nodes);
+        let (held, mut stream) = nodes.acquire_any(kind, login).await?;
         let query = message(b'Q', &[&self.for_name(name), b"\0"]);
         let answer = ask(&mut stream, &query).await;
         if !matches!(answer, Err(AskError::Left | AskError::Frame(_))) {

@@ -37,8 +37,13 @@ use parking_lot::Mutex;
 use super::PostgresConfig;
 use super::scram;
 use crate::Gate;
+use crate::cluster::ClusterConfig;
+use crate::cluster::postgres::PostgresLooks;
 use crate::pool::cancels::{Cancelling, Cancels};
+use crate::pool::nodes::Nodes;
 use crate::pool::{Common, PoolLimits, Pooling};
+use crate::relay::Upstream;
+use crate::relay::tls::UpstreamTls;
 use backend::Backend;
 use entry::Greetings;
 use prepared::Table;
@@ -57,12 +62,16 @@ pub struct PoolConfig {
     pub users: Arc<Users>,
     /// The lookup of other users in the database.
     pub lookup: Option<Lookup>,
+    /// Several servers; None for the relay's one.
+    pub cluster: Option<ClusterConfig>,
 }
 
 /// The state that all sessions of a pool share.
 #[derive(Debug)]
 pub struct Pool {
     common: Common<Backend, Stored>,
+    /// TLS towards the servers.
+    tls: UpstreamTls,
     /// The lookup of users that are not in the file.
     lookup: Option<Lookup>,
     statements: Arc<Table>,
@@ -78,14 +87,28 @@ pub struct Pool {
 struct Target(Mutex<Option<Meant>>);
 
 /// The backend's key of a connection, and the cancel requests under way for it.
-type Meant = (Arc<[u8]>, Arc<Cancels>);
+#[derive(Debug)]
+struct Meant {
+    key: Arc<[u8]>,
+    cancels: Arc<Cancels>,
+    /// The number of its server.
+    node: usize,
+}
 
 impl Pool {
     /// A pool without connections.
     pub fn new(config: PoolConfig, relay: &PostgresConfig, gate: &Gate) -> Arc<Self> {
-        let backend = Backend(relay.clone());
+        let nodes = Nodes::new(
+            config.cluster,
+            relay.relay.upstream.clone(),
+            &config.limits,
+            gate,
+            &relay.relay.registry,
+            |upstream| Backend::to(relay, upstream),
+        );
         Arc::new(Self {
-            common: Common::new(backend, config.limits, config.users, gate),
+            common: Common::new(nodes, config.limits, config.users, gate),
+            tls: relay.relay.upstream_tls.clone(),
             lookup: config.lookup,
             statements: Arc::default(),
             greetings: Greetings::default(),
@@ -99,13 +122,29 @@ impl Pool {
         self.common.sweep().await;
     }
 
-    /// The backend's key of the connection of the session that a cancel request names. Also marks the request as
-    /// under way. None if the session is unknown or has no connection.
-    pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, Cancelling)> {
+    /// Asks several servers what they are, for ever, and follows what they say. Ends at once where there is one.
+    pub async fn watch(self: Arc<Self>) {
+        let nodes = &self.common.nodes;
+        let Some(config) = nodes.cluster().config() else {
+            return;
+        };
+        let (pool, user) = (Arc::clone(&self), config.user.clone());
+        let looks = PostgresLooks {
+            tls: self.tls.clone(),
+            user: config.user.clone(),
+            secret: Arc::new(move || pool.common.users().get(&user).and_then(Stored::login)),
+        };
+        nodes.watch(looks).await;
+    }
+
+    /// The backend's key of the connection of the session that a cancel request names, and its server. Also marks the
+    /// request as under way. None if the session is unknown or has no connection.
+    pub(super) fn target_of(&self, key: &[u8]) -> Option<(Arc<[u8]>, Upstream, Cancelling)> {
         let target = self.targets.lock().get(key).cloned()?;
         let current = target.0.lock();
-        let (key, cancels) = current.as_ref()?;
-        Some((Arc::clone(key), cancels.begin()))
+        let meant = current.as_ref()?;
+        let upstream = self.common.nodes.upstream(meant.node).clone();
+        Some((Arc::clone(&meant.key), upstream, meant.cancels.begin()))
     }
 }
 

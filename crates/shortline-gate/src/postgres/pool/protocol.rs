@@ -10,6 +10,7 @@
 //! open transaction.
 
 mod lending;
+mod reads;
 mod statements;
 mod to_client;
 mod to_server;
@@ -32,9 +33,11 @@ use super::pipeline::Pipeline;
 use super::prepared::OfClient;
 use super::settings::{Found, Settings};
 use super::{Pool, Target};
-use crate::classify::ClientNames;
+use crate::classify::{Class, ClientNames};
 use crate::pool::Keeping;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Stream, Work};
+
+pub(super) use reads::begins_read_only;
 
 /// One side broke the protocol, or the client asks for something that a pool cannot do.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +75,8 @@ pub struct Member {
     pub target: Arc<Target>,
     /// The key that it got for cancel requests.
     pub key: Box<[u8]>,
+    /// Its transactions only read where they do not say anything else.
+    pub begins_read_only: bool,
 }
 
 /// The phase of the session's unit.
@@ -123,6 +128,9 @@ pub struct Pooled {
     names: Arc<ClientNames>,
     member: Member,
     phase: Phase,
+    /// The replica that its unit goes to, and what it is to the primary, should there be no connection.
+    replica: Option<usize>,
+    class: Option<Class>,
     /// The connection it has: during a unit, and for longer if it is pinned.
     held: Option<Box<Held>>,
     /// The pin, if it keeps its connection between units.
@@ -181,6 +189,8 @@ impl Pooled {
             names,
             member,
             phase: Phase::Resting,
+            replica: None,
+            class: None,
             held: None,
             pin: None,
             conversation: Conversation::new(limits.pipelined_max),
@@ -298,7 +308,8 @@ impl Protocol for Pooled {
     }
 
     fn goes_through(&self, _work: &Work) -> bool {
-        self.is_relaying() && !self.is_throttled || self.client_body_left > 0
+        let may_send = !self.is_throttled && !self.waits_for_answer();
+        self.is_relaying() && may_send || self.client_body_left > 0
     }
 
     fn is_idle(&self, work: &Work) -> bool {

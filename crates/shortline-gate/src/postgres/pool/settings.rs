@@ -50,6 +50,11 @@ impl Settings {
         }
     }
 
+    /// What a parameter is set to, if it is among them.
+    pub fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        self.0.get(name).map(|value| &**value)
+    }
+
     /// Whether a parameter is among them.
     pub fn has(&self, name: &[u8]) -> bool {
         self.0.contains_key(name)

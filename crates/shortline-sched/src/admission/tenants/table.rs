@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::super::arrival::Refusal;
 use super::super::config::AdmissionConfig;
 use super::super::next::Next;
+use super::super::queue::Queue;
 use super::super::types::{Types, beginning};
 use super::tenant::{Beginning, Tenant, TenantView};
 use super::waiting::Waiting;
@@ -322,6 +323,10 @@ impl Tenants {
         for &(_, index) in self.waiting_by_tag.iter() {
             self.all[index].queue.rank_anew(types, kind);
         }
+    }
+
+    pub(in crate::admission) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.all.iter().map(|tenant| &tenant.queue)
     }
 
     pub(in crate::admission) fn views(&self) -> impl Iterator<Item = TenantView> {

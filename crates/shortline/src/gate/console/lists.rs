@@ -114,6 +114,8 @@ impl Lists {
         let upstream = self.upstream.as_str();
         let (host, port) = match upstream.strip_prefix("unix:") {
             Some(path) => (path, ""),
+            // Several servers have no one port.
+            None if upstream.contains(',') => (upstream, ""),
             None => upstream.rsplit_once(':').unwrap_or((upstream, "")),
         };
         table(self.database_names().into_iter().map(|name| {
@@ -258,7 +260,14 @@ impl Lists {
             ("user", server.user.clone()),
             ("database", server.database.clone()),
             ("state", state.to_owned()),
-            ("addr", self.upstream.clone()),
+            (
+                "addr",
+                server
+                    .address
+                    .as_deref()
+                    .unwrap_or(&self.upstream)
+                    .to_owned(),
+            ),
             ("connect_time", self.time(server.open)),
             ("request_time", self.time(server.in_state)),
             ("wait", "0".to_owned()),
@@ -332,6 +341,7 @@ fn own_server(client: &ClientView) -> ServerView {
         database: database_of(client).to_owned(),
         client: (client.state == ClientState::Active).then_some(client.id),
         process: None,
+        address: None,
         open: client.open,
         in_state: client.in_state,
         is_to_close: false,

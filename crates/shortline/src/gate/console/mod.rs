@@ -121,7 +121,7 @@ impl Console {
 
     fn is_quiet(&self, database: Option<&str>) -> bool {
         match database {
-            None => self.view.gate().running() == 0,
+            None => self.view.gate().running_in_all() == 0,
             Some(_) => self
                 .view
                 .clients()

@@ -8,17 +8,22 @@ use shortline_sched::admission::{CapacityState, TypeView};
 
 use shortline_gate::GateConfig;
 
+use super::super::servers;
 use super::super::status::{AdmissionSettings, PoolStatus, Status, View};
 use super::lists::Lists;
 
 /// The tables, and what each has.
-const SHOWN: [(&str, &str); 17] = [
+const SHOWN: [(&str, &str); 18] = [
     ("HELP", "these commands"),
     ("STATS", "transactions and waits since the start"),
     ("POOLS", "clients and connections, by database and user"),
     ("CLIENTS", "each client's connection"),
     ("SERVERS", "each connection to the backend"),
     ("ACTIVE_SOCKETS", "clients and connections at work"),
+    (
+        "CLUSTER",
+        "each of several servers: role, lag, what it is given to read",
+    ),
     ("DATABASES", "databases in use, paused or disabled"),
     ("USERS", "users in use"),
     ("LISTS", "how many there are of each"),
@@ -75,6 +80,7 @@ pub fn table(what: &str, view: &View) -> Result<Table, String> {
         "CLIENTS" => lists().clients(),
         "SERVERS" => lists().servers(),
         "ACTIVE_SOCKETS" => lists().active_sockets(),
+        "CLUSTER" => servers::table(&status().servers),
         "DATABASES" => lists().databases(),
         "USERS" => lists().users(),
         "LISTS" => lists().counts(),

@@ -9,6 +9,7 @@ use crate::mysql::ask::Row;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::login::error_of;
 use crate::mysql::packet::packet;
+use crate::mysql::pool::Meant;
 use crate::mysql::pool::backend::{Held, Kind, Login, clean, give_back};
 use crate::mysql::pool::entry::complaint_of;
 use crate::mysql::pool::settings::{Names, Settings, complete, look};
@@ -16,6 +17,9 @@ use crate::mysql::reply::{Follower, Status, status_of_ok};
 use crate::relay::{Exchange, Side, Stream};
 
 const QUERY: u8 = 0x03;
+/// What makes the next transaction read only, whatever special rights its user has: those may write on a server with
+/// `read_only`.
+const READ_ONLY: &str = "SET TRANSACTION READ ONLY";
 const INIT_DB: u8 = 0x02;
 const ERR: u8 = 0xff;
 const AUTOCOMMIT: u16 = 2;
@@ -23,7 +27,11 @@ const AUTOCOMMIT: u16 = 2;
 impl Pooled {
     /// Gets a connection for the admitted unit, now or as soon as one is free.
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
-        if self.held.is_some() {
+        if let Some(held) = &self.held {
+            if self.member.pool.common.nodes.is_left(held.node) {
+                self.refusal = Some(moved());
+                return;
+            }
             if let Some(pin) = &mut self.pin {
                 pin.set_resting(false);
             }
@@ -31,11 +39,12 @@ impl Pooled {
             return;
         }
         let (kind, login) = self.place();
-        let connections = Arc::clone(&self.member.pool.common.connections);
-        match connections.try_take(&kind) {
+        let nodes = Arc::clone(&self.member.pool.common.nodes);
+        match nodes.try_take(self.replica, &kind) {
             Some((held, stream)) => self.attach(exchange, held, stream),
             None => {
-                self.phase = Phase::Acquiring(Box::pin(connections.acquire(kind, login)));
+                let acquiring = nodes.acquire(self.replica, kind, login);
+                self.phase = Phase::Acquiring(Box::pin(acquiring));
                 self.poll_acquire(exchange);
             }
         }
@@ -75,7 +84,11 @@ impl Pooled {
                 self.phase = Phase::Resting;
                 exchange.work.fail();
                 exchange.work.finish();
-                self.refuse(&complaint_of(&error));
+                match self.class.take() {
+                    // The primary does what a replica does not.
+                    Some(class) => self.submit(exchange, &class, None),
+                    None => self.refuse(&complaint_of(&error)),
+                }
                 true
             }
         }
@@ -104,13 +117,14 @@ impl Pooled {
     fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
         exchange.server.attach(stream);
         exchange.work.set_backend(Some(held.known.thread_id));
-        *self.member.target.current.lock() =
-            Some((held.known.thread_id, Arc::clone(&held.cancels)));
+        *self.member.target.current.lock() = Some(Meant {
+            thread_id: held.known.thread_id,
+            cancels: Arc::clone(&held.cancels),
+            node: held.node,
+        });
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
-        pool.common
-            .connections
-            .servers()
-            .lend(&held.server, handle.id());
+        let connections = pool.common.nodes.connections(held.node);
+        connections.servers().lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
         self.reply = Follower::new(held.known.capabilities, Status::default());
         let commands = self.commands_for(&held);
@@ -144,6 +158,9 @@ impl Pooled {
         if std::mem::take(&mut self.clears) {
             commands.push(query("DO 0"));
         }
+        if self.replica.is_some() {
+            commands.push(query(READ_ONLY));
+        }
         commands.extend(self.begun.clone());
         commands
     }
@@ -166,6 +183,7 @@ impl Pooled {
             drop((self.held.take(), exchange.server.detach()));
             exchange.work.fail();
             exchange.work.finish();
+            self.replica = None;
             self.refuse(&Complaint::new(code, "HY000", reason));
             return;
         }
@@ -254,6 +272,7 @@ impl Pooled {
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
             give_back(held, stream);
         }
+        self.replica = None;
         exchange.work.finish();
         Ok(())
     }
@@ -278,6 +297,13 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
+        if self.replica.is_some() {
+            let message = format!(
+                "the session would keep a connection to a replica, as {reason}: do that in a transaction that is \
+                 not read only"
+            );
+            return Err(Complaint::new(1235, "42000", message));
+        }
         let Some(pin) = self.member.pool.common.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
@@ -300,6 +326,7 @@ impl Pooled {
             tokio::spawn(clean(held, stream));
         }
         self.pin = None;
+        self.replica = None;
         self.reasons = Reasons::default();
         self.settings = Settings::default();
         self.changed = Names::new();
@@ -319,4 +346,11 @@ impl Pooled {
             tokio::spawn(clean(held, stream));
         }
     }
+}
+
+/// The server that a session's connection is to is not the primary any more.
+fn moved() -> Complaint {
+    let message =
+        "the session keeps a connection to a server that is no longer the primary: connect anew";
+    Complaint::new(1053, "08S01", message)
 }

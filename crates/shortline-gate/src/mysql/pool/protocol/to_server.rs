@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Turn, ok};
+use crate::Gate;
 use crate::classify::Class;
 use crate::mysql::command::Command;
 use crate::mysql::complaint::Complaint;
@@ -180,7 +181,8 @@ impl Pooled {
         if !self.is_ready(exchange) {
             self.clears = reads_what_is_left(text) && self.pin.is_none();
             let class = self.shared.class_of(text, &self.names.client());
-            return Ok(self.ask(exchange, &class));
+            let text = is_whole.then_some(text);
+            return Ok(self.ask(exchange, &class, text));
         }
         self.note(text, is_whole);
         Ok(self.go(Some(Shape::Results)))
@@ -251,7 +253,7 @@ impl Pooled {
             return Ok(self.refuse_command(&complaint));
         }
         if !self.is_ready(exchange) {
-            return Ok(self.ask(exchange, &class));
+            return Ok(self.ask(exchange, &class, None));
         }
         if first == Some(SET_OPTION) && self.member.pool.common.is_of_transactions() {
             self.reasons.lasting = self
@@ -299,24 +301,39 @@ impl Pooled {
     }
 
     /// Submits the command, which is work. It goes to the server when it is admitted and has a connection.
-    fn ask(&mut self, exchange: &mut Exchange<'_, '_>, class: &Class) -> Step {
-        match exchange.work.ask(exchange.context, class) {
-            Ok(()) if exchange.work.is_running() => {
-                self.acquire(exchange);
-                match self.is_relaying() || self.turn != Turn::Command {
-                    true => Step::Again,
-                    false => Step::Wait,
-                }
-            }
-            Ok(()) => Step::Wait,
-            Err(refused) => {
-                self.refuse(&Complaint::from(&Denied::Refused(refused)));
-                // If the session ends, nothing is left to handle.
-                match self.refusal {
-                    None => Step::Again,
-                    Some(_) => Step::Wait,
-                }
-            }
+    fn ask(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        class: &Class,
+        statement: Option<&[u8]>,
+    ) -> Step {
+        let replica = self.replica_for(class, statement);
+        self.submit(exchange, class, replica);
+        // The session may end by it.
+        let goes_on = self.refusal.is_none() && !exchange.work.is_waiting();
+        match goes_on && (self.is_relaying() || self.turn != Turn::Command) {
+            true => Step::Again,
+            false => Step::Wait,
+        }
+    }
+
+    /// Asks for the unit, at the primary or at a replica.
+    pub(super) fn submit(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        class: &Class,
+        replica: Option<(usize, Gate)>,
+    ) {
+        self.replica = replica.as_ref().map(|(at, _)| *at);
+        self.class = replica.is_some().then(|| class.clone());
+        let asked = match &replica {
+            None => exchange.work.ask(exchange.context, class),
+            Some((_, gate)) => exchange.work.ask_at(gate, exchange.context, class),
+        };
+        match asked {
+            Ok(()) if exchange.work.is_running() => self.acquire(exchange),
+            Ok(()) => {}
+            Err(refused) => self.refuse(&Complaint::from(&Denied::Refused(refused))),
         }
     }
 

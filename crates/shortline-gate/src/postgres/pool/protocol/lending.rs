@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use super::{Dropping, Phase, Pooled};
 use crate::postgres::connection::process_of;
+use crate::postgres::pool::Meant;
 use crate::postgres::pool::ask::ask;
 use crate::postgres::pool::backend::Held;
 use crate::postgres::pool::entry::complaint_of;
@@ -22,20 +23,23 @@ const OWN_NAMES_MAX: usize = 256;
 impl Pooled {
     /// Gets a connection for the admitted unit, now or as soon as one is free.
     pub(super) fn acquire(&mut self, exchange: &mut Exchange<'_, '_>) {
-        if self.held.is_some() {
+        if let Some(held) = &self.held {
+            if self.member.pool.common.nodes.is_left(held.node) {
+                self.refusal = Some(moved());
+                return;
+            }
             if let Some(pin) = &mut self.pin {
                 pin.set_resting(false);
             }
             self.put_settings_on(exchange);
             return;
         }
-        let pool = &self.member.pool;
-        match pool.common.connections.try_take(&self.member.kind) {
+        let nodes = &self.member.pool.common.nodes;
+        match nodes.try_take(self.replica, &self.member.kind) {
             Some((held, stream)) => self.attach(exchange, held, stream),
             None => {
-                let connections = Arc::clone(&pool.common.connections);
-                let acquiring =
-                    connections.acquire(self.member.kind.clone(), self.member.login.clone());
+                let (kind, login) = (self.member.kind.clone(), self.member.login.clone());
+                let acquiring = Arc::clone(nodes).acquire(self.replica, kind, login);
                 self.phase = Phase::Acquiring(Box::pin(acquiring));
                 self.poll_acquire(exchange);
             }
@@ -57,7 +61,11 @@ impl Pooled {
                 self.phase = Phase::Resting;
                 exchange.work.fail();
                 exchange.work.finish();
-                self.refuse(exchange, &complaint_of(&error));
+                match self.class.take() {
+                    // The primary does what a replica does not.
+                    Some(class) => self.submit(exchange, &class, None),
+                    None => self.refuse(exchange, &complaint_of(&error)),
+                }
                 true
             }
         }
@@ -84,13 +92,15 @@ impl Pooled {
         exchange
             .work
             .set_backend(key.as_deref().and_then(process_of));
-        let meant = key.map(|key| (key, held.cancels.clone()));
+        let meant = key.map(|key| Meant {
+            key,
+            cancels: held.cancels.clone(),
+            node: held.node,
+        });
         *self.member.target.0.lock() = meant;
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
-        pool.common
-            .connections
-            .servers()
-            .lend(&held.server, handle.id());
+        let connections = pool.common.nodes.connections(held.node);
+        connections.servers().lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
         self.held = Some(held);
         self.put_settings_on(exchange);
@@ -241,6 +251,13 @@ impl Pooled {
     fn keep(&mut self, reason: &str) -> Result<(), Complaint> {
         let user = &self.member.kind.user;
         tracing::debug!(user, reason, "a session keeps its connection");
+        if self.replica.is_some() {
+            let message = format!(
+                "the session would keep a connection to a replica, as {reason}: do that in a transaction that is \
+                 not read only"
+            );
+            return Err(Complaint::new("0A000", message));
+        }
         let Some(pin) = self.member.pool.common.pins.keep() else {
             let message = format!(
                 "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
@@ -266,6 +283,7 @@ impl Pooled {
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
             held.give_back(stream);
         }
+        self.replica = None;
         exchange.work.finish();
     }
 
@@ -293,6 +311,12 @@ impl Pooled {
         held.known.settings.follow(name, value, &began);
         self.settings.follow(name, value, &began);
     }
+}
+
+/// The server that a session's connection is to is not the primary any more.
+fn moved() -> Complaint {
+    let message = "terminating connection: the session keeps a connection to a server that is no longer the primary";
+    Complaint::new("57P01", message)
 }
 
 /// Removes all session state from a connection, and gives it back.

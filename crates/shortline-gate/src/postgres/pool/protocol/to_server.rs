@@ -2,6 +2,8 @@
 //! statements are changed in messages that pass.
 
 use super::{Dropping, Fault, Phase, Pooled};
+use crate::Gate;
+use crate::classify::Class;
 use crate::postgres::control::Control;
 use crate::postgres::conversation::Status;
 use crate::postgres::frame::{HEADER_BYTES, Header};
@@ -68,7 +70,9 @@ impl Pooled {
                 Ok(self.drop_message(exchange, header, bytes))
             }
             Phase::Resting if exchange.work.is_none() => self.begin(exchange, header, bytes),
-            Phase::Relaying if !self.is_throttled => self.relay_message(exchange, header, bytes),
+            Phase::Relaying if !self.is_throttled && !self.waits_for_answer() => {
+                self.relay_message(exchange, header, bytes)
+            }
             _ => Ok(Step::Wait),
         }
     }
@@ -152,7 +156,7 @@ impl Pooled {
             }
             _ => {
                 self.is_extended = false;
-                self.ask(exchange, &Named::Statement(statement));
+                self.ask(exchange, &Named::Statement(statement), bytes);
                 return Ok(Step::Again);
             }
         }
@@ -183,18 +187,35 @@ impl Pooled {
             Opening::Passes(_) => Named::Unknown,
         };
         self.is_extended = bytes[0] != b'F';
-        self.ask(exchange, &work);
+        self.ask(exchange, &work, bytes);
         Ok(Step::Again)
     }
 
-    fn ask(&mut self, exchange: &mut Exchange<'_, '_>, work: &Named<'_>) {
+    fn ask(&mut self, exchange: &mut Exchange<'_, '_>, work: &Named<'_>, bytes: &[u8]) {
         let class = match work {
             Named::Statement(text) => self.shared.class_of(text, &self.names.client()),
             Named::Prepared(class) => class.clone(),
             Named::Preparation => PREPARATION.into(),
             Named::Unknown => UNKNOWN.into(),
         };
-        match exchange.work.ask(exchange.context, &class) {
+        let replica = self.replica_for(&class, bytes);
+        self.submit(exchange, &class, replica);
+    }
+
+    /// Asks for the unit, at the primary or at a replica.
+    pub(super) fn submit(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        class: &Class,
+        replica: Option<(usize, Gate)>,
+    ) {
+        self.replica = replica.as_ref().map(|(at, _)| *at);
+        self.class = replica.is_some().then(|| class.clone());
+        let asked = match &replica {
+            None => exchange.work.ask(exchange.context, class),
+            Some((_, gate)) => exchange.work.ask_at(gate, exchange.context, class),
+        };
+        match asked {
             Ok(()) if exchange.work.is_running() => self.acquire(exchange),
             Ok(()) => {}
             Err(refused) => self.refuse(exchange, &Complaint::from(&Denied::Refused(refused))),

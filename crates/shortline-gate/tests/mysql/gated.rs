@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
 use shortline_gate::classify::Client;
+use shortline_gate::cluster::ClusterConfig;
 use shortline_gate::mysql::{self, Pool, PoolConfig};
 use shortline_gate::pool::{PoolLimits, PoolMode};
 use shortline_gate::relay::{Limits, Registry, RelayConfig, Upstream};
@@ -72,6 +73,17 @@ impl Gated {
 
     /// A gate before `upstream` with a pool of so many connections.
     pub async fn pooled(upstream: SocketAddr, mode: PoolMode, size: usize) -> Self {
+        Self::clustered(upstream, None, mode, size, |_| {}).await
+    }
+
+    /// The same, before several servers.
+    pub async fn clustered(
+        upstream: SocketAddr,
+        cluster: Option<ClusterConfig>,
+        mode: PoolMode,
+        size: usize,
+        configure: impl FnOnce(&mut RelayConfig),
+    ) -> Self {
         let size = NonZeroUsize::new(size).unwrap();
         let mut gate = GateConfig {
             wait_max: PATIENCE,
@@ -91,10 +103,13 @@ impl Gated {
         let pool = PoolConfig {
             limits,
             users,
-            cluster: None,
+            cluster,
         };
         Self::start(upstream, gate, |config, gate| {
-            Some(Pool::new(pool, config, gate))
+            configure(config);
+            let pool = Pool::new(pool, config, gate);
+            tokio::spawn(Arc::clone(&pool).watch());
+            Some(pool)
         })
         .await
     }

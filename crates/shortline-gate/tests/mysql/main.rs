@@ -13,6 +13,7 @@ mod passing;
 mod pool;
 mod pool_state;
 mod raw;
+mod replicas;
 mod security;
 mod server;
 mod units;

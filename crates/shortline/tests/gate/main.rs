@@ -25,4 +25,5 @@ mod postgres;
 #[allow(dead_code)]
 mod process;
 mod relayed;
+mod servers;
 mod sight;

@@ -243,7 +243,10 @@ fn tenants_that_cannot_be_are_refused_in_one_line() {
             "add tags-from",
         ),
         ("[gate]\ntenant-by = \"colour\"\n", "tag:KEY"),
-        ("[[gate.rule]]\nuser = \"a\"\n", "add type, tenant or wait"),
+        (
+            "[[gate.rule]]\nuser = \"a\"\n",
+            "add type, tenant, wait or server",
+        ),
     ] {
         let error = settings(UPSTREAM, file).unwrap_err();
         assert!(error.contains(told), "{error}");
@@ -253,4 +256,84 @@ fn tenants_that_cannot_be_are_refused_in_one_line() {
     assert!(told.contains("choose none or host"), "{told}");
     let told = refused(http, "[gate.tenant.\"*\"]\nconnections-max = 2\n");
     assert!(told.contains("leave it out"), "{told}");
+}
+
+const SEVERAL: &str = "postgres --upstream db1:5432,db2:5432 --pool transaction --pool-users u";
+
+#[test]
+fn several_servers_are_watched() {
+    let flags = format!("{SEVERAL} --watch-user w --lag-max 3s --watch-every 200ms");
+    let rule = "[[gate.rule]]\nuser = \"reports\"\nserver = \"replica\"\n";
+    let cluster = settings(&flags, rule).unwrap().cluster.unwrap();
+    let servers: Vec<String> = cluster.servers.iter().map(ToString::to_string).collect();
+    assert_eq!(servers, ["db1:5432", "db2:5432"]);
+    assert_eq!(cluster.lag_max, Duration::from_secs(3));
+    assert_eq!(cluster.every, Duration::from_millis(200));
+    assert_eq!(cluster.primary_wait_max, Duration::from_secs(30));
+    let file = "[gate]\nupstream = \"unix:/run/a,b\"\n";
+    assert_eq!(settings("postgres", file).unwrap().cluster, None);
+    let http = settings("http --upstream a:80,b:80", "").unwrap();
+    assert_eq!(http.cluster, None);
+}
+
+#[test]
+fn what_does_not_go_with_several_servers_is_refused() {
+    let watched = format!("{SEVERAL} --watch-user w");
+    for (flags, place, told) in [
+        (
+            "postgres --upstream a:1,b:2",
+            "--upstream:",
+            "take --pool transaction",
+        ),
+        (
+            "postgres --upstream a:1,b:2 --pool session --pool-users u",
+            "--upstream:",
+            "take --pool transaction",
+        ),
+        (SEVERAL, "--upstream:", "Add --watch-user NAME"),
+        (
+            "mysql --upstream a:1,a:1 --pool transaction --pool-users u",
+            "--upstream:",
+            "stands there twice",
+        ),
+        (
+            "postgres --upstream a:1, --pool transaction --pool-users u",
+            "--upstream:",
+            "is no HOST:PORT",
+        ),
+        (
+            &format!("{watched} --monitor postgres://m@db1/postgres"),
+            "--monitor:",
+            "asks one server",
+        ),
+        (
+            &format!("{watched} --watch-every 10ms"),
+            "--watch-every:",
+            "at least 50 ms",
+        ),
+        (
+            &format!("{UPSTREAM} --lag-max 1s"),
+            "--lag-max:",
+            "there is one server",
+        ),
+        (
+            "http --upstream a:80 --watch-user w",
+            "--watch-user:",
+            "means nothing",
+        ),
+    ] {
+        let error = refused(flags, "");
+        assert!(error.starts_with(place) && error.contains(told), "{error}");
+    }
+    let rule = "[gate]\n[[gate.rule]]\nuser = \"a\"\nserver = \"replica\"\n";
+    let error = refused(UPSTREAM, rule);
+    assert!(
+        error.contains("rule 1: server: there is one server"),
+        "{error}"
+    );
+    let strange = refused(
+        &watched,
+        "[gate]\n[[gate.rule]]\nuser = \"a\"\nserver = \"any\"\n",
+    );
+    assert!(strange.contains("`primary` or `replica`"), "{strange}");
 }

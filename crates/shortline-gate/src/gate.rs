@@ -298,9 +298,7 @@ impl Gate {
         });
         self.set_tenants(&config.tenants);
         self.watch_if_any_waits();
-        for gate in self.0.beside.read().iter() {
-            gate.reconfigure(config);
-        }
+        self.each_beside(|gate| gate.reconfigure(config));
     }
 
     /// What was learnt, to be kept across a restart.

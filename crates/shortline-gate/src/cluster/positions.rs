@@ -18,10 +18,10 @@ const POSITIONS_MAX: usize = 600;
 
 /// Where the primary was, and when.
 #[derive(Debug, Default)]
-pub struct Positions(VecDeque<Seen>);
+pub struct Positions(VecDeque<Sample>);
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Sample {
     position: u64,
     /// When it was seen there last.
     last: Instant,
@@ -31,9 +31,9 @@ impl Positions {
     /// The primary is there now.
     pub fn note(&mut self, position: u64, now: Instant) {
         match self.0.back_mut() {
-            Some(seen) if seen.position == position => seen.last = now,
+            Some(sample) if sample.position == position => sample.last = now,
             // It was restored from a backup, or is another server.
-            Some(seen) if seen.position > position => {
+            Some(sample) if sample.position > position => {
                 self.0.clear();
                 self.push(position, now);
             }
@@ -45,7 +45,7 @@ impl Positions {
         if self.0.len() >= POSITIONS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(Seen {
+        self.0.push_back(Sample {
             position,
             last: now,
         });
@@ -60,7 +60,7 @@ impl Positions {
     /// nothing is.
     pub fn lag_of(&self, replayed: u64) -> Option<Duration> {
         let newest = self.0.back()?;
-        let behind = self.0.partition_point(|seen| seen.position <= replayed);
+        let behind = self.0.partition_point(|sample| sample.position <= replayed);
         let reached = self.0.get(behind.checked_sub(1)?)?;
         Some(newest.last.saturating_duration_since(reached.last))
     }

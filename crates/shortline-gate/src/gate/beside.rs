@@ -45,6 +45,11 @@ impl Gate {
     /// Does this here and at the gates beside.
     pub(super) fn each(&self, act: impl Fn(&Self)) {
         act(self);
+        self.each_beside(act);
+    }
+
+    /// Does this at the gates beside.
+    pub(super) fn each_beside(&self, act: impl Fn(&Self)) {
         for gate in self.0.beside.read().iter() {
             act(gate);
         }

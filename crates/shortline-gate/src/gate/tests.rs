@@ -317,3 +317,54 @@ async fn a_database_that_is_paused_keeps_nobody_of_another() {
     drop(admitted);
     assert!(before_queue.await.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn gates_beside_each_other_have_queues_of_their_own_and_one_door() {
+    let gate = narrow(10);
+    let kind = gate.type_of("a");
+    let first = gate.admit(kind).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    first.finish(Outcome::Completed);
+    let beside = gate.beside();
+    // It begins with what the other has learnt.
+    assert_eq!(beside.snapshot().types[1].estimate_ns, 30_000_000);
+    let busy = gate.admit(kind).await.unwrap();
+    let there = beside.admit(beside.type_of("a")).await.unwrap();
+    assert_eq!((gate.running(), gate.running_in_all()), (1, 2));
+    assert!(gate.left_ns() > 0 && beside.left_ns() > 0);
+    there.finish(Outcome::Completed);
+    assert_eq!(beside.left_ns(), 0);
+    gate.hold(None).unwrap();
+    let mut waiting = pin!(beside.admit(beside.type_of("a")));
+    assert!(poll_once(waiting.as_mut()).is_none());
+    assert_eq!(beside.waiting(), 1);
+    gate.resume(None).unwrap();
+    waiting.await.unwrap().finish(Outcome::Completed);
+    busy.finish(Outcome::Completed);
+    // Its settings are the other's.
+    let config = GateConfig {
+        wait_max: Duration::from_millis(1),
+        ..gate.0.config.read().clone()
+    };
+    gate.reconfigure(&config);
+    assert_eq!(beside.0.config.read().wait_max, Duration::from_millis(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_of_the_same_tenant_at_a_gate_beside() {
+    let gate = narrow(10);
+    let beside = gate.beside();
+    let mut client = gate.client("user", None);
+    client.join(Some("shop")).unwrap();
+    let there = client.at(&beside);
+    let admitted = beside.admit(Question {
+        tenant: there.tenant(),
+        ..of(beside.type_of("a"), &there)
+    });
+    let admitted = admitted.await.unwrap();
+    let tenants = beside.snapshot().tenants;
+    let shop = tenants.iter().find(|tenant| tenant.name == "shop").unwrap();
+    // Its connection is counted where it is.
+    assert_eq!((shop.running, shop.connections), (1, 0));
+    admitted.finish(Outcome::Completed);
+}

@@ -144,11 +144,11 @@ impl<P: Pooling> Shown for P {
         let common = self.common();
         Ok(Box::new(move || {
             *common.users.write() = users;
-            common.connections.set_wait_max(wait_max);
-            common.pins.resize(size);
             for node in common.nodes.iter() {
+                node.connections.set_wait_max(wait_max);
                 node.resize(size);
             }
+            common.pins.resize(size);
         }))
     }
 }

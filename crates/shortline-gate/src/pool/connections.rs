@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::cancels::Cancels;
 use super::servers::{Server, Servers};
-use super::{Backend, PoolLimits};
+use super::{Backend, Counts, PoolLimits};
 use crate::cluster::NoPrimary;
 use crate::relay::Stream;
 
@@ -115,17 +115,6 @@ pub enum AcquireError<E: Error> {
     /// No server takes writes.
     #[error(transparent)]
     NoPrimary(NoPrimary),
-}
-
-/// The counts of a pool at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Open, or being opened.
-    pub total: usize,
-    /// Of these, lent to no session.
-    pub idle: usize,
-    /// Sessions that wait for a connection.
-    pub waiting: usize,
 }
 
 impl<B: Backend> Connections<B> {

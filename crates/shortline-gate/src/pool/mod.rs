@@ -33,11 +33,21 @@ use std::time::Duration;
 
 pub use backend::Backend;
 pub use common::{Common, Pooling};
-pub use connections::Counts;
 pub use nodes::NodeView;
 pub use pins::{Keeping, Pins};
 pub use servers::{Names, ServerView};
 pub use users::UsersError;
+
+/// The counts of a pool at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Open, or being opened.
+    pub total: usize,
+    /// Of these, lent to no session.
+    pub idle: usize,
+    /// Sessions that wait for a connection.
+    pub waiting: usize,
+}
 
 /// How long connections are lent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

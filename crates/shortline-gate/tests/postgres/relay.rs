@@ -126,7 +126,6 @@ impl Relay {
         let port = listener.local_addr().unwrap().port();
         let (shutdown, ended) = oneshot::channel();
         let (gate_of_thread, runtime) = (gate.clone(), runtime());
-        let pool = config.pool.clone();
         let watched = pool.clone();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {

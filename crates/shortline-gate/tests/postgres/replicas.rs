@@ -16,6 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A gate before these servers, which watches them closely.
 fn gate(servers: &[&Cluster], lag_max: Duration) -> Relay {
+    gate_that_waits(servers, lag_max, PATIENCE)
+}
+
+/// The same, whose transactions wait so long while no primary is known.
+fn gate_that_waits(servers: &[&Cluster], lag_max: Duration, primary_wait_max: Duration) -> Relay {
     let upstream = |port| Upstream {
         host: "127.0.0.1".to_owned(),
         port,
@@ -26,7 +31,7 @@ fn gate(servers: &[&Cluster], lag_max: Duration) -> Relay {
         every: Duration::from_millis(100),
         answer_time_max: Duration::from_secs(10),
         lag_max,
-        primary_wait_max: PATIENCE,
+        primary_wait_max,
     };
     let port = servers[0].port;
     Relay::clustered(port, Some(config), PoolMode::Transaction, 5, USERS)
@@ -50,6 +55,22 @@ async fn until_replicated(relay: &Relay) {
         nodes[0].state.is_written && nodes[1].state.is_read
     })
     .await;
+}
+
+/// Waits until the replica has all that the primary has.
+async fn until_replayed(primary: &Cluster, replica: &Cluster) {
+    let ask = |cluster: &Cluster, statement: &str| {
+        let answer = cluster.psql(cluster.port, &[], &["-c", statement]);
+        assert!(answer.status.success(), "{answer:?}");
+        String::from_utf8_lossy(&answer.stdout).trim().to_owned()
+    };
+    let position = ask(primary, "select pg_current_wal_lsn()");
+    let has_all = format!("select pg_last_wal_replay_lsn() >= '{position}'");
+    let begun = Instant::now();
+    while ask(replica, &has_all) != "t" {
+        assert!(begun.elapsed() < PATIENCE, "it never replays {position}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 const WHERE: &str = "select inet_server_port()";
@@ -77,11 +98,16 @@ fn writes_follow_the_primary_through_a_failover() {
     };
     let second = Cluster::replica_of(&first).unwrap();
     let relay = gate(&[&first, &second], PATIENCE);
+    let impatient = gate_that_waits(&[&first, &second], PATIENCE, Duration::ZERO);
     let (at_first, at_second) = (first.port.to_string(), second.port.to_string());
     runtime().block_on(async {
         until_replicated(&relay).await;
+        until_replicated(&impatient).await;
+        let refused = impatient.client_as(POSTGRES).await;
         let client = relay.client_as(POSTGRES).await;
+        let prepared = soon(client.prepare("select $1::int4 + 1")).await.unwrap();
         text(&client, "create table orders (id int)").await;
+        until_replayed(&first, &second).await;
         text(&client, "set timezone = 'Asia/Tokyo'").await;
         let insert =
             |id: i32| format!("insert into orders values ({id}) returning inet_server_port()");
@@ -93,6 +119,7 @@ fn writes_follow_the_primary_through_a_failover() {
         let busy = relay.client_as(POSTGRES).await;
         text(&busy, "begin").await;
         text(&busy, &insert(2)).await;
+        until_replayed(&first, &second).await;
         first.tell("crash");
         assert!(soon(busy.simple_query("commit")).await.is_err());
         until(&relay, "without a primary", |nodes| {
@@ -101,6 +128,12 @@ fn writes_follow_the_primary_through_a_failover() {
         .await;
         let reader = relay.client_as_read_only().await;
         assert_eq!(text(&reader, WHERE).await, at_second);
+        until(&impatient, "without a primary", |nodes| {
+            !nodes.iter().any(|node| node.state.is_written)
+        })
+        .await;
+        assert_eq!(error_of(&refused, &insert(9)).await, "57P03");
+        assert_eq!(reads_at(&refused).await, at_second);
         let writes = tokio::spawn(async move {
             let written_at = text(&client, &insert(3)).await;
             (client, written_at)
@@ -110,6 +143,8 @@ fn writes_follow_the_primary_through_a_failover() {
         let (client, written_at) = soon(writes).await.unwrap();
         assert_eq!(written_at, at_second);
         assert_eq!(text(&client, "show timezone").await, "Asia/Tokyo");
+        let row = soon(client.query_one(&prepared, &[&1])).await.unwrap();
+        assert_eq!(row.get::<_, i32>(0), 2);
         assert_eq!(
             text(
                 &client,
@@ -140,6 +175,7 @@ fn a_primary_that_comes_back_as_it_was_gets_no_writes() {
         until_replicated(&relay).await;
         let client = relay.client_as(POSTGRES).await;
         text(&client, "create table orders (id int)").await;
+        until_replayed(&first, &second).await;
         first.tell("crash");
         let promoted = second.psql(second.port, &[], &["-c", "select pg_promote()"]);
         assert!(promoted.status.success(), "{promoted:?}");
@@ -170,6 +206,7 @@ fn only_what_surely_reads_goes_to_a_replica() {
         until_replicated(&relay).await;
         let mut client = relay.client_as(POSTGRES).await;
         text(&client, "create table orders (id int)").await;
+        until_replayed(&first, &second).await;
         for statement in [WHERE, "begin; select inet_server_port(); commit"] {
             assert_eq!(text(&client, statement).await, at_first, "{statement}");
         }
@@ -231,6 +268,7 @@ fn a_replica_that_lags_gets_nothing() {
         until_replicated(&relay).await;
         let client = relay.client_as(POSTGRES).await;
         text(&client, "create table orders (id int)").await;
+        until_replayed(&first, &second).await;
         until_replicated(&relay).await;
         let replica = connect(second.port, "user=postgres").await.unwrap();
         text(&replica, "select pg_wal_replay_pause()").await;

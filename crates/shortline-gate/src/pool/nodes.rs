@@ -220,8 +220,6 @@ impl<B: Backend> Nodes<B> {
             };
             if let Some(last) = last.replace(primary).filter(|last| *last != primary) {
                 self.leave(last);
-                // What was read through is not written through.
-                self.connections(primary).close(None);
             }
         }
     }

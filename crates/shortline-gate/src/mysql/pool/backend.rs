@@ -76,6 +76,8 @@ pub struct Known {
     pub settings: Settings,
     /// The variables at login that DEFAULT does not restore.
     pub base: Settings,
+    /// It was told that its next transaction is read only, and may not have begun one since.
+    pub may_be_read_only: bool,
 }
 
 /// Why there is no connection.
@@ -127,6 +129,7 @@ impl pool::Backend for Backend {
             schema,
             settings: Settings::default(),
             base,
+            may_be_read_only: false,
         };
         Ok((known, stream))
     }

@@ -20,6 +20,8 @@ const QUERY: u8 = 0x03;
 /// What makes the next transaction read only, whatever special rights its user has: those may write on a server with
 /// `read_only`.
 const READ_ONLY: &str = "SET TRANSACTION READ ONLY";
+/// What is left of that after a statement that began no transaction, or failed, ends with an empty one.
+const FORGETS_READ_ONLY: [&str; 2] = ["START TRANSACTION", "COMMIT"];
 const INIT_DB: u8 = 0x02;
 const ERR: u8 = 0xff;
 const AUTOCOMMIT: u16 = 2;
@@ -114,7 +116,7 @@ impl Pooled {
         true
     }
 
-    fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
+    fn attach(&mut self, exchange: &mut Exchange<'_, '_>, mut held: Box<Held>, stream: Stream) {
         exchange.server.attach(stream);
         exchange.work.set_backend(Some(held.known.thread_id));
         *self.member.target.current.lock() = Some(Meant {
@@ -127,7 +129,7 @@ impl Pooled {
         connections.servers().lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
         self.reply = Follower::new(held.known.capabilities, Status::default());
-        let commands = self.commands_for(&held);
+        let commands = self.commands_for(&mut held);
         self.held = Some(held);
         if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
             self.pin = Some(self.member.pool.common.pins.keep_for_session());
@@ -141,9 +143,15 @@ impl Pooled {
     }
 
     /// The commands that set a connection to the session's database and variables, and begin its transaction.
-    fn commands_for(&mut self, held: &Held) -> Vec<Vec<u8>> {
+    fn commands_for(&mut self, held: &mut Held) -> Vec<Vec<u8>> {
         let query = |text: &str| packet(0, &[&[QUERY], text.as_bytes()].concat());
         let mut commands = Vec::new();
+        // A server that was a replica may be the primary now.
+        let is_read_only =
+            std::mem::replace(&mut held.known.may_be_read_only, self.replica.is_some());
+        if is_read_only && self.replica.is_none() {
+            commands.extend(FORGETS_READ_ONLY.map(query));
+        }
         if let Some(schema) = self
             .schema
             .as_ref()

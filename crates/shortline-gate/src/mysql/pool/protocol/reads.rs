@@ -24,7 +24,8 @@ impl Pooled {
         }
         let mut opens = opens(statement?);
         opens.is_explicit |= self.begun.is_some() || self.settings.is_autocommit_off();
-        if !class.reads.allows(opens, self.settings.is_read_only()) {
+        // What the gate says holds for one transaction.
+        if !opens.is_single || !class.reads.allows(opens, self.settings.is_read_only()) {
             return None;
         }
         nodes.replica().map(|(at, gate)| (at, gate.clone()))

@@ -7,6 +7,7 @@
 
 pub mod classify;
 mod gate;
+pub mod handover;
 pub mod http;
 pub mod locks;
 pub mod mysql;

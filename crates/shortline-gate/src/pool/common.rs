@@ -112,6 +112,14 @@ impl<P: Pooling> Shown for P {
         self.common().connections.servers().lent()
     }
 
+    fn share(&self, places: usize) {
+        let common = self.common();
+        common.connections.resize(places);
+        common
+            .pins
+            .resize(NonZeroUsize::new(places).unwrap_or(NonZeroUsize::MIN));
+    }
+
     fn reconnect(&self, database: Option<&str>) {
         self.common().connections.close(database);
     }

@@ -86,6 +86,9 @@ pub trait Shown: Debug + Send + Sync {
     /// How often a connection was lent to a session.
     fn lent(&self) -> u64;
 
+    /// Takes so many of its connections for its own from now on; another process has the others. None is allowed.
+    fn share(&self, places: usize);
+
     /// Closes the connections to a database, or all. Lent ones close when they are given back.
     fn reconnect(&self, database: Option<&str>);
 

@@ -10,10 +10,12 @@
 //! open transaction.
 
 mod lending;
+mod moving;
 mod statements;
 mod to_client;
 mod to_server;
 
+pub(in crate::postgres) use moving::UnpackError;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -33,6 +35,7 @@ use super::prepared::OfClient;
 use super::settings::{Found, Settings};
 use super::{Pool, Target};
 use crate::classify::ClientNames;
+use crate::handover::{ProtocolState, Stay};
 use crate::pool::Keeping;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Stream, Work};
 
@@ -345,6 +348,15 @@ impl Protocol for Pooled {
 
     fn retire(&mut self, server: Side) {
         self.give_up(server);
+    }
+
+    fn stays(&self) -> Option<Stay> {
+        let is_bound = self.pin.is_some() || self.held.is_some() || self.is_beyond_following;
+        is_bound.then_some(Stay::Pinned)
+    }
+
+    fn state(&self) -> Option<ProtocolState> {
+        Some(ProtocolState::Postgres(self.pack()))
     }
 }
 

@@ -35,9 +35,9 @@ pub enum GiveError {
     /// Another kind of gate.
     #[error("the new process is a gate of another kind: {0:?}")]
     Kind(String),
-    /// This one takes over itself.
-    #[error("this gate takes over from another one itself")]
-    NotNow,
+    /// This one cannot now.
+    #[error("{0}")]
+    NotNow(&'static str),
     /// A message out of order.
     #[error("the new process says something out of turn")]
     OutOfTurn,

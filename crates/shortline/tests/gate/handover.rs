@@ -13,7 +13,8 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::client::get;
 use crate::postgres::Postgres;
-use crate::process::{PROGRAM, Server};
+use crate::process::{PROGRAM, Server, wait_for};
+use crate::relayed::status;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -64,6 +65,13 @@ impl Place {
             .arg(self.path("estimates"))
             .stdin(Stdio::null());
         command
+    }
+
+    /// Says a command to the gate itself.
+    fn console(&self, port: u16, command: &str) {
+        let mut psql = self.postgres.psql_command(port, "shortline", &[command]);
+        let said = psql.output().unwrap();
+        assert!(said.status.success(), "{said:?}");
     }
 
     fn sql(&self, statement: &str) -> String {
@@ -294,6 +302,69 @@ fn an_open_transaction_ends_where_it_began() {
 }
 
 #[test]
+fn a_session_that_keeps_its_connection_stays_until_it_gives_it_up() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let mut old = place.gate(0);
+    let port = old.address().port();
+    runtime().block_on(async {
+        let (pinned, busy) = (connect(port).await, connect(port).await);
+        pinned.batch_execute("listen here").await.unwrap();
+        let token = busy.cancel_token();
+        let sleeping = tokio::spawn(async move {
+            let slept = busy.batch_execute("select pg_sleep(1000)").await;
+            (slept, busy)
+        });
+        let at_work = "select count(*) from pg_stat_activity where query like 'select pg_sleep(%'";
+        while place.sql(at_work) == "0" {}
+        let mut new = place.gate(port);
+        // The request comes to the new gate, and the session is at the old one.
+        let cancelled = soon(async {
+            while !sleeping.is_finished() {
+                token.cancel_query(NoTls).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            sleeping.await.unwrap()
+        });
+        let (slept, busy) = cancelled.await;
+        assert_eq!(slept.unwrap_err().code().unwrap().code(), "57014");
+        busy.batch_execute("select 1").await.unwrap();
+        // Served where it is.
+        pinned.batch_execute("select 1").await.unwrap();
+        pinned.batch_execute("unlisten *").await.unwrap();
+        new.line_with("the other gate has ended; 2 sessions");
+        assert!(old.wait().success());
+        pinned.batch_execute("select 1").await.unwrap();
+    });
+}
+
+#[test]
+fn a_gate_that_is_paused_keeps_all_that_it_has() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let mut old = place.gate(0);
+    let port = old.address().port();
+    place.console(port, "PAUSE");
+    let refused = place.command(port, POOL_SIZE).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        !refused.status.success() && said.contains("it is paused"),
+        "{said}"
+    );
+    old.line_with("nothing was handed over");
+    place.console(port, "RESUME");
+    runtime().block_on(async {
+        soon(connect(port))
+            .await
+            .batch_execute("select 1")
+            .await
+            .unwrap();
+    });
+}
+
+#[test]
 fn a_new_gate_that_dies_leaves_the_old_one_at_work() {
     let Some(place) = Place::new() else {
         return;
@@ -309,7 +380,12 @@ fn a_new_gate_that_dies_leaves_the_old_one_at_work() {
             .await
             .unwrap();
         let new = place.gate(port);
-        old.line_with("handing over");
+        // The other client has moved: the new gate has had one connection in all, and the old one two.
+        let has_moved = || {
+            let connections = status(new.admin.unwrap())["connections"].clone();
+            connections["total"] == 1 && connections["open"] == 1
+        };
+        wait_for("the client at rest to move", || has_moved().then_some(()));
         new.signal(Signal::KILL);
         old.line_with("this gate goes on with the others");
         transaction

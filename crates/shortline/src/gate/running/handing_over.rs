@@ -70,13 +70,24 @@ impl Running {
         self.taking = Some(tokio::spawn(handover::take(taker, clients, pool, size)));
     }
 
+    /// Why nothing can be handed over now.
+    fn keeps_all(&self) -> Option<&'static str> {
+        let closed = self.view.gate().closed();
+        if self.takes_over() {
+            return Some("it takes over from another gate itself");
+        }
+        let is_paused = closed.all || !closed.databases.is_empty() || !closed.disabled.is_empty();
+        is_paused.then_some("it is paused, or a database is disabled: RESUME and ENABLE first")
+    }
+
+    fn takes_over(&self) -> bool {
+        let taking = self.taking.as_ref();
+        taking.is_some_and(|taking| !taking.is_finished())
+    }
+
     /// Refuses what would change the pool's size while two gates share it.
     pub(super) fn refuse_in_handover(&self) -> Result<(), CommandError> {
-        let takes_over = self
-            .taking
-            .as_ref()
-            .is_some_and(|taking| !taking.is_finished());
-        match takes_over || self.has_heir {
+        match self.takes_over() || self.has_heir {
             true => Err(CommandError::failure(
                 "a handover is under way: try again when the old gate has ended",
             )),
@@ -111,9 +122,9 @@ impl Running {
     async fn greet(&self, heir: UnixStream) -> Result<Giver, GiveError> {
         let pid = heir.peer_cred().ok().and_then(|peer| peer.pid());
         let mut giver = Giver::greet(heir, self.settings.kind.name()).await?;
-        if let Err(error) = self.refuse_in_handover() {
-            giver.refuse(&error).await;
-            return Err(GiveError::NotNow);
+        if let Some(reason) = self.keeps_all() {
+            giver.refuse(&reason).await;
+            return Err(GiveError::NotNow(reason));
         }
         tracing::info!("handing over to process {}", pid.unwrap_or_default());
         if let Some(keeper) = &self.keeper {

@@ -278,7 +278,68 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// What becomes of a session whose new process answers this, or nothing.
+    async fn offered(answers: Vec<Message>) -> (Result<(), Stay>, Result<(), GiveError>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (sender, receiver) = wire::split(near);
+        let mut giver = Giver {
+            sender,
+            receiver,
+            moved: Arc::default(),
+        };
+        let clients = Registry::default();
+        let registration = clients.register(1);
+        let given = Given {
+            clients: &clients,
+            pool: None,
+        };
+        let new = async move {
+            let (mut says, mut hears) = wire::split(far);
+            for answer in answers {
+                let (message, files) = hears.receive().await.unwrap();
+                assert!(matches!(message, Message::Session(_)) && files.len() == 1);
+                says.send(&answer, &[]).await.unwrap();
+                if answer == Message::Taken {
+                    assert_eq!(hears.receive().await.unwrap().0, Message::Go);
+                }
+            }
+        };
+        let session = async {
+            let (_peer, client) = std::os::unix::net::UnixStream::pair().unwrap();
+            let departures = registration.handle.departures();
+            while departures.round().is_none() {
+                tokio::task::yield_now().await;
+            }
+            let state = SessionState::example();
+            departures.offer(state, client.into()).await
+        };
+        let (verdict, given, ()) = tokio::join!(session, giver.give(&given), new);
+        (verdict, given)
+    }
+
+    #[tokio::test]
+    async fn a_session_stays_unless_the_new_process_takes_it() {
+        let (verdict, given) = offered(vec![Message::Taken]).await;
+        assert!(
+            verdict.is_ok() && given.is_err(),
+            "the new one has left then"
+        );
+        let refused = Message::Refused("no".to_owned());
+        assert_eq!(offered(vec![refused]).await.0, Err(Stay::Refused));
+        assert_eq!(
+            offered(vec![Message::Hello {
+                version: 1,
+                kind: String::new()
+            }])
+            .await
+            .0,
+            Err(Stay::Busy)
+        );
+        assert_eq!(offered(Vec::new()).await.0, Err(Stay::Busy));
+    }
 
     #[test]
     fn a_share_is_what_is_needed_and_leaves_one_to_the_other() {

@@ -92,6 +92,32 @@ impl SessionState {
     }
 }
 
+#[cfg(test)]
+impl SessionState {
+    /// That of a client without settings.
+    pub fn example() -> Self {
+        Self {
+            peer: None,
+            local: None,
+            application_name: None,
+            user: Some("user".to_owned()),
+            database: Some("database".to_owned()),
+            ahead: Blob::default(),
+            protocol: ProtocolState::Postgres(PostgresState {
+                user: "user".to_owned(),
+                database: "database".to_owned(),
+                startup: Vec::new(),
+                login: Login::Md5(String::new()),
+                key: Blob(vec![7; 8]),
+                settings: Vec::new(),
+                began_with: Vec::new(),
+                unnamed: None,
+                named: Vec::new(),
+            }),
+        }
+    }
+}
+
 /// What depends on the protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ProtocolState {

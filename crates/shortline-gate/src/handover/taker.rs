@@ -175,3 +175,70 @@ impl Taker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::fd::AsFd;
+
+    use super::super::SessionState;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_without_the_word_to_go_does_not_begin() {
+        for goes in [false, true] {
+            let (near, far) = UnixStream::pair().unwrap();
+            let (mut says, mut hears) = wire::split(far);
+            let (sender, receiver) = wire::split(near);
+            let taker = Taker {
+                sender,
+                receiver,
+                pool_size: None,
+            };
+            let clients = Registry::default();
+            let taking = Taking {
+                clients: &clients,
+                pool: None,
+                pool_size: 0,
+            };
+            let old = async move {
+                assert_eq!(hears.receive().await.unwrap().0, Message::Ready);
+                let session = Message::Session(Box::new(SessionState::example()));
+                let (client, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+                says.send(&session, &[client.as_fd()]).await.unwrap();
+                assert_eq!(hears.receive().await.unwrap().0, Message::Taken);
+                if goes {
+                    says.send(&Message::Go, &[]).await.unwrap();
+                }
+            };
+            let thread = async {
+                let arrival = clients.arrivals().next().await;
+                arrival.welcome.accept().await
+            };
+            let (begins, (taken, ended), ()) = tokio::join!(thread, taker.take(&taking), old);
+            assert_eq!((begins, taken), (goes, usize::from(goes)));
+            ended.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_old_gate_should_not_say_is_an_error() {
+        for (message, expected) in [
+            (Message::Refused("no".to_owned()), "hands nothing over: no"),
+            (Message::Taken, "out of turn"),
+            (
+                Message::Sockets {
+                    sockets: vec![Listening::Tcp],
+                    pool_size: None,
+                },
+                "names 1 sockets and gives 0",
+            ),
+        ] {
+            let (near, far) = UnixStream::pair().unwrap();
+            let (mut says, _hears) = wire::split(far);
+            says.send(&message, &[]).await.unwrap();
+            let error = Taker::ask(near, "postgres").await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! A restart without dropping a client (`--handover`): a new gate takes the clients of a running one over, in front
 //! of a real PostgreSQL, while they work.
 
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -337,6 +338,38 @@ fn a_session_that_keeps_its_connection_stays_until_it_gives_it_up() {
         assert!(old.wait().success());
         pinned.batch_execute("select 1").await.unwrap();
     });
+}
+
+#[test]
+fn systemd_hears_which_process_is_the_service_now() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let path = place.path("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let told = || {
+        let mut bytes = [0; 256];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let start = |port| Server::spawn(place.command(port, POOL_SIZE).env("NOTIFY_SOCKET", &path));
+    let mut old = start(0);
+    assert!(!told().contains("MAINPID"));
+    let mut new = start(old.address().port());
+    let ready = told();
+    assert!(
+        ready.contains("MAINPID=") && ready.contains("READY=1"),
+        "{ready}"
+    );
+    assert!(old.wait().success());
+    new.signal(Signal::TERM);
+    // The old one has said nothing: it was not the service any more.
+    assert!(told().contains("STOPPING=1"));
+    assert!(new.wait().success());
+    assert!(old.said.iter().all(|line| !line.contains("ERROR")));
+    socket.set_nonblocking(true).unwrap();
+    assert!(socket.recv(&mut [0; 256]).is_err());
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl Giver {
     /// [`GiveError`]: the new process has died. What is left goes on here.
     pub async fn give(&mut self, given: &Given<'_>) -> Result<(), GiveError> {
         let mut offered = given.clients.begin_departures();
-        let mut places = given.pool.map(Places::of);
+        let mut places = given.pool.map(|pool| Places::of(pool, given.clients));
         let given_away = self.give_all(given, &mut offered, places.as_mut()).await;
         if given_away.is_err() {
             given.clients.end_departures();
@@ -214,11 +214,14 @@ struct Places<'a> {
     /// What this one may have.
     kept: usize,
     given_away: usize,
+    /// That were here at the beginning.
+    sessions: usize,
 }
 
 impl<'a> Places<'a> {
-    fn of(pool: &'a dyn Shown) -> Self {
+    fn of(pool: &'a dyn Shown, clients: &Registry) -> Self {
         Self {
+            sessions: clients.open(),
             size: pool.size(),
             kept: pool.size(),
             given_away: 0,
@@ -231,7 +234,7 @@ impl<'a> Places<'a> {
         let counts = self.pool.counts();
         let lent = counts.total.saturating_sub(counts.idle);
         let needed = lent.max(clients.at_work());
-        let kept = share(self.size, needed, clients.open());
+        let kept = share(self.size, needed, clients.open(), self.sessions);
         if kept < self.kept {
             self.kept = kept;
             self.pool.share(kept);
@@ -249,13 +252,16 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What the old process keeps of a pool of so many connections: what its sessions need now, one at least while it
-/// has any, but never all. A pool of one connection goes over as soon as nothing needs it.
-fn share(size: usize, needed: usize, sessions: usize) -> usize {
+/// What the old process keeps of a pool of so many connections: what its sessions need now, and its part by their
+/// number, as `before` of them were here at the beginning; one at least while it has any, but never all. A pool of one
+/// connection goes over as soon as nothing needs it.
+fn share(size: usize, needed: usize, sessions: usize, before: usize) -> usize {
     if size <= 1 {
         return needed.min(size);
     }
-    needed.max(usize::from(sessions > 0)).min(size - 1)
+    let part = size * sessions.min(before) / before.max(1);
+    let least = usize::from(sessions > 0);
+    needed.max(part).max(least).min(size - 1)
 }
 
 impl Registry {
@@ -343,16 +349,19 @@ mod tests {
 
     #[test]
     fn a_share_is_what_is_needed_and_leaves_one_to_the_other() {
-        for (size, needed, sessions, expected) in [
-            (20, 7, 100, 7),
-            (20, 20, 100, 19),
-            (20, 0, 3, 1),
-            (20, 0, 0, 0),
-            (2, 5, 5, 1),
-            (1, 1, 5, 1),
-            (1, 0, 5, 0),
+        for (size, needed, sessions, before, expected) in [
+            (20, 7, 10, 100, 7),
+            (20, 1, 50, 100, 10),
+            (20, 20, 100, 100, 19),
+            (20, 0, 3, 100, 1),
+            (20, 0, 0, 100, 0),
+            (20, 0, 1, 0, 1),
+            (2, 5, 5, 5, 1),
+            (1, 1, 5, 5, 1),
+            (1, 0, 5, 5, 0),
         ] {
-            assert_eq!(share(size, needed, sessions), expected, "{size} {needed}");
+            let kept = share(size, needed, sessions, before);
+            assert_eq!(kept, expected, "{size} {needed} {sessions} {before}");
         }
     }
 }

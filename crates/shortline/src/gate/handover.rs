@@ -1,7 +1,6 @@
 //! A restart without dropping a client (`--handover`): where the sockets of a running gate come from, and where
 //! the next gate comes. What the two say to each other is `shortline_gate::handover`'s.
 
-use std::future::Future;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -107,23 +106,21 @@ impl Inherited {
 }
 
 /// Takes the clients over, until the other gate has ended.
-pub fn take(
+pub async fn take(
     taker: Taker,
     clients: Arc<Registry>,
     pool: Option<Arc<dyn Shown>>,
     pool_size: usize,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        let taking = Taking {
-            clients: &clients,
-            pool: pool.as_deref(),
-            pool_size,
-        };
-        let (taken, ended) = taker.take(&taking).await;
-        match ended {
-            Ok(()) => tracing::info!("the other gate has ended; {taken} sessions came from it"),
-            Err(error) => tracing::error!("{taken} sessions came, and no more: {error}"),
-        }
+) {
+    let taking = Taking {
+        clients: &clients,
+        pool: pool.as_deref(),
+        pool_size,
+    };
+    let (taken, ended) = taker.take(&taking).await;
+    match ended {
+        Ok(()) => tracing::info!("the other gate has ended; {taken} sessions came from it"),
+        Err(error) => tracing::error!("{taken} sessions came, and no more: {error}"),
     }
 }
 

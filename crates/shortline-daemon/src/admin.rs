@@ -29,6 +29,7 @@ use serde::Serialize;
 use shortline_base::accept;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 pub use hosts::{HostName, Hosts};
 
@@ -120,7 +121,7 @@ impl Page {
 }
 
 /// Answers on `socket` from now on, to requests that ask by one of `hosts`, at most
-/// `connections_max` (64) connections at once, and says the address.
+/// `connections_max` (64) connections at once, and says the address. The task that accepts them is returned.
 ///
 /// # Errors
 /// When the socket cannot be put on the runtime's poller.
@@ -129,7 +130,7 @@ pub fn start(
     connections_max: Option<NonZeroUsize>,
     hosts: Hosts,
     pages: impl Pages,
-) -> std::io::Result<()> {
+) -> std::io::Result<JoinHandle<()>> {
     let address = socket.local_addr()?;
     socket.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(socket)?;
@@ -142,8 +143,8 @@ pub fn start(
         );
     }
     let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
-    tokio::spawn(run(listener, connections_max, Arc::new((hosts, pages))));
-    Ok(())
+    let answering = run(listener, connections_max, Arc::new((hosts, pages)));
+    Ok(tokio::spawn(answering))
 }
 
 /// Whether an address is for this machine or its own network only.

@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,8 @@ pub struct Keeper {
     path: PathBuf,
     kind: &'static str,
     gate: Gate,
+    /// Another process keeps the file.
+    is_given_away: Arc<AtomicBool>,
 }
 
 impl Keeper {
@@ -79,6 +83,7 @@ impl Keeper {
             path: path.to_owned(),
             kind,
             gate: gate.clone(),
+            is_given_away: Arc::default(),
         })
     }
 
@@ -95,8 +100,22 @@ impl Keeper {
         });
     }
 
-    /// Writes the file. A failure is logged.
+    /// Writes the file a last time: another process reads it and keeps it from now on.
+    pub fn give_away(&self) {
+        self.save();
+        self.is_given_away.store(true, Ordering::Relaxed);
+    }
+
+    /// The other process does not, after all.
+    pub fn take_back(&self) {
+        self.is_given_away.store(false, Ordering::Relaxed);
+    }
+
+    /// Writes the file, unless another process keeps it. A failure is logged.
     pub fn save(&self) {
+        if self.is_given_away.load(Ordering::Relaxed) {
+            return;
+        }
         let content = Content {
             version: VERSION,
             kind: self.kind.to_owned(),

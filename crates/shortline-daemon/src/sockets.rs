@@ -49,6 +49,26 @@ impl FromStr for Address {
     }
 }
 
+/// A Unix socket that another process of ours connects to: `unix:/PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivatePath(pub PathBuf);
+
+/// A text that is no such path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no path of a Unix socket: give unix:/PATH, such as unix:/run/shortline/handover")]
+pub struct PrivatePathError(String);
+
+impl FromStr for PrivatePath {
+    type Err = PrivatePathError;
+
+    fn from_str(text: &str) -> Result<Self, PrivatePathError> {
+        match text.parse() {
+            Ok(Address::Unix(path)) => Ok(Self(path)),
+            Ok(Address::Tcp(_)) | Err(_) => Err(PrivatePathError(text.escape_debug().to_string())),
+        }
+    }
+}
+
 impl Display for Address {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -58,12 +78,25 @@ impl Display for Address {
     }
 }
 
+/// Makes a Unix socket that this user alone may connect to, and listens. One that nobody listens on any more is
+/// replaced.
+///
+/// # Errors
+/// [`CommandError::Failure`] with the path.
+pub fn bind_private(path: &Path) -> Result<UnixListener, CommandError> {
+    bind_path(path, 0o600)
+}
+
 /// Makes a Unix socket and listens. Everybody on this machine may connect, as with PostgreSQL's own. One that nobody
 /// listens on any more is replaced.
 ///
 /// # Errors
 /// [`CommandError::Failure`] with the path.
 pub fn bind_unix(path: &Path) -> Result<UnixListener, CommandError> {
+    bind_path(path, 0o777)
+}
+
+fn bind_path(path: &Path, mode: u32) -> Result<UnixListener, CommandError> {
     let bound = || -> std::io::Result<UnixListener> {
         match UnixStream::connect(path) {
             Ok(_) => return Err(std::io::ErrorKind::AddrInUse.into()),
@@ -73,7 +106,7 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener, CommandError> {
             Err(_) => {}
         }
         let listener = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, Permissions::from_mode(0o777))?;
+        std::fs::set_permissions(path, Permissions::from_mode(mode))?;
         Ok(listener)
     };
     bound().map_err(|error| {

@@ -8,6 +8,7 @@
 pub mod classify;
 pub mod cluster;
 mod gate;
+pub mod handover;
 pub mod http;
 pub mod locks;
 pub mod mysql;

@@ -58,8 +58,8 @@ use crate::GateClient;
 use crate::classify::{Class, Client, ClientNames};
 use crate::relay::proxy;
 use crate::relay::{
-    self, AbortOnDrop, About, Handle, Listener, Registration, RelayConfig, Session, Side, Socket,
-    Waits, Work,
+    self, AbortOnDrop, About, Handle, Incoming, Listener, Registration, RelayConfig, Session, Side,
+    Socket, Waits, Work,
 };
 use shortline_sched::admission::Refusal;
 
@@ -99,8 +99,20 @@ pub async fn run(
         .clone()
         .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
     let relay = MysqlRelay::new(config, pool, gate);
-    let serve =
-        move |socket, peer, registration| serve(socket, peer, registration, Arc::clone(&relay.0));
+    let serve = move |incoming, registration| {
+        let shared = Arc::clone(&relay.0);
+        async move {
+            match incoming {
+                Incoming::Accepted(socket, peer) => {
+                    serve(socket, peer, registration, shared).await;
+                }
+                Incoming::Moved(arrival) => {
+                    let reason = "sessions of this kind of gate do not move";
+                    arrival.welcome.refuse(reason.to_owned());
+                }
+            }
+        }
+    };
     let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
     drop(sweeping);
     served

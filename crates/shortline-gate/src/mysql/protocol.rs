@@ -218,7 +218,7 @@ impl Protocol for Mysql {
 
     fn last_words(&mut self, end: &End<Complaint>) -> Option<Vec<u8>> {
         let packet = match end {
-            End::ClientLeft | End::ServerLeft { .. } => return None,
+            End::ClientLeft | End::ServerLeft { .. } | End::Departed => return None,
             End::Refused(complaint) => complaint.packet(self.scanner.sequence().wrapping_add(1)),
             End::Stopped | End::IdleInTransaction => {
                 let sequence = self.place_of_end()?;

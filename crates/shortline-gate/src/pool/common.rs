@@ -123,6 +123,16 @@ impl<P: Pooling> Shown for P {
         self.common().nodes.cluster().primary().is_some()
     }
 
+    fn share(&self, places: usize) {
+        let common = self.common();
+        for node in common.nodes.iter() {
+            node.connections.resize(places);
+        }
+        common
+            .pins
+            .resize(NonZeroUsize::new(places).unwrap_or(NonZeroUsize::MIN));
+    }
+
     fn reconnect(&self, database: Option<&str>) {
         for node in self.common().nodes.iter() {
             node.connections.close(database);

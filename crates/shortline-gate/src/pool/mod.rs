@@ -105,6 +105,9 @@ pub trait Shown: Debug + Send + Sync {
     /// Whether a server is known that takes writes.
     fn has_primary(&self) -> bool;
 
+    /// Takes so many of its connections for its own from now on; another process has the others. None is allowed.
+    fn share(&self, places: usize);
+
     /// Closes the connections to a database, or all. Lent ones close when they are given back.
     fn reconnect(&self, database: Option<&str>);
 

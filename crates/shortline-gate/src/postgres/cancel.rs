@@ -21,6 +21,9 @@ use crate::relay::{Stream, Upstream};
 /// The position of the key in a CancelRequest, after length and code.
 const KEY_AT: usize = 8;
 
+/// What a CancelRequest has instead of a version: 1234 and 5678.
+const CODE: [u8; 4] = [0x04, 0xd2, 0x16, 0x2e];
+
 /// The longest key of a BackendKeyData that is kept, in bytes (256 since protocol 3.2).
 pub const KEY_BYTES_MAX: usize = PACKET_BYTES_MAX - KEY_AT;
 
@@ -30,27 +33,53 @@ pub const KEY_BYTES_MAX: usize = PACKET_BYTES_MAX - KEY_AT;
 /// # Errors
 /// [`BackendError`]: the request did not reach the backend.
 pub async fn serve(shared: &Shared, packet: &[u8], mut client: Stream) -> Result<(), BackendError> {
-    let ends_wait = key_of(packet).is_some_and(|key| shared.waits.cancel(key));
-    let passed = match (ends_wait, &shared.config.pool) {
-        (true, _) => Ok(()),
-        (false, None) => {
-            let upstream = &shared.config.relay.upstream;
-            pass_on(shared, upstream, packet, client.is_secure()).await
+    let served = cancel(shared, packet, client.is_secure()).await;
+    let served = served.map(|is_served| {
+        if let (false, Some(key)) = (is_served, key_of(packet)) {
+            shared.config.relay.registry.cancels().pass_on(key);
         }
-        (false, Some(pool)) => match key_of(packet).and_then(|key| pool.target_of(key)) {
-            Some((key, upstream, cancelling)) => {
-                let packet = [&packet[..KEY_AT], &key].concat();
-                let passed = pass_on(shared, &upstream, &packet, client.is_secure()).await;
-                drop(cancelling);
-                passed
-            }
-            // It has no connection, so nothing runs.
-            None => Ok(()),
-        },
-    };
+    });
     // It may have gone.
     let _ = client.shutdown().await;
-    passed
+    served
+}
+
+/// Serves the requests that another process passes on, for ever.
+pub async fn serve_passed_on(shared: &Shared) {
+    loop {
+        let key = shared.config.relay.registry.cancels().next().await;
+        let length = u32::try_from(KEY_AT + key.len()).expect("a packet has room for little");
+        let packet = [&length.to_be_bytes(), &CODE, &*key].concat();
+        if let Err(error) = cancel(shared, &packet, false).await {
+            tracing::debug!("a cancel request that was passed on: {error}");
+        }
+    }
+}
+
+/// Serves a cancel request. False if the session may be another process's, as it is not known here.
+async fn cancel(
+    shared: &Shared,
+    packet: &[u8],
+    client_is_secure: bool,
+) -> Result<bool, BackendError> {
+    let key = key_of(packet).unwrap_or_default();
+    if shared.waits.cancel(key) {
+        return Ok(true);
+    }
+    let Some(pool) = &shared.config.pool else {
+        let upstream = &shared.config.relay.upstream;
+        pass_on(shared, upstream, packet, client_is_secure).await?;
+        return Ok(shared.waits.has(key));
+    };
+    // Without a connection nothing runs.
+    if let Some((key, upstream, cancelling)) = pool.target_of(key) {
+        let packet = [&packet[..KEY_AT], &key].concat();
+        let passed = pass_on(shared, &upstream, &packet, client_is_secure).await;
+        drop(cancelling);
+        passed?;
+        return Ok(true);
+    }
+    Ok(shared.waits.has(key))
 }
 
 async fn pass_on(

@@ -1,5 +1,7 @@
 //! A client's connection from accept to close.
 
+mod arrived;
+
 use std::io;
 
 use shortline_sched::admission::Refusal;
@@ -128,6 +130,8 @@ pub async fn serve(
     }
     drop(registration);
 }
+
+pub use arrived::go_on;
 
 /// Relays the session to its end.
 async fn run<P: Protocol<Complaint = Complaint>>(shared: &Shared, opened: Opened<P>) {

@@ -61,7 +61,7 @@ use std::time::Duration;
 
 use crate::Gate;
 use crate::classify::{Classify, Client};
-use crate::relay::{self, AbortOnDrop, Listener, RelayConfig, Socket, Upstream, Waits};
+use crate::relay::{self, AbortOnDrop, Incoming, Listener, RelayConfig, Socket, Upstream, Waits};
 pub use admin::{AdminDatabase, Answer, Answering, Answers, Rights, Table};
 pub use asker::{NotHeard, check as check_asker};
 pub(crate) use backend::connect_to;
@@ -91,6 +91,8 @@ pub struct PostgresConfig {
     pub admin: Option<AdminDatabase>,
     /// Serves many clients on few connections. Without a pool, each client has its own connection.
     pub pool: Option<Arc<Pool>>,
+    /// Whose wait for admission a cancel request ends, at whichever address it comes.
+    pub waits: Arc<Waits<Box<[u8]>>>,
 }
 
 impl PostgresConfig {
@@ -102,6 +104,7 @@ impl PostgresConfig {
             tells_address: false,
             admin: None,
             pool: None,
+            waits: Arc::default(),
         }
     }
 }
@@ -125,11 +128,24 @@ pub async fn run(
         .clone()
         .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
     let relay = PostgresRelay::new(config, gate);
-    let serve = move |socket, peer, registration| {
-        connection::serve(Arc::clone(&relay.0), socket, peer, registration)
+    let passed_on = Arc::clone(&relay.0);
+    let serve = move |incoming, registration| {
+        let shared = Arc::clone(&relay.0);
+        async move {
+            match incoming {
+                Incoming::Accepted(socket, peer) => {
+                    connection::serve(shared, socket, peer, registration).await;
+                }
+                Incoming::Moved(arrival) => {
+                    connection::go_on(shared, *arrival, registration).await;
+                }
+            }
+        }
     };
+    let cancelling = async move { cancel::serve_passed_on(&passed_on).await };
+    let cancelling = AbortOnDrop(tokio::spawn(cancelling));
     let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
-    drop(sweeping);
+    drop((sweeping, cancelling));
     served
 }
 
@@ -142,7 +158,7 @@ impl PostgresRelay {
     /// A relay with these settings.
     pub fn new(config: PostgresConfig, gate: Gate) -> Self {
         Self(Arc::new(Shared {
-            waits: Arc::default(),
+            waits: Arc::clone(&config.waits),
             gate,
             config,
         }))

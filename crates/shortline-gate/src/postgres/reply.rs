@@ -34,7 +34,7 @@ impl Complaint {
     /// The error at the end of a session. None if the client already has one or has left.
     pub fn of_end(end: &End<Self>) -> Option<Self> {
         match end {
-            End::ClientLeft | End::ServerLeft { was_told: true } => None,
+            End::ClientLeft | End::ServerLeft { was_told: true } | End::Departed => None,
             End::ServerLeft { was_told: false } => Some(Self::new(
                 "08006",
                 "the backend closed the connection; if a transaction was being committed, its outcome is unknown",

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
+use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 /// The mechanism's name.
@@ -31,7 +32,7 @@ type Key = [u8; KEY_BYTES];
 pub type ClientKey = Key;
 
 /// The stored keys of a user. They suffice to check a proof, but not to make one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
     salt: Vec<u8>,
     iterations: NonZeroU32,
@@ -40,7 +41,7 @@ pub struct Keys {
 }
 
 /// A secret that can make a proof.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Secret {
     /// The password itself.
     Password(String),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::Gate;
 use crate::classify::ClientNames;
+use crate::handover::{Departures, Stay};
 
 /// An order to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,10 @@ pub struct Handle {
     /// Whether a transaction waits for admission. The side that clears this decides: admission or a cancel.
     waiting: AtomicBool,
     waker: AtomicWaker,
+    /// Sessions that go to another process.
+    departures: Arc<Departures>,
+    /// Why this one does not.
+    stay: AtomicU8,
 }
 
 /// A connection's client.
@@ -106,7 +111,43 @@ impl Handle {
             order: AtomicU8::new(Order::None as u8),
             waiting: AtomicBool::new(false),
             waker: AtomicWaker::new(),
+            departures: Arc::default(),
+            stay: AtomicU8::new(Stay::Busy as u8),
         }
+    }
+
+    /// A connection that opens now, and goes to another process by these.
+    pub fn of(id: u64, departures: &Arc<Departures>) -> Self {
+        Self {
+            departures: Arc::clone(departures),
+            ..Self::new(id)
+        }
+    }
+
+    /// Sessions that go to another process.
+    pub fn departures(&self) -> &Departures {
+        &self.departures
+    }
+
+    /// A handover begins.
+    pub fn begin_departure(&self) {
+        self.note_stay(Stay::Busy);
+        self.waker.wake();
+    }
+
+    /// Records why the session does not go to another process.
+    pub fn note_stay(&self, stay: Stay) {
+        self.stay.store(stay as u8, Ordering::Relaxed);
+    }
+
+    /// Why it does not.
+    pub fn stay(&self) -> Stay {
+        Stay::of(self.stay.load(Ordering::Relaxed))
+    }
+
+    /// Who its client is, if that is known.
+    pub fn about(&self) -> Option<&About> {
+        self.about.get().map(|about| &**about)
     }
 
     /// Its number.

@@ -13,7 +13,8 @@ use shortline_base::accept::{self, Accepts};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
-use super::{Limits, Order, Registration, Registry, Socket};
+use super::{Accepting, Limits, Order, Registration, Registry, Socket};
+use crate::handover::Arrival;
 
 /// Connections above the limit that are still accepted. They get an error in their protocol, and a
 /// cancel request still gets through. Beyond these no connection is accepted.
@@ -26,6 +27,15 @@ pub enum Listener {
     Tcp(TcpListener),
     /// By a Unix socket.
     Unix(UnixListener),
+}
+
+/// A client that comes.
+#[derive(Debug)]
+pub enum Incoming {
+    /// It connects, from this address.
+    Accepted(Socket, Option<SocketAddr>),
+    /// Its session comes from another process.
+    Moved(Box<Arrival>),
 }
 
 impl From<TcpListener> for Listener {
@@ -86,7 +96,7 @@ pub async fn serve<R, F>(
     relay: R,
 ) -> io::Result<()>
 where
-    R: Fn(Socket, Option<SocketAddr>, Registration) -> F + Clone + Send + 'static,
+    R: Fn(Incoming, Registration) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let listener = Arc::new(listener);
@@ -141,7 +151,7 @@ struct Worker {
 impl Worker {
     fn work<R, F>(self, relay: R) -> io::Result<()>
     where
-        R: Fn(Socket, Option<SocketAddr>, Registration) -> F,
+        R: Fn(Incoming, Registration) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -160,9 +170,10 @@ impl Worker {
             drop(like);
             // When this ends, the listener is closed. Otherwise the kernel would go on accepting clients,
             // and no task would serve them.
+            let accepting = accept_while_open(listener, &registry, connections_max, &relay);
+            let arriving = take_arrivals(&registry, connections_max, &relay);
             tokio::select! {
-                () = accept(listener, &registry, connections_max, relay) => {}
-                () = registry.shutting() => {}
+                ((), ()) = async { tokio::join!(accepting, arriving) } => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
             if stopping.wait_for(|stopping| *stopping).await.is_err() {
@@ -175,9 +186,43 @@ impl Worker {
     }
 }
 
-async fn accept<R, F>(listener: Listener, registry: &Registry, connections_max: usize, relay: R)
+/// Accepts until that is over, with pauses.
+async fn accept_while_open<R, F>(
+    listener: Listener,
+    registry: &Registry,
+    connections_max: usize,
+    relay: &R,
+) where
+    R: Fn(Incoming, Registration) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let not = |other| move |is| is != other;
+    while registry.until_accepting(not(Accepting::Paused)).await == Accepting::Open {
+        let acceptor = registry.acceptor();
+        tokio::select! {
+            () = accept(&listener, registry, connections_max, relay) => {}
+            _ = registry.until_accepting(not(Accepting::Open)) => {}
+        }
+        drop(acceptor);
+    }
+}
+
+/// Takes sessions that come from another process.
+async fn take_arrivals<R, F>(registry: &Registry, connections_max: usize, relay: &R)
 where
-    R: Fn(Socket, Option<SocketAddr>, Registration) -> F,
+    R: Fn(Incoming, Registration) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    loop {
+        let arrival = registry.arrivals().next().await;
+        let registration = registry.register(connections_max);
+        tokio::spawn(relay(Incoming::Moved(Box::new(arrival)), registration));
+    }
+}
+
+async fn accept<R, F>(listener: &Listener, registry: &Registry, connections_max: usize, relay: &R)
+where
+    R: Fn(Incoming, Registration) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
     let open_max = connections_max + REFUSED_AT_ONCE_MAX;
@@ -185,9 +230,10 @@ where
         // A socket that cannot be prepared has been reset already.
         if socket.prepare().is_ok() {
             let registration = registry.register(connections_max);
-            tokio::spawn(relay(socket, peer, registration));
+            tokio::spawn(relay(Incoming::Accepted(socket, peer), registration));
         }
     };
+    let has_room = || registry.is_accepting() && registry.open() < open_max;
     let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
-    accept::accept(&listener, || registry.open() < open_max, take, warn).await;
+    accept::accept(listener, has_room, take, warn).await;
 }

@@ -22,6 +22,7 @@
 //! So an idle connection holds no buffer, and a slow one holds at most the bytes of one read.
 
 mod config;
+mod entry;
 mod handle;
 mod idle;
 mod limits;
@@ -40,12 +41,13 @@ mod waits;
 mod work;
 
 pub use config::RelayConfig;
+pub use entry::open_in_time;
 pub use handle::{About, ClientState, ClientView, Handle, Order};
 pub use limits::Limits;
-pub use listener::{Listener, serve};
+pub use listener::{Incoming, Listener, serve};
 pub use outbox::{Outbox, SCRATCH_BYTES, with_scratch};
-pub use registry::{ConnectionCounts, Registration, Registry};
-pub use session::{End, Exchange, Protocol, Session, open_in_time};
+pub use registry::{Accepting, ConnectionCounts, Registration, Registry};
+pub use session::{End, Exchange, Protocol, Session};
 pub use side::{LINGER_TIME_MAX, Side, lingering_close};
 pub use socket::Socket;
 pub use stream::Stream;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use shortline_base::roster::{Place, Roster};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::{ClientView, Handle, Order};
+use crate::handover::{Arrivals, Cancels, Departures, Offer};
 
 /// The counts of a relay's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,8 +31,34 @@ pub struct Registry {
     failed: AtomicU64,
     /// Whether the last attempt to connect to the backend succeeded.
     is_backend_reached: AtomicBool,
-    /// Whether the relay has stopped accepting.
-    is_shut: watch::Sender<bool>,
+    accepting: watch::Sender<Accepting>,
+    /// Threads that accept now.
+    acceptors: watch::Sender<usize>,
+    departures: Arc<Departures>,
+    arrivals: Arrivals,
+    cancels: Cancels,
+}
+
+/// Whether connections are accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accepting {
+    /// They are.
+    #[default]
+    Open,
+    /// Not now: another process does.
+    Paused,
+    /// Never again.
+    Shut,
+}
+
+/// A thread that accepts, until this is dropped.
+#[derive(Debug)]
+pub struct Acceptor<'a>(&'a Registry);
+
+impl Drop for Acceptor<'_> {
+    fn drop(&mut self) {
+        self.0.acceptors.send_modify(|acceptors| *acceptors -= 1);
+    }
 }
 
 /// A connection's place in the registry, given back when dropped.
@@ -47,7 +74,7 @@ impl Registry {
     /// Registers a connection.
     pub fn register(&self, connections_max: usize) -> Registration {
         let id = self.total.fetch_add(1, Ordering::Relaxed) + 1;
-        let (handle, open) = self.roster.enter(Handle::new(id));
+        let (handle, open) = self.roster.enter(Handle::of(id, &self.departures));
         let is_too_many = open > connections_max;
         self.refused
             .fetch_add(u64::from(is_too_many), Ordering::Relaxed);
@@ -133,13 +160,71 @@ impl Registry {
 
     /// Stops accepting. Open connections stay.
     pub fn shut(&self) {
-        self.is_shut.send_replace(true);
+        self.accepting.send_replace(Accepting::Shut);
     }
 
-    /// Waits until the relay has stopped accepting.
-    pub async fn shutting(&self) {
+    /// Stops accepting for as long as another process does.
+    pub fn pause_accepting(&self) {
+        self.accepting.send_replace(Accepting::Paused);
+    }
+
+    /// Accepts again after a pause.
+    pub fn resume_accepting(&self) {
+        self.accepting.send_replace(Accepting::Open);
+    }
+
+    /// Whether connections are accepted now.
+    pub fn is_accepting(&self) -> bool {
+        *self.accepting.borrow() == Accepting::Open
+    }
+
+    /// Waits until this is so, and returns what is so then.
+    pub async fn until_accepting(&self, wanted: impl Fn(Accepting) -> bool) -> Accepting {
+        let mut accepting = self.accepting.subscribe();
+        let is = accepting.wait_for(|is| wanted(*is)).await;
         // The sender is here: this never fails.
-        let _ = self.is_shut.subscribe().wait_for(|is_shut| *is_shut).await;
+        is.map_or(Accepting::Shut, |is| *is)
+    }
+
+    /// One more thread accepts.
+    pub fn acceptor(&self) -> Acceptor<'_> {
+        self.acceptors.send_modify(|acceptors| *acceptors += 1);
+        Acceptor(self)
+    }
+
+    /// Waits until no connection is left, and no thread accepts one.
+    pub async fn deserted(&self) {
+        let mut acceptors = self.acceptors.subscribe();
+        // The sender is here: this never fails.
+        let _ = acceptors.wait_for(|acceptors| *acceptors == 0).await;
+        self.empty().await;
+    }
+
+    /// Shows each connection to `look`.
+    pub fn for_each(&self, look: impl FnMut(&Arc<Handle>)) {
+        self.roster.for_each(look);
+    }
+
+    /// A handover to another process begins: sessions that rest come out here.
+    pub fn begin_departures(&self) -> mpsc::Receiver<Offer> {
+        let offered = self.departures.begin();
+        self.roster.for_each(|handle| handle.begin_departure());
+        offered
+    }
+
+    /// The handover is over; sessions that are here stay.
+    pub fn end_departures(&self) {
+        self.departures.end();
+    }
+
+    /// Sessions that come from another process.
+    pub fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// Cancel requests that another process passes on, or is to be passed.
+    pub fn cancels(&self) -> &Cancels {
+        &self.cancels
     }
 
     /// Waits until no connection is left.

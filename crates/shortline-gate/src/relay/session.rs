@@ -13,6 +13,8 @@
 //! backend waits for the client, the unit is paused. If a client leaves in the middle of a statement,
 //! its load stays until the backend notices, as it would without a gate.
 
+mod departing;
+
 use std::error::Error;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,10 +22,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::idle::Idle;
-use super::{
-    Denied, Handle, Order, Registration, Registry, RelayConfig, SCRATCH_BYTES, Side, Stream, Work,
-    with_scratch,
-};
+use super::{Denied, Handle, Order, Registry, SCRATCH_BYTES, Side, Stream, Work, with_scratch};
+use crate::handover::{ProtocolState, Stay};
 
 /// The most bytes that are read from the backend for a client that has left. Then the session ends, so
 /// that a statement does not go on producing rows for no client.
@@ -100,6 +100,16 @@ pub trait Protocol {
 
     /// The session is over. Closes the backend's side, or gives its connection back.
     fn retire(&mut self, _server: Side) {}
+
+    /// Why another process cannot go on with the session while it rests.
+    fn stays(&self) -> Option<Stay> {
+        Some(Stay::Unpooled)
+    }
+
+    /// What another process needs for that. `None` if none can.
+    fn state(&self) -> Option<ProtocolState> {
+        None
+    }
 }
 
 /// The parts of a session that a protocol acts on.
@@ -142,17 +152,14 @@ pub enum End<Complaint> {
     IdleInTransaction,
     /// An order ended the session: nothing was under way, or it was to close at once.
     Stopped,
+    /// The client is another process's now.
+    Departed,
 }
 
 /// The backend has closed a connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the backend closed the connection")]
 struct ServerLeft;
-
-/// A client did not log in within the time limit.
-#[derive(Debug, thiserror::Error)]
-#[error("the client's authentication took too long")]
-struct TooSlow;
 
 /// A transaction was open without work for longer than is allowed.
 #[derive(Debug, thiserror::Error)]
@@ -177,32 +184,6 @@ impl Directions {
     };
 }
 
-/// Returns the value of `opening`, if it is ready in time. `None` if it fails, takes too long, or the
-/// connection is ordered to close. The first two are counted as failures.
-pub async fn open_in_time<T, E: Error + 'static>(
-    opening: impl Future<Output = Result<T, E>>,
-    registration: &Registration,
-    config: &RelayConfig,
-) -> Option<T> {
-    // Boxed, so that its memory is freed before the session, which may be long.
-    let mut opening = Box::pin(opening);
-    let opened = loop {
-        let limit = tokio::time::sleep(config.limits.authentication_time_max);
-        tokio::select! {
-            opened = &mut opening => break Some(opened),
-            // A client whose database is paused is not slow.
-            () = limit => if !registration.handle.is_kept_out() { break None },
-            () = registration.handle.ordered(Order::Close) => return None,
-        }
-    };
-    match opened {
-        Some(Ok(opened)) => return Some(opened),
-        Some(Err(error)) => config.registry.count_failure(&error),
-        None => config.registry.count_failure(&TooSlow),
-    }
-    None
-}
-
 /// A session, as described in the module's text.
 #[derive(Debug)]
 pub struct Session<P> {
@@ -218,6 +199,8 @@ pub struct Session<P> {
     unread_bytes: usize,
     /// Whether the direction to the backend is shut down.
     is_shut: bool,
+    /// The handover that the session stayed behind in.
+    stayed_in: Option<u64>,
 }
 
 impl<P: Protocol> Session<P> {
@@ -240,6 +223,7 @@ impl<P: Protocol> Session<P> {
             held: ahead,
             unread_bytes: 0,
             is_shut: false,
+            stayed_in: None,
         }
     }
 
@@ -253,9 +237,14 @@ impl<P: Protocol> Session<P> {
     pub async fn relay(&mut self, ahead: Vec<u8>) -> End<P::Complaint> {
         let begun = poll_fn(|context| Poll::Ready(self.take_from_server(context, &ahead))).await;
         drop(ahead);
-        match begun {
-            Ok(()) => poll_fn(|context| self.poll(context)).await,
-            Err(complaint) => End::Refused(complaint),
+        if let Err(complaint) = begun {
+            return End::Refused(complaint);
+        }
+        loop {
+            match poll_fn(|context| self.poll(context)).await {
+                End::Departed if !self.depart().await => {}
+                end => return end,
+            }
         }
     }
 
@@ -277,6 +266,7 @@ impl<P: Protocol> Session<P> {
             End::ServerLeft { was_told: false } => registry.count_failure(&ServerLeft),
             End::IdleInTransaction => registry.count_failure(&IdleInTransaction),
             End::ClientLeft | End::ServerLeft { was_told: true } | End::Stopped => {}
+            End::Departed => return,
         }
         let last_words = protocol.last_words(&end);
         drop((protocol, end));
@@ -320,6 +310,7 @@ impl<P: Protocol> Session<P> {
         // Otherwise a client that answers at once could keep the gate from ending.
         let from_client = (now.to_server || from_server || decided)
             && !self.is_drained()
+            && !self.departs()
             && self.relay_to_server(context)?;
         let attached = self.server.take_attached();
         Ok(Directions {
@@ -342,7 +333,13 @@ impl<P: Protocol> Session<P> {
 
     /// The end of the session, if it is over.
     fn end(&mut self, context: &mut Context<'_>) -> Option<End<P::Complaint>> {
-        if self.handle.order() == Order::Close || self.is_drained() {
+        if self.handle.order() == Order::Close {
+            return Some(End::Stopped);
+        }
+        if self.departs() {
+            return Some(End::Departed);
+        }
+        if self.is_drained() {
             return Some(End::Stopped);
         }
         if self.server.is_ended {

@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -70,6 +71,16 @@ impl Side {
         let stream = self.stream.take().filter(|_| is_whole);
         *self = Self::detached();
         stream
+    }
+
+    /// Whether its socket can be handed to another process: the kernel's, without TLS.
+    pub fn is_movable(&self) -> bool {
+        self.stream.as_ref().is_some_and(Stream::is_movable)
+    }
+
+    /// Its socket once more. `None` if there is none, or no descriptor is left.
+    pub fn copy_socket(&self) -> Option<OwnedFd> {
+        self.stream.as_ref()?.copy_socket()
     }
 
     /// Whether it has taken everything, or never will.

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use shortline_base::world;
+use socket2::{Domain, SockRef};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -44,6 +46,38 @@ impl Socket {
                 *looked_at = (length > 0).then_some(first[0]);
                 Ok(*looked_at)
             }
+        }
+    }
+
+    /// A client's socket that comes from another process.
+    ///
+    /// # Errors
+    /// It is no connection by TCP or by a Unix socket.
+    pub fn arrived(socket: OwnedFd) -> io::Result<Self> {
+        let kind = SockRef::from(&socket);
+        kind.peer_addr()?;
+        kind.set_nonblocking(true)?;
+        match kind.domain()? {
+            Domain::UNIX => UnixStream::from_std(socket.into()).map(Self::from),
+            Domain::IPV4 | Domain::IPV6 => TcpStream::from_std(socket.into()).map(Self::from),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Whether another process can go on with it.
+    pub fn is_movable(&self) -> bool {
+        match self {
+            Self::Kernel(_) | Self::Unix(_, None) => true,
+            Self::Unix(_, Some(_)) | Self::Simulated(..) => false,
+        }
+    }
+
+    /// The same socket once more. `None` if it is a simulated one, or no descriptor is left.
+    pub fn copy(&self) -> Option<OwnedFd> {
+        match self {
+            Self::Kernel(stream) => stream.as_fd().try_clone_to_owned().ok(),
+            Self::Unix(stream, _) => stream.as_fd().try_clone_to_owned().ok(),
+            Self::Simulated(..) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A socket, with TLS or without.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -38,6 +39,19 @@ impl Stream {
     /// Whether written bytes need a flush to reach the socket.
     pub fn is_buffered(&self) -> bool {
         self.is_secure()
+    }
+
+    /// Whether another process can go on with it: it is the kernel's, and has no TLS.
+    pub fn is_movable(&self) -> bool {
+        matches!(self, Self::Plain(socket) if socket.is_movable())
+    }
+
+    /// Its socket once more. `None` if there is none, or no descriptor is left.
+    pub fn copy_socket(&self) -> Option<OwnedFd> {
+        match self {
+            Self::Plain(socket) => socket.copy(),
+            Self::Tls(_) => None,
+        }
     }
 
     /// The certificate that the peer presented.

@@ -42,6 +42,15 @@ impl<Key: Clone + Eq + Hash> Waits<Key> {
         }
     }
 
+    /// Whether a session has this key.
+    pub fn has<Q>(&self, key: &Q) -> bool
+    where
+        Key: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.0.lock().contains_key(key)
+    }
+
     /// Ends the session's wait. Returns false if it does not wait.
     pub fn cancel<Q>(&self, key: &Q) -> bool
     where

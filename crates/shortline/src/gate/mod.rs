@@ -5,6 +5,7 @@ mod calibrating;
 mod clients;
 mod console;
 mod dry_run;
+mod handover;
 mod history;
 mod http;
 mod import;

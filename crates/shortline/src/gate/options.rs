@@ -21,7 +21,7 @@ use shortline_sched::units::{Size, Span};
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_daemon::overlay;
-use shortline_daemon::sockets::Address;
+use shortline_daemon::sockets::{Address, PrivatePath};
 use shortline_sched::Network;
 
 pub use names::{LogFormat, PolicyName, PoolName, UpstreamTlsMode};
@@ -41,6 +41,14 @@ pub struct GateOptions {
     /// Let other processes listen on the same addresses, which say so too, for a restart without a gap [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub reuse_port: Option<bool>,
+    /// Take over addresses and clients from the gate that listens at unix:/PATH, and hand them over there to the
+    /// next one: a restart without dropping a client (postgres, mysql)
+    ///
+    /// Give it to both. Only processes of the gate's own user may connect. Pooled sessions of postgres move when no
+    /// transaction of theirs is open; others stay with the old gate for --drain at most.
+    #[arg(long, value_name = "unix:PATH")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub handover: Option<PrivatePath>,
     /// Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)
     ///
     /// Version 1 or 2. A connection from there without it is closed; from other networks it is not read.
@@ -403,6 +411,7 @@ pub struct GateOptions {
 overlay!(GateOptions {
     listen,
     reuse_port,
+    handover,
     proxy_from,
     upstream,
     application_name_add_host,

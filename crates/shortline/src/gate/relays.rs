@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::future::Future;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client, TenantOf};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
-use shortline_gate::pool::PoolLimits;
+use shortline_gate::pool::{PoolLimits, Shown};
 use shortline_gate::postgres::pool::Users;
 use shortline_gate::postgres::{self, AdminDatabase, Pool, PoolConfig, PostgresConfig};
 use shortline_gate::relay::tls::{ClientTls, UpstreamTls};
@@ -132,6 +132,8 @@ pub struct Starting<'a> {
     pub view: &'a View,
     pub console: &'a Console,
     pub front: &'a Front,
+    /// A gate that runs has the pool's connections, and hands them over one by one.
+    pub takes_over: bool,
     /// Ends the relays when it becomes true.
     pub ending: &'a watch::Sender<bool>,
 }
@@ -236,6 +238,7 @@ impl Starting<'_> {
             tells_address: settings.tells_address,
             admin: self.admin_database(),
             pool: None,
+            waits: Arc::default(),
         };
         if let Some(pool) = &settings.pool {
             let users = Users::read(&pool.users).map_err(CommandError::failure)?;
@@ -246,7 +249,7 @@ impl Starting<'_> {
                 cluster: settings.cluster.clone(),
             };
             let pool = Pool::new(pool, &config, self.gate);
-            self.view.show_pool(pool.clone());
+            self.show_pool(pool.clone());
             tokio::spawn(Arc::clone(&pool).watch());
             config.pool = Some(pool);
         }
@@ -264,9 +267,16 @@ impl Starting<'_> {
             cluster: self.settings.cluster.clone(),
         };
         let pool = mysql::Pool::new(pool, config, self.gate);
-        self.view.show_pool(pool.clone());
+        self.show_pool(pool.clone());
         tokio::spawn(Arc::clone(&pool).watch());
         Ok(Some(pool))
+    }
+
+    fn show_pool(&self, pool: Arc<dyn Shown>) {
+        if self.takes_over {
+            pool.share(0);
+        }
+        self.view.show_pool(pool);
     }
 
     fn pool_limits(&self, pool: &PoolSettings) -> PoolLimits {
@@ -326,6 +336,35 @@ pub enum Bound {
     Unix(UnixListener, PathBuf),
 }
 
+impl Bound {
+    /// Whether it is what `address` asks for. Port 0 asks for any.
+    pub fn is_at(&self, address: &Address) -> bool {
+        match (self, address) {
+            (Self::Tcp(socket), Address::Tcp(wanted)) => {
+                socket.local_addr().is_ok_and(|is| is_at(is, *wanted))
+            }
+            (Self::Unix(_, path), Address::Unix(wanted)) => path == wanted,
+            _ => false,
+        }
+    }
+
+    /// The same socket once more.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> std::io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
+            Self::Unix(socket, path) => Self::Unix(socket.try_clone()?, path.clone()),
+        })
+    }
+}
+
+/// Whether a socket at `is` is what `wanted` asks for. Port 0 asks for any.
+pub fn is_at(is: SocketAddr, wanted: SocketAddr) -> bool {
+    is.ip() == wanted.ip() && (wanted.port() == 0 || is.port() == wanted.port())
+}
+
 fn listening(sockets: Vec<Bound>) -> Result<Vec<Listener>, CommandError> {
     let sockets = sockets.into_iter().map(|socket| {
         Ok(match socket {
@@ -346,11 +385,17 @@ fn listening(sockets: Vec<Bound>) -> Result<Vec<Listener>, CommandError> {
 
 type Ending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The sockets that systemd hands over, or else those of the settings.
+/// The sockets that a running gate has, or that systemd hands over, or else those of the settings.
 ///
 /// # Errors
 /// [`CommandError`]: an address cannot be used, or there is none at all.
-pub fn open_sockets(settings: &Settings) -> Result<Vec<Bound>, CommandError> {
+pub fn open_sockets(
+    settings: &Settings,
+    inherited: Vec<Bound>,
+) -> Result<Vec<Bound>, CommandError> {
+    if settings.listen.is_empty() && !inherited.is_empty() {
+        return Ok(inherited);
+    }
     let handed_over = handed_over()?
         .into_iter()
         .map(|(socket, _)| Bound::Tcp(socket));
@@ -365,15 +410,24 @@ pub fn open_sockets(settings: &Settings) -> Result<Vec<Bound>, CommandError> {
             settings.kind.name()
         )));
     }
+    let mut inherited = inherited;
+    let mut take = |address: &Address| {
+        let at = inherited.iter().position(|socket| socket.is_at(address))?;
+        Some(inherited.swap_remove(at))
+    };
     settings
         .listen
         .iter()
-        .map(|address| match address {
-            Address::Tcp(address) if settings.reuse_port => bind_shared(*address).map(Bound::Tcp),
-            Address::Tcp(address) => bind(*address).map(Bound::Tcp),
-            Address::Unix(path) => bind_unix(path).map(|socket| Bound::Unix(socket, path.clone())),
-        })
+        .map(|address| take(address).map_or_else(|| open_socket(settings, address), Ok))
         .collect()
+}
+
+fn open_socket(settings: &Settings, address: &Address) -> Result<Bound, CommandError> {
+    match address {
+        Address::Tcp(address) if settings.reuse_port => bind_shared(*address).map(Bound::Tcp),
+        Address::Tcp(address) => bind(*address).map(Bound::Tcp),
+        Address::Unix(path) => bind_unix(path).map(|socket| Bound::Unix(socket, path.clone())),
+    }
 }
 
 /// The servers of a database, one at least.

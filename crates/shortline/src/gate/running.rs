@@ -5,27 +5,27 @@
 //! as it was, and the error is reported. Any other change needs a restart. A reload refuses it rather than ignore it
 //! silently.
 
+mod handing_over;
+
 use sd_notify::NotifyState;
 use shortline_gate::classify::Classifier;
 use shortline_gate::{Gate, locks};
 use shortline_sched::admission::Capacity;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
-use super::admin_pages::AdminPages;
 use super::console::command::End;
 use super::console::{Console, Request};
+use super::handover::{self, Handover, Inherited};
 use super::options::GateOptions;
 use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
 use super::{Args, calibrating, dry_run};
 use shortline_command::CommandError;
-use shortline_daemon::admin::{self, Hosts};
 use shortline_daemon::estimates::Keeper;
 use shortline_daemon::keys::Overlay;
 use shortline_daemon::process::{self, Instruction, Signals, notify, tell_reload};
-use shortline_daemon::sockets::bind;
 
 /// Relays until a signal ends the gate.
 ///
@@ -33,8 +33,14 @@ use shortline_daemon::sockets::bind;
 /// [`CommandError`]: a certificate, an address or a kind of gate cannot be used.
 pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let mut signals = Signals::new()?;
-    let (mut running, mut asked) = Running::start(args, settings)?;
-    notify(&[NotifyState::Ready]);
+    let inherited = handover::inherit(&settings).await?;
+    let is_heir = inherited.is_some();
+    let (mut running, mut asked) = Running::start(args, settings, inherited)?;
+    if is_heir {
+        notify(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
+    } else {
+        notify(&[NotifyState::Ready]);
+    }
     let end = loop {
         tokio::select! {
             told = signals.next() => match told {
@@ -51,9 +57,16 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
                 Request::End(end) => break end,
             },
             ended = running.relays.join_next() => return Err(why(ended)),
+            heir = handing_over::knock(running.handover.as_ref()) => {
+                if let Some(end) = running.hand_over(heir, &mut signals, &mut asked).await {
+                    break end;
+                }
+            }
         }
     };
-    notify(&[NotifyState::Stopping]);
+    if !running.has_heir {
+        notify(&[NotifyState::Stopping]);
+    }
     if end == End::WhenClientsLeft {
         running.until_all_left(&mut signals, &mut asked).await;
     }
@@ -83,12 +96,22 @@ struct Running {
     relays: JoinSet<Result<(), CommandError>>,
     /// Ends the relays when it becomes true.
     ending: watch::Sender<bool>,
+    console: Console,
+    /// Accepts the admin's clients.
+    admin: Option<JoinHandle<()>>,
+    /// Where the next gate comes.
+    handover: Option<Handover>,
+    /// Takes clients over from the gate before.
+    taking: Option<JoinHandle<()>>,
+    /// Another gate has taken over.
+    has_heir: bool,
 }
 
 impl Running {
     fn start(
         args: Args,
         settings: Settings,
+        inherited: Option<Inherited>,
     ) -> Result<(Self, mpsc::Receiver<Request>), CommandError> {
         let classifier = Classifier::new(&settings.classifier).map_err(CommandError::usage)?;
         let gate = Gate::new(settings.gate.clone());
@@ -98,13 +121,15 @@ impl Running {
         let learns = !settings.gate.admission.estimates_fixed;
         let keeper = keeper.transpose()?.filter(|_| learns);
         let front = Front::new(&settings, &classifier, &gate)?;
+        let view = View::new(
+            gate.clone(),
+            front.connections(),
+            front.clients(),
+            &settings,
+        );
+        let (console, asked) = Console::new(view.clone());
         let mut running = Self {
-            view: View::new(
-                gate.clone(),
-                front.connections(),
-                front.clients(),
-                &settings,
-            ),
+            view,
             front,
             args,
             classifier,
@@ -112,26 +137,13 @@ impl Running {
             relays: JoinSet::new(),
             ending: watch::Sender::new(false),
             settings,
+            console,
+            admin: None,
+            handover: None,
+            taking: None,
+            has_heir: false,
         };
-        let (console, asked) = Console::new(running.view.clone());
-        let sockets = relays::open_sockets(&running.settings)?;
-        if let Some(address) = running.settings.admin {
-            let connections_max = running.settings.admin_connections_max;
-            let hosts = Hosts::new(&running.settings.admin_hosts);
-            let pages = AdminPages::new(&running.view, &console, &running.settings);
-            admin::start(bind(address)?, connections_max, hosts, pages)
-                .map_err(CommandError::failure)?;
-        }
-        let starting = Starting {
-            settings: &running.settings,
-            classifier: &running.classifier,
-            gate: &gate,
-            view: &running.view,
-            console: &console,
-            front: &running.front,
-            ending: &running.ending,
-        };
-        starting.relay(sockets, &mut running.relays)?;
+        running.listen(&gate, inherited)?;
         if let Some(keeper) = &running.keeper {
             keeper.start();
         }
@@ -150,8 +162,42 @@ impl Running {
         Ok((running, asked))
     }
 
+    /// Opens the sockets, or takes those of the gate before, and relays from now on.
+    fn listen(&mut self, gate: &Gate, inherited: Option<Inherited>) -> Result<(), CommandError> {
+        let takes_over = inherited.as_ref().is_some_and(Inherited::has_pool);
+        let (sockets, admin, before) = inherited.map_or_else(Default::default, Inherited::split);
+        let sockets = relays::open_sockets(&self.settings, sockets)?;
+        let admin = match self.settings.admin {
+            Some(wanted) => Some(self.open_admin(wanted, admin)?),
+            None => None,
+        };
+        let (taker, door) = before.unzip();
+        if let Some(path) = &self.settings.handover {
+            let copies = sockets.iter().map(relays::Bound::try_clone);
+            let copies = copies.collect::<Result<_, _>>();
+            let copies = copies.map_err(CommandError::failure)?;
+            self.handover = Some(Handover::open(path, door.flatten(), copies, admin)?);
+        }
+        let starting = Starting {
+            settings: &self.settings,
+            classifier: &self.classifier,
+            gate,
+            view: &self.view,
+            console: &self.console,
+            front: &self.front,
+            takes_over,
+            ending: &self.ending,
+        };
+        starting.relay(sockets, &mut self.relays)?;
+        if let Some(taker) = taker {
+            self.take_over(taker);
+        }
+        Ok(())
+    }
+
     /// Reads the configuration again. First does everything that can fail, then everything that cannot.
     fn reload(&mut self) -> Result<(), CommandError> {
+        self.refuse_in_handover()?;
         let settings = settings::read(&self.args)?;
         refuse_fixed(&self.settings, &settings)?;
         let certificate = relays::read_certificate(&settings)?;

@@ -52,6 +52,8 @@ pub struct Settings {
     pub listen: Vec<Address>,
     /// Whether other processes may listen on these addresses, too.
     pub reuse_port: bool,
+    /// Where a running gate hands over, and this one to the next.
+    pub handover: Option<PathBuf>,
     /// Proxies in these networks announce the client's address.
     pub proxies: Vec<Network>,
     /// Whether the backend sees the client's address in `application_name`.
@@ -169,6 +171,7 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
         kind,
         listen: merged.listen.unwrap_or_default(),
         reuse_port: merged.reuse_port.unwrap_or(false),
+        handover: merged.handover.map(|path| path.0),
         proxies: merged.proxy_from.unwrap_or_default(),
         tells_address: merged.application_name_add_host.unwrap_or(false),
         upstream,

@@ -206,6 +206,11 @@ impl View {
         self.pool.get().map(|pool| &**pool)
     }
 
+    /// The same for as long as it is needed.
+    pub fn shared_pool(&self) -> Option<Arc<dyn Shown>> {
+        self.pool.get().cloned()
+    }
+
     /// The clients of a database. `None` for HTTP.
     pub fn clients(&self) -> Option<&Registry> {
         self.clients.as_deref()

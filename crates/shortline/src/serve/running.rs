@@ -153,6 +153,7 @@ impl Running {
         let pages = StatusPages(Box::new(status));
         let hosts = self.settings.admin.host.as_deref().unwrap_or_default();
         admin::start(socket, connections_max, Hosts::new(hosts), pages)
+            .map(drop)
             .map_err(CommandError::failure)
     }
 

@@ -16,6 +16,7 @@ mod command_line;
 mod console;
 mod first_contact;
 mod gate;
+mod handover;
 mod http;
 mod import;
 mod kinds;

@@ -319,7 +319,7 @@ impl Protocol for Pooled {
 
     fn last_words(&mut self, end: &End<Complaint>) -> Option<Vec<u8>> {
         match end {
-            End::ClientLeft | End::ServerLeft { .. } => None,
+            End::ClientLeft | End::ServerLeft { .. } | End::Departed => None,
             End::Refused(complaint) => {
                 Some(complaint.packet(self.scanner.sequence().wrapping_add(1)))
             }

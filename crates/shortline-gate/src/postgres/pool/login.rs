@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use md5::{Digest, Md5};
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::super::PostgresConfig;
@@ -41,7 +42,7 @@ pub struct Kind {
 }
 
 /// The secret for a login.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Login {
     /// A password, or the keys that a client's proof has revealed.
     Scram(scram::Secret),

@@ -49,8 +49,9 @@ use entry::Greetings;
 use prepared::Table;
 
 pub(super) use entry::{EntryError, identify, open};
+pub use login::Login;
 pub use lookup::Lookup;
-pub(super) use protocol::Pooled;
+pub(super) use protocol::{Pooled, UnpackError};
 pub use secrets::{Stored, Users};
 
 /// The settings of a pool.

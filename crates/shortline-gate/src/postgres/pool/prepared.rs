@@ -80,6 +80,11 @@ impl Statement {
         [SHARED, self.id.to_string().as_bytes()].concat()
     }
 
+    /// Text and parameter types, as in a Parse.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Its text.
     pub fn text(&self) -> &[u8] {
         super::super::messages::text(&self.body).0
@@ -141,6 +146,13 @@ impl OfClient {
             b"" => self.unnamed = Some(statement),
             name => drop(self.named.insert(name.into(), statement)),
         }
+    }
+
+    /// All that have names, by the client's names for them.
+    pub fn all_named(&self) -> impl Iterator<Item = (&[u8], &Arc<Statement>)> {
+        self.named
+            .iter()
+            .map(|(name, statement)| (&**name, statement))
     }
 
     /// Forgets a statement that the client closes, or that was not prepared because of an error.

@@ -10,11 +10,13 @@
 //! open transaction.
 
 mod lending;
+mod moving;
 mod reads;
 mod statements;
 mod to_client;
 mod to_server;
 
+pub(in crate::postgres) use moving::UnpackError;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -34,6 +36,7 @@ use super::prepared::OfClient;
 use super::settings::{Found, Settings};
 use super::{Pool, Target};
 use crate::classify::{Class, ClientNames};
+use crate::handover::{ProtocolState, Stay};
 use crate::pool::Keeping;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Stream, Work};
 
@@ -356,6 +359,15 @@ impl Protocol for Pooled {
 
     fn retire(&mut self, server: Side) {
         self.give_up(server);
+    }
+
+    fn stays(&self) -> Option<Stay> {
+        let is_bound = self.pin.is_some() || self.held.is_some() || self.is_beyond_following;
+        is_bound.then_some(Stay::Pinned)
+    }
+
+    fn state(&self) -> Option<ProtocolState> {
+        Some(ProtocolState::Postgres(self.pack()))
     }
 }
 

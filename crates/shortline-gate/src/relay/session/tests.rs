@@ -88,7 +88,7 @@ impl Protocol for Bytes {
 
     fn last_words(&mut self, end: &End<NoRequest>) -> Option<Vec<u8>> {
         match end {
-            End::ClientLeft => None,
+            End::ClientLeft | End::Departed => None,
             End::ServerLeft { .. } => Some(b"left".to_vec()),
             End::Refused(_) => Some(b"refused".to_vec()),
             End::IdleInTransaction => Some(b"idle".to_vec()),

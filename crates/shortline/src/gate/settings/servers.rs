@@ -47,6 +47,13 @@ pub fn cluster(
             servers.len()
         ));
     }
+    if merged.handover.is_some() {
+        return Err(format!(
+            "{}: hands over sessions of one server, and there are {}: leave it out",
+            given.at(flags.handover.is_some(), "handover"),
+            servers.len()
+        ));
+    }
     let Some(user) = merged.watch_user.clone() else {
         return Err(format!(
             "{place}: which of these is the primary? Add --watch-user NAME, a user of --pool-users who asks them"

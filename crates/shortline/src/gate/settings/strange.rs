@@ -31,6 +31,7 @@ pub fn refuse(kind: Kind, given: &Given<'_, GateOptions>) -> Result<(), String> 
 
 fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let of_databases = said![given:
+        handover,
         proxy_from,
         application_name_add_host,
         monitor,

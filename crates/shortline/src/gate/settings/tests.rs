@@ -281,6 +281,11 @@ fn what_does_not_go_with_several_servers_is_refused() {
     let watched = format!("{SEVERAL} --watch-user w");
     for (flags, place, told) in [
         (
+            &*format!("{watched} --handover unix:/run/h"),
+            "--handover:",
+            "hands over sessions of one server, and there are 2",
+        ),
+        (
             "postgres --upstream a:1,b:2",
             "--upstream:",
             "take --pool transaction",

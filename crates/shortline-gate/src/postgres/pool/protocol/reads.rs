@@ -10,7 +10,7 @@ use crate::classify::Class;
 use crate::postgres::access::Opens;
 
 /// What a session sets to read only. PostgreSQL reports it since version 14.
-const READ_ONLY: &[u8] = b"default_transaction_read_only";
+pub(super) const READ_ONLY: &[u8] = b"default_transaction_read_only";
 
 impl Pooled {
     /// The replica for a unit that begins with `bytes`, and what admits it there; None for the primary.

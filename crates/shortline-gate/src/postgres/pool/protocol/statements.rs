@@ -13,7 +13,7 @@ use crate::relay::Exchange;
 /// A whole Sync.
 const SYNC: [u8; 5] = *b"S\0\0\0\x04";
 /// The most prepared statements of a session. Their number on its connection has another limit.
-const NAMED_MAX: usize = 16_384;
+pub const NAMED_MAX: usize = 16_384;
 
 impl Pooled {
     /// Handles the client's Parse. Nothing is sent if the connection already has the same statement.

@@ -1,0 +1,78 @@
+//! A client whose session comes from another process ([`crate::handover`]).
+
+use std::sync::Arc;
+
+use super::super::Shared;
+use super::super::pool::{Pooled, UnpackError};
+use super::{Opened, account_of, join, run};
+use crate::handover::{Arrival, ProtocolState, SessionState};
+use crate::relay::{About, Registration, Session, Side, Socket, Stream, Work};
+
+/// Why a session cannot go on here.
+#[derive(Debug, thiserror::Error)]
+enum ArrivalError {
+    #[error("this gate has no pool")]
+    NoPool,
+    #[error("this gate has as many clients as it may")]
+    TooMany,
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
+    #[error(transparent)]
+    Tenant(#[from] shortline_sched::admission::Refusal),
+    #[error("its socket: {0}")]
+    Socket(#[from] std::io::Error),
+}
+
+/// Goes on with a session once it is this process's, to its end.
+pub async fn go_on(shared: Arc<Shared>, arrival: Arrival, registration: Registration) {
+    let Arrival {
+        state,
+        socket,
+        welcome,
+    } = arrival;
+    let arrived = Socket::arrived(socket).map_err(ArrivalError::from);
+    let opened = arrived.and_then(|socket| reopen(&shared, state, socket, &registration));
+    match opened {
+        Ok(opened) => {
+            if welcome.accept().await {
+                Box::pin(run(&shared, opened)).await;
+            }
+        }
+        Err(error) => welcome.refuse(error.to_string()),
+    }
+    drop(registration);
+}
+
+fn reopen(
+    shared: &Arc<Shared>,
+    state: SessionState,
+    socket: Socket,
+    registration: &Registration,
+) -> Result<Opened<Pooled>, ArrivalError> {
+    let pool = shared.config.pool.as_ref().ok_or(ArrivalError::NoPool)?;
+    if registration.is_too_many {
+        return Err(ArrivalError::TooMany);
+    }
+    let names = Arc::new(state.names());
+    let mut account = account_of(shared, &names, None);
+    join(shared, &mut account, &names)?;
+    let ProtocolState::Postgres(of_protocol) = state.protocol;
+    let key: Box<[u8]> = of_protocol.key.0.clone().into();
+    let protocol = Pooled::unpack(shared, pool, Arc::clone(&names), of_protocol)?;
+    let handle = registration.handle.member();
+    handle.introduce(About {
+        peer: state.peer,
+        local: state.local,
+        is_secure: false,
+        names,
+    });
+    let work = Work::new(&shared.gate, handle, Some(account));
+    let (client, server) = (Stream::Plain(socket), Side::detached());
+    let session = Session::new(protocol, handle, work, client, server, state.ahead.0)
+        .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
+    Ok(Opened {
+        session: Box::new(session),
+        ahead: Vec::new(),
+        entry: Some(shared.waits.register(key, handle)),
+    })
+}

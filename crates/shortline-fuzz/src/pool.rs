@@ -3,7 +3,10 @@
 
 use shortline_gate::postgres::pgbouncer::{Line, lines, pairs};
 use shortline_gate::postgres::pool::Users;
-use shortline_gate::postgres::pool::leaving::{leaves_state, own_names};
+use shortline_gate::postgres::pool::leaving::{
+    call_leaves_state, has_escaped_name, leaves_state, runs_text,
+};
+use shortline_gate::postgres::pool::own_names::own_names;
 use shortline_gate::postgres::pool::settings::{Found, Settings};
 use shortline_gate::postgres::scram::{Client, Keys, Secret, Server};
 use shortline_gate::relay::proxy::Header;
@@ -74,6 +77,12 @@ pub fn proxy(bytes: &[u8]) {
 pub fn state(bytes: &[u8]) {
     let behind = [bytes, b";set a = 1"].concat();
     assert!(leaves_state(&behind));
+    // They come to an end, whatever they read.
+    let _ = (
+        call_leaves_state(bytes),
+        has_escaped_name(bytes),
+        runs_text(bytes),
+    );
     if let Some(names) = own_names(bytes) {
         assert!(names.iter().all(|name| name.contains(&b'.')));
     }

@@ -22,7 +22,7 @@ mod greeting;
 pub mod leaving;
 pub(crate) mod login;
 mod lookup;
-mod own_names;
+pub mod own_names;
 mod pipeline;
 mod prepared;
 mod protocol;

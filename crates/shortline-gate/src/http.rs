@@ -122,10 +122,13 @@ impl HttpRelay {
             if closed > 0 {
                 tracing::warn!("closed {closed} connections with responses under way");
             }
+            Ok(())
         };
-        let (served, ()) = tokio::join!(self.server.run(listeners), drained);
+        // An error ends it at once, not only when it is told to end.
+        let ended = tokio::try_join!(self.server.run(listeners), drained);
         pacer.abort();
-        Ok(served?)
+        ended?;
+        Ok(())
     }
 
     fn prepare(&self, listener: TcpListener) -> io::Result<Listener> {

@@ -32,7 +32,7 @@ use choice::{Left, Role};
 use state::State;
 
 pub use state::{Behind, Said};
-pub(crate) use watch::{Looks, watch};
+pub(crate) use watch::{Asker, Looks, watch};
 
 /// Servers behind one gate at most.
 pub const SERVERS_MAX: usize = 32;

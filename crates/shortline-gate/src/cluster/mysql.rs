@@ -4,16 +4,14 @@
 //! replicates. How far it is behind it says only to who has `REPLICATION CLIENT` (MySQL), `REPLICA MONITOR`
 //! (MariaDB). Who does not tell is a replica whose lag is unknown, and gets nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Behind, Looks, Said};
+use super::{Asker, Behind, Looks, Said};
 use crate::mysql::ask::{AskError, Row, ask_on};
 use crate::mysql::capability::Capabilities;
 use crate::mysql::link::Link;
 use crate::mysql::login::{self, Account, Secret, Way, Wishes};
 use crate::relay::Upstream;
-use crate::relay::tls::UpstreamTls;
 
 const IS_READ_ONLY: &str = "select @@global.read_only, @@version";
 /// MySQL since 8.0.22.
@@ -22,17 +20,7 @@ const STATUS: &str = "show replica status";
 const STATUS_OF_OLD: &str = "show slave status";
 const LAG_COLUMN: usize = 32;
 
-/// How the password of whoever asks is known now.
-type Known = Arc<dyn Fn() -> Option<Secret> + Send + Sync>;
-
-/// Asks as this user.
-pub(crate) struct MysqlLooks {
-    pub(crate) tls: UpstreamTls,
-    pub(crate) user: String,
-    pub(crate) secret: Known,
-}
-
-impl Looks for MysqlLooks {
+impl Looks for Asker<Secret> {
     type Connection = (Link, Capabilities);
 
     async fn connect(
@@ -40,7 +28,7 @@ impl Looks for MysqlLooks {
         server: &Upstream,
         time_max: Duration,
     ) -> Result<(Link, Capabilities), String> {
-        let secret = (self.secret)().ok_or_else(|| {
+        let secret = (self.login)().ok_or_else(|| {
             format!(
                 "{}, who asks servers what they are, has no line in --pool-users with a password",
                 self.user

@@ -1,13 +1,11 @@
 //! Asks a PostgreSQL whether it is in recovery, and where its log is: functions that any role may call.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Behind, Looks, Said};
+use super::{Asker, Behind, Looks, Said};
 use crate::postgres::pool::ask::{Answer, ask};
 use crate::postgres::pool::login::{Kind, Login, log_in};
 use crate::postgres::reply::query;
-use crate::relay::tls::UpstreamTls;
 use crate::relay::{Stream, Upstream};
 
 /// The database to ask in, which every server has.
@@ -22,21 +20,11 @@ const QUESTION: &str = "\
     (case when pg_catalog.pg_is_in_recovery() then pg_catalog.pg_last_wal_replay_lsn() \
     else pg_catalog.pg_current_wal_lsn() end - '0/0'::pg_catalog.pg_lsn)::bigint";
 
-/// How the password of whoever asks is known now.
-type Secret = Arc<dyn Fn() -> Option<Login> + Send + Sync>;
-
-/// Asks as this user.
-pub(crate) struct PostgresLooks {
-    pub(crate) tls: UpstreamTls,
-    pub(crate) user: String,
-    pub(crate) secret: Secret,
-}
-
-impl Looks for PostgresLooks {
+impl Looks for Asker<Login> {
     type Connection = Stream;
 
     async fn connect(&self, server: &Upstream, time_max: Duration) -> Result<Stream, String> {
-        let login = (self.secret)().ok_or_else(|| {
+        let login = (self.login)().ok_or_else(|| {
             format!(
                 "{}, who asks servers what they are, has no line in --pool-users with a password or an MD5 hash",
                 self.user

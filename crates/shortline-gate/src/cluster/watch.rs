@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Cluster, ClusterConfig, Said};
 use crate::relay::Upstream;
+use crate::relay::tls::UpstreamTls;
 
 /// Between two looks there is at least so much time, however often somebody cannot reach the server.
 const EVERY_MIN: Duration = Duration::from_millis(50);
@@ -31,6 +32,14 @@ pub(crate) trait Looks: Send + Sync + 'static {
         &self,
         connection: &mut Self::Connection,
     ) -> impl Future<Output = Result<Said, String>> + Send;
+}
+
+/// Who asks the servers, by a protocol's login.
+pub(crate) struct Asker<L> {
+    pub tls: UpstreamTls,
+    pub user: String,
+    /// The user's login as the file of users has it now. `None` without a line that tells it.
+    pub login: Box<dyn Fn() -> Option<L> + Send + Sync>,
 }
 
 /// Watches all servers of a cluster until it is dropped; ends at once where there is only one.

@@ -32,7 +32,6 @@ use parking_lot::Mutex;
 
 use crate::Gate;
 use crate::cluster::ClusterConfig;
-use crate::cluster::mysql::MysqlLooks;
 use crate::pool::cancels::Cancels;
 use crate::pool::nodes::Nodes;
 use crate::pool::{Common, PoolLimits, Pooling};
@@ -125,17 +124,7 @@ impl Pool {
 
     /// Asks several servers what they are, for ever, and follows what they say. Ends at once where there is one.
     pub async fn watch(self: Arc<Self>) {
-        let nodes = &self.common.nodes;
-        let Some(config) = nodes.cluster().config() else {
-            return;
-        };
-        let (pool, user) = (Arc::clone(&self), config.user.clone());
-        let looks = MysqlLooks {
-            tls: self.tls.clone(),
-            user: config.user.clone(),
-            secret: Arc::new(move || pool.common.users().get(&user).and_then(Stored::login)),
-        };
-        nodes.watch(looks).await;
+        self.common.watch(&self.tls, Stored::login).await;
     }
 
     /// The next number for a session. Numbers repeat after 2^31 sessions.

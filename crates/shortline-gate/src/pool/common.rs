@@ -12,6 +12,8 @@ use super::nodes::{NodeView, Nodes};
 use super::users::{Stored, Users};
 use super::{Backend, Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError};
 use crate::Gate;
+use crate::cluster::{Asker, Looks};
+use crate::relay::tls::UpstreamTls;
 
 /// The part of a pool that does not depend on the protocol.
 pub struct Common<B: Backend, S> {
@@ -22,7 +24,7 @@ pub struct Common<B: Backend, S> {
     /// The sessions that keep their connection.
     pub pins: Arc<Pins>,
     /// Replaced at a reload.
-    users: RwLock<Arc<Users<S>>>,
+    users: Arc<RwLock<Arc<Users<S>>>>,
 }
 
 /// A protocol's pool.
@@ -45,7 +47,7 @@ impl<B: Backend, S> Common<B, S> {
         Self {
             nodes: Arc::new(nodes),
             pins: Pins::new(limits.mode, limits.size, gate),
-            users: RwLock::new(users),
+            users: Arc::new(RwLock::new(users)),
             limits,
         }
     }
@@ -53,6 +55,24 @@ impl<B: Backend, S> Common<B, S> {
     /// The users in the file of users.
     pub fn users(&self) -> Arc<Users<S>> {
         Arc::clone(&self.users.read())
+    }
+
+    /// Asks several servers what they are, for ever, and follows what they say. Ends at once where there is one.
+    pub(crate) async fn watch<L>(&self, tls: &UpstreamTls, login: fn(&S) -> Option<L>)
+    where
+        Asker<L>: Looks,
+        S: Stored + Send + Sync + 'static,
+    {
+        let Some(config) = self.nodes.cluster().config() else {
+            return;
+        };
+        let (users, user) = (Arc::clone(&self.users), config.user.clone());
+        let asker = Asker {
+            tls: tls.clone(),
+            user: config.user.clone(),
+            login: Box::new(move || users.read().get(&user).and_then(login)),
+        };
+        self.nodes.watch(asker).await;
     }
 
     /// Whether connections are lent for a transaction.

@@ -38,7 +38,6 @@ use super::PostgresConfig;
 use super::scram;
 use crate::Gate;
 use crate::cluster::ClusterConfig;
-use crate::cluster::postgres::PostgresLooks;
 use crate::pool::cancels::{Cancelling, Cancels};
 use crate::pool::nodes::Nodes;
 use crate::pool::{Common, PoolLimits, Pooling};
@@ -125,17 +124,7 @@ impl Pool {
 
     /// Asks several servers what they are, for ever, and follows what they say. Ends at once where there is one.
     pub async fn watch(self: Arc<Self>) {
-        let nodes = &self.common.nodes;
-        let Some(config) = nodes.cluster().config() else {
-            return;
-        };
-        let (pool, user) = (Arc::clone(&self), config.user.clone());
-        let looks = PostgresLooks {
-            tls: self.tls.clone(),
-            user: config.user.clone(),
-            secret: Arc::new(move || pool.common.users().get(&user).and_then(Stored::login)),
-        };
-        nodes.watch(looks).await;
+        self.common.watch(&self.tls, Stored::login).await;
     }
 
     /// The backend's key of the connection of the session that a cancel request names, and its server. Also marks the

@@ -96,28 +96,23 @@ impl Work {
     /// # Errors
     /// [`Refusal`] if the unit may not wait.
     pub fn ask(&mut self, context: &mut Context<'_>, class: &Class) -> Result<(), Refusal> {
-        self.elsewhere = None;
-        self.put(context, class)
+        self.ask_at(None, context, class)
     }
 
-    /// Asks the gate of another server.
+    /// As [`Self::ask`], but asks the gate of another server, if one is given.
     ///
     /// # Errors
-    /// [`Refusal`] if it may not even wait.
+    /// [`Refusal`] if the unit may not wait.
     pub fn ask_at(
         &mut self,
-        gate: &Gate,
+        elsewhere: Option<&Gate>,
         context: &mut Context<'_>,
         class: &Class,
     ) -> Result<(), Refusal> {
-        self.elsewhere = Some(Elsewhere {
+        self.elsewhere = elsewhere.map(|gate| Elsewhere {
             account: self.account.as_ref().map(|account| account.at(gate)),
             gate: gate.clone(),
         });
-        self.put(context, class)
-    }
-
-    fn put(&mut self, context: &mut Context<'_>, class: &Class) -> Result<(), Refusal> {
         let (gate, account) = match &self.elsewhere {
             None => (&self.gate, self.account.as_ref()),
             Some(elsewhere) => (&elsewhere.gate, elsewhere.account.as_ref()),

@@ -211,11 +211,8 @@ impl Pooled {
     ) {
         self.replica = replica.as_ref().map(|(at, _)| *at);
         self.class = replica.is_some().then(|| class.clone());
-        let asked = match &replica {
-            None => exchange.work.ask(exchange.context, class),
-            Some((_, gate)) => exchange.work.ask_at(gate, exchange.context, class),
-        };
-        match asked {
+        let gate = replica.as_ref().map(|(_, gate)| gate);
+        match exchange.work.ask_at(gate, exchange.context, class) {
             Ok(()) if exchange.work.is_running() => self.acquire(exchange),
             Ok(()) => {}
             Err(refused) => self.refuse(exchange, &Complaint::from(&Denied::Refused(refused))),

@@ -230,7 +230,10 @@ impl Outgoing {
         if !self.ahead.is_empty() {
             return Ok(true);
         }
-        let length = (*len).min(READ_BYTES.max(bytes_max as usize) as u64) as usize;
+        let length = match file.in_memory() {
+            Some(_) => *len as usize, // a slice of it: nothing is copied
+            None => (*len).min(self.read_bytes(bytes_max) as u64) as usize,
+        };
         let read = file.read_now(*offset, length);
         let disk = &self.account.connection().settings.disk;
         match read.inspect_err(|error| disk.log(error))? {
@@ -244,6 +247,16 @@ impl Outgoing {
                 Ok(false)
             }
         }
+    }
+
+    /// How much to read of a file on disk: a chunk of `bytes_max` and as many of whole grants as fit. What is
+    /// over would leave alone, as a short chunk that costs a turn and a packet.
+    fn read_bytes(&self, bytes_max: u32) -> usize {
+        let granted = self.grant.map_or(0, |grant| grant.bytes);
+        let following = granted.saturating_sub(self.framing.chunk_bytes);
+        let following = following.max(CHUNK_BYTES_MIN) as usize;
+        let first = bytes_max as usize;
+        first + READ_BYTES.saturating_sub(first) / following * following
     }
 
     /// Up to `bytes_max` bytes, which must be in memory.

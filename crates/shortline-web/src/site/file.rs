@@ -105,7 +105,7 @@ impl OpenFile {
     }
 
     /// The bytes a client is sent, if all are in memory.
-    pub(super) fn in_memory(&self) -> Option<&Bytes> {
+    pub fn in_memory(&self) -> Option<&Bytes> {
         self.memory.get().map(|kept| &kept.bytes)
     }
 

@@ -46,6 +46,25 @@ fn overtakes_under(policy: &str) {
     large.read_exact(&mut [0; FURTHER_BYTES]).unwrap();
 }
 
+/// What a read of 64 KiB left over after the last whole grant went out alone: a second turn, and a short packet.
+#[test]
+fn a_file_leaves_in_whole_grants_from_memory_and_from_disk() {
+    const QUANTUM_BYTES: usize = 10_000;
+    for kept in ["1MiB", "0"] {
+        let quantum = ["--quantum", "10KB", "--cache-file-size-max", kept];
+        let flags = [&["--uplink", "1gbit", "--uplink-loopback"], &quantum[..]].concat();
+        let site = site();
+        let server = Server::start(&site, &flags);
+        let mut client = connect(server.address());
+        client.write_all(LARGE).unwrap();
+        let response_bytes = read_to_end(&mut client).len();
+        assert!(response_bytes > LARGE_BYTES);
+        let grants = status(&server)["link"]["grants_total"].as_u64();
+        let whole = response_bytes.div_ceil(QUANTUM_BYTES) as u64;
+        assert_eq!(grants, Some(whole), "kept in memory up to {kept}");
+    }
+}
+
 /// One address asks for a large file in pipelined ranges of 1 KB, each the smallest of all. Under `srpt`
 /// another client waits for the last of them.
 #[test]
